@@ -1,0 +1,51 @@
+# belino in two commands: `make run` and `make test`. Both set everything up first.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
+VENV := .venv
+UV := VIRTUAL_ENV=$(CURDIR)/$(VENV) UV_PYTHON_DOWNLOADS=never $(VENV)/bin/uv
+UV_VERSION := 0.13.7
+
+.PHONY: setup setup-dev run check test soak lock screenshot
+.DELETE_ON_ERROR:
+
+setup: $(VENV)/.core ## install what belino needs to run
+
+setup-dev: $(VENV)/.dev
+	@sh scripts/ensure-browser
+
+run: setup ## start the gateway and the web chat
+	@$(VENV)/bin/belino serve
+
+check: $(VENV)/.dev ## lint, types, house, unit tests: under two minutes
+	$(VENV)/bin/ruff format --check -q .
+	$(VENV)/bin/ruff check -q .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-logo
+	$(VENV)/bin/pytest -q -n 2 -m "not slow"
+
+test: setup-dev check ## everything that CI runs
+	$(VENV)/bin/pytest -q -n 2 -m slow
+
+soak: setup-dev ## the long fault, fuzz and load runs: same code, more rounds
+	BELINO_SOAK=1 $(VENV)/bin/pytest -q tests/faults
+
+lock: $(VENV)/.uv ## compile both lock files anew
+	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
+	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -o requirements-dev.lock
+
+$(VENV)/.uv:
+	@test -n "$(PYTHON)" || { echo "belino needs Python 3.11 or newer; install it and run make again." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "belino: $(PYTHON) cannot make a virtual environment; on Debian or Ubuntu run: apt install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python -m pip install -q --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+$(VENV)/.core: $(VENV)/.uv requirements.lock pyproject.toml
+	@$(UV) pip install -q --require-hashes -r requirements.lock
+	@$(UV) pip install -q --no-deps -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core requirements-dev.lock
+	@$(UV) pip install -q --require-hashes -r requirements-dev.lock
+	@touch $@

@@ -1,0 +1,74 @@
+"""The channel at a glance and the thread being answered, as deterministic values."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from belino.domain.media import MediaRef
+from belino.domain.message import Author, ConversationKey
+
+SCHEMA_VERSION = "1.0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextMessage:
+    """A message told in full."""
+
+    message_id: str
+    ts: datetime
+    author: Author
+    text: str
+    media: tuple[MediaRef, ...] = ()
+    thread_id: str | None = None
+    is_truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadActivity:
+    """How alive the thread under a message is."""
+
+    reply_count: int
+    replies_last_1h: int
+    last_reply_ts: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdjacentMessage:
+    """A message near the anchor, as a snippet."""
+
+    message_id: str
+    ts: datetime
+    author: Author
+    snippet: str
+    thread_activity: ThreadActivity | None = None
+    has_media: bool = False
+    reactions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelSnapshot:
+    """The message being answered and what was said just before it."""
+
+    channel: ConversationKey
+    channel_name: str
+    anchor: ContextMessage
+    adjacent: tuple[AdjacentMessage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncation:
+    """The truth about what a thread context leaves out."""
+
+    total_replies: int
+    included_replies: int
+    strategy: str = "most_recent"
+    omitted_range_ts: tuple[datetime, datetime] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadContext:
+    """The thread being answered: its root and the newest replies that fit."""
+
+    thread_id: str
+    root: ContextMessage
+    replies: tuple[ContextMessage, ...]
+    truncation: Truncation

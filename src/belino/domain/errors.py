@@ -1,0 +1,125 @@
+"""Every error belino raises on purpose, grouped by who must act.
+
+BelinoError
+├── ConfigError              the operator: a setting is wrong
+├── StoreError               the operator: the state folder cannot be used
+│   ├── StoreInUse           another gateway holds it
+│   ├── StoreTooNew          a newer belino wrote it
+│   └── StoreFull            the disk is full; nothing was kept
+├── AdapterError             belino: try again, the platform failed
+│   ├── RateLimited          belino: wait `retry_after` seconds
+│   ├── Unauthorized         the operator: the platform refused our credentials
+│   └── Undeliverable        nobody: the platform will never take this parcel
+├── MediaError               the person who sent it
+│   ├── MediaNotFound        no such ref here
+│   ├── MediaExpired         the platform no longer has the bytes
+│   ├── MediaTooLarge        over `limit` bytes
+│   ├── OverDailyLimit       the channel has spent its bytes for today
+│   └── MediaRefused         the bytes are not what they must be
+├── ProviderError            belino: ask the next provider
+├── AgentError               the operator: the agent could not answer
+├── ToolError                the agent: a sentence it can act on
+├── ScopeError               nobody: something reached beyond its channel
+├── UploadError              the uploading client: wrong offset, hash or size
+└── Busy                     the sender: too much is waiting, try again
+"""
+
+
+class BelinoError(Exception):
+    """Anything belino raises on purpose."""
+
+
+class ConfigError(BelinoError):
+    """A setting is wrong; the message names the key and the way out."""
+
+
+class StoreError(BelinoError):
+    """The state folder cannot be used as it is."""
+
+
+class StoreInUse(StoreError):
+    """Another gateway works on the same state folder."""
+
+
+class StoreTooNew(StoreError):
+    """The database was written by a newer belino."""
+
+
+class StoreFull(StoreError):
+    """The disk is full: what was offered is not stored and must be offered again."""
+
+
+class AdapterError(BelinoError):
+    """A platform call failed and may be tried again."""
+
+
+class RateLimited(AdapterError):
+    """The platform asks us to wait."""
+
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unauthorized(AdapterError):
+    """The platform refused our credentials."""
+
+
+class Undeliverable(AdapterError):
+    """The platform will never take this parcel, however often it is offered."""
+
+
+class MediaError(BelinoError):
+    """The bytes of a media ref cannot be had."""
+
+
+class MediaNotFound(MediaError):
+    """There is no such media in this channel."""
+
+
+class MediaExpired(MediaError):
+    """The platform no longer hands out the bytes."""
+
+
+class MediaTooLarge(MediaError):
+    """The bytes are over a limit."""
+
+    def __init__(self, message: str, *, limit: int) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class OverDailyLimit(MediaError):
+    """The channel has fetched all the bytes it may fetch today."""
+
+    def __init__(self, message: str, *, limit: int) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class MediaRefused(MediaError):
+    """The bytes are not what they must be."""
+
+
+class ProviderError(BelinoError):
+    """A provider could not read the media."""
+
+
+class AgentError(BelinoError):
+    """The agent could not finish its turn."""
+
+
+class ToolError(BelinoError):
+    """A sentence for the agent saying why the call failed and what it may do instead."""
+
+
+class ScopeError(BelinoError):
+    """Something reached for what lies outside its channel."""
+
+
+class UploadError(BelinoError):
+    """An upload does not fit what was announced."""
+
+
+class Busy(BelinoError):
+    """Too much is waiting already; offered again later it will be taken."""

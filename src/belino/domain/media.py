@@ -1,0 +1,115 @@
+"""Media as three promises: a ref (of bytes), a blob (the bytes), a reading (the text in them)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class MediaKind(StrEnum):
+    """What a platform calls the item; anything unknown is a document."""
+
+    IMAGE = "image"
+    VIDEO = "video"
+    AUDIO = "audio"
+    VOICE = "voice"
+    DOCUMENT = "document"
+    STICKER = "sticker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaRef:
+    """A promise of bytes: free to hold, safe to store, kept by the adapter that made it."""
+
+    platform: str
+    account: str
+    channel_id: str
+    message_id: str
+    item: str
+    """The platform's own lasting file id, else the index of the item in its message."""
+    kind: MediaKind
+    mime: str
+    created: datetime
+    id: str = ""
+    """Given at intake; `parse` leaves it empty."""
+    file_name: str | None = None
+    size: int | None = None
+    duration: float | None = None
+    width: int | None = None
+    height: int | None = None
+    caption: str | None = None
+    locator: Mapping[str, str] = NOTHING
+    """The ids an adapter needs to open the ref. Never a URL, never a secret."""
+    sealed: Mapping[str, str] = field(default=NOTHING, repr=False)
+    """Keys a platform puts into the message: encrypted by storage, never exported, logged or shown."""
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """Bytes we hold, named by their hash."""
+
+    sha256: str
+    mime: str
+    size: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The text a provider read from a blob."""
+
+    kind: str
+    """On the wire: `audio.transcription`, `image.description`, …"""
+    text: str
+    provider: str
+    model: str
+    attachment_index: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextBlock:
+    """Text for an agent."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageBlock:
+    """A picture for an agent that sees images."""
+
+    mime: str
+    data: bytes = field(repr=False)
+    ref: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileBlock:
+    """A file in the session's folder, for an agent that opens files."""
+
+    path: Path
+    mime: str
+    ref: str
+    sha256: str
+    note: str = ""
+
+
+Block = TextBlock | ImageBlock | FileBlock
+
+
+def kind_of(mime: str) -> MediaKind:
+    """The kind a MIME type belongs to when the platform says nothing better."""
+    match mime.partition(";")[0].strip().lower().partition("/")[0]:
+        case "image":
+            return MediaKind.IMAGE
+        case "video":
+            return MediaKind.VIDEO
+        case "audio":
+            return MediaKind.AUDIO
+        case _:
+            return MediaKind.DOCUMENT

@@ -1,0 +1,172 @@
+"""What platforms tell us: messages and everything that later happens to them."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import ClassVar
+from urllib.parse import quote, unquote
+
+from belino.domain.errors import BelinoError
+from belino.domain.media import MediaRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationKey:
+    """Where a session answers: a channel, or a thread in it."""
+
+    platform: str
+    account: str
+    channel: str
+    thread: str | None = None
+
+    def __str__(self) -> str:
+        parts = [self.platform, self.account, self.channel]
+        if self.thread is not None:
+            parts.append(self.thread)
+        return ":".join(quote(part, safe="") for part in parts)
+
+    @classmethod
+    def parse(cls, text: str) -> "ConversationKey":
+        """Read `platform:account:channel[:thread]`, each part percent-encoded."""
+        parts = [unquote(part, errors="strict") if part else "" for part in text.split(":")]
+        if len(parts) not in (3, 4) or not all(parts):
+            raise BelinoError(f"{text!r} does not name a conversation; write platform:account:channel[:thread]")
+        return cls(platform=parts[0], account=parts[1], channel=parts[2], thread=parts[3] if len(parts) == 4 else None)
+
+    @property
+    def whole_channel(self) -> "ConversationKey":
+        """The same place without its thread: what tools are scoped to."""
+        return ConversationKey(platform=self.platform, account=self.account, channel=self.channel)
+
+
+class ChatType(StrEnum):
+    """What sort of place a channel is."""
+
+    DIRECT = "direct"
+    GROUP = "group"
+    CHANNEL = "channel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """Who said it. `id` is the platform's immutable id; the name may change any time."""
+
+    id: str
+    name: str
+    is_bot: bool = False
+    is_agent: bool = False
+    """One of our own agents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """A message carried inside another: replied to, quoted or forwarded."""
+
+    author: Author | None = None
+    message_id: str | None = None
+    text: str = ""
+    sent: datetime | None = None
+    media: tuple[MediaRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Something said."""
+
+    kind: ClassVar[str] = "message"
+    conversation: ConversationKey
+    id: str
+    author: Author
+    sent: datetime
+    text: str = ""
+    media: tuple[MediaRef, ...] = ()
+    chat_type: ChatType = ChatType.DIRECT
+    channel_name: str | None = None
+    addressed: bool = True
+    """The author speaks to the agent: a direct message, a mention, a reply to it, a command."""
+    reply_to: str | None = None
+    quote: Quote | None = None
+    forward: Quote | None = None
+    album: str | None = None
+    """Items that share it belong together and are answered together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A message now reads otherwise."""
+
+    kind: ClassVar[str] = "edit"
+    conversation: ConversationKey
+    id: str
+    """Tells this edit from another of the same message, e.g. message id and edit time."""
+    message_id: str
+    author: Author
+    sent: datetime
+    text: str
+    media: tuple[MediaRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """A message is gone."""
+
+    kind: ClassVar[str] = "deletion"
+    conversation: ConversationKey
+    id: str
+    message_id: str
+    author: Author | None
+    sent: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaction:
+    """Somebody put an emoji on a message, or took it away."""
+
+    kind: ClassVar[str] = "reaction"
+    conversation: ConversationKey
+    id: str
+    message_id: str
+    author: Author
+    sent: datetime
+    emoji: str
+    added: bool = True
+
+
+class DeliveryState(StrEnum):
+    """What a platform says later about something we sent."""
+
+    DELIVERED = "delivered"
+    READ = "read"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryStatus:
+    """News of a message we sent."""
+
+    kind: ClassVar[str] = "delivery"
+    conversation: ConversationKey
+    id: str
+    message_id: str
+    sent: datetime
+    state: DeliveryState
+    reason: str = ""
+    author: Author | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsupported:
+    """Something arrived that we cannot read yet; it is told, not lost."""
+
+    kind: ClassVar[str] = "unsupported"
+    conversation: ConversationKey
+    id: str
+    author: Author
+    sent: datetime
+    what: str
+    chat_type: ChatType = ChatType.DIRECT
+    channel_name: str | None = None
+    addressed: bool = field(default=False)
+
+
+Arrival = Message | Edit | Deletion | Reaction | DeliveryStatus | Unsupported

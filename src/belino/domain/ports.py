@@ -1,0 +1,225 @@
+"""The ports: what a platform, an agent or a provider must be, and what it is given.
+
+An adapter needs three methods. Everything else it may be able to do is a protocol of its own, found by `isinstance`.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Protocol, runtime_checkable
+
+from belino.domain.limits import Limits
+from belino.domain.media import Blob, MediaKind, MediaRef, Reading
+from belino.domain.message import Arrival, ConversationKey, Message
+from belino.domain.outcome import Finding, MessageOutcome
+from belino.domain.reply import OutgoingFile, Parcel, Receipt
+from belino.domain.turn import ReplyPart, Turn
+
+
+class Clock(Protocol):
+    """Time, passed in so that tests need no sleeps."""
+
+    def now(self) -> datetime:
+        """The wall clock, in UTC: for stamps."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back: for timers."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class HttpAnswer(Protocol):
+    """The answer to one HTTP request, its body not read yet."""
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body; MediaTooLarge past `limit` bytes."""
+        ...
+
+    def chunks(self) -> AsyncIterator[bytes]: ...
+
+
+class HttpClient(Protocol):
+    """The one way an adapter reaches its platform over HTTP."""
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        json: object = None,
+        body: bytes | AsyncIterable[bytes] | None = None,
+        timeout: float = 30.0,
+    ) -> AbstractAsyncContextManager[HttpAnswer]: ...
+
+
+class Desk(Protocol):
+    """What an adapter is given to work with."""
+
+    @property
+    def account(self) -> str: ...
+
+    @property
+    def http(self) -> HttpClient: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    async def publish(self, file: OutgoingFile) -> str:
+        """Offer a file under a signed, expiring public URL, for platforms that fetch from us."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of an arrival once it was committed."""
+
+    outcome: MessageOutcome
+    reason: str = ""
+    trace: str = ""
+    refs: tuple[MediaRef, ...] = ()
+    """The arrival's media, with their ids."""
+
+
+class Accept(Protocol):
+    """Take an arrival in. When it returns, arrival and cursor are on disk."""
+
+    def __call__(self, arrival: Arrival, *, cursor: str | None = None) -> Awaitable[Taken]: ...
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """A platform. Constructed as `Adapter(config, desk)`; parsing is pure and fetches nothing."""
+
+    platform: ClassVar[str]
+    limits: Limits
+
+    async def run(self, accept: Accept, cursor: str | None) -> None:
+        """Listen until cancelled. Acknowledge to the platform only what `accept` has returned for."""
+        ...
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        """Make one visible platform call."""
+        ...
+
+    def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Start the byte stream of a ref, always by a fresh URL."""
+        ...
+
+
+@runtime_checkable
+class ReadsHistory(Protocol):
+    """Can be asked for what was said before we came."""
+
+    async def history(
+        self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
+    ) -> Sequence[Message]: ...
+
+    async def thread(self, conversation: ConversationKey) -> Sequence[Message]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """A webhook call, raw, so that its signature can be checked over the very bytes."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookAnswer:
+    """What to tell the platform; 200 only after commit."""
+
+    status: int
+    body: bytes = b""
+    mime: str = "text/plain"
+
+
+@runtime_checkable
+class TakesHooks(Protocol):
+    """Is called by its platform at /hooks/{platform}/{account}."""
+
+    async def take_hook(self, hook: Hook) -> HookAnswer: ...
+
+
+@runtime_checkable
+class ReadsBack(Protocol):
+    """Can look whether a parcel arrived although its receipt was lost."""
+
+    async def find_sent(self, parcel: Parcel) -> Receipt | None: ...
+
+
+@runtime_checkable
+class Edits(Protocol):
+    """Can change a message it has sent."""
+
+    async def edit(self, message_id: str, parcel: Parcel) -> Receipt: ...
+
+
+@runtime_checkable
+class ShowsTyping(Protocol):
+    """Can show that an answer is on its way."""
+
+    async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None: ...
+
+
+@runtime_checkable
+class Checks(Protocol):
+    """Can tell the doctor whether its platform works."""
+
+    async def check(self) -> Sequence[Finding]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question of `belino setup PLATFORM`. An adapter module lists its own as SETUP."""
+
+    key: str
+    ask: str
+    secret: bool = False
+    default: str | None = None
+
+
+class Agent(Protocol):
+    """Who answers. Constructed as `Agent(config)`."""
+
+    remembers: bool
+    """Keeps the conversation itself; otherwise it is told the context every turn."""
+    sees_images: bool
+
+    def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        """Answer; the last part is Final."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a reading should be like."""
+
+    prompt: str | None = None
+    language: str | None = None
+    pages: tuple[int, int] | None = None
+    time_range: tuple[float, float] | None = None
+    max_chars: int | None = None
+    timeout: float = 60.0
+
+
+class Provider(Protocol):
+    """A service that reads media. Constructed as `Provider(config)`."""
+
+    reads: frozenset[MediaKind]
+
+    async def read(self, blob: Blob, wish: Wish) -> Reading: ...
