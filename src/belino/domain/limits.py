@@ -1,9 +1,8 @@
 """What a platform accepts, as data on its adapter."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 
 
 class SendAs(StrEnum):
@@ -59,7 +58,7 @@ class Limits:
     text_lines: int | None = None
     caption_chars: int = 0
     markup: Markup = Markup.PLAIN
-    files: Mapping[SendAs, FileLimit] = MappingProxyType({})
+    files: Mapping[SendAs, FileLimit] = field(default_factory=dict)
     """Forms that are missing cannot be sent."""
     album_items: int = 1
     album_mixes: tuple[frozenset[SendAs], ...] = ()

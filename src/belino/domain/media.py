@@ -5,9 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class MediaKind(StrEnum):
@@ -42,9 +39,9 @@ class MediaRef:
     width: int | None = None
     height: int | None = None
     caption: str | None = None
-    locator: Mapping[str, str] = NOTHING
+    locator: Mapping[str, str] = field(default_factory=dict)
     """The ids an adapter needs to open the ref. Never a URL, never a secret."""
-    sealed: Mapping[str, str] = field(default=NOTHING, repr=False)
+    sealed: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Keys a platform puts into the message: encrypted by storage, never exported, logged or shown."""
     sha256: str | None = None
 

@@ -1,0 +1,198 @@
+"""The house rules that a reviewer would otherwise repeat."""
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SRC = ROOT / "src" / "belino"
+MODULES = sorted(SRC.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+STATIC = sorted((SRC / "web" / "static").rglob("*.*"))
+
+FORBIDDEN_NAMES = re.compile(
+    r"^(utils?|helpers?|common|misc|core|base|managers?|handlers?|processors?|services?|impl|data|info)$", re.IGNORECASE
+)
+CAMEL_PARTS = re.compile(r"[A-Z][a-z0-9]*|[a-z0-9]+")
+
+# Who may use what the rest of the house must not touch, and why.
+ONLY_IN = {
+    "sqlite3": {"storage", "bench"},
+    "pydantic": {"config.py"},
+    "mcp": {"tools/server.py"},
+    "aiohttp": {"net", "testing"},
+    "socket": {"net", "web/server.py", "testing"},
+    "http.client": {"cli/client.py", "testing", "bench"},
+    "urllib.request": {"testing", "bench"},
+    "httpx2": set(),
+    "requests": set(),
+}
+# Tasks are supervised here, so that one that dies is restarted or told; the HTTP edge answers 500.
+BROAD_EXCEPT_IN = {
+    "gateway/supervise.py",
+    "gateway/turn.py",
+    "gateway/sessions.py",
+    "delivery/send.py",
+    "web/app.py",
+    "web/chat.py",
+    "tools/server.py",
+    "storage/sqlite.py",
+}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SRC).as_posix()
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [ROOT / line for line in listed.splitlines() if (ROOT / line).is_file()]
+
+
+@pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_module_is_longer_than_six_hundred_lines(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 600
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_function_is_longer_than_a_screen(path: Path) -> None:
+    long = {
+        node.name: length
+        for node in functions(parsed(path))
+        if (length := (node.end_lineno or node.lineno) - node.lineno + 1) > 50
+    }
+    assert not long
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_begins_by_saying_what_it_is_for(path: Path) -> None:
+    docstring = ast.get_docstring(parsed(path))
+    assert docstring
+    assert docstring.splitlines()[0].endswith((".", ":"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_names_say_what_a_thing_is(path: Path) -> None:
+    names = [path.stem.strip("_"), *(node.name for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef))]
+    parts = [part for name in names for piece in name.split("_") for part in CAMEL_PARTS.findall(piece)]
+    assert not [part for part in parts if FORBIDDEN_NAMES.match(part)]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_room_uses_only_what_belongs_to_it(path: Path) -> None:
+    name = name_of(path)
+    for module in imported(parsed(path)):
+        for guarded, rooms in ONLY_IN.items():
+            if module == guarded or module.startswith(guarded + "."):
+                assert any(name == room or name.startswith(room + "/") for room in rooms), f"{name} imports {module}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_task_is_without_an_owner(path: Path) -> None:
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = ast.unparse(node.func.value)
+            assert not (node.func.attr == "create_task" and owner in {"asyncio", "loop"}), f"line {node.lineno}"
+            assert node.func.attr != "ensure_future", f"line {node.lineno}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_broad_excepts_stand_only_where_tasks_are_supervised(path: Path) -> None:
+    broad = [
+        node.lineno
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"})
+    ]
+    assert not broad or name_of(path) in BROAD_EXCEPT_IN
+
+
+def test_every_adapter_has_a_test_samples_and_a_page() -> None:
+    for path in (SRC / "adapters").glob("*.py"):
+        if path.stem == "__init__":
+            continue
+        assert (ROOT / "tests" / "adapters" / f"test_{path.stem}.py").exists(), path.stem
+        assert list((ROOT / "tests" / "samples" / path.stem).glob("*.json")), path.stem
+        assert (ROOT / "docs" / "platforms" / f"{path.stem}.md").exists(), path.stem
+
+
+def test_every_agent_has_a_test_and_a_page() -> None:
+    for path in (SRC / "agents").glob("*.py"):
+        if path.stem != "__init__":
+            assert (ROOT / "tests" / "agents" / f"test_{path.stem}.py").exists(), path.stem
+            assert (ROOT / "docs" / "agents" / f"{path.stem}.md").exists(), path.stem
+
+
+def test_every_config_key_is_in_the_reference_with_its_default() -> None:
+    from belino.config import reference
+
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    missing = [key.name for key in reference() if f"| `{key.name}` | `{key.default}` |" not in page]
+    assert not missing
+
+
+def test_the_words_stay_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()) <= 80
+
+
+def test_the_changelog_knows_this_version() -> None:
+    from belino import __version__
+
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} → {target}"
+
+
+@pytest.mark.parametrize("path", STATIC, ids=lambda path: path.name)
+def test_the_page_builds_nodes_and_loads_nothing_foreign(path: Path) -> None:
+    if path.suffix not in {".html", ".js", ".css"}:
+        return
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text)
+    assert not re.search(r"""(?:src|href|url)\s*[=(]\s*["']?(?:https?:)?//""", text)
+    if path.suffix == ".html":
+        assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=", text)
+
+
+def test_nothing_names_a_package_index_or_somebodys_machine() -> None:
+    # Written in pieces so that this file does not find itself.
+    words = [
+        r"/(?:work|root|home|opt)/[a-z]",
+        r"\.\./" + "shared",
+        "pypi" + r"\.org",
+        "files" + r"\.pythonhosted",
+        "registry" + r"\.npmjs",
+    ]
+    for path in tracked():
+        if path.suffix in {".png", ".ico", ".webp", ".gif"} or path.name == "LICENSE":
+            continue
+        found = re.search("|".join(words), path.read_text(encoding="utf-8"))
+        assert found is None, f"{path.relative_to(ROOT)}: {found and found.group()}"
