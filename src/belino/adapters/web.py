@@ -1,0 +1,72 @@
+"""The web chat as a platform: an in-process hub between our own pages and the gateway."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+from belino.domain.errors import Busy, MediaExpired
+from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
+from belino.domain.media import MediaRef
+from belino.domain.message import Message
+from belino.domain.ports import Accept, Desk, Question, Taken
+from belino.domain.reply import Parcel, Receipt
+
+# How long a page waits while the adapter is being restarted, before it is told to try again.
+LISTEN_SECONDS = 10.0
+
+SETUP: tuple[Question, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The web chat needs no setting of its own; `[server]` says where it listens."""
+
+
+class Adapter:
+    """For the web, "sent" means stored: pages catch up from history, and a parcel's key is its message id."""
+
+    platform: ClassVar[str] = "web"
+    limits = Limits(
+        text_chars=100_000,
+        once=Once.KEY,
+        markup=Markup.MARKDOWN,
+        caption_chars=4_000,
+        files={form: FileLimit(max_bytes=100 * 1024 * 1024) for form in SendAs},
+    )
+
+    def __init__(self, config: Config, desk: Desk) -> None:
+        self._desk = desk
+        self._accept: Accept | None = None
+        self._listening = asyncio.Event()
+
+    async def run(self, accept: Accept, cursor: str | None) -> None:
+        """Listen until cancelled; a page has no cursor, it posts again under the same id."""
+        self._accept = accept
+        self._listening.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._listening.clear()
+            self._accept = None
+
+    async def post(self, message: Message) -> Taken:
+        """Take in what a page said; when it returns, the message is on disk. Busy if nobody listens for long."""
+        try:
+            async with asyncio.timeout(LISTEN_SECONDS):
+                await self._listening.wait()
+        except TimeoutError:
+            raise Busy("the web chat is starting; send it again in a moment") from None
+        assert self._accept is not None
+        return await self._accept(message)
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        """Confirm the parcel under its key: confirmed, it is stored as a message, and that is what pages show."""
+        return Receipt(message_id=parcel.key, sent=self._desk.clock.now())
+
+    @asynccontextmanager
+    async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Web uploads are held from the start; a ref whose bytes are gone cannot be opened again."""
+        raise MediaExpired(f"{ref.id} was uploaded here and its bytes are no longer held; ask the sender to upload it")
+        yield  # makes this a generator, as the port wants

@@ -1,0 +1,98 @@
+"""Secrets that cannot be shown, and log lines in which none can stand."""
+
+import logging
+import re
+from typing import NoReturn
+
+HIDDEN = "•••"
+
+# Shorter ones would black out ordinary words wherever they stand in a log line.
+SHORTEST = 6
+
+# Their INFO lines name every URL they touch, and a URL may hold a token.
+QUIET_LOGGERS = ("aiohttp", "asyncio", "httpx", "httpcore", "mcp", "uvicorn", "websockets")
+
+_hidden: set[str] = set()
+
+# What looks like a secret even if nobody registered it: Telegram's file URLs, authorisation headers, query and
+# fragment parameters, a password before a host, Slack's tokens.
+_SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\bbot\d{3,}:[A-Za-z0-9_-]{8,}"), f"bot{HIDDEN}"),
+    (re.compile(r"(?i)\b(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic|bot)?\s*)[^\s'\",]{4,}"), rf"\1{HIDDEN}"),
+    (re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"), rf"\1{HIDDEN}"),
+    (
+        re.compile(
+            r"(?i)([?&#](?:[a-z_-]*token|[a-z_-]*secret|[a-z_-]*key|sig|signature|password|code|hm)=)[^\s&#'\"<>]+"
+        ),
+        rf"\1{HIDDEN}",
+    ),
+    (re.compile(r"(://)[^\s/@:]*:[^\s/@]+@"), rf"\1{HIDDEN}@"),
+    (re.compile(r"\bxox[a-z]-[A-Za-z0-9-]{8,}"), HIDDEN),
+)
+
+
+class Secret:
+    """A secret named in belino.toml as `env:NAME`: it prints as its name and refuses every serialiser."""
+
+    __slots__ = ("_value", "name")
+
+    def __init__(self, name: str, value: str) -> None:
+        self.name = name
+        self._value = value
+        hide(value)
+
+    def reveal(self) -> str:
+        """The secret itself; call it where the platform is called and keep the answer nowhere."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"Secret('env:{self.name}')"
+
+    def __str__(self) -> str:
+        return f"env:{self.name}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and (self.name, self._value) == (other.name, other._value)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __deepcopy__(self, memo: object) -> "Secret":
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret cannot be serialised")
+
+
+def hide(secret: str) -> None:
+    """From now on this text is blacked out of every log line."""
+    if len(secret) >= SHORTEST:
+        _hidden.add(secret)
+
+
+def redact(text: str) -> str:
+    """The text without any registered secret and without anything that looks like one."""
+    for secret in sorted(_hidden, key=len, reverse=True):
+        if secret in text:
+            text = text.replace(secret, HIDDEN)
+    for shape, instead in _SHAPES:
+        text = shape.sub(instead, text)
+    return text
+
+
+class RedactingFormatter(logging.Formatter):
+    """Redacts the finished line: message, arguments, exception text and traceback alike."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+
+def configure_logging(level: str = "info") -> None:
+    """Log to stderr at this level, redacted; libraries that print URLs only when something is wrong."""
+    line = logging.StreamHandler()
+    line.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.handlers[:] = [line]
+    root.setLevel(level.upper())
+    for name in QUIET_LOGGERS:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

@@ -1,0 +1,86 @@
+"""Find an adapter, agent or provider by name: our own module first, then an installed package's entry point."""
+
+import importlib
+import importlib.util
+import pkgutil
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal
+
+from belino.domain.errors import ConfigError
+
+Group = Literal["adapters", "agents", "providers"]
+
+MAKERS: dict[Group, str] = {"adapters": "Adapter", "agents": "Agent", "providers": "Provider"}
+
+# A name becomes a module name: anything else (a dot, a slash) could reach modules nobody offered.
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """An adapter, agent or provider that was named, and how to make one."""
+
+    name: str
+    module: ModuleType
+    config_type: type[Any]
+    """The dataclass its table in belino.toml is read into."""
+    make: Callable[..., Any]
+    """`Adapter(config, desk)`, `Agent(config)` or `Provider(config)`."""
+
+
+def find(group: Group, name: str) -> Plugin:
+    """The plugin of this name; only the one that is named is ever imported."""
+    module_name = _module_of(group, name)
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        missing = f"needs the package {error.name!r}" if error.name and error.name != module_name else "fails"
+        raise ConfigError(
+            f"the {_singular(group)} {name!r} cannot be imported: {module_name} {missing}; "
+            f"install it (maybe as the extra belino[{name}]) or remove {name!r} from the configuration"
+        ) from error
+    maker = MAKERS[group]
+    lacks = [attribute for attribute in ("Config", maker) if not hasattr(module, attribute)]
+    if lacks:
+        raise ConfigError(
+            f"the {_singular(group)} {name!r} cannot be used: {module_name} defines no {' and no '.join(lacks)}"
+        )
+    return Plugin(name=name, module=module, config_type=module.Config, make=getattr(module, maker))
+
+
+def known(group: Group) -> tuple[str, ...]:
+    """Every name `find` would find, sorted; nothing is imported for it."""
+    return tuple(sorted({*built_in(group), *_entry_points(group)}))
+
+
+def built_in(group: Group) -> tuple[str, ...]:
+    """The names that belino itself brings."""
+    package = importlib.util.find_spec(f"belino.{group}")
+    if package is None or package.submodule_search_locations is None:
+        return ()
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(package.submodule_search_locations)))
+
+
+def _module_of(group: Group, name: str) -> str:
+    if _NAME.fullmatch(name):
+        if name in built_in(group):
+            return f"belino.{group}.{name}"
+        offered = _entry_points(group).get(name)
+        if offered is not None:
+            return offered
+    names = ", ".join(known(group)) or "none"
+    raise ConfigError(f"there is no {_singular(group)} named {name!r}; known ones: {names}")
+
+
+def _entry_points(group: Group) -> dict[str, str]:
+    # Costs 30 ms of CPU, and a name of our own never asks for it.
+    from importlib.metadata import entry_points
+
+    return {point.name: point.module for point in entry_points(group=f"belino.{group}")}
+
+
+def _singular(group: Group) -> str:
+    return group.removesuffix("s")
