@@ -1,0 +1,1 @@
+"""Who answers: one module per kind of agent."""

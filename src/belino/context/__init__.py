@@ -1,0 +1,1 @@
+"""What the agent is told, assembled without a model."""

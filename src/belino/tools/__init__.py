@@ -1,0 +1,1 @@
+"""What the agent may call, scoped to one channel by construction."""
