@@ -53,7 +53,7 @@ def message_blocks(
     fence: str,
     outcomes: Mapping[str, MediaOutcome] = NO_OUTCOMES,
 ) -> tuple[TextBlock, ...]:
-    """The message being answered (or the items of an album), fenced; `outcomes`, by ref id, tells of media that ended."""
+    """The message being answered (or an album's items), fenced; `outcomes`, by ref id, tells how media ended."""
     blocks = [TextBlock(text=_fenced(_message_lines(message, outcomes), fence)) for message in messages]
     if unclaimed:
         lines = ["sent by the same person shortly before:"]

@@ -47,7 +47,7 @@ def safe_name(name: str | None, *, mime: str, kind: MediaKind) -> str:
 
 
 def stored_name(ref: MediaRef) -> str:
-    """The name of a ref's copy, `photo---tg_k3v9d0q2m7xa.jpg`: no two refs share one, the sender's name stays readable."""
+    """The name of a ref's copy, `photo---tg_k3v9d0q2m7xa.jpg`: no two refs share one, the sender's name is readable."""
     stem, _, extension = safe_name(ref.file_name, mime=ref.mime, kind=ref.kind).rpartition(".")
     return f"{stem}---{ref.id}.{extension}"
 

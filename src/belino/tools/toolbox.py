@@ -1,0 +1,106 @@
+"""One toolbox per session, its channel in the closure: what no argument can name, no agent can reach."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from belino.domain.errors import ToolError
+from belino.domain.media import Block, ImageBlock, TextBlock
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import Stage, Step
+from belino.domain.ports import Clock
+from belino.domain.store import Library, ManifestEntry
+from belino.domain.turn import Toolbox, ToolSpec
+from belino.media.fetch import Fetcher
+from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
+from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, Shelf, fetch_media, list_media
+
+RESULT_BYTES = 1024 * 1024
+CUT = "… (cut here: the result is over 1 MiB; ask for less at a time)"
+
+Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
+Notes = Callable[[Step], Awaitable[None]]
+
+
+def make_toolbox(
+    *,
+    conversation: ConversationKey,
+    library: Library,
+    fetcher: Fetcher,
+    folder: Path,
+    notes: Notes | None = None,
+    shown: Callable[[ImageBlock], None] | None = None,
+    clock: Clock,
+    sees_images: bool,
+    image_block_bytes: int,
+    manifest: Sequence[ManifestEntry] = (),
+) -> Toolbox:
+    """The tools of one conversation's channel. `manifest` names what the agent still has in its context."""
+    shelf = Shelf(
+        channel=conversation.whole_channel,
+        library=library,
+        fetcher=fetcher,
+        folder=folder,
+        clock=clock,
+        sees_images=sees_images,
+        image_block_bytes=image_block_bytes,
+        manifest=tuple(manifest),
+        shown=shown,
+        shown_now=set(),
+    )
+    tools: dict[str, tuple[ToolSpec, Tool]] = {
+        spec.name: (spec, partial(tool, shelf))
+        for spec, tool in (
+            (LIST_MEDIA, list_media),
+            (FETCH_MEDIA, fetch_media),
+            (CHANNEL_MESSAGES, channel_messages),
+        )
+    }
+    return ScopedToolbox(tools=tools, clock=clock, notes=notes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopedToolbox:
+    """Tools by name; every call is noted with its end."""
+
+    tools: Mapping[str, tuple[ToolSpec, Tool]]
+    clock: Clock
+    notes: Notes | None
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as a model is told about them."""
+        return tuple(spec for spec, _ in self.tools.values())
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
+        """Run a tool. Raises ToolError with a sentence the agent can act on."""
+        if name not in self.tools:
+            raise ToolError(f"there is no such tool; the tools are {', '.join(self.tools)}")
+        if not isinstance(arguments, Mapping):
+            raise ToolError("arguments must be an object")
+        try:
+            blocks = await self.tools[name][1](arguments)
+        except ToolError as error:
+            await self._note(name, "refused", str(error))
+            raise
+        await self._note(name, "done", "")
+        return _bounded(blocks)
+
+    async def _note(self, name: str, outcome: str, reason: str) -> None:
+        if self.notes:
+            at = self.clock.now()
+            await self.notes(Step(at=at, stage=Stage.TOOL, outcome=outcome, reason=reason, subject=name))
+
+
+def _bounded(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """At most 1 MiB of text in all, and it says so when it was cut; pictures have their own limit."""
+    left, kept = RESULT_BYTES, list[Block]()
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            encoded = block.text.encode(errors="replace")
+            if len(encoded) > left:
+                block = TextBlock(text=encoded[:left].decode(errors="ignore") + CUT)
+            left = max(0, left - len(encoded))
+        kept.append(block)
+    return tuple(kept)
