@@ -1,0 +1,30 @@
+"""For everybody who writes an adapter or an agent: the contract, a clock, a desk, files, and a real gateway."""
+
+from belino.testing.agent import Line, ScriptedAgent, ToolCall
+from belino.testing.clock import START, FakeClock, settle
+from belino.testing.contract import Trial, check_adapter
+from belino.testing.desk import FakeDesk
+from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_wav, make_webp
+from belino.testing.memory import MemoryAdapter, MemoryPlatform
+from belino.testing.process import GatewayProcess
+
+__all__ = [
+    "START",
+    "FakeClock",
+    "FakeDesk",
+    "GatewayProcess",
+    "Line",
+    "MemoryAdapter",
+    "MemoryPlatform",
+    "ScriptedAgent",
+    "ToolCall",
+    "Trial",
+    "check_adapter",
+    "make_gif",
+    "make_jpeg",
+    "make_pdf",
+    "make_png",
+    "make_wav",
+    "make_webp",
+    "settle",
+]

@@ -1,0 +1,59 @@
+"""An agent that says what a test tells it to say."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+
+from belino.domain.media import Block
+from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """Call a tool of the turn's own toolbox; what it answers is kept in `ScriptedAgent.answers`."""
+
+    name: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+Line = str | ToolCall | Exception | ReplyPart
+"""One thing to do: answer with a text, call a tool, raise, or yield a part as it is."""
+
+
+class ScriptedAgent:
+    """Answers each turn with the next line, or list of lines, of its script; afterwards it echoes the turn's number.
+
+    A turn ends with a Final: a text is one; a script line without any gets an empty one.
+    """
+
+    remembers = True
+    sees_images = True
+
+    def __init__(self, *script: Line | list[Line]) -> None:
+        self.script = deque(line if isinstance(line, list) else [line] for line in script)
+        self.turns: list[Turn] = []
+        self.answers: list[tuple[Block, ...]] = []
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        """Play the next lines of the script."""
+        self.turns.append(turn)
+        lines: list[Line] = self.script.popleft() if self.script else [f"turn {turn.number}"]
+        yield Accepted()
+        for line in lines:
+            match line:
+                case Exception():
+                    raise line
+                case ToolCall(name=name, arguments=arguments):
+                    yield ToolNote(tool=name, text=f"calls {name}")
+                    self.answers.append(await turn.toolbox.call(name, arguments))
+                case str(text):
+                    yield TextDelta(text=text)
+                    yield Usage(input_tokens=1, output_tokens=1)
+                    yield Final(text=text)
+                    return
+                case Final():
+                    yield line
+                    return
+                case _:
+                    yield line
+        yield Final(text="")

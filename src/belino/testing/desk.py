@@ -1,0 +1,27 @@
+"""The desk an adapter under test works at."""
+
+from belino.domain.ports import Clock, HttpClient
+from belino.domain.reply import OutgoingFile
+from belino.testing.clock import FakeClock
+
+
+class FakeDesk:
+    """A Desk that remembers what was published; give it an HTTP client if the adapter calls its platform.
+
+    `belino.net.client.Client()` pointed at a server on loopback is better than any stand-in.
+    """
+
+    def __init__(self, *, account: str = "default", clock: Clock | None = None, http: HttpClient | None = None) -> None:
+        self.account = account
+        self.clock: Clock = clock or FakeClock()
+        self.published: list[OutgoingFile] = []
+        self._http = http
+
+    @property
+    def http(self) -> HttpClient:
+        assert self._http is not None, "this adapter calls its platform: make the desk with FakeDesk(http=…)"
+        return self._http
+
+    async def publish(self, file: OutgoingFile) -> str:
+        self.published.append(file)
+        return f"https://belino.test/published/{file.sha256}"

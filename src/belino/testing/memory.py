@@ -1,0 +1,167 @@
+"""A complete small adapter for a platform that lives in memory: for tests, and as an example to start from."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from belino.domain.errors import MediaExpired
+from belino.domain.limits import Limits, Once
+from belino.domain.media import MediaRef, kind_of
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message, Unsupported
+from belino.domain.ports import Accept, Desk, Question
+from belino.domain.reply import Parcel, Receipt
+from belino.net.client import error_for
+from belino.net.redact import Secret
+
+SETUP = (Question(key="token", ask="Which token did the platform give you?", secret=True),)
+
+CHUNK = 64 * 1024
+
+
+class MemoryPlatform:
+    """The far side: what a real platform would keep on its servers."""
+
+    def __init__(self) -> None:
+        self.updates: list[dict[str, Any]] = []
+        self.acknowledged: int = 0
+        """How many updates the adapter has told us it need not see again."""
+        self.sent: dict[str, Parcel] = {}
+        """Every visible message by id, as our users see them."""
+        self.files: dict[str, bytes] = {}
+        self.refusals: list[tuple[int, Mapping[str, str]]] = []
+        """Statuses and headers that the next calls are answered with."""
+        self._more = asyncio.Event()
+        self._acknowledgement = asyncio.Event()
+
+    def offer(self, update: dict[str, Any]) -> None:
+        """Somebody said something."""
+        self.updates.append(update)
+        self._more.set()
+
+    async def next_update(self, after: int) -> dict[str, Any]:
+        """The update after this many, when it comes."""
+        while len(self.updates) <= after:
+            self._more.clear()
+            await self._more.wait()
+        return self.updates[after]
+
+    def acknowledge(self, count: int) -> None:
+        """The adapter needs none of the first `count` updates again."""
+        self.acknowledged = count
+        self._acknowledgement.set()
+
+    async def until_acknowledged(self, count: int) -> None:
+        while self.acknowledged < count:
+            self._acknowledgement.clear()
+            await self._acknowledgement.wait()
+
+    def answer(self) -> tuple[int, Mapping[str, str]]:
+        """The status and headers of the next call."""
+        return self.refusals.pop(0) if self.refusals else (200, {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """How to reach the platform."""
+
+    far_side: MemoryPlatform = field(default_factory=MemoryPlatform)
+    token: Secret | None = field(default=None, metadata={"says": "What the platform knows us by."})
+
+
+def parse(raw: Mapping[str, Any], *, account: str) -> tuple[Arrival, ...]:
+    """One update as arrivals. Pure: it fetches nothing, and what it cannot read it says."""
+    where = ConversationKey(platform="memory", account=account, channel=str(raw["channel"]), thread=raw.get("thread"))
+    author = Author(id=str(raw["from"]["id"]), name=str(raw["from"]["name"]))
+    sent = datetime.fromtimestamp(raw["date"], UTC)
+    direct = raw.get("direct", True)
+    place = ChatType.DIRECT if direct else ChatType.GROUP
+    if "text" not in raw and "files" not in raw:
+        what = ", ".join(sorted(set(raw) - {"id", "channel", "thread", "from", "date", "direct"})) or "nothing"
+        return (
+            Unsupported(conversation=where, id=str(raw["id"]), author=author, sent=sent, what=what, chat_type=place),
+        )
+    text = str(raw.get("text", ""))
+    return (
+        Message(
+            conversation=where,
+            id=str(raw["id"]),
+            author=author,
+            sent=sent,
+            text=text,
+            media=tuple(_ref(item, raw, where, sent) for item in raw.get("files", ())),
+            chat_type=place,
+            addressed=direct or text.startswith("@belino"),
+        ),
+    )
+
+
+def _ref(item: Mapping[str, Any], raw: Mapping[str, Any], where: ConversationKey, sent: datetime) -> MediaRef:
+    mime = str(item.get("mime", "application/octet-stream"))
+    return MediaRef(
+        platform=where.platform,
+        account=where.account,
+        channel_id=where.channel,
+        message_id=str(raw["id"]),
+        item=str(item["file"]),
+        kind=kind_of(mime),
+        mime=mime,
+        created=sent,
+        file_name=item.get("name"),
+        size=item.get("size"),
+        # An id is all the platform needs to find the file again; its URL and our token stay out of every ref.
+        locator={"file": str(item["file"])},
+    )
+
+
+class MemoryAdapter:
+    """Reads updates in order, and acknowledges each only when it is on our disk."""
+
+    platform: ClassVar[str] = "memory"
+    limits = Limits(text_chars=4096, once=Once.KEY)
+
+    def __init__(self, config: Config, desk: Desk) -> None:
+        self._far_side = config.far_side
+        self._desk = desk
+
+    async def run(self, accept: Accept, cursor: str | None) -> None:
+        """Listen until cancelled, from where the cursor says we stopped."""
+        position = int(cursor or 0)
+        while True:
+            update = await self._far_side.next_update(position)
+            position += 1
+            for arrival in parse(update, account=self._desk.account):
+                await accept(arrival, cursor=str(position))
+            self._far_side.acknowledge(position)
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        """One call; the platform knows our key, so that offered twice it is seen once."""
+        status, headers = self._far_side.answer()
+        error = error_for(status, headers, now=self._desk.clock.now())
+        if error is not None:
+            raise error
+        message_id = f"sent-{parcel.key}"
+        self._far_side.sent.setdefault(message_id, parcel)
+        return Receipt(message_id=message_id, sent=self._desk.clock.now())
+
+    @asynccontextmanager
+    async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The file's bytes in chunks, never all at once."""
+        status, headers = self._far_side.answer()
+        error = error_for(status, headers, now=self._desk.clock.now())
+        if error is not None:
+            raise error
+        held = self._far_side.files.get(ref.locator["file"])
+        if held is None:
+            raise MediaExpired(f"the platform no longer has {ref.id or ref.item}")
+        yield _chunks(held)
+
+
+async def _chunks(held: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(held), CHUNK):
+        yield held[start : start + CHUNK]
+
+
+Adapter = MemoryAdapter
