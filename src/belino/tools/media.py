@@ -69,7 +69,7 @@ FETCH_MEDIA = ToolSpec(
     name="fetch_media",
     description=(
         "Get one media item of this channel by its ref: a picture to look at, or else the path of a copy of the file "
-        "in your folder. as=file always gives the path. A picture you were shown before is only named, unless again=true."
+        "in your folder. as=file always gives the path. A picture shown to you before is only named, unless again=true."
     ),
     schema={
         "type": "object",

@@ -1,0 +1,167 @@
+"""An agent without a model, and honest about it: it shows what an agent is given and what the toolbox answers."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from belino.domain.errors import ToolError
+from belino.domain.media import FileBlock, ImageBlock, TextBlock
+from belino.domain.tokens import estimate_tokens
+from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
+
+LOOKS_AT_MOST = 4
+TEXT_LINES = 5
+LINE_CHARS = 200
+READ_BYTES = 16 * 1024
+LISTED_AT_MOST = 10
+
+# Placeholders are ours: the gateway writes other people's look-alikes with another bracket.
+_PLACEHOLDER = re.compile(
+    r"\[(Image|Video|Audio|Voice|Document|Sticker): ([^\[\]\n]{0,400}?)(?:, )?ref:([a-z0-9]{1,8}_[a-z0-9]{12})\]"
+)
+_NOT_NAME = re.compile(
+    r"(?:, (?:[0-9][0-9.]*(?:B|KB|MB|GB)|(?:[0-9]+[hms])+|[^ ,]+/[^ ,]+|over daily limit|failed))*\Z"
+)
+_QUESTION = re.compile(r"\bwhat\s+(?:can|do)\s+you\s+see\b", re.IGNORECASE)
+_MARKER = re.compile(r"<<<message ([0-9a-f]+)\n(.*?)\n\1 message>>>", re.DOTALL)
+_TEXT = re.compile(r"^text:\n(.*)\Z", re.DOTALL | re.MULTILINE)
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The demo agent has nothing to set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A media item the message brought."""
+
+    kind: str
+    name: str
+    ref: str
+
+
+class Agent:
+    """Answers with what it was given and what it fetched."""
+
+    remembers = False
+    sees_images = True
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        """Look at what came, in the order it came, and tell."""
+        yield Accepted()
+        given = "\n".join(block.text for block in turn.blocks if isinstance(block, TextBlock))
+        words, items = _words(given), _items(given)
+        said: list[str] = []
+        async for part in _sections(turn, words, items):
+            if isinstance(part, str):
+                piece = part if not said else f"\n\n{part}"
+                said.append(piece)
+                yield TextDelta(text=piece)
+            else:
+                yield part
+        answer = "".join(said)
+        given_tokens = estimate_tokens(turn.system) + estimate_tokens(given)
+        yield Usage(input_tokens=given_tokens, output_tokens=estimate_tokens(answer), model="demo")
+        yield Final(text=answer)
+
+
+async def _sections(turn: Turn, words: str, items: list[Item]) -> AsyncIterator[str | ToolNote]:
+    """The paragraphs of the answer, and before each tool call a note."""
+    yield _greeting(words, items)
+    for item in items[:LOOKS_AT_MOST]:
+        yield ToolNote(tool="fetch_media", text=f"{_verb(item)} {item.name}")
+        yield await _look(turn, item)
+    if len(items) > LOOKS_AT_MOST:
+        left = len(items) - LOOKS_AT_MOST
+        yield f"I looked at the first {LOOKS_AT_MOST}; {left} more {'is' if left == 1 else 'are'} there."
+    if _QUESTION.search(words):
+        yield ToolNote(tool="list_media", text="listing the media of this channel")
+        yield await _list(turn)
+
+
+def _greeting(words: str, items: list[Item]) -> str:
+    count = len(_WORD.findall(words))
+    parts = []
+    if count:
+        parts.append(f"{count} word{'' if count == 1 else 's'}")
+    if items:
+        parts.append(f"{len(items)} attachment{'' if len(items) == 1 else 's'}")
+    told = " and ".join(parts) or "a message without words"
+    hello = f"I am the demo agent: no model, only the real tools. You sent me {told}."
+    if not items:
+        return hello
+    return "\n".join([hello, *(f"- {item.kind}: {item.name}" for item in items)])
+
+
+def _verb(item: Item) -> str:
+    return "looking at" if item.kind in ("Image", "Sticker") else "opening"
+
+
+async def _look(turn: Turn, item: Item) -> str:
+    """What fetching one item brought: the tool's own line, and the first lines of a text file."""
+    try:
+        blocks = await turn.toolbox.call("fetch_media", {"ref": item.ref})
+    except ToolError as error:
+        return f"I could not get {item.name}: {error}."
+    about = " ".join(block.text for block in blocks if isinstance(block, TextBlock))
+    for block in blocks:
+        if isinstance(block, FileBlock):
+            return await _tell_file(turn, about.partition(" A copy is at ")[0], block)
+    seen = any(isinstance(block, ImageBlock) for block in blocks)
+    return f"I was shown {about}" if seen else about
+
+
+async def _tell_file(turn: Turn, about: str, block: FileBlock) -> str:
+    if not block.path.is_relative_to(turn.folder):
+        return f"I have {about}"
+    lines = await asyncio.to_thread(_first_lines, block.path)
+    if lines is None:
+        return f"I have {about}"
+    quoted = "\n".join(f"> {line}" for line in lines) or "> (empty)"
+    return f"I read {about} It begins:\n{quoted}"
+
+
+def _first_lines(path: Path) -> list[str] | None:
+    """The first lines of a text file; None for anything that is not text."""
+    with path.open("rb") as file:
+        head = file.read(READ_BYTES)
+        whole = not file.read(1)
+    try:
+        text = head.decode("utf-8-sig") if whole else head.decode("utf-8-sig", errors="ignore")
+    except UnicodeDecodeError:
+        return None
+    if "\0" in text or (not whole and len(text.encode()) < READ_BYTES - 8):
+        return None
+    return [line[:LINE_CHARS] for line in islice(text.splitlines(), TEXT_LINES)]
+
+
+async def _list(turn: Turn) -> str:
+    try:
+        blocks = await turn.toolbox.call("list_media", {"limit": LISTED_AT_MOST})
+    except ToolError as error:
+        return f"I could not list the media: {error}."
+    listing = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    return f"What I see in this channel:\n```\n{listing.replace('```', '´´´')}\n```"
+
+
+def _words(given: str) -> str:
+    """What the person wrote, out of the fenced message."""
+    contents = [found.group(2) for found in _MARKER.finditer(given)] or [f"text:\n{given}"]
+    texts = (_TEXT.search(content) for content in contents)
+    return "\n".join(text.group(1) for text in texts if text)
+
+
+def _items(given: str) -> list[Item]:
+    found: dict[str, Item] = {}
+    for kind, parts, ref in _PLACEHOLDER.findall(given):
+        name = _NOT_NAME.sub("", f", {parts}").removeprefix(", ") or f"the {kind.lower()}"
+        found.setdefault(ref, Item(kind=kind, name=name, ref=ref))
+    return list(found.values())

@@ -1,0 +1,110 @@
+"""A toolbox as an MCP server over streamable HTTP, made anew for every request of an authenticated conversation.
+
+No MCP session is kept: the token decides the channel at each request, so there is no session id to steal and a revoked
+token is dead at once. Host, Origin and token are checked by `web/` before a request comes here.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from belino import __version__
+from belino.domain.errors import BelinoError, ToolError
+from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
+from belino.domain.message import ConversationKey
+from belino.domain.turn import Toolbox
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+    from mcp_types import CallToolResult, ContentBlock
+
+SERVER_NAME = "belino"
+BODY_BYTES = 1024 * 1024
+FAILED = "the tool could not do its work just now; try again in a moment"
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class McpDoor:
+    """Opens a conversation's toolbox to MCP clients."""
+
+    def __init__(self, toolbox_for: Callable[[ConversationKey], Toolbox]) -> None:
+        self._toolbox_for = toolbox_for
+
+    def app(self, conversation: ConversationKey) -> App:
+        """An ASGI app that serves this one conversation, whatever the request says."""
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["method"] != "POST":  # without sessions there is no stream to open and nothing to delete
+                await _refuse_method(send)
+                return
+            # Importing mcp takes over a second: in a thread, so that nobody else waits for the first client.
+            await asyncio.to_thread(import_module, "mcp.server.lowlevel")
+            await _serve_once(self._toolbox_for(conversation), scope, receive, send)
+
+        return serve
+
+
+async def _serve_once(toolbox: Toolbox, scope: Scope, receive: Receive, send: Send) -> None:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    manager = StreamableHTTPSessionManager(
+        make_server(toolbox), json_response=True, stateless=True, max_request_body_size=BODY_BYTES
+    )
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
+
+
+def make_server(toolbox: Toolbox) -> "Server[Any]":
+    """An MCP server whose tools are exactly the toolbox's."""
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+
+    async def list_tools(_context: object, _params: object) -> types.ListToolsResult:
+        tools = [
+            types.Tool(name=spec.name, description=spec.description, input_schema=dict(spec.schema))
+            for spec in toolbox.specs
+        ]
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(_context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
+        return await _call(toolbox, params.name, params.arguments or {})
+
+    return Server(SERVER_NAME, version=__version__, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+async def _call(toolbox: Toolbox, name: str, arguments: Mapping[str, object]) -> "CallToolResult":
+    """The tool's answer; an error is a sentence and nothing else."""
+    from mcp_types import CallToolResult, TextContent
+
+    try:
+        blocks = await toolbox.call(name, arguments)
+    except ToolError as error:
+        return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+    except BelinoError:
+        return CallToolResult(content=[TextContent(text=FAILED)], is_error=True)
+    return CallToolResult(content=[_content(block) for block in blocks])
+
+
+def _content(block: Block) -> "ContentBlock":
+    import pybase64
+    from mcp_types import ImageContent, TextContent
+
+    match block:
+        case TextBlock():
+            return TextContent(text=block.text)
+        case ImageBlock():
+            return ImageContent(data=pybase64.b64encode(block.data).decode(), mime_type=block.mime)
+        case FileBlock():
+            return TextContent(text=f"File: {block.path} ({block.mime})")
+
+
+async def _refuse_method(send: Send) -> None:
+    headers = [(b"allow", b"POST"), (b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": 405, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
