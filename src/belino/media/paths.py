@@ -5,7 +5,7 @@ import os
 import re
 import stat
 import unicodedata
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from belino.domain.errors import StoreError, StoreFull
@@ -85,14 +85,12 @@ def _copy_beneath(directory: int, name: str, source: Path) -> str:
             if _equal(directory, candidate, source):
                 return candidate
             continue
-        try:
+        with ExitStack() as undo:
+            undo.callback(os.unlink, candidate, dir_fd=directory)
+            undo.callback(os.close, target)
             _pour(source, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(candidate, dir_fd=directory)
-            raise
-        finally:
-            os.close(target)
+            undo.pop_all()
+        os.close(target)
         return candidate
     raise StoreError(f"the session's folder holds {COPIES_AT_MOST} different files of that name already")
 
