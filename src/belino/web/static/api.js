@@ -1,0 +1,55 @@
+// Talks HTTP to the gateway and turns its refusals into errors that say why.
+
+export class ApiError extends Error {
+  constructor(status, code, message, answer = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.answer = answer;
+  }
+
+  // Nobody refused: trying the same again later may work.
+  get passing() {
+    return this.status === 0 || this.status === 408 || this.status === 429 || (this.status >= 500 && this.status !== 507);
+  }
+}
+
+let whenSignedOut = () => {};
+
+export function onSignedOut(callback) {
+  whenSignedOut = callback;
+}
+
+export async function call(method, path, body) {
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers: { "X-Belino": "1", ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "same-origin",
+      cache: "no-store",
+    });
+  } catch {
+    throw new ApiError(0, "offline", "belino cannot be reached");
+  }
+  return answerOf(response.status, await response.text());
+}
+
+export function answerOf(status, text) {
+  let answer = {};
+  try {
+    answer = text ? JSON.parse(text) : {};
+  } catch {
+    answer = {};
+  }
+  if (status >= 200 && status < 300) return answer;
+  if (status === 401) whenSignedOut();
+  const { code = "internal", message = `belino answered ${status}` } = answer.error ?? {};
+  throw new ApiError(status, code, message, answer);
+}
+
+export const query = (values) => {
+  const known = Object.entries(values).filter(([, value]) => value != null);
+  return new URLSearchParams(known).toString();
+};

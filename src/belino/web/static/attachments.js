@@ -1,0 +1,132 @@
+// Shows the files of the message being written as chips with picture, progress, reason and remove.
+import { byId, iconButton, make, say, show } from "./dom.js";
+import * as format from "./format.js";
+import { icon } from "./icons.js";
+
+const SHOWN_AS_IMAGE = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
+
+export class Attachments {
+  #uploads;
+  #list = byId("attachments");
+  #chips = new Map();
+  #conversation = null;
+  #onchange;
+
+  constructor(uploads, onchange) {
+    this.#uploads = uploads;
+    this.#onchange = onchange;
+    uploads.addEventListener("changed", ({ detail }) => this.#update(detail));
+    uploads.addEventListener("removed", ({ detail }) => this.#remove(detail.key));
+  }
+
+  open(conversation) {
+    this.#conversation = conversation;
+    for (const key of [...this.#chips.keys()]) this.#remove(key);
+    for (const item of this.#uploads.of(conversation)) this.#update(item);
+    this.#settle();
+  }
+
+  add(files) {
+    for (const file of files) this.#uploads.add(this.#conversation, file);
+  }
+
+  get items() {
+    return this.#uploads.of(this.#conversation);
+  }
+
+  get busy() {
+    return this.items.some((item) => item.state !== "done" && item.state !== "failed");
+  }
+
+  get failed() {
+    return this.items.filter((item) => item.state === "failed").length;
+  }
+
+  get ready() {
+    return this.items.filter((item) => item.state === "done");
+  }
+
+  // What is ready leaves with the message; what failed stays to be seen.
+  take() {
+    return this.ready.map((item) => {
+      const { preview, width, height } = this.#chips.get(item.key) ?? {};
+      if (this.#chips.has(item.key)) this.#chips.get(item.key).preview = null;
+      this.#uploads.remove(item.key, { keepBytes: true });
+      return { upload_id: item.upload_id, file_name: item.name, mime: item.mime, size: item.size, preview, width, height };
+    });
+  }
+
+  #update(item) {
+    if (item.conversation !== this.#conversation) return;
+    const chip = this.#chips.get(item.key) ?? this.#add(item);
+    const percent = item.size ? Math.floor((100 * item.offset) / item.size) : 0;
+    chip.node.dataset.state = item.state;
+    chip.bar.value = item.state === "done" ? 100 : percent;
+    show(chip.bar, item.state !== "done" && item.state !== "failed");
+    show(chip.retry, item.state === "failed" && item.upload_id !== null);
+    say(chip.status, statusOf(item, percent));
+    this.#settle();
+  }
+
+  #add(item) {
+    const chip = { node: null, preview: null };
+    chip.bar = make("progress", { max: 100, "aria-label": `Upload of ${item.name}` });
+    chip.status = make("span", { class: "chip-status" });
+    chip.retry = iconButton("retry", `Upload ${item.name} again`, () => this.#uploads.retry(item.key));
+    chip.node = make("li", { class: "chip", "data-file": item.name },
+      this.#thumbnail(item, chip),
+      make("div", { class: "chip-words" }, make("span", { class: "chip-name", text: item.name, title: item.name }), chip.status, chip.bar),
+      chip.retry,
+      iconButton("close", `Remove ${item.name}`, () => this.#discard(item.key)),
+    );
+    this.#chips.set(item.key, chip);
+    this.#list.append(chip.node);
+    return chip;
+  }
+
+  #thumbnail(item, chip) {
+    if (!SHOWN_AS_IMAGE.test(item.mime)) return make("span", { class: "chip-picture" }, icon(iconFor(item.mime)));
+    chip.preview = URL.createObjectURL(item.blob);
+    const image = make("img", { class: "chip-picture", alt: "", src: chip.preview, width: 44, height: 44 });
+    image.addEventListener("load", () => Object.assign(chip, { width: image.naturalWidth, height: image.naturalHeight }));
+    image.addEventListener("error", () => {
+      chip.preview = null;
+      image.replaceWith(make("span", { class: "chip-picture" }, icon("image")));
+    });
+    return image;
+  }
+
+  #discard(key) {
+    this.#uploads.remove(key);
+    byId("text").focus();
+  }
+
+  #remove(key) {
+    const chip = this.#chips.get(key);
+    if (!chip) return;
+    this.#chips.delete(key);
+    if (chip.preview) URL.revokeObjectURL(chip.preview);
+    chip.node.remove();
+    this.#settle();
+  }
+
+  #settle() {
+    show(this.#list, this.#chips.size > 0);
+    this.#onchange();
+  }
+}
+
+function statusOf(item, percent) {
+  if (item.state === "failed") return item.error;
+  if (item.state === "done") return format.size(item.size);
+  if (item.state === "retrying") return "Waiting to go on…";
+  return `${percent} % of ${format.size(item.size)}`;
+}
+
+export function iconFor(mime) {
+  if (mime.startsWith("audio/")) return "music";
+  if (mime.startsWith("video/")) return "video";
+  return mime.startsWith("image/") ? "image" : "file";
+}
+
+export const isPicture = (mime) => SHOWN_AS_IMAGE.test(mime);

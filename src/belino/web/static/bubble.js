@@ -1,0 +1,63 @@
+// Draws one message: author, words, media, and the quiet line beneath with time, state and "why?".
+import { make, spoken } from "./dom.js";
+import * as format from "./format.js";
+import { render } from "./markdown.js";
+import { mediaNodes } from "./media.js";
+
+// `does` holds what a bubble may ask for: why(message), open(pictures, index), retry(id), edit(id), discard(id).
+export function bubble(message, does) {
+  const mine = !message.author.is_agent;
+  return make("article", { class: `message ${mine ? "mine" : "theirs"}`, "data-id": message.id, "data-state": message.state ?? "stored" },
+    make("p", { class: "author" }, message.author.name || message.author.id, spoken(" wrote:")),
+    ...mediaNodes(message.media, does.open),
+    words(message),
+    reactions(message),
+    meta(message, does),
+  );
+}
+
+function words(message) {
+  if (message.deleted) return make("div", { class: "words gone", text: "This message was deleted." });
+  return message.text ? make("div", { class: "words", dir: "auto" }, render(message.text)) : null;
+}
+
+function reactions({ reactions: all = [] }) {
+  if (!all.length) return null;
+  return make("p", { class: "reactions", "aria-label": "Reactions" }, ...all.map(([emoji, times]) => make("span", { text: times > 1 ? `${emoji} ${times}` : emoji })));
+}
+
+function meta(message, does) {
+  const line = make("p", { class: "meta" }, make("time", { datetime: message.sent, title: format.fullTime(message.sent), text: format.time(message.sent) }));
+  if (message.edited) line.append(make("span", { text: "edited" }));
+  for (const part of message.state ? unsent(message, does) : stored(message, does)) line.append(part);
+  return line;
+}
+
+function unsent(message, does) {
+  if (message.state === "sending") return [make("span", { class: "sending", text: "Sending…" })];
+  const act = (text, onclick) => make("button", { type: "button", class: "text-button", text, onclick });
+  return [
+    make("span", { class: "trouble", text: `Not sent: ${message.reason}` }),
+    act("Try again", () => does.retry(message.id)),
+    act("Edit", () => does.edit(message.id)),
+    act("Discard", () => does.discard(message.id)),
+  ];
+}
+
+function stored(message, does) {
+  const note = outcomeNote(message);
+  const why = make("button", { type: "button", class: "text-button why-button", text: "Why?", "aria-haspopup": "dialog", onclick: () => does.why(message) });
+  why.append(spoken(` What happened to the message of ${format.time(message.sent)}`));
+  return [note && make("span", { class: note.bad ? "trouble" : "", text: note.text }), why].filter(Boolean);
+}
+
+function outcomeNote({ outcome, reason, standing, delivery }) {
+  const because = reason ? `: ${reason}` : "";
+  if (outcome === "failed") return { text: `Not answered${because}`, bad: true };
+  if (outcome === "aborted") return { text: `Stopped${because}`, bad: false };
+  if (outcome === "waiting") return { text: "Waiting", bad: false };
+  if (outcome === "unsupported") return { text: `Not supported${because}`, bad: true };
+  if (standing === "observed") return { text: "Not meant for the agent", bad: false };
+  if (delivery === "dead" || delivery === "failed") return { text: "Not delivered", bad: true };
+  return delivery === "uncertain" ? { text: "Delivery uncertain", bad: true } : null;
+}

@@ -1,0 +1,121 @@
+// The box a message is written in: draft, files, paste, and when sending is possible.
+import { Attachments } from "./attachments.js";
+import { byId, say } from "./dom.js";
+import { acceptDrops, filesOf } from "./drop.js";
+import { keep, kept } from "./keep.js";
+
+const TALLEST = 240;
+
+export class Composer {
+  #form = byId("composer");
+  #text = byId("text");
+  #send = byId("send");
+  #note = byId("composer-note");
+  #attachments;
+  #conversation = null;
+  #readOnly = false;
+  #waiting = false;
+  #failedBefore = 0;
+  #onsend;
+
+  constructor(uploads, onsend) {
+    this.#onsend = onsend;
+    this.#attachments = new Attachments(uploads, () => this.#settle());
+    this.#form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit();
+    });
+    this.#text.addEventListener("input", () => this.#edited());
+    this.#text.addEventListener("keydown", (event) => this.#key(event));
+    this.#text.addEventListener("paste", (event) => this.#paste(event));
+    byId("attach").addEventListener("click", () => byId("files").click());
+    byId("files").addEventListener("change", ({ target }) => {
+      this.#attach(target.files);
+      target.value = "";
+    });
+    acceptDrops(() => !this.#readOnly && !document.querySelector("dialog[open]"), (files) => this.#attach(files));
+  }
+
+  open(conversation, readOnly) {
+    this.#conversation = conversation;
+    this.#readOnly = Boolean(readOnly);
+    this.#waiting = false;
+    this.#text.value = kept(`draft:${conversation}`, "");
+    this.#text.disabled = byId("attach").disabled = this.#readOnly;
+    this.#text.placeholder = readOnly || "Write a message";
+    this.#attachments.open(conversation);
+    this.#grow();
+  }
+
+  // A message that failed comes back to be changed.
+  restore(text) {
+    this.#text.value = [text, this.#text.value].filter(Boolean).join("\n");
+    this.#edited();
+    this.#text.focus();
+  }
+
+  focus() {
+    // On a touch screen the keyboard would cover the conversation that was just opened.
+    if (!this.#readOnly && matchMedia("(hover: hover)").matches) this.#text.focus();
+  }
+
+  #attach(files) {
+    this.#attachments.add(files);
+    this.#text.focus();
+  }
+
+  #key(event) {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    this.#submit();
+  }
+
+  #paste(event) {
+    const files = filesOf(event.clipboardData);
+    if (!files.length) return;
+    event.preventDefault();
+    this.#attach(files);
+  }
+
+  #submit() {
+    if (!this.#sendable()) return;
+    if (this.#attachments.busy) {
+      this.#waiting = !this.#waiting;
+      this.#failedBefore = this.#attachments.failed;
+      this.#settle();
+      return;
+    }
+    this.#waiting = false;
+    this.#onsend({ conversation: this.#conversation, text: this.#text.value.trim(), attachments: this.#attachments.take() });
+    this.#text.value = "";
+    this.#edited();
+  }
+
+  #sendable() {
+    const { busy, ready } = this.#attachments;
+    return !this.#readOnly && (this.#text.value.trim() !== "" || busy || ready.length > 0);
+  }
+
+  // A message asked for during an upload leaves when the upload is done; a failed upload hands it back to the person.
+  #settle() {
+    if (!this.#attachments) return;
+    const { busy, failed } = this.#attachments;
+    if (this.#waiting && failed > this.#failedBefore) this.#waiting = false;
+    this.#send.disabled = !this.#sendable();
+    this.#send.classList.toggle("waiting", this.#waiting);
+    this.#send.setAttribute("aria-label", this.#waiting ? "Do not send yet" : "Send");
+    say(this.#note, this.#waiting ? "Sends when the upload is done" : "");
+    if (this.#waiting && !busy) this.#submit();
+  }
+
+  #edited() {
+    keep(`draft:${this.#conversation}`, this.#text.value || null);
+    this.#grow();
+    this.#settle();
+  }
+
+  #grow() {
+    this.#text.style.setProperty("height", "auto");
+    this.#text.style.setProperty("height", `${Math.min(this.#text.scrollHeight, TALLEST)}px`);
+  }
+}

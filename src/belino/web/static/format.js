@@ -1,0 +1,52 @@
+// Writes sizes, times and days the way a person reads them.
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
+const precise = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
+const weekday = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
+const longDay = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });
+const shortDay = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const UNITS = ["bytes", "KB", "MB", "GB", "TB"];
+
+export function size(bytes) {
+  if (bytes == null) return "";
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  const digits = unit === 0 || value >= 100 || Number.isInteger(value) ? 0 : 1;
+  return `${value.toFixed(digits)} ${UNITS[unit]}`;
+}
+
+export function duration(seconds) {
+  if (seconds == null) return "";
+  const whole = Math.round(seconds);
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
+}
+
+export const time = (iso) => clock.format(new Date(iso));
+export const fullTime = (iso) => exact.format(new Date(iso));
+export const preciseTime = (iso) => precise.format(new Date(iso));
+export const dayKey = (iso) => new Date(iso).toDateString();
+
+const daysAgo = (date) => {
+  const midnight = (day) => new Date(day.getFullYear(), day.getMonth(), day.getDate()).getTime();
+  return Math.round((midnight(new Date()) - midnight(date)) / 86_400_000);
+};
+
+export function day(iso) {
+  const date = new Date(iso);
+  const ago = daysAgo(date);
+  if (ago === 0) return "Today";
+  if (ago === 1) return "Yesterday";
+  return (ago < 180 ? weekday : longDay).format(date);
+}
+
+// For a list: the time today, the day before that.
+export function when(iso) {
+  const date = new Date(iso);
+  return daysAgo(date) === 0 ? clock.format(date) : shortDay.format(date);
+}
+
+export const count = (number, one, many) => `${number} ${number === 1 ? one : many}`;

@@ -1,0 +1,118 @@
+// Starts the page: signs in, then ties socket, outbox, uploads, room and panels together.
+import { call, onSignedOut } from "./api.js";
+import { Composer } from "./composer.js";
+import { showConnection } from "./connection.js";
+import { Conversations, addressOf, fromAddress } from "./conversations.js";
+import { byId, fillIcons, show } from "./dom.js";
+import { forgetEverything } from "./keep.js";
+import { showWelcome, signIn, takeToken } from "./login.js";
+import { Outbox } from "./outbox.js";
+import { Room } from "./room.js";
+import { Socket } from "./socket.js";
+import { Turns } from "./turns.js";
+import { Uploads } from "./uploads.js";
+import { Viewer } from "./viewer.js";
+import { Why } from "./why.js";
+
+const FIRST_TRY_AGAIN = 2000;
+
+async function start(token) {
+  let me;
+  try {
+    me = await signIn(token);
+  } catch {
+    showWelcome("It may be starting; this page looks again by itself.", "belino cannot be reached");
+    setTimeout(() => start(token), FIRST_TRY_AGAIN);
+    return;
+  }
+  if (!me) return;
+  byId("welcome").hidden = true;
+  await enter(me);
+}
+
+async function enter(me) {
+  const socket = new Socket();
+  const outbox = new Outbox(socket);
+  const uploads = new Uploads(me.limits.file_bytes);
+  const turns = new Turns(me.agent.name, (conversation) => socket.request("chat.abort", { conversation }));
+  const conversations = new Conversations((conversation) => turns.isBusy(conversation));
+  const composer = new Composer(uploads, (message) => outbox.add(message));
+  const room = new Room({ me, outbox, turns, does: actions(outbox, composer) });
+
+  byId("room-agent").textContent = `with ${me.agent.name}`;
+  byId("version").textContent = `belino ${me.version}`;
+  onSignedOut(() => {
+    socket.stop();
+    showWelcome("Your session has ended. What you wrote is kept in this browser.");
+  });
+  byId("sign-out").addEventListener("click", () => signOut(socket));
+  showConnection(socket);
+  listen({ socket, room, turns, conversations, uploads });
+
+  const openFromAddress = () => open({ room, composer, conversations });
+  window.addEventListener("hashchange", openFromAddress);
+  show(byId("app"), true);
+  await conversations.load();
+  await uploads.restore(outbox.uploadIds()).catch(() => {});
+  await openFromAddress();
+  socket.start();
+}
+
+const actions = (outbox, composer) => {
+  const viewer = new Viewer();
+  const why = new Why();
+  return {
+    why: (message) => why.open(message),
+    open: (pictures, at) => viewer.open(pictures, at),
+    retry: (id) => outbox.retry(id),
+    discard: (id) => outbox.remove(id),
+    edit: (id) => {
+      composer.restore(outbox.get(id)?.text ?? "");
+      outbox.remove(id);
+    },
+  };
+};
+
+function listen({ socket, room, turns, conversations, uploads }) {
+  const quietly = (promise) => promise.catch(() => {});
+  socket.addEventListener("hello", () => {
+    quietly(room.catchUp());
+    quietly(conversations.load());
+    uploads.hurry();
+  });
+  socket.addEventListener("lost", () => quietly(room.catchUp()));
+  socket.addEventListener("message", ({ detail: { message } }) => {
+    room.take(message);
+    quietly(conversations.took(message));
+  });
+  socket.addEventListener("turn", ({ detail }) => {
+    turns.take(detail);
+    conversations.draw();
+    if ((detail.state === "failed" || detail.state === "aborted") && detail.conversation === room.conversation) quietly(room.catchUp());
+  });
+  // A socket that is refused again and again may mean that the session is over; asking tells.
+  socket.addEventListener("state", ({ detail }) => detail.state === "waiting" && quietly(call("GET", "/api/me")));
+}
+
+async function open({ room, composer, conversations }) {
+  const wanted = fromAddress();
+  const known = conversations.get(wanted) ?? conversations.get("web:default:main") ?? conversations.get(conversations.newest);
+  if (!known) return;
+  const { conversation, name, platform } = known;
+  if (conversation !== wanted) history.replaceState(null, "", addressOf(conversation));
+  if (conversation === room.conversation) return;
+  conversations.open(conversation);
+  composer.open(conversation, platform === "web" ? "" : `This conversation is answered on ${platform}`);
+  composer.focus();
+  await room.open(conversation, name || conversation).catch(() => {});
+}
+
+async function signOut(socket) {
+  socket.stop();
+  await call("POST", "/api/logout").catch(() => {});
+  await forgetEverything().catch(() => {});
+  showWelcome("You are signed out.", "See you soon");
+}
+
+fillIcons(document);
+start(takeToken());

@@ -1,0 +1,106 @@
+// Holds messages until the gateway has them: each is sent under its own id, so that sending again never doubles it.
+import { keep, kept } from "./keep.js";
+
+const NAME = "outbox";
+
+export const newId = () => `w-${Date.now().toString(36)}-${crypto.getRandomValues(new Uint32Array(2)).join("").slice(0, 16)}`;
+
+export class Outbox extends EventTarget {
+  #socket;
+  #entries = new Map();
+  #running = false;
+
+  constructor(socket) {
+    super();
+    this.#socket = socket;
+    for (const entry of kept(NAME, [])) this.#entries.set(entry.id, { ...entry, state: entry.state === "failed" ? "failed" : "sending" });
+    socket.addEventListener("hello", () => this.#run());
+  }
+
+  get(id) {
+    return this.#entries.get(id);
+  }
+
+  of(conversation) {
+    return [...this.#entries.values()].filter((entry) => entry.conversation === conversation);
+  }
+
+  uploadIds() {
+    return new Set([...this.#entries.values()].flatMap((entry) => entry.attachments.map((file) => file.upload_id)));
+  }
+
+  add({ conversation, text, attachments }) {
+    const entry = { id: newId(), conversation, text, attachments, made: new Date().toISOString(), state: "sending", reason: "" };
+    this.#change(entry);
+    this.#run();
+    return entry;
+  }
+
+  retry(id) {
+    const entry = this.#entries.get(id);
+    if (!entry) return;
+    this.#change({ ...entry, state: "sending", reason: "" });
+    this.#run();
+  }
+
+  // The gateway has it, or the person no longer wants it.
+  remove(id) {
+    const entry = this.#entries.get(id);
+    if (!entry) return;
+    this.#entries.delete(id);
+    this.#save();
+    this.dispatchEvent(new CustomEvent("removed", { detail: entry }));
+  }
+
+  // One after the other, in the order they were written.
+  async #run() {
+    if (this.#running) return;
+    this.#running = true;
+    try {
+      for (let entry = this.#next(); entry; entry = this.#next()) if (!(await this.#send(entry))) break;
+    } finally {
+      this.#running = false;
+    }
+  }
+
+  #next() {
+    return [...this.#entries.values()].find((entry) => entry.state === "sending");
+  }
+
+  async #send(entry) {
+    const { id, conversation, text } = entry;
+    const attachments = entry.attachments.map(({ upload_id }) => ({ upload_id }));
+    try {
+      const answer = await this.#socket.request("chat.send", { id, conversation, message: text, attachments });
+      this.dispatchEvent(new CustomEvent("sent", { detail: { entry, answer } }));
+      this.remove(id);
+      return true;
+    } catch (error) {
+      if (!this.#entries.has(id)) return true;
+      if (error.passing || error.code === "busy") return this.#again(error);
+      this.#change({ ...entry, state: "failed", reason: error.message });
+      return true;
+    }
+  }
+
+  // While the connection is down, the next hello runs the outbox again.
+  #again(error) {
+    if (this.#socket.state === "connected") setTimeout(() => this.#run(), error.code === "busy" ? 2000 : 500);
+    return false;
+  }
+
+  #change(entry) {
+    this.#entries.set(entry.id, entry);
+    this.#save();
+    this.dispatchEvent(new CustomEvent("changed", { detail: entry }));
+  }
+
+  // Object URLs of previews die with the page, so they are not written down.
+  #save() {
+    const plain = [...this.#entries.values()].map((entry) => ({
+      ...entry,
+      attachments: entry.attachments.map(({ preview, ...file }) => file),
+    }));
+    keep(NAME, plain.length ? plain : null);
+  }
+}

@@ -1,0 +1,118 @@
+// The open conversation: loads its history, catches up after a gap, and joins stored and unsent messages.
+import { call, query } from "./api.js";
+import { byId, say, show } from "./dom.js";
+import { Scroll } from "./scroll.js";
+import { Timeline } from "./timeline.js";
+
+const PAGE = 50;
+// Asking a little before the last message also brings what changed in the newest ones while we were away.
+const OVERLAP = 20;
+
+export class Room {
+  #conversation = null;
+  #timeline;
+  #scroll;
+  #outbox;
+  #turns;
+  #me;
+  #loaded = false;
+  #loadingOlder = false;
+
+  constructor({ me, outbox, turns, does }) {
+    this.#me = me;
+    this.#outbox = outbox;
+    this.#turns = turns;
+    this.#timeline = new Timeline(does);
+    this.#scroll = new Scroll(() => this.#older());
+    outbox.addEventListener("changed", ({ detail }) => this.#unsent(detail));
+    outbox.addEventListener("removed", ({ detail }) => this.#timeline.removeUnsent(detail.id));
+    outbox.addEventListener("sent", ({ detail: { answer } }) => answer.message && this.take(answer.message));
+  }
+
+  get conversation() {
+    return this.#conversation;
+  }
+
+  async open(conversation, name) {
+    this.#conversation = conversation;
+    this.#loaded = false;
+    this.#timeline.clear();
+    show(byId("older"), false);
+    say(byId("room-name"), name);
+    document.title = `${name} · belino`;
+    this.#turns.open(conversation);
+    await this.catchUp();
+  }
+
+  take(message) {
+    if (message.conversation !== this.#conversation) return;
+    this.#scroll.arrived(this.#timeline.put([message]));
+  }
+
+  // First visit: the newest page. Later: everything after what is shown.
+  async catchUp() {
+    const conversation = this.#conversation;
+    if (!conversation) return;
+    if (!this.#loaded) return this.#first(conversation);
+    let after = Math.max(0, (this.#timeline.lastSeq ?? 0) - OVERLAP);
+    for (let more = true; more; ) {
+      const page = await history({ conversation, after, limit: 200 });
+      if (conversation !== this.#conversation) return;
+      this.#scroll.arrived(this.#timeline.put(page.messages));
+      const last = page.messages.at(-1)?.seq ?? after;
+      more = page.more && last > after;
+      after = last;
+    }
+    this.#turns.learn(conversation, this.#timeline.stored);
+  }
+
+  async #first(conversation) {
+    byId("log").setAttribute("aria-busy", "true");
+    const page = await history({ conversation, limit: PAGE });
+    if (conversation !== this.#conversation) return;
+    this.#loaded = true;
+    this.#timeline.put(page.messages);
+    for (const entry of this.#outbox.of(conversation)) this.#unsent(entry);
+    this.#turns.learn(conversation, this.#timeline.stored);
+    this.#scroll.toEnd();
+    show(byId("older"), page.more);
+    byId("log").removeAttribute("aria-busy");
+  }
+
+  async #older() {
+    if (this.#loadingOlder || byId("older").hidden) return;
+    this.#loadingOlder = true;
+    const conversation = this.#conversation;
+    byId("log").setAttribute("aria-busy", "true");
+    try {
+      const page = await history({ conversation, before: this.#timeline.firstSeq, limit: PAGE });
+      if (conversation !== this.#conversation) return;
+      this.#scroll.holding(() => {
+        this.#timeline.put(page.messages);
+        show(byId("older"), page.more);
+      });
+    } catch {
+      // The button stays; the next scroll or click asks again.
+    } finally {
+      byId("log").removeAttribute("aria-busy");
+      this.#loadingOlder = false;
+    }
+  }
+
+  // An unsent message looks like a stored one, with a state.
+  #unsent(entry) {
+    if (entry.conversation !== this.#conversation) return;
+    this.#timeline.putUnsent({
+      id: entry.id, conversation: entry.conversation, author: { id: "me", name: this.#me.name, is_agent: false },
+      sent: entry.made, text: entry.text, state: entry.state, reason: entry.reason,
+      media: entry.attachments.map(localMedia),
+    });
+    if (entry.state === "sending") this.#scroll.toEnd();
+  }
+}
+
+const localMedia = ({ file_name, mime, size, preview, width, height }) => ({
+  kind: mime.split("/")[0], mime, file_name, size, width, height, url: preview ?? null, local: true,
+});
+
+const history = (values) => call("GET", `/api/messages?${query(values)}`);

@@ -1,0 +1,61 @@
+// Keeps the newest message in view unless the reader scrolled up, and keeps the place when older ones come in.
+import { byId, say, show } from "./dom.js";
+import * as format from "./format.js";
+
+const NEAR = 80;
+
+export class Scroll {
+  #log = byId("log");
+  #jump = byId("jump");
+  #sticks = true;
+  #unseen = 0;
+
+  constructor(loadOlder) {
+    this.#log.addEventListener("scroll", () => this.#moved(), { passive: true });
+    this.#jump.addEventListener("click", () => this.toEnd());
+    byId("load-older").addEventListener("click", loadOlder);
+    const observer = new ResizeObserver(() => this.#sticks && this.#settle());
+    for (const part of [this.#log, byId("messages"), byId("turn")]) observer.observe(part);
+    new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && loadOlder(), {
+      root: this.#log,
+      rootMargin: "600px 0px 0px 0px",
+    }).observe(byId("older"));
+  }
+
+  toEnd() {
+    this.#sticks = true;
+    this.#settle();
+    this.#count(0);
+  }
+
+  // New messages while the reader is elsewhere are counted, not forced upon them.
+  arrived(fresh) {
+    if (this.#sticks) this.#settle();
+    else if (fresh) this.#count(this.#unseen + fresh);
+  }
+
+  // Runs `change`, which adds above, without moving what is being read.
+  holding(change) {
+    const fromEnd = this.#log.scrollHeight - this.#log.scrollTop;
+    change();
+    this.#log.scrollTop = this.#log.scrollHeight - fromEnd;
+  }
+
+  #settle() {
+    this.#log.scrollTop = this.#log.scrollHeight;
+  }
+
+  #moved() {
+    const { scrollHeight, scrollTop, clientHeight } = this.#log;
+    const distance = scrollHeight - scrollTop - clientHeight;
+    this.#sticks = distance < NEAR;
+    if (this.#sticks) this.#count(0);
+    show(this.#jump, !this.#sticks && (this.#unseen > 0 || distance > 2 * clientHeight));
+  }
+
+  #count(unseen) {
+    this.#unseen = unseen;
+    say(byId("jump-text"), unseen ? format.count(unseen, "new message", "new messages") : "Newest messages");
+    show(this.#jump, !this.#sticks && unseen > 0);
+  }
+}

@@ -1,0 +1,121 @@
+// The messages of the open conversation in order, grouped by day and author, with the unsent ones last.
+import { bubble } from "./bubble.js";
+import { byId, make, show } from "./dom.js";
+import * as format from "./format.js";
+
+const SAME_BREATH = 5 * 60 * 1000;
+
+export class Timeline {
+  #list = byId("messages");
+  #empty = byId("empty");
+  #messages = new Map();
+  #unsent = new Map();
+  #nodes = new Map();
+  #days = new Map();
+  #does;
+
+  constructor(does) {
+    this.#does = does;
+  }
+
+  clear() {
+    for (const known of [this.#messages, this.#unsent, this.#nodes, this.#days]) known.clear();
+    this.#list.replaceChildren();
+    show(this.#empty, false);
+  }
+
+  get lastSeq() {
+    return this.#messages.size ? Math.max(...this.#seqs()) : null;
+  }
+
+  get firstSeq() {
+    return this.#messages.size ? Math.min(...this.#seqs()) : null;
+  }
+
+  get stored() {
+    return [...this.#messages.values()].sort((one, other) => one.seq - other.seq);
+  }
+
+  // A message is known by its id: what comes twice, by answer, event and history, is shown once. Returns how many are new.
+  put(messages) {
+    let fresh = 0;
+    for (const message of messages) {
+      const known = this.#messages.get(message.id);
+      if (known && JSON.stringify(known) === JSON.stringify(message)) continue;
+      if (!known && !this.#unsent.has(message.id)) fresh += 1;
+      this.#unsent.delete(message.id);
+      this.#messages.set(message.id, message);
+      this.#draw(message);
+    }
+    this.#arrange();
+    return fresh;
+  }
+
+  putUnsent(message) {
+    if (this.#messages.has(message.id)) return;
+    this.#unsent.set(message.id, message);
+    this.#draw(message);
+    this.#arrange();
+  }
+
+  removeUnsent(id) {
+    if (!this.#unsent.delete(id)) return;
+    this.#nodes.get(id)?.remove();
+    this.#nodes.delete(id);
+    this.#arrange();
+  }
+
+  #seqs() {
+    return [...this.#messages.values()].map((message) => message.seq);
+  }
+
+  #draw(message) {
+    const node = bubble(message, this.#does);
+    const old = this.#nodes.get(message.id);
+    if (old) {
+      this.#keepFocus(old, node);
+      old.replaceWith(node);
+    }
+    this.#nodes.set(message.id, node);
+  }
+
+  // A message that changes under the reader's fingers must not throw them back to the top of the page.
+  #keepFocus(old, node) {
+    if (!old.contains(document.activeElement)) return;
+    const kind = document.activeElement.className;
+    queueMicrotask(() => [...node.querySelectorAll("button, a")].find((one) => one.className === kind)?.focus());
+  }
+
+  #arrange() {
+    let before = null;
+    let place = this.#list.firstChild;
+    const step = (node) => {
+      if (place === node) place = node.nextSibling;
+      else this.#list.insertBefore(node, place);
+    };
+    for (const message of [...this.stored, ...this.#unsent.values()]) {
+      const newDay = !before || format.dayKey(before.sent) !== format.dayKey(message.sent);
+      if (newDay) step(this.#day(message.sent));
+      const node = this.#nodes.get(message.id);
+      node.classList.toggle("follows", !newDay && sameBreath(before, message));
+      step(node);
+      before = message;
+    }
+    while (place) {
+      const next = place.nextSibling;
+      place.remove();
+      place = next;
+    }
+    show(this.#empty, before === null);
+  }
+
+  #day(iso) {
+    const key = format.dayKey(iso);
+    if (!this.#days.has(key)) this.#days.set(key, make("p", { class: "day" }, make("span", { text: format.day(iso) })));
+    return this.#days.get(key);
+  }
+}
+
+function sameBreath(before, message) {
+  return before.author.id === message.author.id && before.author.is_agent === message.author.is_agent && new Date(message.sent) - new Date(before.sent) < SAME_BREATH;
+}

@@ -1,0 +1,57 @@
+// Knows which conversations the agent is working in, and shows it in the open one, with a way to stop.
+import { byId, say, show } from "./dom.js";
+
+const ENDED = new Set(["answered", "failed", "aborted"]);
+
+export class Turns {
+  #running = new Map();
+  #open = null;
+  #agent;
+
+  constructor(agent, abort) {
+    this.#agent = agent;
+    byId("stop").addEventListener("click", async () => {
+      byId("stop").disabled = true;
+      await abort(this.#open).catch(() => {});
+      byId("stop").disabled = false;
+    });
+  }
+
+  open(conversation) {
+    this.#open = conversation;
+    this.#draw();
+  }
+
+  isBusy(conversation) {
+    return (this.#running.get(conversation)?.size ?? 0) > 0;
+  }
+
+  take({ conversation, turn, state, text }) {
+    const turns = this.#running.get(conversation) ?? new Map();
+    turns.delete("history");
+    if (ENDED.has(state)) turns.delete(turn);
+    else turns.set(turn, { state, text: state === "note" ? text : "" });
+    this.#running.set(conversation, turns);
+    this.#draw();
+  }
+
+  // History says what no event told us: a turn that began before we were connected, or ended while we were not.
+  learn(conversation, messages) {
+    const turns = new Map();
+    const asked = messages.filter((message) => !message.author.is_agent).at(-1);
+    if (asked && (asked.outcome === "waiting" || asked.outcome === "working")) {
+      const known = this.#running.get(conversation);
+      if (known?.size) return;
+      turns.set("history", { state: asked.outcome, text: "" });
+    }
+    this.#running.set(conversation, turns);
+    this.#draw();
+  }
+
+  #draw() {
+    const turns = [...(this.#running.get(this.#open)?.values() ?? [])];
+    const working = turns.find((turn) => turn.state !== "waiting") ?? turns[0];
+    if (working) say(byId("turn-text"), working.text || (working.state === "waiting" ? `${this.#agent} will answer` : `${this.#agent} is writing`));
+    show(byId("turn"), Boolean(working));
+  }
+}

@@ -1,0 +1,63 @@
+// Shows the pictures of a message one by one in a dialog that arrows, Escape and a click beside it understand.
+import { byId, show } from "./dom.js";
+import * as format from "./format.js";
+
+export class Viewer {
+  #dialog = byId("viewer");
+  #image = byId("viewer-image");
+  #pictures = [];
+  #at = 0;
+
+  constructor() {
+    byId("viewer-close").addEventListener("click", () => this.#dialog.close());
+    byId("viewer-previous").addEventListener("click", () => this.#step(-1));
+    byId("viewer-next").addEventListener("click", () => this.#step(1));
+    byId("viewer-stage").addEventListener("click", ({ target, currentTarget }) => target === currentTarget && this.#dialog.close());
+    this.#dialog.addEventListener("keydown", ({ key }) => {
+      if (key === "ArrowLeft") this.#step(-1);
+      if (key === "ArrowRight") this.#step(1);
+    });
+    this.#dialog.addEventListener("close", () => this.#image.removeAttribute("src"));
+  }
+
+  open(pictures, at) {
+    this.#pictures = pictures;
+    this.#at = at;
+    this.#draw();
+    this.#dialog.showModal();
+    byId("viewer-close").focus();
+  }
+
+  #step(by) {
+    const next = this.#at + by;
+    if (next < 0 || next >= this.#pictures.length) return;
+    this.#at = next;
+    this.#draw();
+  }
+
+  #draw() {
+    const picture = this.#pictures[this.#at];
+    const name = picture.file_name || "Picture";
+    const many = this.#pictures.length > 1;
+    this.#image.src = picture.url;
+    this.#image.alt = picture.caption || name;
+    if (picture.width && picture.height) {
+      this.#image.width = picture.width;
+      this.#image.height = picture.height;
+    }
+    byId("viewer-name").textContent = name;
+    const dimensions = picture.width && picture.height ? `${picture.width} × ${picture.height}` : "";
+    const place = many ? `${this.#at + 1} of ${this.#pictures.length}` : "";
+    byId("viewer-count").textContent = [place, dimensions, format.size(picture.size)].filter(Boolean).join(" · ");
+    byId("viewer-download").href = picture.url;
+    byId("viewer-download").download = name;
+    this.#arrow("viewer-previous", many, this.#at === 0);
+    this.#arrow("viewer-next", many, this.#at === this.#pictures.length - 1);
+  }
+
+  // aria-disabled instead of disabled: a disabled button would drop the focus out of the dialog.
+  #arrow(id, many, atEnd) {
+    show(byId(id), many);
+    byId(id).setAttribute("aria-disabled", String(atEnd));
+  }
+}
