@@ -1,0 +1,73 @@
+"""Shared by the fault runs: how many rounds, and how to look at what a gateway has kept."""
+
+import hashlib
+import http.client
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from belino.testing import GatewayProcess
+
+SOAK = os.environ.get("BELINO_SOAK") == "1"
+SETTLE_SECONDS = 120.0
+
+
+def history(gateway: GatewayProcess, conversation: str) -> list[dict[str, Any]]:
+    """Everything said in a conversation, oldest first."""
+    messages: list[dict[str, Any]] = []
+    after = 0
+    while True:
+        path = f"/api/messages?conversation={quote(conversation)}&after={after}&limit=200"
+        status, page = gateway.call("GET", path)
+        assert status == 200, page
+        if not page["messages"]:
+            return messages
+        messages += page["messages"]
+        after = messages[-1]["seq"]
+
+
+def append(gateway: GatewayProcess, path: str, piece: bytes, *, offset: int) -> tuple[int, Any]:
+    """Send a piece of an upload."""
+    address = urlsplit(gateway.url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=30)
+    try:
+        headers = {"Authorization": f"Bearer {gateway.token}", "Upload-Offset": str(offset)}
+        connection.request("PATCH", path, body=piece, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+def until(settled: Callable[[], bool], what: str) -> None:
+    """Look again until it is so; fail with `what` when it never becomes so."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    pause = threading.Event()
+    while not settled():
+        assert time.monotonic() < deadline, what
+        pause.wait(0.05)
+
+
+def nothing_waits(gateway: GatewayProcess) -> bool:
+    """No turn waits or runs, and no parcel is on its way."""
+    _, status = gateway.call("GET", "/api/conversations")
+    _, outbox = gateway.call("GET", "/api/outbox")
+    idle = all(entry["waiting"] == 0 for entry in status["conversations"])
+    return idle and all(parcel["state"] in {"sent", "dead"} for parcel in outbox["parcels"])
+
+
+def check_state_folder(home: Path) -> None:
+    """The database is whole, every blob is what its name says, nothing half-written is left."""
+    with sqlite3.connect(home / "belino.db") as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    database.close()
+    assert not list((home / "blobs" / "tmp").glob("*"))
+    for path in (home / "blobs").rglob("*"):
+        if path.is_file():
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name
