@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults.looking import append, check_state_folder, history, nothing_waits, until
 
 from belino.testing import GatewayProcess
+from faults.looking import append, check_state_folder, history, nothing_waits, until
 
 CONVERSATION = "web:default:main"
 

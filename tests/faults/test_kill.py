@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults.looking import SOAK, check_state_folder, history, nothing_waits, until
 
 from belino.testing import GatewayProcess, make_png
+from faults.looking import SOAK, check_state_folder, history, nothing_waits, until
 
 KILLS = 1000 if SOAK else 50
 SEED = 20261115
