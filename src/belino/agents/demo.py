@@ -73,12 +73,13 @@ class Agent:
         yield Final(text=answer)
 
 
-async def _sections(turn: Turn, words: str, items: list[Item]) -> AsyncIterator[str | ToolNote]:
+async def _sections(turn: Turn, words: str, items: list[Item]) -> AsyncIterator[str | ToolNote | Accepted]:
     """The paragraphs of the answer, and before each tool call a note."""
     yield _greeting(words, items)
     for item in items[:LOOKS_AT_MOST]:
         yield ToolNote(tool="fetch_media", text=f"{_verb(item)} {item.name}")
         yield await _look(turn, item)
+        yield Accepted()  # the picture a tool gave counts as shown too
     if len(items) > LOOKS_AT_MOST:
         left = len(items) - LOOKS_AT_MOST
         yield f"I looked at the first {LOOKS_AT_MOST}; {left} more {'is' if left == 1 else 'are'} there."
