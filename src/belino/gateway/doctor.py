@@ -1,0 +1,120 @@
+"""What the doctor looks at: the machine, the state folder, the store and every adapter, one finding each."""
+
+import asyncio
+import platform
+import shutil
+import stat
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from belino.domain.errors import BelinoError, StoreError
+from belino.domain.outcome import Finding
+from belino.domain.ports import Adapter, Checks
+from belino.domain.store import Store
+from belino.storage.home import Home
+
+LEAST_FREE_BYTES = 1024**3
+CHECK_SECONDS = 15.0
+
+NO_ADAPTERS: Mapping[tuple[str, str], Adapter] = MappingProxyType({})
+NO_HEALTH: Mapping[str, object] = MappingProxyType({})
+
+
+async def examine(
+    *,
+    home: Home,
+    store: Store,
+    adapters: Mapping[tuple[str, str], Adapter] = NO_ADAPTERS,
+    health: Mapping[str, object] = NO_HEALTH,
+) -> tuple[Finding, ...]:
+    """Everything, in the order a person would look; without a running gateway there are no adapters to ask."""
+    return (
+        *check_machine(),
+        *check_folder(home.path),
+        await check_store(store),
+        *await check_adapters(adapters, health),
+    )
+
+
+def check_machine() -> tuple[Finding, ...]:
+    """Python, SQLite and how well hostile files can be shut in here."""
+    python = platform.python_version()
+    system = platform.system()
+    weak = system != "Linux"
+    return (
+        Finding(name="python", ok=sys.version_info >= (3, 11), says=f"Python {python}"),
+        Finding(
+            name="sandbox",
+            ok=True,
+            says=f"{system}: the sandbox is weaker than on Linux" if weak else "Linux: the full sandbox is available",
+            cure="Run belino on Linux if strangers may send files." if weak else "",
+        ),
+    )
+
+
+def check_folder(folder: Path) -> tuple[Finding, ...]:
+    """The state folder is ours alone and has room."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    open_files = [path.name for path in sorted(folder.iterdir()) if stat.S_IMODE(path.lstat().st_mode) & 0o077]
+    free = shutil.disk_usage(folder).free
+    private = not mode & 0o077 and not open_files
+    named = ", ".join(open_files[:5]) or "the folder itself"
+    return (
+        Finding(
+            name="modes",
+            ok=private,
+            says="only you can read the state folder" if private else f"others can reach {named}",
+            cure="" if private else "chmod -R go= on the state folder.",
+        ),
+        Finding(
+            name="disk",
+            ok=free >= LEAST_FREE_BYTES,
+            says=f"{free // 1024**2} MB free",
+            cure="" if free >= LEAST_FREE_BYTES else "Make room: a full disk refuses everything new.",
+        ),
+    )
+
+
+async def check_store(store: Store) -> Finding:
+    """The store takes a write and gives an answer."""
+    try:
+        await store.note("doctor")
+        counts = await store.counts()
+    except StoreError as error:
+        return Finding(name="store", ok=False, says=str(error), cure="See whether the disk is full or read-only.")
+    return Finding(name="store", ok=True, says=f"writable, {counts.get('messages', 0)} messages")
+
+
+async def check_adapters(
+    adapters: Mapping[tuple[str, str], Adapter], health: Mapping[str, object]
+) -> tuple[Finding, ...]:
+    """Each adapter's state as `Gateway.health` tells it, and what it finds out about its platform."""
+    states = health.get("adapters")
+    findings: list[Finding] = []
+    for key, adapter in sorted(adapters.items(), key=lambda pair: pair[0]):
+        who = ":".join(key)
+        findings.append(_state(who, states.get(who) if isinstance(states, Mapping) else None))
+        if isinstance(adapter, Checks):
+            findings.extend(await _ask(who, adapter))
+    return tuple(findings)
+
+
+def _state(who: str, health: object) -> Finding:
+    if not isinstance(health, Mapping):
+        return Finding(name=who, ok=False, says="not running")
+    state, reason = health["state"], health["reason"]
+    cure = "Check its credentials in belino.toml." if state == "unauthorized" else ""
+    ok = state in ("starting", "running")
+    return Finding(name=who, ok=ok, says=f"{state}: {reason}" if reason and not ok else state, cure=cure)
+
+
+async def _ask(who: str, adapter: Checks) -> Sequence[Finding]:
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return await adapter.check()
+    except TimeoutError:
+        return (Finding(name=who, ok=False, says=f"no answer within {CHECK_SECONDS:.0f} seconds"),)
+    except BelinoError as error:
+        return (Finding(name=who, ok=False, says=str(error)),)

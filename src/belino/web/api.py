@@ -1,0 +1,138 @@
+"""What a person or the command line may ask about the running gateway."""
+
+import re
+import secrets
+import unicodedata
+
+from starlette.responses import Response
+
+from belino import __version__
+from belino.domain.message import ChatType, ConversationKey
+from belino.domain.reply import ParcelState
+from belino.domain.store import GrantKind
+from belino.gateway.doctor import examine
+from belino.gateway.explain import NoSuchMessage, SeveralMessages, explain
+from belino.web.answers import Code, Refusal, answer, bad_request, not_found
+from belino.web.fields import parse_conversation
+from belino.web.site import Call, Site
+from belino.web.uploads import CHUNK_BYTES
+from belino.web.wire import Json, channel_json, conversation_json, finding_json, parcel_json
+
+NAME_CHARS = 100
+SLUG_CHARS = 40
+MESSAGE_NAME_CHARS = 1_100
+LISTED = 500
+
+
+async def healthz(call: Call) -> Response:
+    """Alive; says nothing else to strangers."""
+    return answer({"ok": True})
+
+
+async def me(call: Call) -> Response:
+    """Who the visitor is and what they may send."""
+    return answer(me_json(call.site))
+
+
+def me_json(site: Site) -> Json:
+    """The page's first question, and the socket's first event."""
+    config = site.gateway.config
+    return {
+        "name": "You",
+        "version": __version__,
+        "agent": {"name": config.agent.name, "kind": config.agent.kind},
+        "limits": {
+            "file_bytes": config.media.max_bytes,
+            "frame_attachment_bytes": config.server.frame_attachment_bytes,
+            "chunk_bytes": CHUNK_BYTES,
+            "text_chars": config.sessions.max_text_chars,
+        },
+    }
+
+
+async def list_conversations(call: Call) -> Response:
+    """Every conversation and its last message."""
+    found = await call.store.conversations()
+    return answer({"conversations": [conversation_json(summary) for summary in found]})
+
+
+async def open_conversation(call: Call) -> Response:
+    """A new web conversation under a readable address nobody has yet."""
+    fields = await call.fields("name")
+    name = fields.text("name", most=NAME_CHARS).strip()
+    if not name:
+        raise bad_request("The body: name must not be empty.")
+    taken = {summary.conversation for summary in await call.store.conversations(platform="web")}
+    key = web_conversation(slug(name))
+    while key in taken:
+        key = web_conversation(f"{slug(name)}-{secrets.token_hex(3)}")
+    await call.store.open_conversation(key, name, ChatType.DIRECT)
+    return answer({"conversation": str(key), "name": name, "platform": "web"}, status=201)
+
+
+def web_conversation(channel: str) -> ConversationKey:
+    return ConversationKey(platform="web", account="default", channel=channel)
+
+
+def slug(name: str) -> str:
+    """A short address made of a name; a name in another script keeps its letters."""
+    folded = "".join(c for c in unicodedata.normalize("NFKD", name.lower()) if not unicodedata.combining(c))
+    return re.sub(r"[\W_]+", "-", folded).strip("-")[:SLUG_CHARS].rstrip("-") or secrets.token_hex(4)
+
+
+async def explain_message(call: Call) -> Response:
+    """The story of one message; a channel's token must name it by its conversation, which must be its own."""
+    name = call.query("message").text("message", most=MESSAGE_NAME_CHARS)
+    if call.visitor.grant.kind is GrantKind.CHANNEL:
+        # A bare id or trace would tell whether it exists elsewhere.
+        conversation, slash, _ = name.partition("/")
+        if not slash:
+            raise not_found()
+        call.visitor.must_see(parse_conversation(conversation))
+    try:
+        explanation = await explain(call.store, name)
+    except NoSuchMessage:
+        raise not_found() from None
+    except SeveralMessages as error:
+        raise Refusal(409, Code.CONFLICT, str(error)) from None
+    call.visitor.must_see(explanation.story.message.conversation)
+    return answer(explanation.as_json())
+
+
+async def status(call: Call) -> Response:
+    """The gateway at a glance."""
+    gateway = call.site.gateway
+    return answer(
+        {
+            "version": __version__,
+            "started": gateway.started,
+            "agent": {"name": gateway.config.agent.name, "kind": gateway.config.agent.kind},
+            "health": dict(gateway.health()),
+            "waiting": await call.store.waiting_turns(),
+            "counts": dict(await call.store.counts()),
+        }
+    )
+
+
+async def list_channels(call: Call) -> Response:
+    """Every channel and what it holds."""
+    return answer({"channels": [channel_json(summary) for summary in await call.store.channels()]})
+
+
+async def list_parcels(call: Call) -> Response:
+    """The outbox, newest first."""
+    query = call.query("limit", "state")
+    state = query.text("state", most=16) if query.has("state") else None
+    if state is not None and state not in set(ParcelState):
+        raise bad_request(f"state must be one of {', '.join(ParcelState)}.")
+    parcels = await call.store.parcels(
+        limit=query.number("limit", least=1, most=LISTED) or 50, state=ParcelState(state) if state else None
+    )
+    return answer({"parcels": [parcel_json(parcel) for parcel in parcels]})
+
+
+async def doctor(call: Call) -> Response:
+    """What is well and what is not, and the cure."""
+    gateway = call.site.gateway
+    findings = await examine(home=gateway.home, store=gateway.store, adapters=gateway.adapters, health=gateway.health())
+    return answer({"ok": all(finding.ok for finding in findings), "findings": [finding_json(f) for f in findings]})

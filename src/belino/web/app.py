@@ -1,0 +1,204 @@
+"""Every route and what it requires, and the one door all of them lie behind."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from belino.domain.errors import BelinoError
+from belino.web import api, chat, hooks, logins, mcp, media, messages, metrics, pages, uploads
+from belino.web.answers import Code, Refusal, not_found, refusal_of, refuse
+from belino.web.auth import Requires, admit
+from belino.web.site import Call, House, Site
+
+log = logging.getLogger(__name__)
+
+Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
+Handler = Callable[[Call], Awaitable[Answer]]
+
+DEFAULT_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+EVERY_METHOD = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+class GuardedRoute(Route):
+    """A route that says what it requires, and answers nobody who does not bring it."""
+
+    def __init__(
+        self, path: str, handler: Handler, *, requires: Requires, site: Site, methods: Sequence[str] = ("GET",)
+    ) -> None:
+        self.requires = requires
+        super().__init__(path, _Guard(handler, requires, site), methods=methods, name=path)
+
+
+class GuardedSocket(WebSocketRoute):
+    """The chat socket: login happens at the upgrade, before a single frame is read."""
+
+    def __init__(self, path: str, *, requires: Requires, site: Site) -> None:
+        self.requires = requires
+
+        async def serve(socket: WebSocket) -> None:
+            visitor = await admit(socket, requires, site.store, site.origins)
+            await chat.serve_chat(site, visitor, socket, api.me_json(site))
+
+        super().__init__(path, serve, name=path)
+
+
+class _Guard:
+    def __init__(self, handler: Handler, requires: Requires, site: Site) -> None:
+        self._handler = handler
+        self._requires = requires
+        self._site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        visitor = None
+        if self._requires is not Requires.OPEN:
+            visitor = await admit(request, self._requires, self._site.store, self._site.origins)
+        answer = await self._handler(Call(site=self._site, request=request, known_visitor=visitor))
+        await answer(scope, receive, send)
+
+
+class Door:
+    """Host, path and headers of every request, and the last place an error can reach."""
+
+    def __init__(self, app: ASGIApp, *, site: Site) -> None:
+        self._app = app
+        self._site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal begun
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
+                headers = MutableHeaders(scope=message)
+                for name, value in DEFAULT_HEADERS.items():
+                    headers.setdefault(name, value)
+            begun = True
+            await send(message)
+
+        try:
+            _look(scope, self._site)
+            await self._app(scope, receive, send_guarded)
+            return
+        except (ClientDisconnect, WebSocketDisconnect):
+            return
+        except BelinoError as error:
+            refusal = refusal_of(error)
+            if refusal.status >= 500:
+                log.warning("refused with %d: %s", refusal.status, type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - the edge: nobody above could tell the client
+            log.error("a request failed: %s", _kind(error))
+            refusal = Refusal(500, Code.INTERNAL, "Something went wrong here; the log says what kind.")
+        if not begun:
+            await refuse(refusal)(scope, receive, send_guarded)
+
+
+def make_app(gateway: House) -> Starlette:
+    """The web door of a gateway."""
+    site = Site(gateway)
+    routes = guarded([*_open_routes(site), *_chat_routes(site), *_desk_routes(site)])
+    app = Starlette(
+        routes=routes, middleware=[Middleware(Door, site=site)], exception_handlers={HTTPException: _starlette_refused}
+    )
+    # A redirect would answer before anybody was asked for a login.
+    app.router.redirect_slashes = False
+    return app
+
+
+def guarded(routes: Sequence[BaseRoute]) -> Sequence[BaseRoute]:
+    """Refuse to open a door with a route that does not say what it requires."""
+    for route in routes:
+        if not isinstance(getattr(route, "requires", None), Requires):
+            raise TypeError(f"{route!r} does not say what it requires")
+    return routes
+
+
+def _open_routes(site: Site) -> list[BaseRoute]:
+    nobody = Requires.OPEN
+    hook = "/hooks/{platform}/{account}"
+    return [
+        GuardedRoute("/", pages.index, requires=nobody, site=site),
+        GuardedRoute("/static/{path:path}", pages.static, requires=nobody, site=site),
+        GuardedRoute("/healthz", api.healthz, requires=nobody, site=site),
+        GuardedRoute("/api/login", logins.log_in, requires=nobody, site=site, methods=["POST"]),
+        GuardedRoute(hook, hooks.take_hook, requires=nobody, site=site, methods=EVERY_METHOD),
+    ]
+
+
+def _chat_routes(site: Site) -> list[BaseRoute]:
+    """What a channel's token opens too, each within its own conversation."""
+    own = Requires.CONVERSATION
+    upload = "/api/uploads/{upload_id}"
+    return [
+        GuardedSocket("/ws", requires=own, site=site),
+        GuardedRoute("/mcp", mcp.serve_mcp, requires=own, site=site, methods=["GET", "POST", "DELETE"]),
+        GuardedRoute("/api/messages", messages.get_messages, requires=own, site=site),
+        GuardedRoute("/api/messages", messages.post_message, requires=own, site=site, methods=["POST"]),
+        GuardedRoute("/api/uploads", uploads.start_upload, requires=own, site=site, methods=["POST"]),
+        GuardedRoute(upload, uploads.show_upload, requires=own, site=site),
+        GuardedRoute(upload, uploads.extend_upload, requires=own, site=site, methods=["PATCH"]),
+        GuardedRoute(upload, uploads.drop_upload, requires=own, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/media", media.list_media, requires=own, site=site),
+        GuardedRoute("/api/media/{filename}", media.serve_media, requires=own, site=site),
+        GuardedRoute("/api/explain", api.explain_message, requires=own, site=site),
+    ]
+
+
+def _desk_routes(site: Site) -> list[BaseRoute]:
+    """What belongs to the person the gateway belongs to."""
+    person = Requires.PERSON
+    return [
+        GuardedRoute("/api/me", api.me, requires=person, site=site),
+        GuardedRoute("/api/logout", logins.log_out, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/logins", logins.make_login, requires=Requires.PROGRAM, site=site, methods=["POST"]),
+        GuardedRoute("/api/conversations", api.list_conversations, requires=person, site=site),
+        GuardedRoute("/api/conversations", api.open_conversation, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/status", api.status, requires=person, site=site),
+        GuardedRoute("/api/channels", api.list_channels, requires=person, site=site),
+        GuardedRoute("/api/outbox", api.list_parcels, requires=person, site=site),
+        GuardedRoute("/api/doctor", api.doctor, requires=person, site=site),
+        GuardedRoute("/api/tokens", logins.list_tokens, requires=person, site=site),
+        GuardedRoute("/api/tokens", logins.make_token, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/tokens/{grant_id}", logins.revoke_token, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/metrics", metrics.show_metrics, requires=person, site=site),
+    ]
+
+
+def _look(scope: Scope, site: Site) -> None:
+    """The path was decoded once; whatever still needs decoding, or leads astray, is nowhere."""
+    raw = scope.get("raw_path", b"").lower()
+    path: str = scope["path"]
+    if any(mark in path for mark in ("%", "\\", "\0", "//", "/..", "/./")) or b"%2f" in raw:
+        raise not_found()
+    if not site.origins.knows_host(HTTPConnection(scope)):
+        raise Refusal(421, Code.BAD_REQUEST, "This is not the host you asked for; see server.allowed_hosts.")
+
+
+async def _starlette_refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        return refuse(Refusal(405, Code.BAD_REQUEST, "Not with this method.", headers=dict(error.headers or {})))
+    return refuse(not_found() if error.status_code == 404 else Refusal(error.status_code, Code.BAD_REQUEST, "Refused."))
+
+
+def _kind(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        return ", ".join(sorted({_kind(inner) for inner in error.exceptions}))
+    return type(error).__name__

@@ -1,0 +1,241 @@
+"""Who asks: Host and Origin, cookie and bearer, logins and what each grant may see."""
+
+import ipaddress
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection
+
+from belino.domain.errors import ConfigError
+from belino.domain.message import ConversationKey
+from belino.domain.ports import Clock
+from belino.domain.store import Doors, Grant, GrantKind
+from belino.web.answers import Code, Refusal, not_found
+
+COOKIE = "belino_session"
+SECRET_CHARS = 256
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+
+_BEARER_KINDS = frozenset({GrantKind.PROGRAM, GrantKind.CHANNEL})
+_COOKIE_KINDS = frozenset({GrantKind.BROWSER})
+
+
+class Requires(StrEnum):
+    """What a route asks of its visitor. Every route says one of these."""
+
+    OPEN = "open"
+    """Nothing."""
+    CONVERSATION = "conversation"
+    """Any grant; the route checks each conversation it touches with `Visitor.must_see`."""
+    PERSON = "person"
+    """A login in a browser, or the program that runs beside the gateway."""
+    PROGRAM = "program"
+
+
+_OPENED_BY: dict[Requires, Collection[GrantKind]] = {
+    Requires.CONVERSATION: _BEARER_KINDS | _COOKIE_KINDS,
+    Requires.PERSON: {GrantKind.BROWSER, GrantKind.PROGRAM},
+    Requires.PROGRAM: {GrantKind.PROGRAM},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor:
+    """Somebody who showed a secret we handed out."""
+
+    grant: Grant
+    secret: str = field(repr=False)
+
+    def may_see(self, conversation: ConversationKey) -> bool:
+        """A channel's token sees its conversation and, if that is a whole channel, the threads in it."""
+        if self.grant.kind is not GrantKind.CHANNEL:
+            return True
+        own = self.grant.conversation
+        return own is not None and own in (conversation, conversation.whole_channel)
+
+    def must_see(self, conversation: ConversationKey) -> None:
+        """Answer what lies elsewhere exactly like what does not exist."""
+        if not self.may_see(conversation):
+            raise not_found()
+
+
+class ServerSettings(Protocol):
+    """The part of `[server]` that says who we are and whom we believe."""
+
+    @property
+    def bind(self) -> str: ...
+    @property
+    def allowed_hosts(self) -> Sequence[str]: ...
+    @property
+    def trusted_proxies(self) -> Sequence[str]: ...
+    @property
+    def public_url(self) -> str | None: ...
+
+
+class Origins:
+    """The names we answer to and the pages we believe are ours."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._names = {name.lower() for name in settings.allowed_hosts}
+        self._local = {"127.0.0.1", "localhost", "[::1]"}
+        if settings.bind not in ("0.0.0.0", "::", ""):  # noqa: S104 - compared, not bound
+            self._local.add(f"[{settings.bind}]" if ":" in settings.bind else settings.bind.lower())
+        self._proxies = tuple(_network(proxy) for proxy in settings.trusted_proxies)
+        self._public: str | None = None
+        if settings.public_url:
+            public = urlsplit(settings.public_url)
+            self._public = f"{public.scheme}://{public.netloc}".lower()
+            self._names.add(public.netloc.lower())
+
+    def knows_host(self, connection: HTTPConnection) -> bool:
+        """Exactly one Host header, and it is one of our names: a rebound DNS name is not."""
+        hosts = connection.headers.getlist("host")
+        server = connection.scope.get("server")
+        if len(hosts) != 1 or server is None:
+            return False
+        host, port = hosts[0].lower(), server[1]
+        allowed = {f"{name}:{port}" for name in self._local | self._names} | self._names
+        if port == (443 if connection.scope["scheme"] in ("https", "wss") else 80):
+            allowed |= self._local
+        return host in allowed
+
+    def is_ours(self, connection: HTTPConnection, origin: str) -> bool:
+        """Whether a page of this origin is our own, as seen by this request."""
+        scheme = "https" if self.is_secure(connection) else "http"
+        ours = {f"{scheme}://{connection.headers.get('host', '')}".lower(), self._public}
+        return origin.lower() in ours
+
+    def is_secure(self, connection: HTTPConnection) -> bool:
+        """TLS, ours or that of a proxy we believe."""
+        if connection.scope["scheme"] in ("https", "wss"):
+            return True
+        return self._from_proxy(connection) and connection.headers.get("x-forwarded-proto", "").lower() == "https"
+
+    def peer(self, connection: HTTPConnection) -> str:
+        """The address to count failures by; what a proxy forwards counts only if we believe the proxy."""
+        direct = connection.client.host if connection.client else "unknown"
+        if not self._from_proxy(connection):
+            return direct
+        named = [part.strip() for line in connection.headers.getlist("x-forwarded-for") for part in line.split(",")]
+        return next((name for name in reversed(named[-16:]) if not self._trusts(name)), direct)[:64]
+
+    def _from_proxy(self, connection: HTTPConnection) -> bool:
+        return connection.client is not None and self._trusts(connection.client.host)
+
+    def _trusts(self, address: str) -> bool:
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self._proxies)
+
+
+def _network(proxy: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(proxy, strict=False)
+    except ValueError:
+        raise ConfigError(f"server.trusted_proxies holds {proxy!r}; write an address or a network") from None
+
+
+class Attempts:
+    """Failed logins per peer in the last minute; an attempt counts as failed until it succeeded."""
+
+    def __init__(self, clock: Clock, *, most: int = 10, seconds: float = 60.0, peers: int = 1_000) -> None:
+        self._clock = clock
+        self._most = most
+        self._seconds = seconds
+        self._peers = peers
+        self._failed: dict[str, deque[float]] = {}
+
+    def begin(self, peer: str) -> None:
+        """Count an attempt before anything is looked up, so that a hundred at once are still ten."""
+        now = self._clock.monotonic()
+        failed = self._failed.pop(peer, deque())
+        while failed and failed[0] <= now - self._seconds:
+            failed.popleft()
+        self._failed[peer] = failed
+        while len(self._failed) > self._peers:
+            del self._failed[next(iter(self._failed))]
+        if len(failed) >= self._most:
+            wait = max(1, round(failed[0] + self._seconds - now))
+            message = "Too many failed logins; wait a minute."
+            raise Refusal(429, Code.BUSY, message, headers={"Retry-After": str(wait)})
+        failed.append(now)
+
+    def succeeded(self, peer: str) -> None:
+        """Take back what `begin` counted."""
+        if failed := self._failed.get(peer):
+            failed.pop()
+
+
+async def admit(connection: HTTPConnection, requires: Requires, doors: Doors, origins: Origins) -> Visitor:
+    """The visitor behind a request, if their grant opens what is required; Refusal otherwise."""
+    bearer = _bearer(connection)
+    if bearer is not None:
+        visitor = await _visitor(bearer, _BEARER_KINDS, doors)
+    else:
+        visitor = await _visitor(_cookie(connection), _COOKIE_KINDS, doors)
+        if visitor is not None:
+            _refuse_forgery(connection, origins)
+    if visitor is None:
+        raise unauthorized()
+    if visitor.grant.kind not in _OPENED_BY[requires]:
+        raise not_found()
+    return visitor
+
+
+def unauthorized(message: str = "Log in first: `belino login` prints a fresh address.") -> Refusal:
+    """No secret, or one that opens nothing (any more)."""
+    return Refusal(401, Code.UNAUTHORIZED, message)
+
+
+def refuse_foreign_page(connection: HTTPConnection, origins: Origins) -> None:
+    """Refuse what a page of another origin makes a browser send, also before there is a cookie."""
+    origin = connection.headers.get("origin")
+    if origin is not None and not origins.is_ours(connection, origin):
+        raise _foreign()
+    if connection.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise _foreign()
+
+
+def _refuse_forgery(connection: HTTPConnection, origins: Origins) -> None:
+    """A cookie travels by itself, so whoever changes something must prove that our own page asked."""
+    refuse_foreign_page(connection, origins)
+    is_socket = connection.scope["type"] == "websocket"
+    if not is_socket and connection.scope["method"] in SAFE_METHODS:
+        return
+    origin = connection.headers.get("origin")
+    if is_socket:
+        proven = origin is not None
+    else:
+        named = origin is not None or connection.headers.get("sec-fetch-site") == "same-origin"
+        proven = named and connection.headers.get("x-belino") == "1"
+    if not proven:
+        raise _foreign()
+
+
+def _foreign() -> Refusal:
+    return Refusal(403, Code.FORBIDDEN, "This request did not come from belino's own page.")
+
+
+async def _visitor(secret: str | None, kinds: Collection[GrantKind], doors: Doors) -> Visitor | None:
+    if not secret or len(secret) > SECRET_CHARS:
+        return None
+    grant = await doors.check(secret)
+    return Visitor(grant=grant, secret=secret) if grant is not None and grant.kind in kinds else None
+
+
+def _bearer(connection: HTTPConnection) -> str | None:
+    header = connection.headers.get("authorization")
+    if header is None:
+        return None
+    scheme, _, secret = header.partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
+def _cookie(connection: HTTPConnection) -> str | None:
+    return connection.cookies.get(COOKIE)

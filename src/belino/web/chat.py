@@ -1,0 +1,172 @@
+"""The chat socket: requests in, answers and events out, for as long as the login holds."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from belino.delivery.send import ParcelNews
+from belino.domain.errors import BelinoError
+from belino.domain.store import StoredMessage
+from belino.gateway.notices import Notice, NoticeKind, TurnNotice
+from belino.web.answers import Code, Refusal, bad_request, encode, refusal_of
+from belino.web.auth import Visitor
+from belino.web.fields import Fields, parse_json
+from belino.web.messages import HISTORY_FIELDS, SAY_FIELDS, abort, history, say
+from belino.web.site import Site
+from belino.web.wire import Json, message_json
+
+log = logging.getLogger(__name__)
+
+FRAME_BYTES = 32 * 1024 * 1024
+"""Frames up to here are read, so that what is too large for us can be told; beyond, the line is closed."""
+HEAVY_CHARS = 1024 * 1024
+IN_FLIGHT = 8
+SEND_SECONDS = 30.0
+RECHECK_SECONDS = 1.0
+
+LOGGED_OUT = 4401
+TOO_SLOW = 1013
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """Something a client may ask for."""
+
+    fields: tuple[str, ...]
+    run: Callable[[Site, Visitor, Fields], Awaitable[Json]]
+
+
+METHODS = {
+    "chat.send": Method(fields=SAY_FIELDS, run=say),
+    "chat.history": Method(fields=HISTORY_FIELDS, run=history),
+    "chat.abort": Method(fields=("conversation",), run=abort),
+}
+
+
+async def serve_chat(site: Site, visitor: Visitor, socket: WebSocket, hello: Json) -> None:
+    """Serve one admitted socket until it closes, its login ends, or it reads too slowly."""
+    with site.sockets.enter(visitor.grant.id):
+        await socket.accept()
+        line = Line(site, visitor, socket)
+        # Subscribed before the first word, so that nothing falls between history and events.
+        async with site.gateway.notices.subscribe() as notices:
+            await line.run(notices, hello)
+
+
+class Line:
+    """One open socket."""
+
+    def __init__(self, site: Site, visitor: Visitor, socket: WebSocket) -> None:
+        self._site = site
+        self._visitor = visitor
+        self._socket = socket
+        self._slots = asyncio.Semaphore(IN_FLIGHT)
+        self._listener: asyncio.Task[None] | None = None
+
+    async def run(self, notices: AsyncIterator[Notice], hello: Json) -> None:
+        """Listen, tell and watch; when listening ends, requests that were read are still carried out."""
+        async with asyncio.TaskGroup() as group:
+            self._listener = group.create_task(self._listen(group))
+            beside = (group.create_task(self._tell(notices, hello)), group.create_task(self._watch()))
+            await asyncio.wait((self._listener,))
+            for task in beside:
+                task.cancel()
+
+    async def _listen(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            event = await self._socket.receive()
+            if event["type"] == "websocket.disconnect":
+                return
+            frame: str | None = event.get("text")
+            await self._slots.acquire()
+            if frame is not None and len(frame) > HEAVY_CHARS:
+                # Carried out before the next is read: one large frame per socket, two in all.
+                async with self._site.heavy:
+                    await self._request(frame)
+            else:
+                group.create_task(self._request(frame))
+
+    async def _tell(self, notices: AsyncIterator[Notice], hello: Json) -> None:
+        await self._send({"type": "event", "event": "hello", **hello})
+        async for notice in notices:
+            if notice.kind is NoticeKind.LOST:
+                await self._send({"type": "event", "event": "lost"})
+            elif notice.conversation is not None and self._visitor.may_see(notice.conversation):
+                await self._send(await self._event(notice))
+
+    async def _watch(self) -> None:
+        """A login that was ended elsewhere, or ran out, ends here too."""
+        while True:
+            await self._site.gateway.clock.sleep(RECHECK_SECONDS)
+            try:
+                grant = await self._site.store.check(self._visitor.secret)
+            except BelinoError as error:
+                log.warning("a login could not be checked again: %s", type(error).__name__)
+                continue
+            if grant is None:
+                await self._close(LOGGED_OUT, "logged out")
+                return
+
+    async def _request(self, frame: str | None) -> None:
+        reply: Json = {"type": "res", "id": None, "ok": False}
+        try:
+            reply |= {"payload": await self._carry_out(frame, reply), "ok": True}
+        except BelinoError as error:
+            reply["error"] = refusal_of(error).as_json()
+        except Exception as error:  # noqa: BLE001 - one request that fails leaves the line to the others
+            log.error("a request over the socket failed: %s", type(error).__name__)
+            reply["error"] = {"code": Code.INTERNAL, "message": "Something went wrong here; the log says what kind."}
+        finally:
+            self._slots.release()
+        await self._send(reply)
+
+    async def _carry_out(self, frame: str | None, reply: Json) -> Json:
+        if frame is None:
+            raise bad_request("Frames are JSON text.")
+        fields = Fields(parse_json(frame), known=("type", "id", "method", "params"), what="The frame")
+        request_id = fields.raw("id")
+        if isinstance(request_id, bool) or not isinstance(request_id, str | int) or len(str(request_id)) > 64:
+            raise bad_request("The frame: id must be text or a number.")
+        reply["id"] = request_id
+        if fields.raw("type") != "req":
+            raise bad_request('The frame: type must be "req".')
+        method = METHODS.get(fields.text("method", most=64))
+        if method is None:
+            raise Refusal(404, Code.UNKNOWN_METHOD, f"Known methods are {', '.join(METHODS)}.")
+        params = Fields(fields.raw("params") or {}, known=method.fields, what="params")
+        return await method.run(self._site, self._visitor, params)
+
+    async def _event(self, notice: Notice) -> Json:
+        event: Json = {"type": "event", "event": notice.kind, "conversation": str(notice.conversation)}
+        match notice.payload:
+            case StoredMessage() as message:
+                event["message"] = await message_json(self._site.store, message)
+            case TurnNotice() as turn:
+                event |= {"turn": turn.turn, "state": turn.state, "text": turn.text}
+            case ParcelNews() as parcel:
+                event |= {"key": parcel.key, "state": parcel.state, "reason": parcel.reason}
+        return event
+
+    async def _send(self, frame: Json) -> None:
+        """Write a frame; a reader that takes none for half a minute is given up, and catches up from history."""
+        if self._socket.application_state is not WebSocketState.CONNECTED:
+            return
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await self._socket.send_text(encode(frame).decode())
+        except WebSocketDisconnect:
+            return
+        except TimeoutError:
+            await self._close(TOO_SLOW, "too slow")
+
+    async def _close(self, code: int, reason: str) -> None:
+        try:
+            async with asyncio.timeout(1):
+                await self._socket.close(code, reason)
+        except (TimeoutError, WebSocketDisconnect):
+            log.info("a socket could not be closed in good order")
+        if self._listener is not None:
+            self._listener.cancel()

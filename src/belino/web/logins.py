@@ -1,0 +1,90 @@
+"""Logging in and out, and the secrets handed to others."""
+
+from datetime import timedelta
+
+from starlette.responses import Response
+
+from belino.domain.store import Doors, Grant, GrantKind
+from belino.web.answers import answer, not_found
+from belino.web.auth import COOKIE, SECRET_CHARS, refuse_foreign_page, unauthorized
+from belino.web.site import Call
+from belino.web.wire import grant_json
+
+NOTE_CHARS = 100
+MOST_DAYS = 3650
+
+
+async def log_in(call: Call) -> Response:
+    """Trade the one-time secret of a login address for a cookie; every attempt counts until it succeeds."""
+    refuse_foreign_page(call.request, call.site.origins)
+    fields = await call.fields("token")
+    secret = fields.text("token", most=SECRET_CHARS)
+    peer = call.site.origins.peer(call.request)
+    call.site.logins.begin(peer)
+    hours = call.site.gateway.config.server.session_hours
+    redeemed = await call.store.redeem(secret, lifetime=timedelta(hours=hours))
+    if redeemed is None:
+        raise unauthorized("This login was used, has run out, or never was; `belino login` prints a fresh one.")
+    call.site.logins.succeeded(peer)
+    response = answer({"ok": True})
+    _set_cookie(call, response, redeemed[1], max_age=hours * 3600)
+    return response
+
+
+async def log_out(call: Call) -> Response:
+    """End this login; its open sockets close within seconds."""
+    await call.store.revoke(call.visitor.grant.id)
+    response = answer({"ok": True})
+    _set_cookie(call, response, "", max_age=0)
+    return response
+
+
+async def make_login(call: Call) -> Response:
+    """A fresh login address, for `belino login`."""
+    server = call.site.gateway.config.server
+    scheme = "https" if call.site.origins.is_secure(call.request) else "http"
+    root = server.public_url or f"{scheme}://{call.request.headers['host']}"
+    return answer({"url": await login_url(call.store, root, minutes=server.login_minutes)})
+
+
+async def login_url(doors: Doors, root: str, *, minutes: int) -> str:
+    """An address whose fragment, which browsers never send, logs in once."""
+    _, secret = await doors.grant(GrantKind.LOGIN, lifetime=timedelta(minutes=minutes))
+    return f"{root.rstrip('/')}/#token={secret}"
+
+
+async def list_tokens(call: Call) -> Response:
+    """The secrets handed to programs that still open a conversation."""
+    return answer({"tokens": [grant_json(grant) for grant in await _tokens(call)]})
+
+
+async def make_token(call: Call) -> Response:
+    """A secret for one conversation's tools and messages; shown once."""
+    fields = await call.fields("conversation", "note", "days")
+    conversation = fields.conversation()
+    await call.site.must_exist(conversation)
+    days = fields.number("days", least=1, most=MOST_DAYS)
+    grant, secret = await call.store.grant(
+        GrantKind.CHANNEL,
+        conversation=conversation,
+        note=fields.text("note", most=NOTE_CHARS, default=""),
+        lifetime=timedelta(days=days) if days else None,
+    )
+    return answer({**grant_json(grant), "token": secret}, status=201)
+
+
+async def revoke_token(call: Call) -> Response:
+    """Take a secret back; its open sockets close within seconds. A browser's login has its own way out."""
+    grant_id = call.request.path_params["grant_id"]
+    if grant_id not in {grant.id for grant in await _tokens(call)} or not await call.store.revoke(grant_id):
+        raise not_found()
+    return Response(status_code=204)
+
+
+async def _tokens(call: Call) -> list[Grant]:
+    return [grant for grant in await call.store.grants() if grant.kind is GrantKind.CHANNEL]
+
+
+def _set_cookie(call: Call, response: Response, value: str, *, max_age: int) -> None:
+    secure = call.site.origins.is_secure(call.request)
+    response.set_cookie(COOKIE, value, max_age=max_age, path="/", secure=secure, httponly=True, samesite="strict")

@@ -1,0 +1,162 @@
+"""Bytes we hold, served so that a browser can show them and never run them."""
+
+import asyncio
+import re
+from typing import BinaryIO
+from urllib.parse import quote
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from belino.domain.media import Blob, MediaKind
+from belino.domain.store import RefRecord
+from belino.web.answers import Code, Refusal, answer, bad_request, not_found
+from belino.web.mimes import media_file_name, served_type
+from belino.web.site import Call
+from belino.web.wire import record_json
+
+CHUNK_BYTES = 256 * 1024
+SEND_SECONDS = 60.0
+LISTED = 200
+
+_FILE_NAME = re.compile(r"([0-9a-z]{26})\.[a-z0-9]{1,8}")
+_RANGE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")
+# RFC 8187's attr-char: everything else is percent-encoded.
+_ATTR_CHARS = "!#$&+-.^_`|~"
+
+
+async def serve_media(call: Call) -> "Response | FileAnswer":
+    """One file by its public name; unknown, foreign and no longer held are one answer."""
+    record = await _record(call)
+    blob = await call.store.blob(record.ref.sha256) if record.ref.sha256 else None
+    if blob is None:
+        raise not_found()
+    headers = media_headers(record, blob)
+    wanted = call.request.headers.get("if-none-match")
+    if wanted is not None and (wanted.strip() == "*" or headers["etag"] in re.split(r"\s*,\s*", wanted.strip())):
+        kept = {name: headers[name] for name in ("etag", "cache-control", "vary", "content-security-policy")}
+        return Response(status_code=304, headers=kept)
+    asked = call.request.headers.getlist("range")
+    if_range = call.request.headers.get("if-range")
+    if not asked or (if_range is not None and if_range != headers["etag"]):
+        return await _open(call, blob, headers, 0, blob.size, status=200)
+    first, last = parse_range(asked, blob.size)
+    headers["content-range"] = f"bytes {first}-{last}/{blob.size}"
+    return await _open(call, blob, headers, first, last - first + 1, status=206)
+
+
+async def list_media(call: Call) -> Response:
+    """What was sent, newest first, for `belino media ls` and galleries."""
+    query = call.query("channel", "kind", "limit", "before")
+    channel = query.conversation("channel").whole_channel if query.has("channel") else None
+    own = call.visitor.grant.conversation
+    if own is not None:
+        channel = channel or own.whole_channel
+        if channel != own.whole_channel or own.thread is not None:
+            raise not_found()
+    records = await call.store.refs(
+        channel,
+        kind=_kind(query.text("kind", most=16)) if query.has("kind") else None,
+        before=query.number("before", least=0, most=2**63 - 1),
+        limit=query.number("limit", least=1, most=LISTED) or 20,
+    )
+    return answer({"media": [record_json(record) for record in records]})
+
+
+def media_headers(record: RefRecord, blob: Blob) -> dict[str, str]:
+    """Headers that make a stored script a download and a stored picture a picture."""
+    mime, inline = served_type(record.ref.mime)
+    return {
+        "content-type": mime,
+        "content-disposition": disposition(record.ref.file_name, inline=inline),
+        "content-security-policy": "sandbox; default-src 'none'",
+        "cache-control": "private, max-age=86400",
+        "vary": "Cookie, Authorization",
+        "etag": f'"{blob.sha256}"',
+        "accept-ranges": "bytes",
+    }
+
+
+def disposition(name: str | None, *, inline: bool) -> str:
+    """A Content-Disposition (RFC 6266): an ASCII name for old clients, the true one beside it."""
+    kind = "inline" if inline else "attachment"
+    if not name:
+        return kind
+    plain = re.sub(r"[^A-Za-z0-9._ -]", "_", name)[:150]
+    return f"{kind}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe=_ATTR_CHARS, errors='replace')}"
+
+
+def parse_range(asked: list[str], size: int) -> tuple[int, int]:
+    """The first and last byte of one range; several, none or nonsense cannot be satisfied."""
+    match = _RANGE.fullmatch(asked[0].strip()) if len(asked) == 1 and len(asked[0]) <= 64 else None
+    if match is None or not any(match.groups()):
+        raise _unsatisfiable(size)
+    start, end = match.groups()
+    if start:
+        first, last = int(start), min(int(end), size - 1) if end else size - 1
+    else:
+        first, last = max(0, size - int(end)), size - 1
+    if first > last:
+        raise _unsatisfiable(size)
+    return first, last
+
+
+class FileAnswer:
+    """A piece of an open file as an HTTP answer, read in a thread, a chunk at a time."""
+
+    def __init__(self, file: BinaryIO | None, *, status: int, headers: dict[str, str], length: int) -> None:
+        self._file = file
+        self._status = status
+        self._headers = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+        self._length = length
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": self._status, "headers": self._headers})
+            left = self._length if self._file is not None else 0
+            while self._file is not None and left > 0:
+                chunk = await asyncio.to_thread(self._file.read, min(CHUNK_BYTES, left))
+                if not chunk:
+                    return
+                left -= len(chunk)
+                # A reader that stalls does not keep a file open for ever.
+                async with asyncio.timeout(SEND_SECONDS):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            if self._file is not None:
+                self._file.close()
+
+
+async def _record(call: Call) -> RefRecord:
+    match = _FILE_NAME.fullmatch(call.request.path_params["filename"])
+    record = await call.store.ref_by_public_name(match.group(1)) if match else None
+    if match is None or record is None or not call.visitor.may_see(record.conversation):
+        raise not_found()
+    if match.group() != media_file_name(record.public_name, record.ref):
+        raise not_found()
+    return record
+
+
+async def _open(call: Call, blob: Blob, headers: dict[str, str], first: int, length: int, *, status: int) -> FileAnswer:
+    headers["content-length"] = str(length)
+    if call.request.method == "HEAD":
+        return FileAnswer(None, status=status, headers=headers, length=length)
+    try:
+        file = await asyncio.to_thread(blob.path.open, "rb")
+    except FileNotFoundError:
+        raise not_found() from None
+    file.seek(first)
+    return FileAnswer(file, status=status, headers=headers, length=length)
+
+
+def _kind(text: str) -> MediaKind:
+    try:
+        return MediaKind(text)
+    except ValueError:
+        raise bad_request(f"kind must be one of {', '.join(MediaKind)}.") from None
+
+
+def _unsatisfiable(size: int) -> Refusal:
+    message = "One satisfiable byte range at a time."
+    return Refusal(416, Code.BAD_REQUEST, message, headers={"Content-Range": f"bytes */{size}"})

@@ -1,0 +1,167 @@
+"""What is said and what was said: the same for the chat socket and for HTTP."""
+
+import asyncio
+import logging
+import re
+import secrets
+
+from starlette.responses import Response
+
+from belino.domain.errors import Busy, StoreError
+from belino.domain.message import Author, ConversationKey, Message
+from belino.domain.outcome import MessageOutcome
+from belino.domain.ports import Taken
+from belino.domain.store import GrantKind, StoredMessage
+from belino.web.answers import Code, Refusal, answer, bad_request
+from belino.web.attachments import ATTACHMENTS, Luggage, as_ref, parse_attachments
+from belino.web.auth import Visitor
+from belino.web.fields import Fields
+from belino.web.site import Call, Site
+from belino.web.wire import Json, message_json
+
+log = logging.getLogger(__name__)
+
+SAY_FIELDS = ("conversation", "message", "attachments", "id")
+HISTORY_FIELDS = ("conversation", "before", "after", "limit")
+PAGE = 200
+# A page of history is cut here, so that two hundred of the longest messages are not one answer.
+PAGE_CHARS = 2_000_000
+POST_SECONDS = 60.0
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+async def post_message(call: Call) -> Response:
+    """Say something over HTTP; answered when it is on disk."""
+    said = await say(call.site, call.visitor, await call.fields(*SAY_FIELDS))
+    del said["message"]
+    return answer(said)
+
+
+async def get_messages(call: Call) -> Response:
+    """A page of history over HTTP."""
+    return answer(await history(call.site, call.visitor, call.query(*HISTORY_FIELDS)))
+
+
+async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
+    """Take a message in, with its attachments or not at all; the same id twice is the same message."""
+    conversation = fields.conversation()
+    visitor.must_see(conversation)
+    if conversation.platform != "web":
+        raise bad_request("Only web conversations take messages here; write to the others on their own platform.")
+    await site.must_exist(conversation)
+    text = _text(fields, site.gateway.config.sessions.max_text_chars)
+    message_id = _message_id(fields)
+    limit = site.gateway.config.server.frame_attachment_bytes
+    attachments = parse_attachments(fields.items("attachments", most=ATTACHMENTS), limit=limit)
+    if not text.strip() and not attachments:
+        raise Refusal(400, Code.EMPTY, "There is nothing to send.")
+    if first := await _stored(site, conversation, message_id):
+        return await _said(site, first)
+    luggage, taken = Luggage(site.store, conversation), None
+    try:
+        uploads = await luggage.pack(attachments)
+        now = site.gateway.clock.now()
+        refs = [await as_ref(site.store, upload, message_id=message_id, clock=site.gateway.clock) for upload in uploads]
+        message = Message(
+            conversation=conversation, id=message_id, author=_author(visitor), sent=now, text=text, media=tuple(refs)
+        )
+        taken = await _post(site, message)
+    finally:
+        await _release(luggage, taken=taken is not None and taken.outcome is not MessageOutcome.DUPLICATE)
+    stored = await _stored(site, conversation, message_id)
+    if stored is None:
+        return {**_outcome(taken), "message_id": message_id, "message": None}
+    return await _said(site, stored)
+
+
+async def history(site: Site, visitor: Visitor, fields: Fields) -> Json:
+    """Oldest to newest: the newest before a seq, or the first after one."""
+    conversation = fields.conversation()
+    visitor.must_see(conversation)
+    before = fields.number("before", least=0, most=2**63 - 1)
+    after = fields.number("after", least=0, most=2**63 - 1)
+    limit = fields.number("limit", least=1, most=PAGE) or 50
+    found = list(await site.store.history(conversation, before=before, after=after, limit=limit + 1))
+    forwards = after is not None
+    chosen: list[StoredMessage] = []
+    chars = 0
+    for message in found if forwards else reversed(found):
+        chars += len(message.text)
+        if len(chosen) == limit or (chosen and chars > PAGE_CHARS):
+            break
+        chosen.append(message)
+    if not forwards:
+        chosen.reverse()
+    messages = [await message_json(site.store, message) for message in chosen]
+    return {"messages": messages, "more": len(chosen) < len(found)}
+
+
+async def abort(site: Site, visitor: Visitor, fields: Fields) -> Json:
+    """Stop the turn that answers a conversation now."""
+    conversation = fields.conversation()
+    visitor.must_see(conversation)
+    return {"aborted": await site.gateway.abort(conversation)}
+
+
+async def _post(site: Site, message: Message) -> Taken:
+    if site.gateway.web is None:
+        raise bad_request("The web chat is turned off ([adapters.web] enabled = false).")
+    try:
+        async with asyncio.timeout(POST_SECONDS):
+            return await site.gateway.web.post(message)
+    except TimeoutError:
+        raise Busy("Too much is waiting; send it again under the same id.") from None
+
+
+async def _release(luggage: Luggage, *, taken: bool) -> None:
+    try:
+        await luggage.release(taken=taken)
+    except StoreError as error:
+        # The message stands or falls without this; what is left is swept with the other forgotten uploads.
+        log.warning("uploads could not be released: %s", type(error).__name__)
+
+
+async def _stored(site: Site, conversation: ConversationKey, message_id: str) -> StoredMessage | None:
+    for message in await site.store.messages(conversation.whole_channel, [message_id]):
+        if message.author.is_agent or message.conversation != conversation:
+            raise Refusal(409, Code.CONFLICT, "This id belongs to another message; choose a new one.")
+        return message
+    return None
+
+
+async def _said(site: Site, message: StoredMessage) -> Json:
+    return {
+        "message_id": message.id,
+        "outcome": message.outcome,
+        "reason": message.reason,
+        "trace": message.trace,
+        "message": await message_json(site.store, message),
+    }
+
+
+def _outcome(taken: Taken) -> Json:
+    return {"outcome": taken.outcome, "reason": taken.reason, "trace": taken.trace}
+
+
+def _author(visitor: Visitor) -> Author:
+    """The person who logged in; a channel's token speaks under its own name, never under theirs."""
+    if visitor.grant.kind is GrantKind.CHANNEL:
+        return Author(id=f"token:{visitor.grant.id}", name=visitor.grant.note or "Program", is_bot=True)
+    return Author(id="owner", name="You")
+
+
+def _text(fields: Fields, most: int) -> str:
+    text = fields.text("message", most=2**31, default="")
+    if len(text) > most:
+        raise Refusal(413, Code.TOO_LARGE, f"The message is over {most} characters; attach it as a file.")
+    return text
+
+
+def _message_id(fields: Fields) -> str:
+    if not fields.has("id"):
+        return secrets.token_hex(16)
+    message_id = fields.text("id", most=64)
+    if not _ID.fullmatch(message_id):
+        raise bad_request("id must be 1 to 64 of A–Z, a–z, 0–9, _ and -.")
+    return message_id

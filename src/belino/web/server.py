@@ -1,0 +1,135 @@
+"""The listening socket, the HTTP server on it, and run.json, which tells the command line where both are."""
+
+import asyncio
+import json
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+
+from belino import __version__
+from belino.config import ServerConfig
+from belino.domain.errors import ConfigError
+from belino.domain.message import ChatType
+from belino.domain.store import GrantKind
+from belino.web.api import web_conversation
+from belino.web.app import make_app
+from belino.web.chat import FRAME_BYTES
+from belino.web.logins import login_url
+from belino.web.site import House
+
+CONNECTIONS = 1_000
+GRACE_SECONDS = 3
+BACKLOG = 256
+PROGRAM_NOTE = "the running gateway"
+
+
+class Server(uvicorn.Server):
+    """uvicorn inside the gateway's own loop: signals belong to whoever started the gateway."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(gateway: House, *, ready: Callable[[str], None]) -> None:
+    """Serve until cancelled; `ready` is given a login address once requests are answered."""
+    settings = gateway.config.server
+    with _listen(settings) as listener:
+        server = Server(_uvicorn_config(make_app(gateway), settings))
+        # Who connects from now on waits in the backlog until the next line but one.
+        url = await _announce(gateway, local_url(settings, listener))
+        async with asyncio.TaskGroup() as group:
+            serving = group.create_task(server.serve(sockets=[listener]))
+            try:
+                ready(url)
+                await asyncio.wait((serving,))
+            finally:
+                server.should_exit = True
+                gateway.home.run_file.unlink(missing_ok=True)
+                await asyncio.wait((serving,), timeout=GRACE_SECONDS + 2)
+
+
+def local_url(settings: ServerConfig, listener: socket.socket) -> str:
+    """The address this machine reaches the server under."""
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        host = "127.0.0.1"
+    scheme = "https" if settings.tls_cert else "http"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def write_run_file(path: Path, content: dict[str, object]) -> None:
+    """Whole or not at all, readable by nobody else."""
+    draft = path.with_suffix(".tmp")
+    draft.unlink(missing_ok=True)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    draft.replace(path)
+
+
+async def _announce(gateway: House, root: str) -> str:
+    """Write run.json and make a login address."""
+    store = gateway.store
+    main = web_conversation("main")
+    if gateway.web is not None and main not in {found.conversation for found in await store.conversations()}:
+        await store.open_conversation(main, "Main", ChatType.DIRECT)
+    for grant in await store.grants():
+        # The program's token lives as long as the process; a crash leaves one behind.
+        if grant.kind is GrantKind.PROGRAM:
+            await store.revoke(grant.id)
+    _, token = await store.grant(GrantKind.PROGRAM, note=PROGRAM_NOTE)
+    started = gateway.started.isoformat()
+    run = {"url": root, "token": token, "pid": os.getpid(), "version": __version__, "started": started}
+    write_run_file(gateway.home.run_file, run)
+    settings = gateway.config.server
+    return await login_url(store, settings.public_url or root, minutes=settings.login_minutes)
+
+
+@contextmanager
+def _listen(settings: ServerConfig) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in settings.bind else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.bind, settings.port))
+            listener.listen(BACKLOG)
+        except OSError as error:
+            where = f"{settings.bind} port {settings.port}"
+            raise ConfigError(f"belino cannot listen on {where}: {error.strerror}; set server.port") from error
+        listener.setblocking(False)
+        yield listener
+
+
+def _uvicorn_config(app: Starlette, settings: ServerConfig) -> uvicorn.Config:
+    # uvicorn writes paths with their query to the log at INFO; a secret may stand in somebody's query.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    config = uvicorn.Config(
+        app,
+        loop="none",
+        http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=FRAME_BYTES,
+        ws_per_message_deflate=False,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+    )
+    try:
+        config.load()
+    except OSError as error:
+        raise ConfigError(f"server.tls_cert and server.tls_key cannot be used: {error.strerror or error}") from error
+    return config

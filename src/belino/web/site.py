@@ -1,0 +1,186 @@
+"""What every route is given: the gateway, who asks, and the counters all requests share."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from starlette.requests import ClientDisconnect, Request
+
+from belino.config import Config
+from belino.domain.message import ConversationKey, Message
+from belino.domain.ports import Adapter, Clock, Taken
+from belino.domain.store import Store
+from belino.domain.turn import Toolbox
+from belino.gateway.counters import Counters
+from belino.gateway.notices import Notices
+from belino.storage.home import Home
+from belino.web.answers import Code, Refusal, bad_request
+from belino.web.auth import Attempts, Origins, Visitor
+from belino.web.fields import Fields, parse_json
+
+JSON_BYTES = 1024 * 1024
+BODY_SECONDS = 30.0
+SOCKETS_PER_GRANT = 32
+HOOKS_AT_ONCE = 32
+
+
+class PostsMessages(Protocol):
+    """The web adapter, as far as pages know it."""
+
+    async def post(self, message: Message) -> Taken: ...
+
+
+class House(Protocol):
+    """The gateway, as far as the web knows it."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def home(self) -> Home: ...
+    @property
+    def store(self) -> Store: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def notices(self) -> Notices: ...
+    @property
+    def counters(self) -> Counters: ...
+    @property
+    def adapters(self) -> Mapping[tuple[str, str], Adapter]: ...
+    @property
+    def web(self) -> PostsMessages | None: ...
+    @property
+    def started(self) -> datetime: ...
+    def toolbox(self, conversation: ConversationKey) -> Toolbox: ...
+    async def abort(self, conversation: ConversationKey) -> bool: ...
+    def health(self) -> Mapping[str, object]: ...
+
+
+class Turnstile:
+    """Lets a bounded number in at once; who comes too many is told so, not kept waiting."""
+
+    def __init__(self, most: int, refusal: Callable[[], Refusal]) -> None:
+        self._most = most
+        self._refusal = refusal
+        self._inside: Counter[str] = Counter()
+
+    @contextmanager
+    def enter(self, who: str) -> Iterator[None]:
+        if self._inside[who] >= self._most:
+            raise self._refusal()
+        self._inside[who] += 1
+        try:
+            yield
+        finally:
+            self._inside[who] -= 1
+            if not self._inside[who]:
+                del self._inside[who]
+
+
+class Site:
+    """One running web door."""
+
+    def __init__(self, gateway: House) -> None:
+        self.gateway = gateway
+        self.origins = Origins(gateway.config.server)
+        self.logins = Attempts(gateway.clock)
+        self.sockets = Turnstile(SOCKETS_PER_GRANT, lambda: _busy("Too many pages are open under this login."))
+        self.hooks = Turnstile(HOOKS_AT_ONCE, lambda: _busy("Too many calls at once."))
+        self.extending = Turnstile(1, lambda: Refusal(409, Code.CONFLICT, "This upload is being written already."))
+        self.uploads: dict[str, set[str]] = {}
+        """Upload ids begun under each grant since the start, so that nobody opens them without end."""
+        self.known: set[ConversationKey] = set()
+        """Channels seen to exist; none is ever removed."""
+        self.heavy = asyncio.Semaphore(2)
+        """Large frames are unpacked two at a time, so that memory stays bounded however many sockets send them."""
+
+    @property
+    def store(self) -> Store:
+        return self.gateway.store
+
+    async def must_exist(self, conversation: ConversationKey) -> None:
+        """Refuse a conversation whose channel nobody opened."""
+        channel = conversation.whole_channel
+        if channel not in self.known:
+            summaries = await self.store.conversations(platform=channel.platform)
+            self.known.update(summary.conversation.whole_channel for summary in summaries)
+        if channel not in self.known:
+            raise Refusal(404, Code.NOT_FOUND, "There is no such conversation.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request, after the door let it in."""
+
+    site: Site
+    request: Request
+    known_visitor: Visitor | None = None
+
+    @property
+    def visitor(self) -> Visitor:
+        """Who asks; only open routes have nobody."""
+        assert self.known_visitor is not None
+        return self.known_visitor
+
+    @property
+    def store(self) -> Store:
+        return self.site.store
+
+    def query(self, *known: str) -> Fields:
+        """The query's fields, each at most once."""
+        pairs = self.request.query_params.multi_items()
+        if len({name for name, _ in pairs}) != len(pairs):
+            raise bad_request("The query names a field twice.")
+        values = {name: value for name, value in pairs if value}
+        return Fields(values, known=known, what="The query", from_query=True)
+
+    async def fields(self, *known: str) -> Fields:
+        """The body's fields; a body that is not declared to be JSON is not read."""
+        declared = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if declared != "application/json":
+            raise Refusal(415, Code.BAD_REQUEST, "Content-Type must be application/json.")
+        body = await read_body(self.request, limit=JSON_BYTES, seconds=BODY_SECONDS)
+        return Fields(parse_json(body), known=known)
+
+
+async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
+    """The whole body, refused as soon as it is known to be too large or too slow."""
+    announced = request.headers.get("content-length", "0")
+    if not announced.isdecimal() or int(announced) > limit:
+        raise too_large(limit)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limit:
+                    raise too_large(limit)
+    except TimeoutError:
+        raise Refusal(408, Code.BAD_REQUEST, f"The body did not arrive within {seconds:.0f} seconds.") from None
+    return bytes(body)
+
+
+async def body_chunks(request: Request, *, idle_seconds: float) -> AsyncIterator[bytes]:
+    """The body piece by piece; it ends quietly where the client went away or fell silent."""
+    stream = request.stream()
+    try:
+        while True:
+            async with asyncio.timeout(idle_seconds):
+                chunk = await anext(stream)
+            if chunk:
+                yield chunk
+    except (StopAsyncIteration, ClientDisconnect, TimeoutError):
+        return
+
+
+def too_large(limit: int, what: str = "The body") -> Refusal:
+    """Over a limit that is named."""
+    return Refusal(413, Code.TOO_LARGE, f"{what} is over {limit} bytes.")
+
+
+def _busy(message: str) -> Refusal:
+    return Refusal(429, Code.BUSY, message, headers={"Retry-After": "1"})

@@ -1,0 +1,148 @@
+"""Values as clients see them: spelled out field by field, so that nothing leaves by accident."""
+
+from belino.domain.media import MediaRef
+from belino.domain.message import Author
+from belino.domain.outcome import Finding, MediaOutcome
+from belino.domain.store import (
+    ChannelSummary,
+    ConversationSummary,
+    Grant,
+    Library,
+    ParcelRecord,
+    RefRecord,
+    StoredMessage,
+    Upload,
+)
+from belino.web.mimes import media_file_name
+
+Json = dict[str, object]
+
+
+def author_json(author: Author) -> Json:
+    return {"id": author.id, "name": author.name, "is_bot": author.is_bot, "is_agent": author.is_agent}
+
+
+def media_json(ref: MediaRef, record: RefRecord | None) -> Json:
+    """A ref without its locator: what it is, what became of it, and where its bytes are if we hold them."""
+    if record is not None:
+        ref = record.ref
+    return {
+        "ref": ref.id,
+        "kind": ref.kind,
+        "mime": ref.mime,
+        "file_name": ref.file_name,
+        "size": ref.size,
+        "duration": ref.duration,
+        "width": ref.width,
+        "height": ref.height,
+        "caption": ref.caption,
+        "outcome": record.outcome if record else MediaOutcome.REFERENCED,
+        "reason": record.reason if record else "",
+        "url": media_url(record) if record else None,
+    }
+
+
+def media_url(record: RefRecord) -> str | None:
+    """Where a browser finds the bytes, if they are here."""
+    if record.outcome is not MediaOutcome.HELD or record.ref.sha256 is None:
+        return None
+    return f"/api/media/{media_file_name(record.public_name, record.ref)}"
+
+
+async def message_json(library: Library, message: StoredMessage) -> Json:
+    """A message with what became of its media."""
+    channel = message.conversation.whole_channel
+    return {
+        "seq": message.seq,
+        "conversation": str(message.conversation),
+        "id": message.id,
+        "author": author_json(message.author),
+        "sent": message.sent,
+        "received": message.received,
+        "text": message.text,
+        "media": [media_json(ref, await library.ref(channel, ref.id)) for ref in message.media],
+        "standing": message.standing,
+        "outcome": message.outcome,
+        "reason": message.reason,
+        "trace": message.trace,
+        "reply_to": message.reply_to,
+        "album": message.album,
+        "edited": message.edited,
+        "deleted": message.deleted,
+        "reactions": [[emoji, count] for emoji, count in message.reactions],
+        # An agent's message is stored when its receipt comes, never earlier.
+        "delivery": "sent" if message.author.is_agent else None,
+    }
+
+
+def record_json(record: RefRecord) -> Json:
+    """A ref in a listing."""
+    return {
+        **media_json(record.ref, record),
+        "conversation": str(record.conversation),
+        "message_id": record.ref.message_id,
+        "author": author_json(record.author),
+        "sent": record.sent,
+        "seq": record.seq,
+    }
+
+
+def conversation_json(summary: ConversationSummary) -> Json:
+    return {
+        "conversation": str(summary.conversation),
+        "name": summary.name,
+        "platform": summary.conversation.platform,
+        "messages": summary.messages,
+        "last": summary.last,
+        "last_author": summary.last_author,
+        "last_text": summary.last_text,
+        "waiting": summary.waiting,
+    }
+
+
+def channel_json(summary: ChannelSummary) -> Json:
+    return {
+        "channel": str(summary.channel),
+        "name": summary.name,
+        "platform": summary.channel.platform,
+        "chat_type": summary.chat_type,
+        "messages": summary.messages,
+        "media": summary.media,
+        "media_held": summary.media_held,
+        "last": summary.last,
+    }
+
+
+def parcel_json(parcel: ParcelRecord) -> Json:
+    return {
+        "key": parcel.key,
+        "conversation": str(parcel.conversation),
+        "kind": parcel.kind,
+        "text": parcel.text,
+        "state": parcel.state,
+        "attempts": parcel.attempts,
+        "reason": parcel.reason,
+        "created": parcel.created,
+        "changed": parcel.changed,
+        "ready": parcel.ready,
+        "message_id": parcel.message_id,
+    }
+
+
+def upload_json(upload: Upload) -> Json:
+    return {"upload_id": upload.id, "offset": upload.offset, "size": upload.size, "sha256": upload.sha256}
+
+
+def grant_json(grant: Grant) -> Json:
+    return {
+        "id": grant.id,
+        "kind": grant.kind,
+        "conversation": str(grant.conversation) if grant.conversation else None,
+        "note": grant.note,
+        "created": grant.created,
+        "expires": grant.expires,
+    }
+
+
+def finding_json(finding: Finding) -> Json:
+    return {"name": finding.name, "ok": finding.ok, "says": finding.says, "cure": finding.cure}
