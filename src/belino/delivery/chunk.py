@@ -1,0 +1,102 @@
+"""Long text as parts a platform takes: cut between paragraphs, else lines, sentences, words, at worst characters.
+
+The bodies of the parts, joined, are the text. A code fence that is open at a cut is closed there and opened again.
+"""
+
+import re
+from dataclasses import dataclass
+
+from belino.delivery.graphemes import cut_before, is_boundary
+
+# A line of three or more backticks or tildes opens a code fence; the same sign, as often and alone, closes it.
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+# Each begins where a run begins, so that a text of a million dots is read once and not once per dot.
+_BREAKS = (
+    re.compile(r"\n[ \t]*\n+"),
+    re.compile(r"\n"),
+    re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+\s++|[。！？]++[」』）]*+"),
+    re.compile(r"\s+"),
+)
+# A better place to cut is taken only if it leaves the part at least this full: one line, then a wall, reads badly.
+_LEAST_FULL = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A piece of the text, and the fence lines it needs to stand alone."""
+
+    body: str
+    opening: str = ""
+    closing: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.opening}{self.body}{self.closing}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fence:
+    mark: str
+    line: str
+
+
+def chunk(text: str, limit: int, *, lines: int | None = None) -> tuple[Part, ...]:
+    """The text in parts of at most `limit` characters (and `lines` lines); none for an empty text."""
+    parts: list[Part] = []
+    start, fence = 0, None
+    while start < len(text):
+        opening = f"{fence.line}\n" if fence else ""
+        end = _best_cut(text, start, _farthest(text, start, limit - len(opening), lines))
+        open_at_end = _fence_at(text, start, end, fence, limit)
+        closing = _closing(open_at_end, text[end - 1]) if end < len(text) else ""
+        while len(opening) + end - start + len(closing) > limit:
+            # The closing line takes its room from the text; an earlier end may lie before the fence.
+            end = _best_cut(text, start, start + limit - len(opening) - len(closing))
+            open_at_end = _fence_at(text, start, end, fence, limit)
+            closing = _closing(open_at_end, text[end - 1])
+        parts.append(Part(opening=opening, body=text[start:end], closing=closing))
+        start, fence = end, open_at_end
+    return tuple(parts)
+
+
+def _farthest(text: str, start: int, room: int, lines: int | None) -> int:
+    """How far a part that begins here may reach, by characters and by lines."""
+    most = min(start + room, len(text))
+    if lines is None:
+        return most
+    end = start
+    for _ in range(max(1, lines - 2)):  # two are kept for fence lines
+        end = text.find("\n", end, most) + 1
+        if end == 0:
+            return most
+    return end
+
+
+def _best_cut(text: str, start: int, most: int) -> int:
+    if most >= len(text):
+        return len(text)
+    least = start + max(1, int((most - start) * _LEAST_FULL))
+    for pattern in _BREAKS:
+        places = (match.end() for match in pattern.finditer(text, start, most))
+        best = max((place for place in places if place >= least and is_boundary(text, place)), default=None)
+        if best is not None:
+            return best
+    return cut_before(text, most, start=start)
+
+
+def _fence_at(text: str, start: int, end: int, fence: _Fence | None, limit: int) -> _Fence | None:
+    """The fence that is open at `end`, when `fence` was open at `start`."""
+    for match in _FENCE.finditer(text, start, end):
+        mark, rest = match.groups()
+        if fence is None:
+            if "`" not in rest and len(mark) <= limit // 8:
+                line = match.group()
+                fence = _Fence(mark=mark, line=line if len(line) <= limit // 4 else mark)
+        elif mark.startswith(fence.mark) and not rest.strip():
+            fence = None
+    return fence
+
+
+def _closing(fence: _Fence | None, last: str) -> str:
+    if fence is None:
+        return ""
+    return fence.mark if last == "\n" else f"\n{fence.mark}"

@@ -1,0 +1,88 @@
+"""Denied, observed or may command: one decision for every kind of arrival, made without looking at anything else."""
+
+from collections.abc import Sequence
+
+from belino.config import AccessConfig
+from belino.domain.message import Arrival, Author, ChatType, DeliveryStatus, Edit, Message, Unsupported
+from belino.domain.outcome import Standing
+from belino.domain.store import StoredMessage, Verdict
+
+EVERYBODY = "*"
+
+
+def decide(
+    arrival: Arrival, access: AccessConfig, *, trusts_senders: bool = False, about: StoredMessage | None = None
+) -> Verdict:
+    """What the sender may do here.
+
+    `trusts_senders`: the adapter lets nobody speak who has not logged in. `about`: the message that an edit, deletion,
+    reaction or delivery status is about, if this channel has it.
+    """
+    verdict = _place(arrival, access, trusts_senders=trusts_senders, about=about)
+    if verdict.standing is Standing.DENIED:
+        return verdict
+    if arrival.author is not None and arrival.author.is_agent:
+        return _observed("our own agent said it")
+    if isinstance(arrival, Edit) and _rewrites_a_command(verdict, about):
+        return _denied("only who may command may change a command")
+    answer = isinstance(arrival, Message) and verdict.standing is Standing.MAY_COMMAND
+    return Verdict(standing=verdict.standing, reason=verdict.reason, answer=answer)
+
+
+def _place(arrival: Arrival, access: AccessConfig, *, trusts_senders: bool, about: StoredMessage | None) -> Verdict:
+    if trusts_senders:
+        return _may_command("logged in")
+    listed = arrival.conversation.channel in access.channels
+    if isinstance(arrival, Message | Unsupported):
+        direct = arrival.chat_type is ChatType.DIRECT
+    elif isinstance(arrival, DeliveryStatus):
+        # News of what we sent ourselves; it may come before the receipt, and holds nobody's words.
+        return _observed("the platform says so")
+    elif about is None and not listed:
+        # What became of a message is told without the sort of place; one that was never kept tells nothing new.
+        return _denied("about a message that was never kept")
+    else:
+        direct = not listed
+    return _direct(arrival.author, access) if direct else _channel(arrival, access)
+
+
+def _direct(author: Author | None, access: AccessConfig) -> Verdict:
+    if author is None:
+        return _observed("the platform says so")
+    if _on(access.senders, author):
+        return _may_command("on the list for direct messages")
+    return _denied("not on the list for direct messages")
+
+
+def _channel(arrival: Arrival, access: AccessConfig) -> Verdict:
+    rules = access.channels.get(arrival.conversation.channel)
+    if rules is None:
+        return _denied("the channel is not listed")
+    if arrival.author is None:
+        return _observed("the platform says so")
+    if not _on(rules.senders, arrival.author):
+        return _observed("not on the channel's list")
+    if isinstance(arrival, Message | Unsupported) and rules.mention and not arrival.addressed:
+        return _observed("the agent was not addressed")
+    return _may_command("on the channel's list")
+
+
+def _on(senders: Sequence[str], author: Author) -> bool:
+    # Everybody means every person: two bots that may command each other would never stop talking.
+    return author.id in senders or (EVERYBODY in senders and not author.is_bot)
+
+
+def _rewrites_a_command(verdict: Verdict, about: StoredMessage | None) -> bool:
+    return about is not None and about.standing is Standing.MAY_COMMAND and verdict.standing is not Standing.MAY_COMMAND
+
+
+def _denied(reason: str) -> Verdict:
+    return Verdict(standing=Standing.DENIED, reason=reason)
+
+
+def _observed(reason: str) -> Verdict:
+    return Verdict(standing=Standing.OBSERVED, reason=reason)
+
+
+def _may_command(reason: str) -> Verdict:
+    return Verdict(standing=Standing.MAY_COMMAND, reason=reason)

@@ -1,0 +1,26 @@
+"""How often what happened since the gateway started: plain numbers, exported by whoever serves metrics."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """Counts by outcome; every outcome is of a closed set, so the numbers stay few."""
+
+    arrivals: Counter[str] = field(default_factory=Counter)
+    turns: Counter[str] = field(default_factory=Counter)
+    parcels: Counter[str] = field(default_factory=Counter)
+    media: Counter[str] = field(default_factory=Counter)
+    adapter_restarts: Counter[str] = field(default_factory=Counter)
+
+    def as_mapping(self) -> Mapping[str, Mapping[str, int]]:
+        """Every count, by what is counted and its outcome."""
+        return {
+            "arrivals": dict(self.arrivals),
+            "turns": dict(self.turns),
+            "parcels": dict(self.parcels),
+            "media": dict(self.media),
+            "adapter_restarts": dict(self.adapter_restarts),
+        }

@@ -1,0 +1,152 @@
+"""What happened to one message, and why: told from the store alone, so that it works after a restart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from belino.domain.errors import BelinoError
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import Step
+from belino.domain.store import Library, ParcelRecord, RefRecord, StoredMessage, Story
+
+
+class NoSuchMessage(BelinoError):
+    """No stored message is meant by this name."""
+
+
+class SeveralMessages(BelinoError):
+    """The name means more than one message; the text lists them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The whole story of one message."""
+
+    name: str
+    """What names exactly this message: `conversation/message id`."""
+    message: StoredMessage
+    steps: tuple[Step, ...]
+    refs: tuple[RefRecord, ...]
+    parcels: tuple[ParcelRecord, ...]
+
+
+async def explain(library: Library, name: str) -> Explanation:
+    """The story of the message a person means by `conversation/message id`, a trace, or a platform's message id."""
+    story = await _exactly(library, name)
+    if story is None:
+        message = _the_one(name, await library.find_messages(name))
+        story = await library.story(message.conversation, message.id)
+    if story is None:
+        raise NoSuchMessage(f"there is no message {name!r} here")
+    return Explanation(
+        name=message_name(story.message),
+        message=story.message,
+        steps=story.steps,
+        refs=story.refs,
+        parcels=story.parcels,
+    )
+
+
+def as_json(explanation: Explanation) -> dict[str, object]:
+    """The story as plain JSON values; times are ISO 8601 UTC."""
+    message = explanation.message
+    return {
+        "name": explanation.name,
+        "message": _message(message),
+        "trace": message.trace,
+        "outcome": str(message.outcome),
+        "reason": message.reason,
+        "steps": [
+            {
+                "at": _time(step.at),
+                "stage": str(step.stage),
+                "outcome": str(step.outcome),
+                "reason": step.reason,
+                "subject": step.subject,
+            }
+            for step in explanation.steps
+        ],
+        "media": [_media(record) for record in explanation.refs],
+        "parcels": [_parcel(record) for record in explanation.parcels],
+    }
+
+
+def message_name(message: StoredMessage) -> str:
+    """What names exactly this message."""
+    return f"{message.conversation}/{message.id}"
+
+
+async def _exactly(library: Library, name: str) -> Story | None:
+    # A conversation's text form holds no slash of its own; a message id may.
+    conversation, slash, message_id = name.partition("/")
+    if not slash or not message_id:
+        return None
+    try:
+        key = ConversationKey.parse(conversation)
+    except (BelinoError, UnicodeDecodeError):
+        return None
+    return await library.story(key, message_id)
+
+
+def _the_one(name: str, found: tuple[StoredMessage, ...]) -> StoredMessage:
+    if not found:
+        raise NoSuchMessage(f"there is no message {name!r} here; name it by trace, id, or conversation/id")
+    if len({message.trace for message in found}) > 1:
+        names = ", ".join(message_name(message) for message in found)
+        raise SeveralMessages(f"{name!r} may mean several messages; write one of: {names}")
+    # One trace runs from the question to its answers: the story begins with who asked.
+    return min(found, key=lambda message: (message.author.is_agent, message.seq))
+
+
+def _message(message: StoredMessage) -> Mapping[str, object]:
+    return {
+        "conversation": str(message.conversation),
+        "id": message.id,
+        "seq": message.seq,
+        "author": {
+            "id": message.author.id,
+            "name": message.author.name,
+            "is_bot": message.author.is_bot,
+            "is_agent": message.author.is_agent,
+        },
+        "sent": _time(message.sent),
+        "received": _time(message.received),
+        "text": message.text,
+        "standing": str(message.standing),
+        "outcome": str(message.outcome),
+        "reason": message.reason,
+        "trace": message.trace,
+        "album": message.album,
+        "edited": _time(message.edited),
+        "deleted": _time(message.deleted),
+    }
+
+
+def _media(record: RefRecord) -> Mapping[str, object]:
+    ref = record.ref
+    return {
+        "ref": ref.id,
+        "kind": str(ref.kind),
+        "mime": ref.mime,
+        "file_name": ref.file_name,
+        "size": ref.size,
+        "outcome": str(record.outcome),
+        "reason": record.reason,
+    }
+
+
+def _parcel(record: ParcelRecord) -> Mapping[str, object]:
+    return {
+        "key": record.key,
+        "kind": str(record.kind),
+        "state": str(record.state),
+        "attempts": record.attempts,
+        "reason": record.reason,
+        "created": _time(record.created),
+        "changed": _time(record.changed),
+        "message_id": record.message_id,
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

@@ -1,0 +1,244 @@
+"""Construct everything, run everything, close everything."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import datetime, timedelta
+from functools import partial
+from random import Random
+from types import TracebackType
+from typing import Protocol, Self, runtime_checkable
+
+from belino import registry
+from belino.config import AdapterConfig, Config
+from belino.delivery.insist import Insistence
+from belino.delivery.send import ParcelNews, Sender
+from belino.domain.errors import ConfigError, MediaError, StoreError
+from belino.domain.media import MediaRef
+from belino.domain.message import Arrival, Author, ConversationKey, Message
+from belino.domain.ports import Adapter, Agent, Clock, Desk, Taken
+from belino.domain.turn import Toolbox
+from belino.gateway.counters import Counters
+from belino.gateway.desk import AccountDesk
+from belino.gateway.intake import Door, Intake
+from belino.gateway.notices import Notices
+from belino.gateway.sessions import Sessions
+from belino.gateway.supervise import AdapterHealth, keep_running
+from belino.gateway.turn import Turns
+from belino.media.fetch import Fetcher
+from belino.net.clock import SystemClock
+from belino.storage.home import Home
+from belino.storage.sqlite import SqliteStore, open_store
+
+log = logging.getLogger(__name__)
+
+SENDING_GRACE_SECONDS = 2.0
+SWEEP_SECONDS = 3_600.0
+UPLOADS_KEPT = timedelta(days=1)
+
+MakeAdapter = Callable[[AdapterConfig, Desk], Adapter]
+
+
+@runtime_checkable
+class TakesPosts(Protocol):
+    """An adapter through which our own pages speak."""
+
+    async def post(self, message: Message) -> Taken: ...
+
+
+def from_registry(config: AdapterConfig, desk: Desk) -> Adapter:
+    """The adapter of this platform, ours or an installed package's."""
+    adapter = registry.find("adapters", config.platform).make(config.options, desk)
+    if not isinstance(adapter, Adapter):
+        raise ConfigError(f"the adapter {config.platform!r} lacks a method every adapter must have")
+    return adapter
+
+
+class Gateway:
+    """The whole house, in one process and one event loop. `async with` opens and closes it, `run` works."""
+
+    store: SqliteStore
+    started: datetime
+
+    def __init__(
+        self,
+        config: Config,
+        home: Home,
+        *,
+        clock: Clock | None = None,
+        agent: Agent | None = None,
+        make_adapter: MakeAdapter = from_registry,
+        rng: Random | None = None,
+    ) -> None:
+        self.config = config
+        self.home = home
+        self.clock: Clock = clock or SystemClock()
+        self.notices = Notices()
+        self.counters = Counters()
+        self.adapters: dict[tuple[str, str], Adapter] = {}
+        self._agent = agent
+        self._make_adapter = make_adapter
+        self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
+        self._insist = Insistence(self.clock, self._rng)
+        self._health: dict[tuple[str, str], AdapterHealth] = {}
+        self._open = AsyncExitStack()
+        self._stopping = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        try:
+            self.store = await open_store(self.home, clock=self.clock)
+            self._open.push_async_callback(self.store.close)
+            self._construct()
+        except BaseException:
+            await self._open.aclose()
+            raise
+        self.started = self.clock.now()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._open.aclose()
+
+    @property
+    def web(self) -> TakesPosts | None:
+        """The adapter our own pages speak through, if it is configured."""
+        return next((adapter for adapter in self.adapters.values() if isinstance(adapter, TakesPosts)), None)
+
+    async def run(self) -> None:
+        """Work until `stop`: then listen no more, let running turns end, and give back those that do not."""
+        async with asyncio.TaskGroup() as group:
+            sending = group.create_task(self._sender.run())
+            answering = group.create_task(self._sessions.run())
+            others = [group.create_task(self._listen(adapter, *key)) for key, adapter in self.adapters.items()]
+            others.append(group.create_task(self._sweep()))
+            await self._stopping.wait()
+            for task in others:
+                task.cancel()
+            self._sessions.stop()
+            await asyncio.wait({answering})
+            self._sender.stop(SENDING_GRACE_SECONDS)
+            await asyncio.wait({sending})
+
+    def stop(self) -> None:
+        """Let `run` come to its end."""
+        self._stopping.set()
+
+    async def accept(self, arrival: Arrival, cursor: str | None = None) -> Taken:
+        """Take an arrival in; when it returns, arrival and cursor are on disk."""
+        return await self._intake.accept(arrival, cursor=cursor)
+
+    async def abort(self, conversation: ConversationKey) -> bool:
+        """Stop the turn that runs in a conversation; False if none does."""
+        return self._turns.abort(conversation)
+
+    def toolbox(self, conversation: ConversationKey) -> Toolbox:
+        """A conversation's tools, for a client that is not in a turn."""
+        return self._turns.toolbox(conversation)
+
+    def health(self) -> Mapping[tuple[str, str], AdapterHealth]:
+        """How every adapter is."""
+        return dict(self._health)
+
+    def troubles(self) -> Mapping[str, str]:
+        """What the store would not take so far and is being offered again, with the reason; empty when all is well."""
+        return dict(self._insist.troubles)
+
+    def _construct(self) -> None:
+        for config in self.config.adapters:
+            desk = AccountDesk(config.account, self.clock)
+            self._open.push_async_callback(desk.http.close)
+            self.adapters[config.platform, config.account] = self._make_adapter(config, desk)
+        agent = self._agent or registry.find("agents", self.config.agent.kind).make(self.config.agent.options)
+        now = self.clock.now()
+        self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
+        self._sender = self._make_sender()
+        self._turns = Turns(
+            self.store,
+            agent,
+            self.adapters,
+            Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock),
+            config=self.config,
+            home=self.home,
+            clock=self.clock,
+            insist=self._insist,
+            notices=self.notices,
+            counters=self.counters,
+            replied=self._sender.wake,
+        )
+        self._sessions = Sessions(
+            self.store,
+            self._turns.run,
+            config=self.config.sessions,
+            clock=self.clock,
+            rng=self._rng,
+            insist=self._insist,
+        )
+        self._intake = Intake(
+            self.store,
+            self._doors(),
+            self._sessions,
+            config=self.config.sessions,
+            clock=self.clock,
+            notices=self.notices,
+            counters=self.counters,
+        )
+
+    def _make_sender(self) -> Sender:
+        return Sender(
+            self.store,
+            self.adapters,
+            author=Author(id="agent", name=self.config.agent.name, is_bot=True, is_agent=True),
+            clock=self.clock,
+            rng=self._rng,
+            insist=self._insist,
+            on_parcel=self._parcel_news,
+            on_message=self.notices.message,
+        )
+
+    def _doors(self) -> Mapping[tuple[str, str], Door]:
+        return {
+            (config.platform, config.account): Door(
+                access=config.access,
+                trusts_senders=bool(getattr(self.adapters[config.platform, config.account], "trusts_senders", False)),
+            )
+            for config in self.config.adapters
+        }
+
+    async def _listen(self, adapter: Adapter, platform: str, account: str) -> None:
+        await keep_running(
+            adapter,
+            account,
+            self._intake.for_account(platform, account),
+            inbox=self.store,
+            clock=self.clock,
+            rng=self._rng,
+            report=partial(self._report, (platform, account)),
+        )
+
+    def _report(self, key: tuple[str, str], health: AdapterHealth) -> None:
+        self._health[key] = health
+        if health.state != "running":
+            self.counters.adapter_restarts[":".join(key)] += 1
+
+    def _parcel_news(self, news: ParcelNews) -> None:
+        self.counters.parcels[news.state] += 1
+        self.notices.parcel(news)
+
+    def _open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        adapter = self.adapters.get((ref.platform, ref.account))
+        if adapter is None:
+            raise MediaError(f"{ref.id} cannot be opened: the account {ref.platform}:{ref.account} is not configured")
+        return adapter.open_media(ref)
+
+    async def _sweep(self) -> None:
+        """Uploads that no message took are not kept for ever."""
+        while True:
+            try:
+                swept = await self.store.sweep_uploads(self.clock.now() - UPLOADS_KEPT)
+                if swept:
+                    log.info("%d uploads that no message took were swept away", swept)
+            except StoreError as error:
+                log.warning("uploads could not be swept: %s", type(error).__name__)
+            await self.clock.sleep(SWEEP_SECONDS)

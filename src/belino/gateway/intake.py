@@ -1,0 +1,153 @@
+"""Take an arrival in: its size, who sent it and where, is it new; then store it, tell it and wake its session."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from belino.config import AccessConfig, SessionsConfig
+from belino.domain.errors import ScopeError
+from belino.domain.media import MediaRef
+from belino.domain.message import Arrival, ConversationKey, Edit, Message, Quote, Unsupported
+from belino.domain.outcome import MessageOutcome, Standing, TurnState
+from belino.domain.ports import Accept, Clock, Taken
+from belino.domain.store import Store, StoredMessage, Verdict
+from belino.gateway.access import decide
+from belino.gateway.counters import Counters
+from belino.gateway.notices import Notices
+from belino.gateway.sessions import Sessions
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """Whom one account lets in."""
+
+    access: AccessConfig
+    trusts_senders: bool = False
+    """Nobody speaks through it who has not logged in."""
+
+
+class Intake:
+    """Every arrival of every platform passes here."""
+
+    def __init__(
+        self,
+        store: Store,
+        doors: Mapping[tuple[str, str], Door],
+        sessions: Sessions,
+        *,
+        config: SessionsConfig,
+        clock: Clock,
+        notices: Notices,
+        counters: Counters,
+    ) -> None:
+        self._store = store
+        self._doors = doors
+        self._sessions = sessions
+        self._config = config
+        self._clock = clock
+        self._notices = notices
+        self._counters = counters
+
+    def for_account(self, platform: str, account: str) -> Accept:
+        """What an adapter is given: it takes in only what belongs to its own account."""
+
+        async def accept(arrival: Arrival, *, cursor: str | None = None) -> Taken:
+            where = arrival.conversation
+            if (where.platform, where.account) != (platform, account):
+                raise ScopeError(f"{platform}:{account} handed in an arrival of {where.platform}:{where.account}")
+            return await self.accept(arrival, cursor=cursor)
+
+        return accept
+
+    async def accept(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
+        """Take one arrival in; when it returns, arrival and cursor are on disk."""
+        verdict = self._unfit(arrival) or await self._judge(arrival)
+        if verdict.answer:
+            await self._sessions.room()
+        ready = None
+        if isinstance(arrival, Message) and arrival.album is not None:
+            # Every item prolongs the wait, also one that speaks to nobody: in a group only the first has the mention.
+            ready = self._clock.now() + timedelta(milliseconds=self._config.album_window_ms)
+        taken = await self._store.take_in(arrival, verdict, cursor=cursor, ready=ready)
+        self._counters.arrivals[taken.outcome] += 1
+        log.info("%s in %s: %s (trace %s)", arrival.kind, arrival.conversation, taken.outcome, taken.trace or "none")
+        waits = taken.outcome is MessageOutcome.WAITING
+        try:
+            if taken.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
+                await self._tell(arrival, waits=waits)
+        finally:
+            if waits:
+                self._sessions.wake(arrival.conversation)
+        return taken
+
+    def _unfit(self, arrival: Arrival) -> Verdict | None:
+        """Why an arrival is refused before anybody asks who sent it."""
+        length = 0
+        for text in _texts(arrival):
+            length += len(text)
+            if not _is_writable(text):
+                return Verdict(standing=Standing.DENIED, reason="it holds characters that are not Unicode")
+        most = self._config.max_text_chars
+        if length > most:
+            return Verdict(standing=Standing.DENIED, reason=f"the text is over {most} characters; send it as a file")
+        return None
+
+    async def _judge(self, arrival: Arrival) -> Verdict:
+        door = self._doors.get((arrival.conversation.platform, arrival.conversation.account))
+        if door is None:
+            raise ScopeError("there is no such account here")
+        about = None
+        if not isinstance(arrival, Message | Unsupported):
+            about = await self._kept(arrival.conversation, arrival.message_id)
+        return decide(arrival, door.access, trusts_senders=door.trusts_senders, about=about)
+
+    async def _kept(self, conversation: ConversationKey, message_id: str) -> StoredMessage | None:
+        return next(iter(await self._store.messages(conversation.whole_channel, [message_id])), None)
+
+    async def _tell(self, arrival: Arrival, *, waits: bool) -> None:
+        if not self._notices.watched:
+            return
+        message_id = arrival.id if isinstance(arrival, Message | Unsupported) else arrival.message_id
+        stored = await self._kept(arrival.conversation, message_id)
+        if stored is not None:
+            self._notices.message(stored)
+        if waits:
+            self._notices.turn(arrival.conversation, 0, TurnState.WAITING)
+
+
+def _texts(arrival: Arrival) -> Iterator[str]:
+    """Everything in an arrival that its sender wrote."""
+    if arrival.author is not None:
+        yield arrival.author.name
+    if isinstance(arrival, Message | Edit):
+        yield arrival.text
+        yield from _media_texts(arrival.media)
+    if isinstance(arrival, Message):
+        yield arrival.channel_name or ""
+        for quote in (arrival.quote, arrival.forward):
+            yield from _quote_texts(quote)
+
+
+def _quote_texts(quote: Quote | None) -> Iterator[str]:
+    if quote is not None:
+        yield quote.text
+        yield quote.author.name if quote.author is not None else ""
+        yield from _media_texts(quote.media)
+
+
+def _media_texts(media: tuple[MediaRef, ...]) -> Iterator[str]:
+    for ref in media:
+        yield ref.file_name or ""
+        yield ref.caption or ""
+
+
+def _is_writable(text: str) -> bool:
+    """Half a surrogate pair is no character: no store, no agent and no platform could be given it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,105 @@
+"""One ordered worker per conversation with turns to run, a bounded number at once, and bounded room to wait."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from random import Random
+
+from belino.config import SessionsConfig
+from belino.delivery.insist import Insistence
+from belino.delivery.lanes import Lanes
+from belino.delivery.reasons import place_of
+from belino.domain.errors import Busy
+from belino.domain.message import ConversationKey
+from belino.domain.ports import Clock
+from belino.domain.store import ClaimedTurn, Inbox, Ready
+from belino.net.pace import backoff
+
+log = logging.getLogger(__name__)
+
+
+class Sessions:
+    """Runs waiting turns, each conversation's in order; what waits is in the store, so a restart goes on with it."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        run_turn: Callable[[ClaimedTurn], Awaitable[None]],
+        *,
+        config: SessionsConfig,
+        clock: Clock,
+        rng: Random,
+        insist: Insistence,
+    ) -> None:
+        self._inbox = inbox
+        self._run_turn = run_turn
+        self._config = config
+        self._clock = clock
+        self._rng = rng
+        self._insist = insist
+        self._waiting = 0
+        self._claimed = asyncio.Event()
+        self._stopping = False
+        self._failures: dict[ConversationKey, int] = {}
+        self._lanes = Lanes(self._step, width=config.max_running, clock=clock)
+
+    @property
+    def running(self) -> int:
+        return self._lanes.busy
+
+    @property
+    def waiting(self) -> int:
+        """About how many messages wait for their turn."""
+        return self._waiting
+
+    async def run(self) -> None:
+        """Run turns until stopped, beginning with those an earlier run left behind."""
+        recovered = await self._insist("inbox", self._inbox.recover)
+        if recovered:
+            log.info("%d turns were cut off and wait again", recovered)
+        self._waiting = await self._insist("inbox", self._inbox.waiting_turns)
+        await self._lanes.run(await self._insist("inbox", self._inbox.ready_turns))
+
+    def stop(self) -> None:
+        """Begin no turn any more; those that run get some seconds, then they are given back."""
+        self._stopping = True
+        self._claimed.set()
+        self._lanes.stop(self._config.shutdown_seconds)
+
+    async def room(self) -> None:
+        """Wait until another turn may wait; who is told to wait here slows its platform down."""
+        while self._waiting >= self._config.max_waiting:
+            # Counted in messages, and an album is several: near the limit the store is asked for the truth.
+            self._claimed.clear()
+            self._waiting = await self._inbox.waiting_turns()
+            if self._waiting >= self._config.max_waiting:
+                await self._claimed.wait()
+            self._refuse_when_stopping()
+        self._refuse_when_stopping()
+
+    def wake(self, conversation: ConversationKey) -> None:
+        """A turn was put into this conversation's queue."""
+        self._waiting += 1
+        self._lanes.wake(conversation)
+
+    async def _step(self, conversation: ConversationKey) -> datetime | None:
+        try:
+            claimed = await self._inbox.claim_turn(conversation, self._clock.now())
+            if claimed is None:
+                return None
+            if isinstance(claimed, Ready):
+                return claimed.at
+            self._waiting = max(0, self._waiting - len(claimed.messages))
+            self._claimed.set()
+            await self._run_turn(claimed)
+            self._failures.pop(conversation, None)
+            return self._clock.now()
+        except Exception as error:  # noqa: BLE001 - one conversation's trouble must not end the others'
+            failures = self._failures[conversation] = self._failures.get(conversation, 0) + 1
+            log.error("a turn in %s could not be run: %s", conversation, place_of(error))
+            return self._clock.now() + timedelta(seconds=backoff(failures, rng=self._rng))
+
+    def _refuse_when_stopping(self) -> None:
+        if self._stopping:
+            raise Busy("belino is stopping; send it again in a moment")

@@ -1,0 +1,69 @@
+"""Keep an adapter running: restart it when it dies, wait longer each time, and never take its neighbours along."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+from typing import Literal
+
+from belino.delivery.reasons import place_of, reason_of
+from belino.domain.errors import RateLimited, Unauthorized
+from belino.domain.ports import Accept, Adapter, Clock
+from belino.domain.store import Inbox
+from belino.net.pace import backoff
+
+log = logging.getLogger(__name__)
+
+HEALTHY_SECONDS = 60.0
+FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0
+# Credentials do not mend themselves; the operator may.
+UNAUTHORIZED_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterHealth:
+    """How an adapter is."""
+
+    state: Literal["starting", "running", "restarting", "unauthorized"]
+    since: datetime
+    reason: str = ""
+    restarts: int = 0
+
+
+async def keep_running(
+    adapter: Adapter,
+    account: str,
+    accept: Accept,
+    *,
+    inbox: Inbox,
+    clock: Clock,
+    rng: Random,
+    report: Callable[[AdapterHealth], None],
+) -> None:
+    """Run the adapter until cancelled, from where the store says it was; a healthy minute forgives earlier failures."""
+    failures = restarts = 0
+    reason = ""
+    while True:
+        started = clock.monotonic()
+        state: Literal["restarting", "unauthorized"] = "restarting"
+        wait = None
+        try:
+            cursor = await inbox.cursor(adapter.platform, account)
+            report(AdapterHealth(state="running", since=clock.now(), reason=reason, restarts=restarts))
+            await adapter.run(accept, cursor)
+            reason = "it stopped listening by itself"
+        except Unauthorized as error:
+            state, reason, wait = "unauthorized", reason_of(error), UNAUTHORIZED_SECONDS
+        except RateLimited as error:
+            reason, wait = reason_of(error), error.retry_after
+        except Exception as error:  # noqa: BLE001 - whatever kills one adapter must not reach the others
+            reason = reason_of(error)
+            log.error("adapter %s:%s died of %s", adapter.platform, account, place_of(error))
+        failures = 1 if clock.monotonic() - started >= HEALTHY_SECONDS else failures + 1
+        restarts += 1
+        if wait is None:
+            wait = backoff(failures, first=FIRST_WAIT, most=LONGEST_WAIT, rng=rng)
+        report(AdapterHealth(state=state, since=clock.now(), reason=reason, restarts=restarts))
+        log.warning("adapter %s:%s is %s, again in %.1f s: %s", adapter.platform, account, state, wait, reason)
+        await clock.sleep(wait)

@@ -1,0 +1,307 @@
+"""One turn: what the agent is told this time, its answer, and the one transaction that ends it."""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import timedelta
+
+from belino.config import Config
+from belino.context.prompt import message_blocks, system_prompt
+from belino.delivery.deadline import deadline, ring
+from belino.delivery.insist import Insistence
+from belino.delivery.plan import plan
+from belino.delivery.reasons import place_of, reason_of
+from belino.domain.errors import AgentError, StoreError
+from belino.domain.limits import Limits, Once
+from belino.domain.media import ImageBlock, MediaRef
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import MediaOutcome, TurnState
+from belino.domain.ports import Adapter, Agent, Clock, ShowsTyping
+from belino.domain.reply import Parcel, Reply
+from belino.domain.store import (
+    ClaimedTurn,
+    ManifestEntry,
+    RefRecord,
+    Session,
+    Store,
+    StoredMessage,
+    TurnEnd,
+)
+from belino.domain.turn import (
+    Accepted,
+    Compacted,
+    Final,
+    Refused,
+    ReplyPart,
+    TextDelta,
+    Toolbox,
+    ToolNote,
+    Turn,
+    Usage,
+)
+from belino.gateway.counters import Counters
+from belino.gateway.ledger import Ledger, NotedFetcher
+from belino.gateway.notices import Notices
+from belino.media.fetch import Fetcher
+from belino.storage.home import Home
+from belino.tools.toolbox import make_toolbox
+
+log = logging.getLogger(__name__)
+
+UNCLAIMED_REFS = 5
+UNCLAIMED_FOR = timedelta(minutes=10)
+# Platforms stop showing it after about five seconds.
+TYPING_EVERY_SECONDS = 4.0
+TYPING_SECONDS = 10.0
+FENCE_HEX = 24
+# For an account that is no longer configured: its parcels wait, cut so that any platform takes them.
+UNKNOWN_LIMITS = Limits(text_chars=1_000, once=Once.UNCERTAIN)
+
+
+class Turns:
+    """Runs turns with one agent."""
+
+    def __init__(
+        self,
+        store: Store,
+        agent: Agent,
+        adapters: Mapping[tuple[str, str], Adapter],
+        fetcher: Fetcher,
+        *,
+        config: Config,
+        home: Home,
+        clock: Clock,
+        insist: Insistence,
+        notices: Notices,
+        counters: Counters,
+        replied: Callable[[ConversationKey], None],
+    ) -> None:
+        self._store = store
+        self._agent = agent
+        self._adapters = adapters
+        self._fetcher = fetcher
+        self._config = config
+        self._home = home
+        self._clock = clock
+        self._insist = insist
+        self._notices = notices
+        self._counters = counters
+        self._replied = replied
+        self._fence_key = hmac.digest(home.key_file.read_bytes(), b"belino fence", "sha256")
+        self._running: dict[ConversationKey, asyncio.Timeout] = {}
+        self._aborted: set[ConversationKey] = set()
+        self._doing: dict[ConversationKey, str] = {}
+        """What a tool is at work on, to be shown beside the typing sign."""
+
+    def abort(self, conversation: ConversationKey) -> bool:
+        """Stop the agent in the middle of its turn; False if none runs here."""
+        scope = self._running.get(conversation)
+        if scope is None:
+            return False
+        self._aborted.add(conversation)
+        ring(scope)
+        return True
+
+    async def run(self, claimed: ClaimedTurn) -> None:
+        """Run one turn to its end. Cancelled, it gives the turn back unchanged."""
+        log.info("turn %d in %s begins (trace %s)", claimed.id, claimed.conversation, claimed.trace)
+        self._notices.turn(claimed.conversation, claimed.id, TurnState.RUNNING)
+        for message in claimed.messages:
+            self._notices.message(message)
+        try:
+            async with asyncio.TaskGroup() as group:
+                typing = group.create_task(self._keep_typing(claimed.conversation))
+                end = await self._answer(claimed)
+                typing.cancel()
+            await self._insist(f"turn {claimed.id}", lambda: self._store.finish_turn(claimed.id, end))
+        except asyncio.CancelledError:
+            await self._give_back(claimed)
+            raise
+        if end.parcels:
+            self._replied(claimed.conversation)
+        self._counters.turns[end.state] += 1
+        log.info("turn %d in %s is %s (trace %s)", claimed.id, claimed.conversation, end.state, claimed.trace)
+        await self._tell_end(claimed, end)
+
+    def toolbox(self, conversation: ConversationKey) -> Toolbox:
+        """A conversation's tools outside of any turn."""
+        return self._toolbox(conversation, self._fetcher)
+
+    async def _answer(self, claimed: ClaimedTurn) -> TurnEnd:
+        session = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
+        ledger = Ledger(claimed, session, self._store, clock=self._clock, counters=self._counters)
+        allowed = self._config.sessions
+        if claimed.attempt > allowed.attempts:
+            return await self._failed(
+                claimed, ledger, f"belino was cut off {claimed.attempt - 1} times while answering"
+            )
+        scope = None
+        try:
+            async with deadline(self._clock, allowed.turn_seconds) as scope:
+                self._running[claimed.conversation] = scope
+                text = await self._listen(claimed, ledger, session)
+        except Exception as error:  # noqa: BLE001 - whatever an agent dies of becomes the turn's visible end
+            reason = _reason(error)
+            if scope is not None and scope.expired():
+                reason = f"the agent did not finish within {allowed.turn_seconds} seconds"
+            if claimed.conversation in self._aborted:
+                return await ledger.end(TurnState.ABORTED, "stopped by a person")
+            log.warning("turn %d (trace %s) fails: %s", claimed.id, claimed.trace, place_of(error))
+            return await self._failed(claimed, ledger, reason)
+        finally:
+            self._running.pop(claimed.conversation, None)
+            self._doing.pop(claimed.conversation, None)
+            aborted = claimed.conversation in self._aborted
+            self._aborted.discard(claimed.conversation)
+        if aborted:
+            return await ledger.end(TurnState.ABORTED, "stopped by a person")
+        reason = "" if text.strip() else "the agent had nothing to say"
+        return await ledger.end(TurnState.ANSWERED, reason, self._parcels(claimed, text))
+
+    async def _listen(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> str:
+        turn = await self._build(claimed, ledger, session)
+        for block in turn.blocks:
+            if isinstance(block, ImageBlock):
+                ledger.shown(block)
+        parts = self._agent.run_turn(turn)
+        try:
+            async for part in parts:
+                if isinstance(part, Final):
+                    return _repaired(part.text)
+                await self._take(part, claimed, ledger)
+        finally:
+            if isinstance(parts, AsyncGenerator):
+                await parts.aclose()
+        raise AgentError("the agent ended without an answer")
+
+    async def _take(self, part: ReplyPart, claimed: ClaimedTurn, ledger: Ledger) -> None:
+        match part:
+            case ToolNote():
+                self._notices.turn(claimed.conversation, claimed.id, "note", _repaired(part.text))
+                self._doing[claimed.conversation] = part.text
+            case Accepted():
+                ledger.accepted()
+            case Compacted():
+                ledger.compacted()
+            case Usage():
+                ledger.spent(part)
+            case Refused():
+                await ledger.refused(part)
+            case TextDelta() | Final():
+                pass
+
+    async def _build(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> Turn:
+        conversation = claimed.conversation
+        fetcher = NotedFetcher(self._fetcher, ledger)
+        # An agent that forgets has nothing in its context that could spare it a picture.
+        manifest = session.manifest if self._agent.remembers else ()
+        return Turn(
+            conversation=conversation,
+            number=claimed.number,
+            system=system_prompt(),
+            blocks=message_blocks(
+                claimed.messages,
+                await self._unclaimed(claimed),
+                fence=self._fence(claimed),
+                outcomes=await self._outcomes(claimed),
+            ),
+            toolbox=self._toolbox(conversation, fetcher, ledger=ledger, manifest=manifest),
+            memory=ledger,
+            folder=self._home.incoming(conversation),
+            deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
+        )
+
+    def _toolbox(
+        self,
+        conversation: ConversationKey,
+        fetcher: Fetcher,
+        *,
+        ledger: Ledger | None = None,
+        manifest: tuple[ManifestEntry, ...] = (),
+    ) -> Toolbox:
+        return make_toolbox(
+            conversation=conversation,
+            library=self._store,
+            fetcher=fetcher,
+            folder=self._home.incoming(conversation),
+            notes=ledger.note if ledger else None,
+            shown=ledger.shown if ledger else None,
+            clock=self._clock,
+            sees_images=self._agent.sees_images,
+            image_block_bytes=self._config.media.image_block_bytes,
+            manifest=manifest,
+        )
+
+    async def _unclaimed(self, claimed: ClaimedTurn) -> tuple[RefRecord, ...]:
+        """Pictures the same person sent shortly before, which no turn has had."""
+        anchor = claimed.messages[-1]
+        since = anchor.received - UNCLAIMED_FOR
+        found = await self._store.unclaimed_refs(
+            claimed.conversation, anchor.author.id, since=since, limit=UNCLAIMED_REFS
+        )
+        own = {message.id for message in claimed.messages}
+        return tuple(record for record in found if record.ref.message_id not in own and record.sent <= anchor.sent)
+
+    async def _outcomes(self, claimed: ClaimedTurn) -> Mapping[str, MediaOutcome]:
+        refs = [ref for message in claimed.messages for ref in _all_media(message)]
+        records = [await self._store.ref(claimed.conversation.whole_channel, ref.id) for ref in refs]
+        return {record.ref.id: record.outcome for record in records if record is not None}
+
+    def _fence(self, claimed: ClaimedTurn) -> str:
+        name = f"{claimed.conversation} {claimed.number}".encode()
+        return hmac.digest(self._fence_key, name, "sha256").hex()[:FENCE_HEX]
+
+    async def _failed(self, claimed: ClaimedTurn, ledger: Ledger, reason: str) -> TurnEnd:
+        text = f"Sorry, I could not answer that: {reason}."
+        return await ledger.end(TurnState.FAILED, reason, self._parcels(claimed, text))
+
+    def _parcels(self, claimed: ClaimedTurn, text: str) -> tuple[Parcel, ...]:
+        where = claimed.conversation
+        adapter = self._adapters.get((where.platform, where.account))
+        limits = adapter.limits if adapter is not None else UNKNOWN_LIMITS
+        return plan(Reply(conversation=where, text=text), limits, turn=claimed.id, trace=claimed.trace)
+
+    async def _give_back(self, claimed: ClaimedTurn) -> None:
+        try:
+            await self._store.release_turn(claimed.id)
+        except StoreError as error:
+            # It is still marked as running, and the next start lets it wait again.
+            log.warning("turn %d could not be given back: %s", claimed.id, place_of(error))
+        self._notices.turn(claimed.conversation, claimed.id, TurnState.WAITING)
+
+    async def _tell_end(self, claimed: ClaimedTurn, end: TurnEnd) -> None:
+        if not self._notices.watched:
+            return
+        ids = [message.id for message in claimed.messages]
+        with suppress(StoreError):
+            for message in await self._store.messages(claimed.conversation.whole_channel, ids):
+                self._notices.message(message)
+        self._notices.turn(claimed.conversation, claimed.id, end.state, end.reason)
+
+    async def _keep_typing(self, conversation: ConversationKey) -> None:
+        adapter = self._adapters.get((conversation.platform, conversation.account))
+        try:
+            while isinstance(adapter, ShowsTyping):
+                async with deadline(self._clock, TYPING_SECONDS):
+                    await adapter.show_typing(conversation, self._doing.get(conversation))
+                await self._clock.sleep(TYPING_EVERY_SECONDS)
+        except Exception as error:  # noqa: BLE001 - a sign that cannot be shown is no reason to stop answering
+            log.info("typing cannot be shown in %s: %s", conversation, place_of(error))
+
+
+def _reason(error: Exception) -> str:
+    return reason_of(error) if isinstance(error, AgentError | StoreError) else type(error).__name__
+
+
+def _repaired(text: str) -> str:
+    """The text with surrogate pairs joined and halves of one replaced: nobody could store or send them."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _all_media(message: StoredMessage) -> Iterator[MediaRef]:
+    yield from message.media
+    for quote in (message.quote, message.forward):
+        if quote is not None:
+            yield from quote.media
