@@ -1,0 +1,63 @@
+"""The command line: a static table, so that help costs nothing and a command imports only itself."""
+
+import sys
+
+OK, FAILED, USAGE, NOT_RUNNING, BAD_CONFIG, INTERRUPTED = 0, 1, 2, 69, 78, 130
+
+COMMANDS = {
+    "serve": "Start the gateway and the web chat.",
+    "status": "Show whether a gateway runs, and what it holds.",
+    "doctor": "Check the machine, the state folder, the configuration and every platform.",
+    "config": "Show, check or write the configuration.",
+    "login": "Print a fresh login link for the web chat.",
+    "channels": "List the channels belino knows.",
+    "media": "List the media people sent.",
+    "explain": "Tell what happened to a message, and why.",
+    "token": "Make, list or revoke tokens for programs.",
+    "bench": "Measure this machine against the goals.",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    name = given[0] if given else ""
+    if name in ("-h", "--help", "help"):
+        print(help_text())
+        return OK
+    if name in ("-V", "--version"):
+        from belino import __version__
+
+        print(f"belino {__version__}")
+        return OK
+    if name not in COMMANDS:
+        print(_unknown(name) if name else help_text(), file=sys.stderr)
+        return USAGE
+    from belino.cli.command import run_command
+
+    return run_command(name, given[1:])
+
+
+def help_text() -> str:
+    """What `belino --help` prints."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {says}" for name, says in COMMANDS.items()]
+    return "\n".join(
+        [
+            "belino connects chat platforms to AI agents.",
+            "",
+            "usage: belino COMMAND [options]",
+            "",
+            *lines,
+            "",
+            "Every command takes --json, --home FOLDER and --help. State lives in ~/.belino or $BELINO_HOME.",
+        ]
+    )
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, COMMANDS, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return f"belino: there is no command {name!r}.{hint} Commands: {', '.join(COMMANDS)}."

@@ -1,0 +1,25 @@
+"""belino bench NAME: measure this machine, beside the simplest thing that could do the same."""
+
+import pkgutil
+from argparse import ArgumentParser, Namespace
+from importlib import import_module
+from pathlib import Path
+
+from belino import bench
+from belino.cli import FAILED, OK
+from belino.cli.show import show_json
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    names = sorted(module.name for module in pkgutil.iter_modules(bench.__path__))
+    parser.add_argument("name", metavar="NAME", choices=names, help=f"what to measure: {', '.join(names)}")
+    parser.add_argument("--corpus", type=Path, metavar="FOLDER", help="measure on these files instead of made ones")
+
+
+def run(args: Namespace) -> int:
+    rows = import_module(f"belino.bench.{args.name}").run(corpus=args.corpus)
+    if args.json:
+        show_json(bench.as_json(rows))
+    else:
+        print(bench.table(rows))
+    return OK if all(row.met for row in rows) else FAILED

@@ -1,0 +1,34 @@
+"""belino channels: the places people talk, and what belino holds of them."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from belino.cli import OK
+from belino.cli.ask import ask
+from belino.cli.show import local_time, show_json, show_table
+
+if TYPE_CHECKING:
+    from belino.storage.sqlite import SqliteStore
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """It has none of its own."""
+
+
+def run(args: Namespace) -> int:
+    answer = ask(args, running=lambda gateway: gateway.get("/api/channels"), resting=_channels)
+    if args.json:
+        show_json(answer)
+        return OK
+    rows = [
+        (c["channel"], c["name"], c["messages"], c["media"], c["media_held"], local_time(c["last"]))
+        for c in answer["channels"]
+    ]
+    show_table(("channel", "name", "messages", "media", "held", "last"), rows, empty="no channel yet")
+    return OK
+
+
+async def _channels(store: "SqliteStore") -> dict[str, Any]:
+    from belino.web.wire import channel_json
+
+    return {"channels": [channel_json(summary) for summary in await store.channels()]}

@@ -1,0 +1,105 @@
+"""The running gateway, as its commands reach it: address and token from run.json, one HTTP request per question."""
+
+import fcntl
+import http.client
+import json
+import os
+import ssl
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from belino.cli.command import NotRunning
+from belino.domain.errors import BelinoError
+from belino.storage.home import Home
+
+ANSWER_SECONDS = 30.0
+
+
+class GatewayClient:
+    """Asks the gateway that runs on this machine."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url
+        self._token = token
+
+    def get(self, path: str, **query: object) -> Any:
+        """The answer to a question; parameters that are None are left out."""
+        given = {name: str(value) for name, value in query.items() if value is not None}
+        return self.ask("GET", f"{path}?{urlencode(given)}" if given else path)
+
+    def post(self, path: str, body: object) -> Any:
+        return self.ask("POST", path, body)
+
+    def delete(self, path: str) -> Any:
+        return self.ask("DELETE", path)
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """One request; a refusal becomes an error with the gateway's own sentence."""
+        connection = self._connection()
+        try:
+            headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+            connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
+            answer = connection.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise BelinoError(f"the gateway at {self.url} does not answer ({type(error).__name__})") from None
+        finally:
+            connection.close()
+        read = _parsed(text)
+        if answer.status >= 400:
+            says = read.get("error", {}).get("message") if isinstance(read, dict) else None
+            raise BelinoError(says or f"the gateway answered with status {answer.status}")
+        return read
+
+    def _connection(self) -> http.client.HTTPConnection:
+        address = urlsplit(self.url)
+        host, port = address.hostname or "127.0.0.1", address.port
+        if address.scheme == "https":
+            # Our own process on loopback, under a certificate made for its public name: run.json vouches for it.
+            context = ssl.create_default_context()
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+            return http.client.HTTPSConnection(host, port, timeout=ANSWER_SECONDS, context=context)
+        return http.client.HTTPConnection(host, port, timeout=ANSWER_SECONDS)
+
+
+def running_gateway(home: Home) -> GatewayClient | None:
+    """The gateway of this state folder; None if none runs, even if a killed one left its run.json behind."""
+    if not is_locked(home):
+        return None
+    try:
+        run = json.loads(home.run_file.read_text(encoding="utf-8"))
+        return GatewayClient(str(run["url"]), str(run["token"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise NotRunning(f"something works on {home.path} but does not say where it listens; try again") from None
+
+
+def needed_gateway(home: Home) -> GatewayClient:
+    """The running gateway; an error if there is none."""
+    client = running_gateway(home)
+    if client is None:
+        raise NotRunning(f"no gateway runs on {home.path}; start it with `belino serve`")
+    return client
+
+
+def is_locked(home: Home) -> bool:
+    """Whether a process holds the state folder. A port alone could be anybody's, and would be told our token."""
+    try:
+        handle = os.open(home.lock_file, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,57 @@
+"""Run one command: read its arguments, and turn what goes wrong into one sentence and an exit code."""
+
+import os
+import sys
+from argparse import ArgumentParser
+from importlib import import_module
+from pathlib import Path
+
+from belino.cli import BAD_CONFIG, COMMANDS, FAILED, INTERRUPTED, NOT_RUNNING
+from belino.domain.errors import BelinoError, ConfigError
+
+
+class NotRunning(BelinoError):
+    """The command needs a gateway, and none runs on this state folder."""
+
+
+def run_command(name: str, arguments: list[str]) -> int:
+    """Run the command of this name."""
+    # Files of ours are for their owner alone, whatever the shell's umask says.
+    os.umask(0o077)
+    command = import_module(f"belino.cli.{name}")
+    parser = ArgumentParser(prog=f"belino {name}", description=COMMANDS[name])
+    command.add_arguments(parser)
+    _add_everywhere(parser)
+    try:
+        # Found here and not by the parser, whose own errors exit with 2.
+        code: int = command.run(parser.parse_args(arguments))
+        sys.stdout.flush()
+        return code
+    except BelinoError as error:
+        print(f"belino: {error}", file=sys.stderr)
+        return _code_of(error)
+    except BrokenPipeError:
+        # Whoever read us has gone (`| head`); Python must not complain about it while it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _add_everywhere(parser: ArgumentParser) -> None:
+    # A subcommand has its own parser; the options are to work after it, too.
+    inner = [choice for action in parser._actions for choice in _choices(action) if isinstance(choice, ArgumentParser)]
+    for each in inner or [parser]:
+        each.add_argument("--json", action="store_true", help="print JSON")
+        each.add_argument("--home", type=Path, metavar="FOLDER", help="the state folder (default: ~/.belino)")
+
+
+def _choices(action: object) -> list[object]:
+    choices = getattr(action, "choices", None)
+    return list(choices.values()) if isinstance(choices, dict) else []
+
+
+def _code_of(error: BelinoError) -> int:
+    if isinstance(error, ConfigError):
+        return BAD_CONFIG
+    return NOT_RUNNING if isinstance(error, NotRunning) else FAILED

@@ -1,0 +1,77 @@
+"""belino doctor: what is well, what is not, and the cure; through the running gateway or without one."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from belino.cli import FAILED, OK
+from belino.cli.ask import ask
+from belino.cli.client import running_gateway
+from belino.cli.show import show_json, show_marks
+from belino.config import Config, load
+from belino.domain.errors import BelinoError
+from belino.domain.outcome import Finding
+from belino.storage.home import Home
+
+if TYPE_CHECKING:
+    from belino.storage.sqlite import SqliteStore
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="use this file instead of the state folder's")
+
+
+def run(args: Namespace) -> int:
+    home = Home.at(args.home)
+    findings = [_as_json(finding) for finding in check_configuration(home, args.config)]
+    try:
+        findings += _examined(args, home)
+    except BelinoError as error:
+        findings.append(_as_json(Finding(name="store", ok=False, says=str(error))))
+    ok = all(finding["ok"] for finding in findings)
+    if args.json:
+        show_json({"ok": ok, "findings": findings})
+    else:
+        show_marks([(f["ok"], f["name"], f"{f['says']}. {f['cure']}" if f["cure"] else f["says"]) for f in findings])
+    return OK if ok else FAILED
+
+
+def check_configuration(home: Home, path: Path | None = None) -> tuple[Finding, ...]:
+    """The configuration can be read, and whom it lets in."""
+    try:
+        config = load(home, path)
+    except BelinoError as error:
+        return (Finding(name="config", ok=False, says=str(error), cure="Mend it; `belino config check` looks again."),)
+    running = "a gateway runs" if running_gateway(home) else "no gateway runs"
+    return (Finding(name="config", ok=True, says=f"the configuration is right; {running}"), *_open_doors(config))
+
+
+def _open_doors(config: Config) -> Iterator[Finding]:
+    for adapter in config.adapters:
+        lists = {"direct messages": adapter.access.senders}
+        lists |= {f"channel {channel}": access.senders for channel, access in adapter.access.channels.items()}
+        for where, senders in lists.items():
+            if "*" in senders:
+                yield Finding(
+                    name="access",
+                    ok=True,
+                    says=f"everybody may command the agent in {where} of {adapter.platform}:{adapter.account}",
+                    cure="Name the senders by id unless that is meant.",
+                )
+
+
+def _examined(args: Namespace, home: Home) -> list[dict[str, Any]]:
+    async def resting(store: "SqliteStore") -> list[dict[str, Any]]:
+        from belino.gateway.doctor import examine
+
+        return [_as_json(f) for f in await examine(home=home, store=store, adapters={}, health={})]
+
+    found: list[dict[str, Any]] = ask(
+        args, running=lambda gateway: gateway.get("/api/doctor")["findings"], resting=resting
+    )
+    return found
+
+
+def _as_json(finding: Finding) -> dict[str, Any]:
+    return {"name": finding.name, "ok": finding.ok, "says": finding.says, "cure": finding.cure}

@@ -1,0 +1,45 @@
+"""belino explain MESSAGE: what happened to it, step by step, and why."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from belino.cli import OK
+from belino.cli.ask import ask
+from belino.cli.show import clean, local_time, paint, shorten, show_json
+
+if TYPE_CHECKING:
+    from belino.storage.sqlite import SqliteStore
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "message", metavar="MESSAGE", help="conversation/message id, a trace, or a platform's message id"
+    )
+
+
+def run(args: Namespace) -> int:
+    async def resting(store: "SqliteStore") -> Any:
+        from belino.gateway.explain import as_json, explain
+
+        return as_json(await explain(store, args.message))
+
+    answer = ask(args, running=lambda gateway: gateway.get("/api/explain", message=args.message), resting=resting)
+    if args.json:
+        show_json(answer)
+    else:
+        _show(answer)
+    return OK
+
+
+def _show(answer: dict[str, Any]) -> None:
+    message = answer["message"]
+    who = clean(message["author"]["name"])
+    print(f"{paint(message['conversation'], 'bold')} · {who} · {local_time(message['sent'])}")
+    if message["text"]:
+        print(f"“{clean(shorten(message['text'], 200))}”")
+    print()
+    for step in answer["steps"]:
+        subject = f" {step['subject']}" if step.get("subject") else ""
+        why = f": {step['reason']}" if step.get("reason") else ""
+        told = clean(f"{step['outcome']}{subject}{why}")
+        print(f"{paint(local_time(step['at']), 'dim')}  {step['stage']:<9} {told}")

@@ -1,0 +1,99 @@
+"""belino serve: start the gateway and the web chat, say where, and stop cleanly."""
+
+import asyncio
+import os
+import signal
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from belino.cli import INTERRUPTED, OK
+from belino.cli.show import show_json
+from belino.config import Config, load
+from belino.domain.errors import BelinoError
+from belino.net.redact import configure_logging
+from belino.storage.home import Home
+
+if TYPE_CHECKING:
+    from belino.gateway.gateway import Gateway
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--port", type=_port, help="the port to listen on; 0 takes any free one")
+    parser.add_argument("--bind", help="the address to listen on")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="use this file instead of the state folder's")
+
+
+def run(args: Namespace) -> int:
+    import uvloop
+
+    home = Home.at(args.home)
+    config = _overridden(load(home, args.config), args)
+    configure_logging(config.logs.level)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            runner.run(_serve(config, home, as_json=args.json))
+        except* BelinoError as group:
+            # Tasks fail together; the operator needs the one sentence that began it.
+            raise _first(group) from None
+    return OK
+
+
+def _first(group: BaseExceptionGroup[BelinoError]) -> BelinoError:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, BelinoError)
+    return error
+
+
+async def _serve(config: Config, home: Home, *, as_json: bool) -> None:
+    from belino.gateway.gateway import Gateway
+    from belino.web.server import serve
+
+    def ready(url: str) -> None:
+        # The one line of stdout: people click it, programs read it. It never goes to the log, for it opens the door.
+        if as_json:
+            show_json({"url": url})
+        else:
+            print(f"belino is at {url}", flush=True)
+
+    async with Gateway(config, home) as gateway:
+        _stop_on_signals(gateway)
+        async with asyncio.TaskGroup() as group:
+            page = group.create_task(serve(gateway, ready=ready))
+            await gateway.run()
+            page.cancel()
+
+
+def _stop_on_signals(gateway: "Gateway") -> None:
+    """The first signal stops cleanly; a second says that nobody wants to wait."""
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        if asked:
+            os._exit(INTERRUPTED)
+        asked = True
+        gateway.stop()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+
+
+def _overridden(config: Config, args: Namespace) -> Config:
+    server = config.server
+    if args.port is not None:
+        server = replace(server, port=args.port)
+    if args.bind is not None:
+        server = replace(server, bind=args.bind)
+    return replace(config, server=server)
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise ValueError
+    return port

@@ -1,0 +1,53 @@
+"""belino status: whether a gateway runs here, and what it holds."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from belino import __version__
+from belino.cli import OK
+from belino.cli.ask import ask
+from belino.cli.client import GatewayClient
+from belino.cli.show import clean, local_time, paint, show_json
+from belino.storage.home import Home
+
+if TYPE_CHECKING:
+    from belino.storage.sqlite import SqliteStore
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """It has none of its own."""
+
+
+def run(args: Namespace) -> int:
+    answer = {"home": str(Home.at(args.home).path), **ask(args, running=_running, resting=_resting)}
+    if args.json:
+        show_json(answer)
+    else:
+        _show(answer)
+    return OK
+
+
+def _running(gateway: GatewayClient) -> dict[str, Any]:
+    return {"running": True, "url": gateway.url, **gateway.get("/api/status")}
+
+
+async def _resting(store: "SqliteStore") -> dict[str, Any]:
+    counts = dict(await store.counts())
+    return {"running": False, "version": __version__, "waiting": await store.waiting_turns(), "counts": counts}
+
+
+def _show(answer: dict[str, Any]) -> None:
+    if answer["running"]:
+        since = local_time(answer["started"])
+        print(f"{paint('running', 'green')} at {answer['url']} since {since}, version {answer['version']}")
+        agent = answer["agent"]
+        print(f"agent    {clean(agent['name'])} ({agent['kind']})")
+        for adapter in answer["adapters"]:
+            why = f": {adapter['reason']}" if adapter["reason"] else ""
+            print(clean(f"adapter  {adapter['platform']}:{adapter['account']} is {adapter['state']}{why}"))
+    else:
+        print(f"{paint('not running', 'yellow')}; start it with `belino serve`")
+    print(f"state    {answer['home']}")
+    print(f"waiting  {answer['waiting']} turns")
+    for name, count in sorted(answer["counts"].items()):
+        print(f"{name:<24} {count}")

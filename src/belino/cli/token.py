@@ -1,0 +1,98 @@
+"""belino token create|ls|revoke: secrets that open one conversation to a program."""
+
+from argparse import ArgumentParser, Namespace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from belino.cli import FAILED, OK
+from belino.cli.ask import ask
+from belino.cli.client import GatewayClient
+from belino.cli.show import local_time, show_json, show_table
+from belino.domain.message import ConversationKey
+from belino.domain.store import GrantKind
+
+if TYPE_CHECKING:
+    from belino.storage.sqlite import SqliteStore
+
+MOST_DAYS = 3650
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="create|ls|revoke")
+    create = actions.add_parser("create", help="make a token and print it once", description="Make a token.")
+    create.add_argument("--conversation", required=True, help="what it opens (platform:account:channel[:thread])")
+    create.add_argument("--note", default="", help="what it is for")
+    create.add_argument("--days", type=int, metavar="N", help="how long it works (default: until revoked)")
+    actions.add_parser("ls", help="list tokens", description="List tokens; their secrets are not kept.")
+    revoke = actions.add_parser("revoke", help="end a token", description="End a token.")
+    revoke.add_argument("id", metavar="ID", help="the token's id, as `belino token ls` shows it")
+
+
+def run(args: Namespace) -> int:
+    return {"create": _create, "ls": _list, "revoke": _revoke}[args.action](args)
+
+
+def _create(args: Namespace) -> int:
+    conversation = ConversationKey.parse(args.conversation)
+    days = None if args.days is None else min(max(args.days, 1), MOST_DAYS)
+
+    async def resting(store: "SqliteStore") -> dict[str, Any]:
+        from belino.web.wire import grant_json
+
+        lifetime = None if days is None else timedelta(days=days)
+        grant, secret = await store.grant(
+            GrantKind.CHANNEL, conversation=conversation, note=args.note, lifetime=lifetime
+        )
+        return {**grant_json(grant), "token": secret}
+
+    wish = {"conversation": str(conversation), "note": args.note, **({} if days is None else {"days": days})}
+    answer = ask(args, running=lambda gateway: gateway.post("/api/tokens", wish), resting=resting)
+    if args.json:
+        show_json(answer)
+    else:
+        print(answer["token"])
+    return OK
+
+
+def _list(args: Namespace) -> int:
+    async def resting(store: "SqliteStore") -> dict[str, Any]:
+        from belino.web.wire import grant_json
+
+        return {"tokens": [grant_json(grant) for grant in await store.grants()]}
+
+    answer = ask(args, running=lambda gateway: gateway.get("/api/tokens"), resting=resting)
+    if args.json:
+        show_json(answer)
+        return OK
+    rows = [
+        (
+            token["id"],
+            token["kind"],
+            token["conversation"],
+            token["note"],
+            local_time(token["created"]),
+            local_time(token["expires"]) or "never",
+        )
+        for token in answer["tokens"]
+    ]
+    show_table(("id", "kind", "conversation", "note", "created", "expires"), rows, empty="no token yet")
+    return OK
+
+
+def _revoke(args: Namespace) -> int:
+    async def resting(store: "SqliteStore") -> dict[str, Any]:
+        return {"revoked": await store.revoke(args.id)}
+
+    def running(gateway: GatewayClient) -> dict[str, Any]:
+        known = {token["id"] for token in gateway.get("/api/tokens")["tokens"]}
+        if args.id in known:
+            gateway.delete(f"/api/tokens/{quote(args.id, safe='')}")
+        return {"revoked": args.id in known}
+
+    answer = ask(args, running=running, resting=resting)
+    if args.json:
+        show_json(answer)
+    else:
+        print(f"revoked {args.id}" if answer["revoked"] else f"there is no token {args.id}; see `belino token ls`")
+    return OK if answer["revoked"] else FAILED
