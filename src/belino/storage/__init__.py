@@ -1,0 +1,1 @@
+"""All SQL and all files, behind the Store port."""

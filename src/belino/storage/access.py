@@ -1,0 +1,113 @@
+"""Who was turned away, how far each account has read, and which secrets open which door."""
+
+import secrets
+import sqlite3
+from datetime import timedelta
+
+from belino.domain.message import ConversationKey
+from belino.domain.store import Grant, GrantKind
+from belino.storage.seal import Keys
+from belino.storage.stamps import from_micros, maybe_from_micros
+
+_SECRET_BYTES = 32
+_ID_BYTES = 8
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def count_denied(connection: sqlite3.Connection, conversation: ConversationKey, reason: str) -> None:
+    """All that is kept of a denied arrival."""
+    connection.execute(
+        "INSERT INTO denied VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE SET times = times + 1",
+        (conversation.platform, conversation.account, reason),
+    )
+
+
+def move_cursor(connection: sqlite3.Connection, conversation: ConversationKey, cursor: str) -> None:
+    """How far the account's adapter has read."""
+    connection.execute(
+        "INSERT INTO cursors VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET cursor = excluded.cursor",
+        (conversation.platform, conversation.account, cursor),
+    )
+
+
+def cursor(connection: sqlite3.Connection, platform: str, account: str) -> str | None:
+    """Where the account's adapter should read on."""
+    row = connection.execute(
+        "SELECT cursor FROM cursors WHERE platform = ? AND account = ?", (platform, account)
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def grant(
+    connection: sqlite3.Connection,
+    keys: Keys,
+    kind: GrantKind,
+    *,
+    conversation: ConversationKey | None,
+    note: str,
+    lifetime: timedelta | None,
+    now: int,
+) -> tuple[Grant, str]:
+    """A new grant and its secret; only the secret's hash stays here."""
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
+    expires = None if lifetime is None else now + lifetime // _MICROSECOND
+    row = connection.execute(
+        "INSERT INTO grants VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING *",
+        (
+            secrets.token_hex(_ID_BYTES),
+            keys.grant_hash(secret),
+            kind,
+            None if conversation is None else str(conversation),
+            note,
+            now,
+            expires,
+        ),
+    ).fetchone()
+    return _grant(row), secret
+
+
+def check(connection: sqlite3.Connection, keys: Keys, secret: str, now: int) -> Grant | None:
+    """The grant a secret stands for; a login secret opens nothing until it is redeemed."""
+    row = _live(connection, keys, secret, now)
+    return None if row is None or row["kind"] == GrantKind.LOGIN else _grant(row)
+
+
+def redeem(
+    connection: sqlite3.Connection, keys: Keys, secret: str, *, lifetime: timedelta, now: int
+) -> tuple[Grant, str] | None:
+    """Trade a login secret, once, for a browser grant."""
+    row = _live(connection, keys, secret, now)
+    if row is None or row["kind"] != GrantKind.LOGIN:
+        return None
+    connection.execute("DELETE FROM grants WHERE id = ?", (row["id"],))
+    return grant(connection, keys, GrantKind.BROWSER, conversation=None, note=row["note"], lifetime=lifetime, now=now)
+
+
+def grants(connection: sqlite3.Connection, now: int) -> tuple[Grant, ...]:
+    """Every grant that still opens something, oldest first."""
+    rows = connection.execute("SELECT * FROM grants WHERE expires IS NULL OR expires > ? ORDER BY created, id", (now,))
+    return tuple(_grant(row) for row in rows)
+
+
+def revoke(connection: sqlite3.Connection, grant_id: str, now: int) -> bool:
+    """Take a grant back, and clear away those that have expired."""
+    connection.execute("DELETE FROM grants WHERE expires <= ?", (now,))
+    return connection.execute("DELETE FROM grants WHERE id = ?", (grant_id,)).rowcount == 1
+
+
+def _live(connection: sqlite3.Connection, keys: Keys, secret: str, now: int) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM grants WHERE hash = ? AND (expires IS NULL OR expires > ?)", (keys.grant_hash(secret), now)
+    ).fetchone()
+    return row
+
+
+def _grant(row: sqlite3.Row) -> Grant:
+    return Grant(
+        id=row["id"],
+        kind=GrantKind(row["kind"]),
+        conversation=None if row["conversation"] is None else ConversationKey.parse(row["conversation"]),
+        note=row["note"],
+        created=from_micros(row["created"]),
+        expires=maybe_from_micros(row["expires"]),
+    )

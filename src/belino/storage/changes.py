@@ -1,0 +1,190 @@
+"""What happens to messages after they were said: edits, deletions, reactions and news of delivery.
+
+A change may come before its message. It is kept then, and applied when the message comes.
+"""
+
+import sqlite3
+from dataclasses import fields, replace
+from datetime import datetime
+
+import orjson
+
+from belino.domain.media import MediaKind, MediaRef
+from belino.domain.message import Deletion, DeliveryState, DeliveryStatus, Edit, Reaction
+from belino.domain.outcome import MessageOutcome
+from belino.domain.ports import Taken
+from belino.domain.reply import ParcelState
+from belino.storage.places import SEQ_BITS, Channel, Places
+from belino.storage.refs import Bearer, author_of, drop_refs, replace_refs, with_ids
+from belino.storage.seal import Keys
+from belino.storage.stamps import to_micros
+
+Change = Edit | Deletion | Reaction | DeliveryStatus
+APPLIED, KEPT, REFUSED = "applied", "kept", "refused"
+
+
+def take_change(connection: sqlite3.Connection, keys: Keys, places: Places, change: Change, now: int) -> Taken:
+    """Keep a change once, and apply it if its message is here."""
+    channel = places.channel(connection, change.conversation)
+    refs = with_ids(keys, change.conversation, change.media) if isinstance(change, Edit) else ()
+    message = _message(connection, channel.id, change.message_id)
+    trace = "" if message is None else message["trace"]
+    if not _keep(connection, keys, channel, change, refs, now):
+        return Taken(outcome=MessageOutcome.DUPLICATE, reason="taken in before", trace=trace, refs=refs)
+    if isinstance(change, Reaction):
+        _react(connection, channel.id, change)
+    elif isinstance(change, DeliveryStatus):
+        _note_delivery(connection, channel.id, change, now)
+    elif message is not None:
+        apply_changes(connection, keys, message["id"], change.message_id, now)
+    reason = "applied" if message is not None else "kept until its message comes"
+    return Taken(outcome=MessageOutcome.NOTED, reason=reason, trace=trace, refs=refs)
+
+
+def apply_changes(connection: sqlite3.Connection, keys: Keys, number: int, message_id: str, now: int) -> None:
+    """Apply what is kept for a message, oldest first."""
+    channel = number >> SEQ_BITS
+    kept = connection.execute(
+        "SELECT * FROM changes WHERE channel = ? AND message_id = ? AND outcome = 'kept' ORDER BY sent",
+        (channel, message_id),
+    ).fetchall()
+    for change in kept:
+        message = connection.execute("SELECT * FROM messages WHERE id = ?", (number,)).fetchone()
+        match change["kind"]:
+            case Edit.kind:
+                outcome = _edit(connection, keys, message, change)
+            case Deletion.kind:
+                outcome = _delete(connection, message, change["sent"], now)
+            case _:
+                outcome = APPLIED
+        # The words are in the message now, or nowhere: a copy would outlive their deletion.
+        connection.execute(
+            "UPDATE changes SET outcome = ?, text = '', refs = NULL WHERE channel = ? AND kind = ? AND platform_id = ?",
+            (outcome, channel, change["kind"], change["platform_id"]),
+        )
+
+
+def _message(connection: sqlite3.Connection, channel: int, message_id: str) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT id, trace FROM messages WHERE channel = ? AND platform_id = ? ORDER BY kind LIMIT 1",
+        (channel, message_id),
+    ).fetchone()
+    return row
+
+
+def _keep(
+    connection: sqlite3.Connection, keys: Keys, channel: Channel, change: Change, refs: tuple[MediaRef, ...], now: int
+) -> bool:
+    author = change.author
+    text, packed, outcome = "", None, KEPT
+    if isinstance(change, Edit):
+        text, packed = change.text, _pack(keys, refs, change.id)
+    elif isinstance(change, DeliveryStatus):
+        text, outcome = change.reason, change.state.value
+    elif isinstance(change, Reaction):
+        outcome = APPLIED
+    kept = connection.execute(
+        "INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            channel.id,
+            change.kind,
+            change.id,
+            change.message_id,
+            None if author is None else author.id,
+            to_micros(change.sent),
+            now,
+            text,
+            packed,
+            outcome,
+        ),
+    )
+    return kept.rowcount == 1
+
+
+def _edit(connection: sqlite3.Connection, keys: Keys, message: sqlite3.Row, change: sqlite3.Row) -> str:
+    if change["author_id"] != message["author_id"]:
+        return REFUSED  # only who said it may say it otherwise
+    if message["deleted"] is not None or (message["edited"] or 0) > change["sent"]:
+        return APPLIED  # a later word has been had already
+    connection.execute(
+        "UPDATE messages SET text = ?, edited = ? WHERE id = ?", (change["text"], change["sent"], message["id"])
+    )
+    refs = _unpack(keys, change["refs"], change["platform_id"])
+    if refs:
+        bearer = Bearer(
+            message=message["id"],
+            channel=message["channel"],
+            conversation=message["conversation"],
+            author=author_of(message),
+            sent=message["sent"],
+            stored=change["received"],
+            unclaimed=message["outcome"] == MessageOutcome.OBSERVED,
+        )
+        replace_refs(connection, keys, refs, bearer)
+    return APPLIED
+
+
+def _delete(connection: sqlite3.Connection, message: sqlite3.Row, at: int, now: int) -> str:
+    connection.execute(
+        "UPDATE messages SET text = '', quote = NULL, forward = NULL, deleted = ? WHERE id = ?", (at, message["id"])
+    )
+    drop_refs(connection, message["id"])
+    if message["turn"] is not None:
+        connection.execute(
+            "UPDATE turns SET state = 'aborted', reason = 'deleted before it was answered', ended = ? "
+            "WHERE id = ? AND state = 'waiting' AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.deleted IS NULL "
+            "AND (m.id = turns.message OR m.turn = turns.id AND m.album IS NOT NULL AND m.turn IS NOT NULL))",
+            (now, message["turn"]),
+        )
+    return APPLIED
+
+
+def _react(connection: sqlite3.Connection, channel: int, reaction: Reaction) -> None:
+    connection.execute(
+        "INSERT INTO reactions VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET added = excluded.added, at = excluded.at WHERE excluded.at >= at",
+        (
+            channel,
+            reaction.message_id,
+            reaction.emoji,
+            reaction.author.id,
+            int(reaction.added),
+            to_micros(reaction.sent),
+        ),
+    )
+
+
+def _note_delivery(connection: sqlite3.Connection, channel: int, status: DeliveryStatus, now: int) -> None:
+    """A parcel the platform took and then could not deliver is dead, and says why."""
+    if status.state is DeliveryState.FAILED:
+        connection.execute(
+            "UPDATE parcels SET state = ?, reason = ?, changed = ? WHERE channel = ? AND message_id = ? AND state = ?",
+            (
+                ParcelState.DEAD,
+                status.reason or "the platform could not deliver it",
+                now,
+                channel,
+                status.message_id,
+                ParcelState.SENT,
+            ),
+        )
+
+
+def _pack(keys: Keys, refs: tuple[MediaRef, ...], edit_id: str) -> bytes | None:
+    """Refs that wait with their edit, sealed as a whole because their sealed parts must be."""
+    if not refs:
+        return None
+    return keys.seal({"refs": orjson.dumps([_plain(ref) for ref in refs]).decode()}, edit_id)
+
+
+def _unpack(keys: Keys, packed: bytes | None, edit_id: str) -> tuple[MediaRef, ...]:
+    rows = orjson.loads(keys.unseal(packed, edit_id).get("refs", "[]"))
+    return tuple(
+        replace(MediaRef(**row), kind=MediaKind(row["kind"]), created=datetime.fromisoformat(row["created"]))
+        for row in rows
+    )
+
+
+def _plain(ref: MediaRef) -> dict[str, object]:
+    values = {field.name: getattr(ref, field.name) for field in fields(ref)}
+    return values | {"locator": dict(ref.locator), "sealed": dict(ref.sealed)}

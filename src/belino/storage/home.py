@@ -1,0 +1,104 @@
+"""The state folder: where everything lies, and that nobody else may look into it."""
+
+import hashlib
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from belino.domain.errors import StoreError
+from belino.domain.message import ConversationKey
+
+FOLDER_NAME_BYTES = 80
+_HASH_CHARS = 16
+_OUTGOING = ("pending", "sent", "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """The paths inside one state folder."""
+
+    path: Path
+
+    @classmethod
+    def at(cls, path: Path | None = None) -> "Home":
+        """The given folder, else `$BELINO_HOME`, else `~/.belino`; made if it is not there."""
+        chosen = path or Path(os.environ.get("BELINO_HOME") or Path.home() / ".belino")
+        home = cls(path=Path(os.path.abspath(chosen.expanduser())))  # noqa: PTH100  resolve() would follow links
+        try:
+            _make_private(home.path)
+        except OSError as error:
+            raise StoreError(f"the state folder {home.path} cannot be made: {error.strerror}") from error
+        _refuse_shared(home.path)
+        return home
+
+    @property
+    def config_file(self) -> Path:
+        """`belino.toml`, or `belino.json` where only that exists."""
+        as_json = self.path / "belino.json"
+        as_toml = self.path / "belino.toml"
+        return as_json if as_json.exists() and not as_toml.exists() else as_toml
+
+    @property
+    def database(self) -> Path:
+        return self.path / "belino.db"
+
+    @property
+    def key_file(self) -> Path:
+        return self.path / "key"
+
+    @property
+    def run_file(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.path / "belino.lock"
+
+    @property
+    def blobs(self) -> Path:
+        return self.path / "blobs"
+
+    def folder(self, conversation: ConversationKey) -> Path:
+        """The conversation's own folder, made on call."""
+        return _make_private(_make_private(self.path / "media") / folder_name(conversation))
+
+    def incoming(self, conversation: ConversationKey) -> Path:
+        """The session's folder: files the agent asked for."""
+        return _make_private(self.folder(conversation) / "incoming")
+
+    def outgoing(self, conversation: ConversationKey) -> Path:
+        """Files the agent offers, with `pending/`, `sent/` and `error/`."""
+        outgoing = _make_private(self.folder(conversation) / "outgoing")
+        for name in _OUTGOING:
+            _make_private(outgoing / name)
+        return outgoing
+
+
+def folder_name(conversation: ConversationKey) -> str:
+    """A short hash, which tells conversations apart, and a part a person can read."""
+    name = str(conversation)
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_CHARS]
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+    return f"{digest}-{readable}"[:FOLDER_NAME_BYTES].rstrip("-")
+
+
+def _make_private(folder: Path) -> Path:
+    """Make a folder only we can enter, whatever the umask; one that is there must be a real folder of its own."""
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        if folder.is_symlink() or not folder.is_dir():
+            raise StoreError(f"{folder} must be a folder, not a link or a file") from None
+    else:
+        folder.chmod(0o700)
+    return folder
+
+
+def _refuse_shared(folder: Path) -> None:
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & 0o022:
+        raise StoreError(f"others may write to the state folder {folder}; run: chmod 700 {folder}")
+    if mode & 0o077:
+        folder.chmod(0o700)

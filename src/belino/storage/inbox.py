@@ -1,0 +1,280 @@
+"""Arrivals in, turns out: what is taken in, and who works on what."""
+
+import sqlite3
+
+from belino.domain.errors import StoreError
+from belino.domain.media import MediaRef
+from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
+from belino.domain.outcome import MessageOutcome, Standing, TurnState
+from belino.domain.ports import Taken
+from belino.domain.store import ClaimedTurn, Ready, TurnEnd, Verdict
+from belino.storage.access import count_denied, move_cursor
+from belino.storage.changes import apply_changes, take_change
+from belino.storage.messages import MessageRow, by_number, insert_message, quote_row, trace_of
+from belino.storage.outbox import insert_parcels
+from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Conversation, Places, call_channel, find_place, key_of
+from belino.storage.refs import FORWARDED, OWN, QUOTED, Bearer, claim_refs, insert_refs, marks_of, with_ids
+from belino.storage.seal import Keys
+from belino.storage.sessions import end_session_turn
+from belino.storage.stamps import from_micros, to_micros
+
+ALBUM_MICROS = 10_000_000
+"""An album waits for its items no longer than this, counted from the first."""
+
+_INSERT_TURN = """
+INSERT INTO turns (id, channel, conversation, number, message, author_id, album, trace, state, reason, attempt,
+    created, ready, input_tokens, output_tokens)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'waiting', '', 0, ?, ?, 0, 0)
+"""
+_ENDS = (TurnState.ANSWERED, TurnState.FAILED, TurnState.ABORTED)
+
+
+def take_in(
+    connection: sqlite3.Connection,
+    keys: Keys,
+    places: Places,
+    arrival: Arrival,
+    verdict: Verdict,
+    cursor: str | None,
+    ready: int | None,
+    now: int,
+) -> Taken:
+    """One arrival, whole or not at all."""
+    if cursor is not None:
+        move_cursor(connection, arrival.conversation, cursor)
+    if verdict.standing is Standing.DENIED:
+        count_denied(connection, arrival.conversation, verdict.reason)
+        return Taken(outcome=MessageOutcome.DENIED, reason=verdict.reason)
+    if isinstance(arrival, Message):
+        return _take_message(connection, keys, places, arrival, verdict, ready or now, now)
+    if isinstance(arrival, Unsupported):
+        return _take_unsupported(connection, places, arrival, verdict, ready or now, now)
+    return take_change(connection, keys, places, arrival, now)
+
+
+def _take_message(
+    connection: sqlite3.Connection, keys: Keys, places: Places, message: Message, verdict: Verdict, ready: int, now: int
+) -> Taken:
+    place = places.conversation(connection, message.conversation, now)
+    call_channel(connection, place.channel, message.channel_name, message.chat_type)
+    joined = None if message.album is None else _waiting_album(connection, place, message, now)
+    turn = joined or (places.next_turn(connection) if verdict.answer else None)
+    refs = with_ids(keys, message.conversation, message.media) if message.media else ()
+    row = _message_row(message, verdict, place, turn, now)
+    if not insert_message(connection, row):
+        return _duplicate(connection, row, refs)
+    place.channel.seq += 1
+    if joined is not None:
+        connection.execute("UPDATE turns SET ready = min(?, created + ?) WHERE id = ?", (ready, ALBUM_MICROS, joined))
+    elif turn is not None:
+        _insert_turn(connection, place, row, ready)
+    if refs or message.quote is not None or message.forward is not None:
+        _insert_all_refs(connection, keys, message, refs, row)
+    apply_changes(connection, keys, row.id, message.id, now)
+    return Taken(outcome=MessageOutcome(row.outcome), reason=verdict.reason, trace=row.trace, refs=refs)
+
+
+def _message_row(message: Message, verdict: Verdict, place: Conversation, turn: int | None, now: int) -> MessageRow:
+    number = place.channel.id << SEQ_BITS | place.channel.seq + 1
+    author = message.author
+    return MessageRow(
+        number,
+        place.channel.id,
+        place.id,
+        message.kind,
+        message.id,
+        author.id,
+        author.name,
+        marks_of(author),
+        to_micros(message.sent),
+        now,
+        message.text,
+        verdict.standing,
+        MessageOutcome.OBSERVED if turn is None else MessageOutcome.WAITING,
+        verdict.reason,
+        trace_of(number),
+        turn,
+        message.reply_to,
+        quote_row(message.quote),
+        quote_row(message.forward),
+        message.album,
+    )
+
+
+def _take_unsupported(
+    connection: sqlite3.Connection, places: Places, arrival: Unsupported, verdict: Verdict, ready: int, now: int
+) -> Taken:
+    """Told, not lost: a message without words whose reason says what it was."""
+    place = places.conversation(connection, arrival.conversation, now)
+    call_channel(connection, place.channel, arrival.channel_name, arrival.chat_type)
+    number = place.channel.id << SEQ_BITS | place.channel.seq + 1
+    row = MessageRow(
+        id=number,
+        channel=place.channel.id,
+        conversation=place.id,
+        kind=arrival.kind,
+        platform_id=arrival.id,
+        author_id=arrival.author.id,
+        author_name=arrival.author.name,
+        author_marks=marks_of(arrival.author),
+        sent=to_micros(arrival.sent),
+        received=now,
+        text="",
+        standing=verdict.standing,
+        outcome=MessageOutcome.UNSUPPORTED,
+        reason=arrival.what,
+        trace=trace_of(number),
+        turn=places.next_turn(connection) if verdict.answer else None,
+    )
+    if not insert_message(connection, row):
+        return _duplicate(connection, row, ())
+    place.channel.seq += 1
+    if row.turn is not None:
+        _insert_turn(connection, place, row, ready)
+    return Taken(outcome=MessageOutcome.UNSUPPORTED, reason=arrival.what, trace=row.trace)
+
+
+def _duplicate(connection: sqlite3.Connection, row: MessageRow, refs: tuple[MediaRef, ...]) -> Taken:
+    first = connection.execute(
+        "SELECT trace FROM messages WHERE channel = ? AND platform_id = ? AND kind = ?",
+        (row.channel, row.platform_id, row.kind),
+    ).fetchone()
+    return Taken(outcome=MessageOutcome.DUPLICATE, reason="taken in before", trace=first["trace"], refs=refs)
+
+
+def _insert_turn(connection: sqlite3.Connection, place: Conversation, row: MessageRow, ready: int) -> None:
+    place.turns += 1
+    connection.execute(
+        _INSERT_TURN,
+        (
+            row.turn,
+            row.channel,
+            row.conversation,
+            place.turns,
+            row.id,
+            row.author_id,
+            row.album,
+            row.trace,
+            row.received,
+            ready,
+        ),
+    )
+
+
+def _waiting_album(connection: sqlite3.Connection, place: Conversation, message: Message, now: int) -> int | None:
+    """The turn that waits for more of this author's album.
+
+    Whether the item itself speaks to the agent does not matter: in a group only the first carries the mention.
+    """
+    row = connection.execute(
+        "SELECT id FROM turns WHERE state = 'waiting' AND conversation = ? AND album = ? AND author_id = ? "
+        "AND created + ? >= ? ORDER BY id DESC LIMIT 1",
+        (place.id, message.album, message.author.id, ALBUM_MICROS, now),
+    ).fetchone()
+    return None if row is None else int(row["id"])
+
+
+def _insert_all_refs(
+    connection: sqlite3.Connection, keys: Keys, message: Message, refs: tuple[MediaRef, ...], row: MessageRow
+) -> None:
+    for role, quote in ((OWN, None), (QUOTED, message.quote), (FORWARDED, message.forward)):
+        if quote is None and role != OWN:
+            continue
+        bearer = Bearer(
+            message=row.id,
+            channel=row.channel,
+            conversation=row.conversation,
+            author=message.author if quote is None else quote.author or message.author,
+            sent=row.sent if quote is None or quote.sent is None else to_micros(quote.sent),
+            stored=row.received,
+            unclaimed=row.turn is None and quote is None,
+        )
+        media = refs if quote is None else with_ids(keys, message.conversation, quote.media)
+        insert_refs(connection, keys, media, bearer, role)
+
+
+def recover(connection: sqlite3.Connection) -> int:
+    """Turns that were running when the process died wait again."""
+    return connection.execute("UPDATE turns SET state = 'waiting' WHERE state = 'running'").rowcount
+
+
+def ready_turns(connection: sqlite3.Connection) -> tuple[Ready, ...]:
+    """Every conversation with a waiting turn, and when its first one may start."""
+    rows = connection.execute(
+        f"SELECT {KEY_COLUMNS}, t.ready FROM (SELECT min(id) AS first FROM turns WHERE state = 'waiting' "  # noqa: S608
+        "GROUP BY conversation) f JOIN turns t ON t.id = f.first "
+        "JOIN conversations v ON v.id = t.conversation JOIN channels c ON c.id = t.channel ORDER BY t.ready, t.id"
+    )
+    return tuple(Ready(conversation=key_of(row), at=from_micros(row["ready"])) for row in rows)
+
+
+def waiting_turns(connection: sqlite3.Connection) -> int:
+    """How many turns wait in all."""
+    return int(connection.execute("SELECT count(*) FROM turns WHERE state = 'waiting'").fetchone()[0])
+
+
+def claim_turn(
+    connection: sqlite3.Connection, keys: Keys, conversation: ConversationKey, now: int
+) -> ClaimedTurn | Ready | None:
+    """The conversation's oldest waiting turn, now running; none while another runs, so that order holds."""
+    place = find_place(connection, conversation)
+    if place is None:
+        return None
+    open_turns = "SELECT * FROM turns WHERE state = ? AND conversation = ? ORDER BY id LIMIT 1"
+    if connection.execute(open_turns, ("running", place.conversation)).fetchone() is not None:
+        return None
+    turn = connection.execute(open_turns, ("waiting", place.conversation)).fetchone()
+    if turn is None:
+        return None
+    if turn["ready"] > now:
+        return Ready(conversation=conversation, at=from_micros(turn["ready"]))
+    connection.execute(
+        "UPDATE turns SET state = 'running', attempt = attempt + 1, started = ? WHERE id = ?", (now, turn["id"])
+    )
+    messages = by_number(connection, keys, messages_of_turn(connection, turn))
+    return ClaimedTurn(
+        id=turn["id"],
+        conversation=conversation,
+        number=turn["number"],
+        attempt=turn["attempt"] + 1,
+        messages=tuple(sorted(messages, key=lambda message: (message.sent, message.seq))),
+        trace=turn["trace"],
+    )
+
+
+def messages_of_turn(connection: sqlite3.Connection, turn: sqlite3.Row) -> list[int]:
+    """The numbers of the messages a turn answers."""
+    joined = connection.execute(
+        "SELECT id FROM messages WHERE turn = ? AND album IS NOT NULL AND turn IS NOT NULL", (turn["id"],)
+    )
+    return sorted({turn["message"], *(row["id"] for row in joined)})
+
+
+def finish_turn(connection: sqlite3.Connection, places: Places, turn_id: int, end: TurnEnd, now: int) -> None:
+    """End a running turn, with everything that follows from it."""
+    if end.state not in _ENDS:
+        raise StoreError(f"a turn cannot end as {end.state}")
+    turn = _running(connection, turn_id)
+    connection.execute(
+        "UPDATE turns SET state = ?, reason = ?, ended = ?, input_tokens = ?, output_tokens = ? WHERE id = ?",
+        (end.state, end.reason, now, end.input_tokens, end.output_tokens, turn_id),
+    )
+    insert_parcels(connection, places, turn, end.parcels, now)
+    end_session_turn(connection, turn["conversation"], end)
+    if end.state is TurnState.ANSWERED:
+        claim_refs(connection, turn)
+
+
+def release_turn(connection: sqlite3.Connection, turn_id: int) -> None:
+    """Give a running turn back as if it had not been claimed."""
+    _running(connection, turn_id)
+    connection.execute(
+        "UPDATE turns SET state = 'waiting', attempt = attempt - 1, started = NULL WHERE id = ?", (turn_id,)
+    )
+
+
+def _running(connection: sqlite3.Connection, turn_id: int) -> sqlite3.Row:
+    turn: sqlite3.Row | None = connection.execute("SELECT * FROM turns WHERE id = ?", (turn_id,)).fetchone()
+    if turn is None or turn["state"] != TurnState.RUNNING:
+        raise StoreError(f"turn {turn_id} is not running")
+    return turn

@@ -1,0 +1,220 @@
+"""Messages: put in once, changed in place, read back as values with their media and reactions."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import orjson
+
+from belino.domain.media import MediaRef
+from belino.domain.message import Author, ConversationKey, Quote
+from belino.domain.outcome import MessageOutcome, Standing, TurnState
+from belino.domain.store import StoredMessage
+from belino.storage.places import KEY_COLUMNS, SEQ_MASK, find_channel, find_place, key_of
+from belino.storage.refs import FORWARDED, OWN, QUOTED, author_of, refs_of_messages
+from belino.storage.seal import Keys
+from belino.storage.stamps import from_micros, maybe_from_micros
+
+_INSERT = """
+INSERT INTO messages (id, channel, conversation, kind, platform_id, author_id, author_name, author_marks,
+    sent, received, text, standing, outcome, reason, trace, turn, reply_to, quote, forward, album)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (channel, platform_id, kind) DO NOTHING
+"""
+NAMED_AT_MOST = 20
+
+_SELECT = f"""
+SELECT m.*, t.state AS turn_state, t.reason AS turn_reason, {KEY_COLUMNS}
+FROM messages m JOIN conversations v ON v.id = m.conversation JOIN channels c ON c.id = m.channel
+LEFT JOIN turns t ON t.id = m.turn
+"""  # noqa: S608  only our own words are put together
+_OUTCOMES = {
+    TurnState.WAITING: MessageOutcome.WAITING,
+    TurnState.RUNNING: MessageOutcome.WORKING,
+    TurnState.ANSWERED: MessageOutcome.ANSWERED,
+    TurnState.FAILED: MessageOutcome.FAILED,
+    TurnState.ABORTED: MessageOutcome.ABORTED,
+}
+
+
+class MessageRow(NamedTuple):
+    """A new message in the order of its columns, so that it can be handed to SQLite as it is."""
+
+    id: int
+    channel: int
+    conversation: int
+    kind: str
+    platform_id: str
+    author_id: str
+    author_name: str
+    author_marks: int
+    sent: int
+    received: int
+    text: str
+    standing: str
+    outcome: str
+    reason: str
+    trace: str
+    turn: int | None = None
+    reply_to: str | None = None
+    quote: bytes | None = None
+    forward: bytes | None = None
+    album: str | None = None
+
+
+def insert_message(connection: sqlite3.Connection, row: MessageRow) -> bool:
+    """False if the channel has this platform id of this kind already."""
+    return connection.execute(_INSERT, row).rowcount == 1
+
+
+def quote_row(quote: Quote | None) -> bytes | None:
+    """A quote without its media, which are refs of their own."""
+    if quote is None:
+        return None
+    author = quote.author
+    return orjson.dumps(
+        {
+            "author": None if author is None else [author.id, author.name, author.is_bot, author.is_agent],
+            "message_id": quote.message_id,
+            "text": quote.text,
+            "sent": quote.sent,
+        }
+    )
+
+
+def history(
+    connection: sqlite3.Connection,
+    keys: Keys,
+    conversation: ConversationKey,
+    *,
+    before: int | None,
+    after: int | None,
+    limit: int,
+) -> tuple[StoredMessage, ...]:
+    """Oldest to newest: the newest (before a seq), or the first after a seq."""
+    place = find_place(connection, conversation)
+    if place is None:
+        return ()
+    lowest = (place.channel << 40) + (0 if after is None else after)
+    highest = (place.channel << 40) + (SEQ_MASK + 1 if before is None else min(before, SEQ_MASK + 1))
+    order = "DESC" if after is None else "ASC"
+    rows = connection.execute(
+        f"{_SELECT} WHERE m.channel = ? AND m.conversation = ? AND m.id > ? AND m.id < ? ORDER BY m.id {order} LIMIT ?",
+        (place.channel, place.conversation, lowest, highest, limit),
+    ).fetchall()
+    return load(connection, keys, rows if after is not None else rows[::-1])
+
+
+def messages(
+    connection: sqlite3.Connection, keys: Keys, channel: ConversationKey, ids: Sequence[str]
+) -> tuple[StoredMessage, ...]:
+    """Those of these platform ids that this channel has, any thread, oldest first."""
+    number = find_channel(connection, channel)
+    if number is None or not ids:
+        return ()
+    rows = connection.execute(
+        f"{_SELECT} WHERE m.channel = ? AND m.platform_id IN ({','.join('?' * len(ids))}) ORDER BY m.id",
+        (number, *ids),
+    ).fetchall()
+    return load(connection, keys, rows)
+
+
+def find_messages(connection: sqlite3.Connection, keys: Keys, name: str) -> tuple[StoredMessage, ...]:
+    """What a person may mean by a trace or a platform id. A trace names the message it began with."""
+    begun = _number_of_trace(name)
+    rows = connection.execute(
+        f"{_SELECT} WHERE m.id = ? AND m.trace = ? UNION ALL {_SELECT} WHERE m.id IN "  # noqa: S608
+        "(SELECT x.id FROM channels k JOIN messages x ON x.channel = k.id AND x.platform_id = ?) LIMIT ?",
+        (begun, name, name, NAMED_AT_MOST),
+    ).fetchall()
+    return load(connection, keys, rows)
+
+
+def by_number(connection: sqlite3.Connection, keys: Keys, numbers: Sequence[int]) -> tuple[StoredMessage, ...]:
+    """Messages by their number in the tables, oldest first."""
+    rows = connection.execute(f"{_SELECT} WHERE m.id IN ({','.join('?' * len(numbers))}) ORDER BY m.id", tuple(numbers))
+    return load(connection, keys, rows.fetchall())
+
+
+def trace_of(number: int) -> str:
+    """The trace that begins with a message: its number, so that finding it needs no index."""
+    return f"{number:016x}"
+
+
+def _number_of_trace(name: str) -> int | None:
+    try:
+        number = int(name, 16) if len(name) == 16 else -1
+    except ValueError:
+        return None
+    return number if 0 <= number < 1 << 63 else None
+
+
+def load(connection: sqlite3.Connection, keys: Keys, rows: Sequence[sqlite3.Row]) -> tuple[StoredMessage, ...]:
+    """Rows of `_SELECT` as values."""
+    if not rows:
+        return ()
+    media = refs_of_messages(connection, keys, [row["id"] for row in rows])
+    reactions = _reactions(connection, rows)
+    return tuple(_message(row, media, reactions.get((row["channel"], row["platform_id"]), ())) for row in rows)
+
+
+def _reactions(
+    connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]
+) -> Mapping[tuple[int, str], tuple[tuple[str, int], ...]]:
+    found: dict[tuple[int, str], tuple[tuple[str, int], ...]] = {}
+    for channel in {row["channel"] for row in rows}:
+        ids = [row["platform_id"] for row in rows if row["channel"] == channel]
+        counted = connection.execute(
+            "SELECT message_id, emoji, count(*) AS people FROM reactions WHERE channel = ? AND added = 1 "  # noqa: S608
+            f"AND message_id IN ({','.join('?' * len(ids))}) GROUP BY message_id, emoji ORDER BY min(at), emoji",
+            (channel, *ids),
+        )
+        for row in counted:
+            place = (channel, row["message_id"])
+            found[place] = (*found.get(place, ()), (row["emoji"], row["people"]))
+    return found
+
+
+def _message(
+    row: sqlite3.Row,
+    media: Mapping[tuple[int, str], tuple[MediaRef, ...]],
+    reactions: tuple[tuple[str, int], ...],
+) -> StoredMessage:
+    number = row["id"]
+    state = row["turn_state"]
+    return StoredMessage(
+        seq=number & SEQ_MASK,
+        conversation=key_of(row),
+        id=row["platform_id"],
+        author=author_of(row),
+        sent=from_micros(row["sent"]),
+        received=from_micros(row["received"]),
+        text=row["text"],
+        media=media.get((number, OWN), ()),
+        standing=Standing(row["standing"]),
+        outcome=MessageOutcome(row["outcome"]) if state is None else _OUTCOMES[TurnState(state)],
+        reason=row["turn_reason"] or row["reason"],
+        trace=row["trace"],
+        reply_to=row["reply_to"],
+        quote=_quote(row["quote"], media.get((number, QUOTED), ())),
+        forward=_quote(row["forward"], media.get((number, FORWARDED), ())),
+        album=row["album"],
+        edited=maybe_from_micros(row["edited"]),
+        deleted=maybe_from_micros(row["deleted"]),
+        reactions=reactions,
+    )
+
+
+def _quote(stored: bytes | None, media: tuple[MediaRef, ...]) -> Quote | None:
+    if stored is None:
+        return None
+    quote = orjson.loads(stored)
+    author = quote["author"]
+    return Quote(
+        author=None if author is None else Author(id=author[0], name=author[1], is_bot=author[2], is_agent=author[3]),
+        message_id=quote["message_id"],
+        text=quote["text"],
+        sent=None if quote["sent"] is None else datetime.fromisoformat(quote["sent"]),
+        media=media,
+    )

@@ -1,0 +1,127 @@
+"""The tables, as a list of steps that only ever grows."""
+
+import sqlite3
+
+from belino.domain.errors import StoreTooNew
+
+# messages.id is channel << 40 | seq: a channel's messages lie side by side, in order.
+M001_THE_HOUSE_STANDS = """
+CREATE TABLE channels (
+    id INTEGER PRIMARY KEY, platform TEXT NOT NULL, account TEXT NOT NULL, channel TEXT NOT NULL,
+    name TEXT NOT NULL, chat_type TEXT NOT NULL, UNIQUE (platform, account, channel)
+) STRICT;
+CREATE TABLE conversations (
+    id INTEGER PRIMARY KEY, channel INTEGER NOT NULL, thread TEXT NOT NULL, name TEXT NOT NULL,
+    created INTEGER NOT NULL, UNIQUE (channel, thread)
+) STRICT;
+CREATE TABLE cursors (
+    platform TEXT NOT NULL, account TEXT NOT NULL, cursor TEXT NOT NULL, PRIMARY KEY (platform, account)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE denied (
+    platform TEXT NOT NULL, account TEXT NOT NULL, reason TEXT NOT NULL, times INTEGER NOT NULL,
+    PRIMARY KEY (platform, account, reason)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE messages (
+    id INTEGER PRIMARY KEY, channel INTEGER NOT NULL, conversation INTEGER NOT NULL,
+    kind TEXT NOT NULL, platform_id TEXT NOT NULL,
+    author_id TEXT NOT NULL, author_name TEXT NOT NULL, author_marks INTEGER NOT NULL,
+    sent INTEGER NOT NULL, received INTEGER NOT NULL, text TEXT NOT NULL,
+    standing TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, trace TEXT NOT NULL, turn INTEGER,
+    reply_to TEXT, quote BLOB, forward BLOB, album TEXT, edited INTEGER, deleted INTEGER
+) STRICT;
+CREATE UNIQUE INDEX messages_once ON messages (channel, platform_id, kind);
+CREATE INDEX messages_of_conversation ON messages (conversation);
+CREATE INDEX messages_of_album ON messages (turn) WHERE album IS NOT NULL AND turn IS NOT NULL;
+
+CREATE TABLE changes (
+    channel INTEGER NOT NULL, kind TEXT NOT NULL, platform_id TEXT NOT NULL, message_id TEXT NOT NULL,
+    author_id TEXT, sent INTEGER NOT NULL, received INTEGER NOT NULL, text TEXT NOT NULL, refs BLOB,
+    outcome TEXT NOT NULL, PRIMARY KEY (channel, kind, platform_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX changes_of_message ON changes (channel, message_id);
+CREATE TABLE reactions (
+    channel INTEGER NOT NULL, message_id TEXT NOT NULL, emoji TEXT NOT NULL, author_id TEXT NOT NULL,
+    added INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (channel, message_id, emoji, author_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE refs (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, public_name TEXT NOT NULL UNIQUE,
+    channel INTEGER NOT NULL, conversation INTEGER NOT NULL, message INTEGER NOT NULL,
+    channel_id TEXT NOT NULL, message_id TEXT NOT NULL, item TEXT NOT NULL,
+    author_id TEXT NOT NULL, author_name TEXT NOT NULL, author_marks INTEGER NOT NULL, sent INTEGER NOT NULL,
+    kind TEXT NOT NULL, mime TEXT NOT NULL, file_name TEXT, size INTEGER, duration REAL, width INTEGER, height INTEGER,
+    caption TEXT, locator BLOB, sealed BLOB, sha256 TEXT, created INTEGER NOT NULL, stored INTEGER NOT NULL,
+    unclaimed INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, fetched INTEGER, fetched_bytes INTEGER
+) STRICT;
+CREATE INDEX refs_of_channel ON refs (channel);
+CREATE INDEX refs_unclaimed ON refs (conversation, author_id) WHERE unclaimed = 1;
+CREATE INDEX refs_fetched ON refs (channel, fetched) WHERE fetched IS NOT NULL;
+CREATE TABLE message_refs (
+    message INTEGER NOT NULL, role TEXT NOT NULL, position INTEGER NOT NULL, ref INTEGER NOT NULL,
+    PRIMARY KEY (message, role, position)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX message_refs_of_ref ON message_refs (ref);
+
+CREATE TABLE turns (
+    id INTEGER PRIMARY KEY, channel INTEGER NOT NULL, conversation INTEGER NOT NULL, number INTEGER NOT NULL,
+    message INTEGER NOT NULL, author_id TEXT NOT NULL, album TEXT, trace TEXT NOT NULL,
+    state TEXT NOT NULL, reason TEXT NOT NULL, attempt INTEGER NOT NULL,
+    created INTEGER NOT NULL, ready INTEGER NOT NULL, started INTEGER, ended INTEGER,
+    input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL
+) STRICT;
+CREATE INDEX turns_by_state ON turns (state, conversation);
+CREATE TABLE sessions (
+    conversation INTEGER PRIMARY KEY, memory BLOB, turns INTEGER NOT NULL, manifest BLOB NOT NULL
+) STRICT;
+CREATE TABLE steps (
+    id INTEGER PRIMARY KEY, trace TEXT NOT NULL, at INTEGER NOT NULL, stage TEXT NOT NULL, outcome TEXT NOT NULL,
+    reason TEXT NOT NULL, subject TEXT NOT NULL
+) STRICT;
+CREATE INDEX steps_of_trace ON steps (trace);
+
+CREATE TABLE parcels (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, channel INTEGER NOT NULL, conversation INTEGER NOT NULL,
+    turn INTEGER, kind TEXT NOT NULL, text TEXT NOT NULL, markup TEXT NOT NULL, files BLOB, reply_to TEXT, edits TEXT,
+    trace TEXT NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, reason TEXT NOT NULL,
+    created INTEGER NOT NULL, changed INTEGER NOT NULL, ready INTEGER NOT NULL, message_id TEXT
+) STRICT;
+CREATE INDEX parcels_by_state ON parcels (state, conversation);
+CREATE INDEX parcels_of_turn ON parcels (turn);
+CREATE INDEX parcels_of_message ON parcels (channel, message_id) WHERE message_id IS NOT NULL;
+
+CREATE TABLE blobs (
+    sha256 TEXT PRIMARY KEY, mime TEXT NOT NULL, size INTEGER NOT NULL, kept INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE blob_uses (
+    sha256 TEXT NOT NULL, owner TEXT NOT NULL, PRIMARY KEY (sha256, owner)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE uploads (
+    id TEXT PRIMARY KEY, conversation TEXT NOT NULL, file_name TEXT NOT NULL, mime TEXT NOT NULL, size INTEGER NOT NULL,
+    written INTEGER NOT NULL, created INTEGER NOT NULL, announced TEXT, sha256 TEXT
+) STRICT, WITHOUT ROWID;
+CREATE TABLE grants (
+    id TEXT PRIMARY KEY, hash BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, conversation TEXT, note TEXT NOT NULL,
+    created INTEGER NOT NULL, expires INTEGER
+) STRICT, WITHOUT ROWID;
+"""
+
+STEPS = (M001_THE_HOUSE_STANDS,)
+
+
+def migrate(connection: sqlite3.Connection, steps: tuple[str, ...] = STEPS) -> None:
+    """Bring a database to this program's version; each step is all or nothing."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(steps):
+        raise StoreTooNew(
+            f"the database is of version {version} and this belino knows version {len(steps)}; "
+            "use the newer belino that wrote it, or another state folder"
+        )
+    for number in range(version, len(steps)):
+        # executescript commits what is open first, so the script brings its own transaction.
+        try:
+            connection.executescript(f"BEGIN IMMEDIATE;\n{steps[number]}\nPRAGMA user_version = {number + 1};\nCOMMIT;")
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise

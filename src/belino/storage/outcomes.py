@@ -1,0 +1,144 @@
+"""The story of one message: steps noted on the way, merged with those the rows themselves tell."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import Stage, Step
+from belino.domain.store import RefRecord, Story
+from belino.storage.messages import by_number
+from belino.storage.outbox import parcel_record, parcels_of_turn
+from belino.storage.places import find_channel
+from belino.storage.refs import refs_of_message
+from belino.storage.seal import Keys
+from belino.storage.stamps import from_micros, to_micros
+
+_STAGES = {stage: position for position, stage in enumerate(Stage)}
+_CHANGES = {"edit": "edited", "deletion": "deleted", "reaction": "reaction"}
+
+
+def note(connection: sqlite3.Connection, trace: str, steps: Sequence[Step]) -> None:
+    """Keep steps for `story`."""
+    connection.executemany(
+        "INSERT INTO steps (trace, at, stage, outcome, reason, subject) VALUES (?, ?, ?, ?, ?, ?)",
+        [(trace, to_micros(step.at), step.stage, step.outcome, step.reason, step.subject) for step in steps],
+    )
+
+
+def story(connection: sqlite3.Connection, keys: Keys, conversation: ConversationKey, message_id: str) -> Story | None:
+    """What happened to a message of this channel, from arrival to receipt; for the agent's own, from its question."""
+    row = connection.execute(
+        "SELECT * FROM messages WHERE channel = ? AND platform_id = ? ORDER BY kind LIMIT 1",
+        (find_channel(connection, conversation), message_id),
+    ).fetchone()
+    if row is None:
+        return None
+    turn = _turn_of(connection, row)
+    (message,) = by_number(connection, keys, (row["id"],))
+    begun = row if turn is None or row["turn"] is not None else _begun(connection, turn)
+    refs = refs_of_message(connection, keys, begun["id"])
+    parcels = parcels_of_turn(connection, None if turn is None else turn["id"])
+    steps = (
+        *_arrival_steps(begun),
+        *_change_steps(connection, row),
+        *_turn_steps(turn),
+        *_media_steps(begun, refs),
+        *_parcel_steps(connection, parcels),
+        *_noted(connection, {begun["trace"], row["trace"], *(() if turn is None else (turn["trace"],))}),
+    )
+    return Story(
+        message=message,
+        steps=tuple(sorted(steps, key=lambda step: (step.at, _STAGES[step.stage]))),
+        refs=refs,
+        parcels=tuple(parcel_record(parcel) for parcel in parcels),
+    )
+
+
+def _turn_of(connection: sqlite3.Connection, message: sqlite3.Row) -> sqlite3.Row | None:
+    """The turn that answers a message, or that an agent's message came from."""
+    turn: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM turns WHERE id = coalesce(?, (SELECT turn FROM parcels WHERE channel = ? AND message_id = ?))",
+        (message["turn"], message["channel"], message["platform_id"]),
+    ).fetchone()
+    return turn
+
+
+def _begun(connection: sqlite3.Connection, turn: sqlite3.Row) -> sqlite3.Row:
+    row: sqlite3.Row = connection.execute("SELECT * FROM messages WHERE id = ?", (turn["message"],)).fetchone()
+    return row
+
+
+def _arrival_steps(message: sqlite3.Row) -> Iterator[Step]:
+    at = from_micros(message["received"])
+    yield Step(at=at, stage=Stage.RECEIVED, outcome=message["kind"])
+    yield Step(at=at, stage=Stage.STORED, outcome="stored")
+    yield Step(at=at, stage=Stage.GATE, outcome=message["standing"], reason=message["reason"])
+
+
+def _change_steps(connection: sqlite3.Connection, message: sqlite3.Row) -> Iterator[Step]:
+    rows = connection.execute(
+        "SELECT * FROM changes WHERE channel = ? AND message_id = ? AND kind <> 'delivery' ORDER BY received",
+        (message["channel"], message["platform_id"]),
+    )
+    for row in rows:
+        outcome = _CHANGES[row["kind"]] if row["outcome"] == "applied" else f"{row['kind']} {row['outcome']}"
+        yield Step(at=from_micros(row["received"]), stage=Stage.STORED, outcome=outcome)
+
+
+def _turn_steps(turn: sqlite3.Row | None) -> Iterator[Step]:
+    if turn is None:
+        return
+    subject = f"turn {turn['number']}"
+    yield Step(at=from_micros(turn["created"]), stage=Stage.TURN, outcome="waiting", subject=subject)
+    if turn["started"] is not None:
+        attempt = f"attempt {turn['attempt']}"
+        yield Step(
+            at=from_micros(turn["started"]), stage=Stage.TURN, outcome="running", reason=attempt, subject=subject
+        )
+    if turn["ended"] is not None:
+        at = from_micros(turn["ended"])
+        yield Step(at=at, stage=Stage.TURN, outcome=turn["state"], reason=turn["reason"], subject=subject)
+
+
+def _media_steps(message: sqlite3.Row, refs: Iterable[RefRecord]) -> Iterator[Step]:
+    at = from_micros(message["received"])
+    for record in refs:
+        yield Step(at=at, stage=Stage.MEDIA, outcome=record.outcome, reason=record.reason, subject=record.ref.id)
+
+
+def _parcel_steps(connection: sqlite3.Connection, parcels: Iterable[sqlite3.Row]) -> Iterator[Step]:
+    for row in parcels:
+        yield Step(at=from_micros(row["created"]), stage=Stage.REPLY, outcome=row["kind"], subject=row["key"])
+        if row["attempts"]:
+            tries = "1 attempt" if row["attempts"] == 1 else f"{row['attempts']} attempts"
+            yield Step(
+                at=from_micros(row["changed"]),
+                stage=Stage.DELIVERY,
+                outcome=row["state"],
+                reason=f"{row['reason']} ({tries})" if row["reason"] else tries,
+                subject=row["key"],
+            )
+        news = connection.execute(
+            "SELECT * FROM changes WHERE channel = ? AND message_id = ? AND kind = 'delivery' ORDER BY received",
+            (row["channel"], row["message_id"]),
+        )
+        for status in news:
+            at = from_micros(status["received"])
+            yield Step(
+                at=at, stage=Stage.DELIVERY, outcome=status["outcome"], reason=status["text"], subject=row["key"]
+            )
+
+
+def _noted(connection: sqlite3.Connection, traces: set[str]) -> Iterator[Step]:
+    rows = connection.execute(
+        f"SELECT * FROM steps WHERE trace IN ({','.join('?' * len(traces))}) ORDER BY id",  # noqa: S608
+        tuple(traces),
+    )
+    for row in rows:
+        yield Step(
+            at=from_micros(row["at"]),
+            stage=Stage(row["stage"]),
+            outcome=row["outcome"],
+            reason=row["reason"],
+            subject=row["subject"],
+        )

@@ -1,0 +1,304 @@
+"""Media refs: given their ids at intake, scoped to a channel, with what became of each."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import orjson
+
+from belino.domain.media import Blob, MediaKind, MediaRef
+from belino.domain.message import Author, ConversationKey
+from belino.domain.outcome import MediaOutcome
+from belino.domain.store import RefRecord
+from belino.storage.places import KEY_COLUMNS, find_channel, find_place, key_of
+from belino.storage.seal import Keys
+from belino.storage.stamps import from_micros, to_micros
+
+OWN, QUOTED, FORWARDED = "own", "quoted", "forwarded"
+_BOT, _AGENT = 1, 2
+
+_SELECT = f"SELECT r.*, {KEY_COLUMNS} FROM refs r JOIN conversations v ON v.id = r.conversation JOIN channels c ON c.id = r.channel"  # noqa: S608, E501
+_INSERT = """
+INSERT INTO refs (id, public_name, channel, conversation, message, channel_id, message_id, item,
+    author_id, author_name, author_marks, sent, kind, mime, file_name, size, duration, width, height,
+    caption, locator, sealed, sha256, created, stored, unclaimed, outcome, reason)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
+ON CONFLICT (id) DO UPDATE SET locator = excluded.locator, sealed = excluded.sealed
+RETURNING seq
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearer:
+    """The message that brings refs along, and who is to be named as their sender."""
+
+    message: int
+    channel: int
+    conversation: int
+    author: Author
+    sent: int
+    stored: int
+    unclaimed: bool
+
+
+def marks_of(author: Author) -> int:
+    """An author's two marks in one number."""
+    return (_BOT if author.is_bot else 0) | (_AGENT if author.is_agent else 0)
+
+
+def author_of(row: sqlite3.Row) -> Author:
+    """The author a row names."""
+    marks = row["author_marks"]
+    return Author(
+        id=row["author_id"], name=row["author_name"], is_bot=bool(marks & _BOT), is_agent=bool(marks & _AGENT)
+    )
+
+
+def with_ids(keys: Keys, conversation: ConversationKey, refs: Iterable[MediaRef]) -> tuple[MediaRef, ...]:
+    """The refs with their ids. The channel is the one they came to, so that an id is never good in two channels."""
+    return tuple(
+        replace(
+            ref,
+            id=keys.ref_id(conversation.platform, conversation.account, conversation.channel, ref.message_id, ref.item),
+        )
+        for ref in refs
+    )
+
+
+def insert_refs(
+    connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: Bearer, role: str = OWN
+) -> None:
+    """Keep a message's refs; an item known already keeps its row."""
+    for position, ref in enumerate(refs):
+        held = ref.sha256 is not None and _is_held(connection, ref.sha256)
+        seq = connection.execute(_INSERT, _row(keys, ref, bearer, held)).fetchone()[0]
+        connection.execute("INSERT INTO message_refs VALUES (?, ?, ?, ?)", (bearer.message, role, position, seq))
+        if held:
+            connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (ref.sha256, f"ref:{ref.id}"))
+
+
+def replace_refs(connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: Bearer) -> None:
+    """A message now brings these refs of its own; items it keeps keep what became of them."""
+    before = _unlink(connection, bearer.message, OWN)
+    insert_refs(connection, keys, refs, bearer)
+    _forget_unlinked(connection, before)
+
+
+def drop_refs(connection: sqlite3.Connection, message: int) -> None:
+    """Take a message's refs away; one that no other message brings along is forgotten, with its use of a blob."""
+    for role in (OWN, QUOTED, FORWARDED):
+        _forget_unlinked(connection, _unlink(connection, message, role))
+
+
+def refs_of_messages(
+    connection: sqlite3.Connection, keys: Keys, messages: Sequence[int]
+) -> Mapping[tuple[int, str], tuple[MediaRef, ...]]:
+    """The refs of many messages at once, by message and role, in order."""
+    found: dict[tuple[int, str], tuple[MediaRef, ...]] = {}
+    marks = ",".join("?" * len(messages))
+    rows = connection.execute(
+        f"SELECT m.message AS bearer, m.role, r.*, {KEY_COLUMNS} FROM message_refs m JOIN refs r ON r.seq = m.ref "  # noqa: S608
+        "JOIN conversations v ON v.id = r.conversation JOIN channels c ON c.id = r.channel "
+        f"WHERE m.message IN ({marks}) ORDER BY m.message, m.role, m.position",
+        tuple(messages),
+    )
+    for row in rows:
+        place = (row["bearer"], row["role"])
+        found[place] = (*found.get(place, ()), _ref(keys, row))
+    return found
+
+
+def ref(connection: sqlite3.Connection, keys: Keys, channel: ConversationKey, ref_id: str) -> RefRecord | None:
+    """A ref of this channel."""
+    number = find_channel(connection, channel)
+    row = connection.execute(f"{_SELECT} WHERE r.channel = ? AND r.id = ?", (number, ref_id)).fetchone()
+    return None if row is None else _record(keys, row)
+
+
+def ref_by_public_name(connection: sqlite3.Connection, keys: Keys, public_name: str) -> RefRecord | None:
+    """The ref that is served under this name."""
+    row = connection.execute(f"{_SELECT} WHERE r.public_name = ?", (public_name,)).fetchone()
+    return None if row is None else _record(keys, row)
+
+
+def refs(
+    connection: sqlite3.Connection,
+    keys: Keys,
+    channel: ConversationKey | None,
+    *,
+    kind: MediaKind | None,
+    since: datetime | None,
+    before: int | None,
+    limit: int,
+) -> tuple[RefRecord, ...]:
+    """Refs of a channel, or of all, newest first."""
+    terms, values = ["1"], list[object]()
+    wanted: tuple[tuple[str, object], ...] = (
+        ("r.channel = ?", None if channel is None else find_channel(connection, channel) or -1),
+        ("r.kind = ?", kind),
+        ("r.sent >= ?", None if since is None else to_micros(since)),
+        ("r.seq < ?", before),
+    )
+    for term, value in wanted:
+        if value is not None:
+            terms.append(term)
+            values.append(value)
+    query = f"{_SELECT} WHERE {' AND '.join(terms)} ORDER BY r.seq DESC LIMIT ?"
+    return tuple(_record(keys, row) for row in connection.execute(query, (*values, limit)))
+
+
+def refs_of_message(connection: sqlite3.Connection, keys: Keys, message: int) -> tuple[RefRecord, ...]:
+    """Everything a message brought along."""
+    query = f"{_SELECT} WHERE r.seq IN (SELECT ref FROM message_refs WHERE message = ?) ORDER BY r.seq"  # noqa: S608
+    return tuple(_record(keys, row) for row in connection.execute(query, (message,)))
+
+
+def unclaimed_refs(
+    connection: sqlite3.Connection,
+    keys: Keys,
+    conversation: ConversationKey,
+    author_id: str,
+    *,
+    since: datetime,
+    limit: int,
+) -> tuple[RefRecord, ...]:
+    """Refs the author sent here without asking for anything, that no turn has answered since."""
+    place = find_place(connection, conversation)
+    if place is None:
+        return ()
+    query = (
+        f"{_SELECT} WHERE r.channel = ? AND r.conversation = ? AND r.author_id = ? AND r.unclaimed = 1 "
+        "AND r.stored >= ? ORDER BY r.seq DESC LIMIT ?"
+    )
+    values = (place.channel, place.conversation, author_id, to_micros(since), limit)
+    return tuple(_record(keys, row) for row in connection.execute(query, values))
+
+
+def claim_refs(connection: sqlite3.Connection, turn: sqlite3.Row) -> None:
+    """An answered turn has answered what its author sent before it."""
+    connection.execute(
+        "UPDATE refs SET unclaimed = 0 WHERE conversation = ? AND author_id = ? AND unclaimed = 1 AND message < ?",
+        (turn["conversation"], turn["author_id"], turn["message"]),
+    )
+
+
+def end_media(
+    connection: sqlite3.Connection, ref_id: str, outcome: MediaOutcome, reason: str, blob: Blob | None, now: int
+) -> None:
+    """Record what became of a ref; with a blob, the ref holds those bytes and lets go of others."""
+    row = connection.execute(
+        "UPDATE refs SET outcome = ?, reason = ? WHERE id = ? RETURNING sha256", (outcome, reason, ref_id)
+    ).fetchone()
+    if row is None or blob is None:
+        return
+    connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], f"ref:{ref_id}"))
+    connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (blob.sha256, f"ref:{ref_id}"))
+    connection.execute(
+        "UPDATE refs SET sha256 = ?, size = ?, fetched = ?, fetched_bytes = ? WHERE id = ?",
+        (blob.sha256, blob.size, now, blob.size, ref_id),
+    )
+
+
+def bytes_fetched(connection: sqlite3.Connection, channel: ConversationKey, since: datetime) -> int:
+    """What a channel's refs have cost in bytes since then."""
+    return int(
+        connection.execute(
+            "SELECT coalesce(sum(fetched_bytes), 0) FROM refs WHERE channel = ? AND fetched >= ?",
+            (find_channel(connection, channel), to_micros(since)),
+        ).fetchone()[0]
+    )
+
+
+def _is_held(connection: sqlite3.Connection, sha256: str) -> bool:
+    return connection.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (sha256,)).fetchone() is not None
+
+
+def _unlink(connection: sqlite3.Connection, message: int, role: str) -> list[int]:
+    linked = connection.execute(
+        "SELECT ref FROM message_refs WHERE message = ? AND role = ?", (message, role)
+    ).fetchall()
+    connection.execute("DELETE FROM message_refs WHERE message = ? AND role = ?", (message, role))
+    return [row[0] for row in linked]
+
+
+def _forget_unlinked(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
+    for seq in seqs:
+        row = connection.execute(
+            "DELETE FROM refs WHERE seq = ? AND NOT EXISTS (SELECT 1 FROM message_refs m WHERE m.ref = refs.seq) "
+            "RETURNING id, sha256",
+            (seq,),
+        ).fetchone()
+        if row is not None and row["sha256"] is not None:
+            connection.execute(
+                "DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], f"ref:{row['id']}")
+            )
+
+
+def _row(keys: Keys, ref: MediaRef, bearer: Bearer, held: bool) -> tuple[object, ...]:
+    author = bearer.author
+    return (
+        ref.id,
+        keys.public_name(ref.id),
+        bearer.channel,
+        bearer.conversation,
+        bearer.message,
+        ref.channel_id,
+        ref.message_id,
+        ref.item,
+        author.id,
+        author.name,
+        marks_of(author),
+        bearer.sent,
+        ref.kind,
+        ref.mime,
+        ref.file_name,
+        ref.size,
+        ref.duration,
+        ref.width,
+        ref.height,
+        ref.caption,
+        orjson.dumps(dict(ref.locator)) if ref.locator else None,
+        keys.seal(ref.sealed, ref.id),
+        ref.sha256,
+        to_micros(ref.created),
+        bearer.stored,
+        int(bearer.unclaimed),
+        MediaOutcome.HELD if held else MediaOutcome.REFERENCED,
+    )
+
+
+def _ref(keys: Keys, row: sqlite3.Row) -> MediaRef:
+    return MediaRef(
+        platform=row["platform"],
+        account=row["account"],
+        channel_id=row["channel_id"],
+        message_id=row["message_id"],
+        item=row["item"],
+        kind=MediaKind(row["kind"]),
+        mime=row["mime"],
+        created=from_micros(row["created"]),
+        id=row["id"],
+        file_name=row["file_name"],
+        size=row["size"],
+        duration=row["duration"],
+        width=row["width"],
+        height=row["height"],
+        caption=row["caption"],
+        locator={} if row["locator"] is None else orjson.loads(row["locator"]),
+        sealed=keys.unseal(row["sealed"], row["id"]),
+        sha256=row["sha256"],
+    )
+
+
+def _record(keys: Keys, row: sqlite3.Row) -> RefRecord:
+    return RefRecord(
+        ref=_ref(keys, row),
+        conversation=key_of(row),
+        author=author_of(row),
+        sent=from_micros(row["sent"]),
+        outcome=MediaOutcome(row["outcome"]),
+        reason=row["reason"],
+        public_name=row["public_name"],
+        seq=row["seq"],
+    )

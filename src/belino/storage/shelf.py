@@ -1,0 +1,165 @@
+"""The verbs that move bytes: blobs kept whole, and uploads taken piece by piece."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from functools import partial
+
+from belino.domain.errors import MediaNotFound, UploadError
+from belino.domain.media import Blob
+from belino.domain.message import ConversationKey
+from belino.domain.ports import Clock
+from belino.domain.reply import OutgoingFile
+from belino.domain.store import Upload
+from belino.storage import blobs, uploads
+from belino.storage.blobs import PIECE, BlobFolder, room_needed
+from belino.storage.stamps import to_micros
+from belino.storage.uploads import NOTE_BYTES, UploadFile
+from belino.storage.writer import Readers, Writer
+
+FRESH = timedelta(hours=1)
+"""A blob younger than this may be waiting for its first use."""
+
+
+class Shelf:
+    """Blobs and uploads over one folder and one writer."""
+
+    def __init__(self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._folder = folder
+        self._clock = clock
+        self._arriving: set[str] = set()
+
+    async def keep(self, chunks: AsyncIterator[bytes], *, mime: str, limit: int) -> Blob:
+        sha256, size = await self._folder.write(chunks, limit=limit)
+        now = self._now()
+        await self._writer.write(lambda connection: blobs.insert_blob(connection, sha256, mime, size, now))
+        return Blob(sha256=sha256, mime=mime, size=size, path=self._folder.place(sha256))
+
+    async def blob(self, sha256: str) -> Blob | None:
+        row = await self._readers.read(lambda connection: blobs.find_blob(connection, sha256))
+        return None if row is None else blobs.as_blob(row, self._folder)
+
+    def outgoing(self, sha256: str, *, name: str, mime: str) -> OutgoingFile:
+        try:
+            size = self._folder.place(sha256).stat().st_size
+        except FileNotFoundError as error:
+            raise MediaNotFound("the bytes are not here") from error
+        return self._folder.outgoing(sha256, name=name, mime=mime, size=size)
+
+    async def drop_unused(self) -> int:
+        """Delete blobs that nothing uses; returns how many."""
+        before = to_micros(self._clock.now() - FRESH)
+        unused = await self._writer.write(lambda connection: blobs.unused_blobs(connection, before))
+        for sha256 in unused:
+            self._folder.place(sha256).unlink(missing_ok=True)
+        return len(unused)
+
+    async def start_upload(
+        self, conversation: ConversationKey, *, file_name: str, mime: str, size: int, sha256: str | None
+    ) -> Upload:
+        if size < 0:
+            raise UploadError("an upload cannot be smaller than nothing")
+        start = partial(uploads.start_upload, name=file_name, mime=mime, size=size, sha256=sha256, now=self._now())
+        row = await self._writer.write(lambda connection: start(connection, conversation))
+        return self._as_upload(row) if size else await self.extend_upload(row["id"], 0, _nothing())
+
+    async def upload(self, upload_id: str) -> Upload | None:
+        row = await self._readers.read(lambda connection: uploads.find_upload(connection, upload_id))
+        return None if row is None else self._as_upload(row)
+
+    async def extend_upload(self, upload_id: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
+        if upload_id in self._arriving:
+            raise UploadError("another request is writing to this upload; try again")
+        self._arriving.add(upload_id)
+        try:
+            return await self._extend(upload_id, offset, chunks)
+        finally:
+            self._arriving.discard(upload_id)
+
+    async def drop_upload(self, upload_id: str) -> None:
+        await self._writer.write(lambda connection: uploads.drop_upload(connection, upload_id))
+        uploads.file_of(self._folder.temporary, upload_id).unlink(missing_ok=True)
+
+    async def sweep_uploads(self, older_than: datetime) -> int:
+        before = to_micros(older_than)
+        old = await self._readers.read(lambda connection: uploads.old_uploads(connection, before))
+        idle = [upload_id for upload_id in old if upload_id not in self._arriving]
+        for upload_id in idle:
+            await self.drop_upload(upload_id)
+        return len(idle)
+
+    def _now(self) -> int:
+        return to_micros(self._clock.now())
+
+    async def _extend(self, upload_id: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
+        upload = await self.upload(upload_id)
+        if upload is None:
+            raise UploadError("there is no such upload")
+        if offset != upload.offset:
+            raise UploadError(f"the upload stands at {upload.offset}, not at {offset}")
+        if upload.sha256 is not None:
+            return upload
+        path = uploads.file_of(self._folder.temporary, upload_id)
+        with room_needed():
+            file = await asyncio.to_thread(UploadFile, path, offset)
+        try:
+            await self._append(file, upload, chunks)
+        finally:
+            # However it ended: what came is on disk and counts.
+            with room_needed():
+                await asyncio.to_thread(file.close)
+            stands = await self._note(upload_id, file.offset)
+        return stands if stands.offset < upload.size else await self._complete(upload)
+
+    async def _append(self, file: UploadFile, upload: Upload, chunks: AsyncIterator[bytes]) -> None:
+        noted = file.offset
+        waiting = bytearray()
+        try:
+            async for chunk in chunks:
+                if file.offset + len(waiting) + len(chunk) > upload.size:
+                    raise UploadError(f"more bytes came than the {upload.size} that were announced")
+                waiting += chunk
+                if len(waiting) >= PIECE:
+                    await self._flush(file, waiting)
+                if file.offset - noted >= NOTE_BYTES:
+                    await asyncio.to_thread(file.sync)
+                    noted = (await self._note(upload.id, file.offset)).offset
+        finally:
+            await self._flush(file, waiting)
+
+    async def _flush(self, file: UploadFile, waiting: bytearray) -> None:
+        with room_needed():
+            await asyncio.to_thread(file.write, bytes(waiting))
+        waiting.clear()
+
+    async def _note(self, upload_id: str, offset: int) -> Upload:
+        return self._as_upload(
+            await self._writer.write(lambda connection: uploads.note_written(connection, upload_id, offset))
+        )
+
+    def _as_upload(self, row: sqlite3.Row) -> Upload:
+        return uploads.as_upload(row, self._folder.temporary)
+
+    async def _complete(self, upload: Upload) -> Upload:
+        path = uploads.file_of(self._folder.temporary, upload.id)
+        sha256 = await asyncio.to_thread(uploads.hash_file, path)
+        row = await self._readers.read(lambda connection: uploads.find_upload(connection, upload.id))
+        if row is None:
+            raise UploadError("there is no such upload")
+        if row["announced"] is not None and row["announced"] != sha256:
+            await self.drop_upload(upload.id)
+            raise UploadError("the bytes do not have the sha256 that was announced; start the upload again")
+        with room_needed():
+            await asyncio.to_thread(self._folder.adopt, path, sha256)
+        now = self._now()
+        return self._as_upload(
+            await self._writer.write(lambda connection: uploads.complete_upload(connection, row, sha256, now))
+        )
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    return
+    yield

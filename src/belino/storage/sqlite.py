@@ -1,0 +1,312 @@
+"""The Store on SQLite: open it under a lock, and every verb as one piece of work for the writer or a reader."""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from belino.domain.errors import StoreInUse
+from belino.domain.media import Blob, MediaKind
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey
+from belino.domain.outcome import MediaOutcome, Step
+from belino.domain.ports import Clock, Taken
+from belino.domain.reply import OutgoingFile, ParcelState, Receipt
+from belino.domain.store import (
+    ChannelSummary,
+    ClaimedParcel,
+    ClaimedTurn,
+    ConversationSummary,
+    Grant,
+    GrantKind,
+    ParcelRecord,
+    Ready,
+    RefRecord,
+    Session,
+    StoredMessage,
+    Story,
+    TurnEnd,
+    Verdict,
+)
+from belino.storage import access, inbox, messages, outbox, outcomes, refs, sessions, summaries, uploads
+from belino.storage.blobs import BlobFolder
+from belino.storage.home import Home
+from belino.storage.migrations import migrate
+from belino.storage.places import Places
+from belino.storage.seal import Keys, load_keys
+from belino.storage.shelf import Shelf
+from belino.storage.stamps import to_micros
+from belino.storage.writer import Readers, Writer, as_store_error, connect
+
+T = TypeVar("T")
+
+
+async def open_store(home: Home, *, clock: Clock) -> "SqliteStore":
+    """Open a state folder's store. StoreInUse while another process has it, StoreTooNew if a newer belino wrote it."""
+    lock = _lock(home)
+    try:
+        keys = load_keys(home.key_file)
+        connection = _open_database(home)
+        folder = BlobFolder(home.blobs)
+        folder.sweep(keep={uploads.file_of(home.blobs, name).name for name in uploads.unfinished_uploads(connection)})
+    except (sqlite3.Error, OSError) as error:
+        os.close(lock)
+        raise as_store_error(error) from error
+    except BaseException:
+        os.close(lock)
+        raise
+    return SqliteStore(home, clock, keys, connection, folder, lock)
+
+
+class SqliteStore(Shelf):
+    """Everything belino keeps, in one state folder."""
+
+    def __init__(
+        self, home: Home, clock: Clock, keys: Keys, connection: sqlite3.Connection, folder: BlobFolder, lock: int
+    ) -> None:
+        places = Places()
+        super().__init__(Writer(connection, undone=places.forget), Readers(home.database), folder, clock)
+        self.home = home
+        self._keys = keys
+        self._places = places
+        self._connection = connection
+        self._lock: int | None = lock
+
+    async def close(self) -> None:
+        """Finish what was offered, then let go of the state folder."""
+        await self._writer.close()
+        await self._readers.close()
+        self._connection.close()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    # --- inbox ---
+
+    async def take_in(
+        self, arrival: Arrival, verdict: Verdict, *, cursor: str | None = None, ready: datetime | None = None
+    ) -> Taken:
+        now = self._now()
+        start = None if ready is None else to_micros(ready)
+        keys, places = self._keys, self._places
+        try:
+            return await self._writer.write(
+                lambda connection: inbox.take_in(connection, keys, places, arrival, verdict, cursor, start, now)
+            )
+        except UnicodeEncodeError:
+            # Half a surrogate pair is valid JSON and no text: better stored with a mark than offered for ever.
+            return await self.take_in(_mended(arrival), verdict, cursor=cursor, ready=ready)
+
+    async def cursor(self, platform: str, account: str) -> str | None:
+        return await self._readers.read(lambda connection: access.cursor(connection, platform, account))
+
+    async def recover(self) -> int:
+        return await self._writer.write(inbox.recover)
+
+    async def ready_turns(self) -> tuple[Ready, ...]:
+        return await self._readers.read(inbox.ready_turns)
+
+    async def waiting_turns(self) -> int:
+        return await self._readers.read(inbox.waiting_turns)
+
+    async def claim_turn(self, conversation: ConversationKey, now: datetime) -> ClaimedTurn | Ready | None:
+        at = to_micros(now)
+        return await self._writer.write(lambda connection: inbox.claim_turn(connection, self._keys, conversation, at))
+
+    async def finish_turn(self, turn: int, end: TurnEnd) -> None:
+        now = self._now()
+        await self._writer.write(lambda connection: inbox.finish_turn(connection, self._places, turn, end, now))
+
+    async def release_turn(self, turn: int) -> None:
+        await self._writer.write(lambda connection: inbox.release_turn(connection, turn))
+
+    async def note(self, trace: str, *steps: Step) -> None:
+        await self._writer.write(lambda connection: outcomes.note(connection, trace, steps))
+
+    # --- outbox ---
+
+    async def ready_parcels(self) -> tuple[Ready, ...]:
+        return await self._readers.read(outbox.ready_parcels)
+
+    async def claim_parcel(self, conversation: ConversationKey, now: datetime) -> ClaimedParcel | Ready | None:
+        at = to_micros(now)
+        return await self._writer.write(
+            lambda connection: outbox.claim_parcel(connection, conversation, at, self._open_file)
+        )
+
+    async def confirm_parcel(self, key: str, receipt: Receipt, author: Author) -> StoredMessage | None:
+        now = self._now()
+        return await self._writer.write(
+            lambda connection: outbox.confirm_parcel(connection, self._keys, self._places, key, receipt, author, now)
+        )
+
+    async def delay_parcel(self, key: str, ready: datetime, reason: str) -> None:
+        now, start = self._now(), to_micros(ready)
+        await self._writer.write(lambda connection: outbox.delay_parcel(connection, key, start, reason, now))
+
+    async def end_parcel(self, key: str, state: ParcelState, reason: str) -> None:
+        now = self._now()
+        await self._writer.write(lambda connection: outbox.end_parcel(connection, key, state, reason, now))
+
+    async def parcels(self, *, limit: int = 50, state: ParcelState | None = None) -> tuple[ParcelRecord, ...]:
+        return await self._readers.read(lambda connection: outbox.parcels(connection, limit=limit, state=state))
+
+    # --- library ---
+
+    async def channels(self) -> tuple[ChannelSummary, ...]:
+        return await self._readers.read(summaries.channels)
+
+    async def conversations(self, *, platform: str | None = None) -> tuple[ConversationSummary, ...]:
+        return await self._readers.read(lambda connection: summaries.conversations(connection, platform))
+
+    async def open_conversation(self, conversation: ConversationKey, name: str, chat_type: ChatType) -> None:
+        now = self._now()
+        await self._writer.write(
+            lambda connection: summaries.open_conversation(connection, self._places, conversation, name, chat_type, now)
+        )
+
+    async def history(
+        self, conversation: ConversationKey, *, before: int | None = None, after: int | None = None, limit: int = 50
+    ) -> tuple[StoredMessage, ...]:
+        return await self._readers.read(
+            lambda connection: messages.history(
+                connection, self._keys, conversation, before=before, after=after, limit=limit
+            )
+        )
+
+    async def messages(self, channel: ConversationKey, ids: Sequence[str]) -> tuple[StoredMessage, ...]:
+        return await self._readers.read(lambda connection: messages.messages(connection, self._keys, channel, ids))
+
+    async def find_messages(self, name: str) -> tuple[StoredMessage, ...]:
+        return await self._readers.read(lambda connection: messages.find_messages(connection, self._keys, name))
+
+    async def story(self, conversation: ConversationKey, message_id: str) -> Story | None:
+        return await self._readers.read(
+            lambda connection: outcomes.story(connection, self._keys, conversation, message_id)
+        )
+
+    async def ref(self, channel: ConversationKey, ref_id: str) -> RefRecord | None:
+        return await self._readers.read(lambda connection: refs.ref(connection, self._keys, channel, ref_id))
+
+    async def refs(
+        self,
+        channel: ConversationKey | None,
+        *,
+        kind: MediaKind | None = None,
+        since: datetime | None = None,
+        before: int | None = None,
+        limit: int = 20,
+    ) -> tuple[RefRecord, ...]:
+        return await self._readers.read(
+            lambda connection: refs.refs(
+                connection, self._keys, channel, kind=kind, since=since, before=before, limit=limit
+            )
+        )
+
+    async def ref_by_public_name(self, public_name: str) -> RefRecord | None:
+        return await self._readers.read(lambda connection: refs.ref_by_public_name(connection, self._keys, public_name))
+
+    async def unclaimed_refs(
+        self, conversation: ConversationKey, author_id: str, *, since: datetime, limit: int = 5
+    ) -> tuple[RefRecord, ...]:
+        return await self._readers.read(
+            lambda connection: refs.unclaimed_refs(
+                connection, self._keys, conversation, author_id, since=since, limit=limit
+            )
+        )
+
+    async def end_media(
+        self, ref_id: str, outcome: MediaOutcome, reason: str = "", *, blob: Blob | None = None
+    ) -> None:
+        now = self._now()
+        await self._writer.write(lambda connection: refs.end_media(connection, ref_id, outcome, reason, blob, now))
+
+    async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:
+        return await self._readers.read(lambda connection: refs.bytes_fetched(connection, channel, since))
+
+    async def counts(self) -> Mapping[str, int]:
+        return await self._readers.read(summaries.counts)
+
+    # --- sessions and doors ---
+
+    async def session(self, conversation: ConversationKey) -> Session:
+        return await self._readers.read(lambda connection: sessions.session(connection, conversation))
+
+    async def grant(
+        self,
+        kind: GrantKind,
+        *,
+        conversation: ConversationKey | None = None,
+        note: str = "",
+        lifetime: timedelta | None = None,
+    ) -> tuple[Grant, str]:
+        now = self._now()
+        return await self._writer.write(
+            lambda connection: access.grant(
+                connection, self._keys, kind, conversation=conversation, note=note, lifetime=lifetime, now=now
+            )
+        )
+
+    async def check(self, secret: str) -> Grant | None:
+        now = self._now()
+        return await self._readers.read(lambda connection: access.check(connection, self._keys, secret, now))
+
+    async def redeem(self, secret: str, *, lifetime: timedelta) -> tuple[Grant, str] | None:
+        now = self._now()
+        return await self._writer.write(
+            lambda connection: access.redeem(connection, self._keys, secret, lifetime=lifetime, now=now)
+        )
+
+    async def grants(self) -> tuple[Grant, ...]:
+        now = self._now()
+        return await self._readers.read(lambda connection: access.grants(connection, now))
+
+    async def revoke(self, grant_id: str) -> bool:
+        now = self._now()
+        return await self._writer.write(lambda connection: access.revoke(connection, grant_id, now))
+
+    def _open_file(self, sha256: str, name: str, mime: str, size: int) -> OutgoingFile:
+        return self._folder.outgoing(sha256, name=name, mime=mime, size=size)
+
+
+def _lock(home: Home) -> int:
+    """The lock is the kernel's: it goes with the process, however that ends."""
+    lock = os.open(home.lock_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(lock, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(lock, 20).decode("ascii", "replace").strip() or "unknown"
+        os.close(lock)
+        raise StoreInUse(f"the state folder {home.path} is in use by another gateway (process {holder})") from None
+    os.ftruncate(lock, 0)
+    os.write(lock, f"{os.getpid()}\n".encode())
+    return lock
+
+
+def _open_database(home: Home) -> sqlite3.Connection:
+    # Made by us first: SQLite would follow the umask, and gives its side files the mode of the database.
+    os.close(os.open(home.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+    home.database.chmod(0o600)
+    connection = connect(home.database)
+    try:
+        migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _mended(value: T) -> T:
+    """The same value with a mark in place of every half surrogate pair."""
+    if isinstance(value, str):
+        return type(value)(value.encode("utf-8", "replace").decode())
+    if isinstance(value, tuple):
+        return type(value)(_mended(item) for item in value)
+    if isinstance(value, Mapping):
+        return type(value)({_mended(key): _mended(item) for key, item in value.items()})  # type: ignore[call-arg]
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: _mended(getattr(value, field.name)) for field in fields(value)})
+    return value

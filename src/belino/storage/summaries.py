@@ -1,0 +1,90 @@
+"""The store at a glance: channels, conversations and numbers for status and metrics."""
+
+import sqlite3
+from collections.abc import Mapping
+
+from belino.domain.message import ChatType, ConversationKey
+from belino.domain.store import ChannelSummary, ConversationSummary
+from belino.storage.places import KEY_COLUMNS, Places, call_channel, key_of
+from belino.storage.stamps import maybe_from_micros
+
+_SNIPPET_CHARS = 200
+
+_COUNTS = {
+    "channels": "SELECT count(*) FROM channels",
+    "conversations": "SELECT count(*) FROM conversations",
+    "messages": "SELECT count(*) FROM messages",
+    "refs": "SELECT count(*) FROM refs",
+    "refs_held": "SELECT count(*) FROM refs WHERE outcome = 'held'",
+    "blobs": "SELECT count(*) FROM blobs",
+    "blob_bytes": "SELECT coalesce(sum(size), 0) FROM blobs",
+    "uploads_open": "SELECT count(*) FROM uploads WHERE sha256 IS NULL",
+    "denied": "SELECT coalesce(sum(times), 0) FROM denied",
+}
+
+
+def open_conversation(
+    connection: sqlite3.Connection, places: Places, key: ConversationKey, name: str, chat_type: ChatType, now: int
+) -> None:
+    """Make a conversation known before anything was said in it."""
+    place = places.conversation(connection, key, now)
+    connection.execute("UPDATE conversations SET name = ? WHERE id = ?", (name, place.id))
+    call_channel(connection, place.channel, None if key.thread else name, chat_type)
+
+
+def channels(connection: sqlite3.Connection) -> tuple[ChannelSummary, ...]:
+    """Every channel and what it holds, the last one heard from first."""
+    rows = connection.execute(
+        "SELECT c.platform, c.account, c.channel AS channel_key, '' AS thread, c.name, c.chat_type, "
+        "(SELECT count(*) FROM messages m WHERE m.channel = c.id) AS messages, "
+        "(SELECT count(*) FROM refs r WHERE r.channel = c.id) AS media, "
+        "(SELECT count(*) FROM refs r WHERE r.channel = c.id AND r.outcome = 'held') AS held, "
+        "(SELECT received FROM messages m WHERE m.id BETWEEN c.id << 40 AND (c.id + 1 << 40) - 1 "
+        "ORDER BY m.id DESC LIMIT 1) AS last FROM channels c ORDER BY last DESC, c.id"
+    )
+    return tuple(
+        ChannelSummary(
+            channel=key_of(row),
+            name=row["name"] or row["channel_key"],
+            chat_type=ChatType(row["chat_type"]),
+            messages=row["messages"],
+            media=row["media"],
+            media_held=row["held"],
+            last=maybe_from_micros(row["last"]),
+        )
+        for row in rows
+    )
+
+
+def conversations(connection: sqlite3.Connection, platform: str | None) -> tuple[ConversationSummary, ...]:
+    """Every conversation and its last message, the last one heard from first."""
+    rows = connection.execute(
+        f"SELECT {KEY_COLUMNS}, v.name, v.created, c.name AS channel_name, m.received, m.author_name, m.text, "  # noqa: S608
+        "(SELECT count(*) FROM messages x WHERE x.conversation = v.id) AS messages, "
+        "(SELECT count(*) FROM turns t WHERE t.conversation = v.id AND t.state IN ('waiting', 'running')) AS waiting "
+        "FROM conversations v JOIN channels c ON c.id = v.channel "
+        "LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages x WHERE x.conversation = v.id) "
+        "WHERE ? IS NULL OR c.platform = ? ORDER BY coalesce(m.received, v.created) DESC, v.id",
+        (platform, platform),
+    )
+    return tuple(
+        ConversationSummary(
+            conversation=key_of(row),
+            name=row["name"] or row["channel_name"] or row["channel_key"],
+            messages=row["messages"],
+            last=maybe_from_micros(row["received"]),
+            last_author=row["author_name"] or "",
+            last_text=(row["text"] or "")[:_SNIPPET_CHARS],
+            waiting=row["waiting"],
+        )
+        for row in rows
+    )
+
+
+def counts(connection: sqlite3.Connection) -> Mapping[str, int]:
+    """Numbers by name; turns and parcels by their state."""
+    found = {name: int(connection.execute(query).fetchone()[0]) for name, query in _COUNTS.items()}
+    for table in ("turns", "parcels"):
+        for row in connection.execute(f"SELECT state, count(*) FROM {table} GROUP BY state"):  # noqa: S608
+            found[f"{table}_{row[0]}"] = int(row[1])
+    return found

@@ -1,0 +1,222 @@
+"""One writer thread with group commit, and a few readers beside it.
+
+A batch is what queued during the previous commit: there is no timer, and a lone write commits at once. Nobody is
+told of success before COMMIT has returned.
+"""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from belino.domain.errors import StoreError, StoreFull
+
+BATCH = 500
+WAITING_WRITES = 2_000
+READERS = 3
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+_NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+
+
+class _Job(Generic[T]):
+    """A write on its way; work may run twice, so it must start from nothing each time."""
+
+    __slots__ = ("error", "future", "result", "work")
+
+    def __init__(self, work: Work[T], future: asyncio.Future[T]) -> None:
+        self.work = work
+        self.future = future
+        self.result: T
+        self.error: BaseException | None = None
+
+
+class Writer:
+    """The only connection that writes."""
+
+    def __init__(self, connection: sqlite3.Connection, *, undone: Callable[[], None]) -> None:
+        """`undone` is called in the writer's thread whenever work was rolled back: whatever was cached is void."""
+        self._connection = connection
+        self._undone = undone
+        self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
+        self._room = asyncio.Semaphore(WAITING_WRITES)
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="belino-writer", daemon=True)
+        self._closed = False
+        self._thread.start()
+
+    async def write(self, work: Work[T]) -> T:
+        """Run work in the next transaction; returns once that is on disk."""
+        await self._room.acquire()
+        if self._closed:
+            self._room.release()
+            raise StoreError("the store is closed")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._jobs.put(_Job(work, future))
+        return await future
+
+    async def close(self) -> None:
+        """Finish what was offered, then stop."""
+        if not self._closed:
+            self._closed = True
+            self._jobs.put(None)
+            await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        while True:
+            first = self._jobs.get()
+            batch, last = self._gather(first)
+            if batch:
+                self._commit(batch)
+                self._tell(batch)
+            if last:
+                break
+
+    def _gather(self, first: _Job[Any] | None) -> tuple[list[_Job[Any]], bool]:
+        batch: list[_Job[Any]] = []
+        job = first
+        while job is not None:
+            batch.append(job)
+            if len(batch) == BATCH:
+                return batch, False
+            try:
+                job = self._jobs.get_nowait()
+            except Empty:
+                return batch, False
+        return batch, True
+
+    def _commit(self, batch: list[_Job[Any]]) -> None:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for job in batch:
+                job.result = job.work(connection)
+            connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001  whatever one piece of work raises must not end the writer
+            self._roll_back()
+            if len(batch) == 1:
+                batch[0].error = error
+            else:
+                self._commit_apart(batch)
+
+    def _commit_apart(self, batch: list[_Job[Any]]) -> None:
+        """Something in the batch failed: run it again, each piece of work on its own savepoint."""
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for job in batch:
+                self._run_apart(job)
+            connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001  a failed commit belongs to everybody in the batch
+            self._roll_back()
+            for job in batch:
+                job.error = job.error or error
+
+    def _run_apart(self, job: _Job[Any]) -> None:
+        connection = self._connection
+        connection.execute("SAVEPOINT one")
+        try:
+            job.result = job.work(connection)
+        except Exception as error:
+            self._undone()
+            if not connection.in_transaction:
+                raise  # SQLite gave up the whole transaction (a full disk): nobody's work is left
+            connection.execute("ROLLBACK TO one")
+            job.error = error
+        connection.execute("RELEASE one")
+
+    def _roll_back(self) -> None:
+        self._undone()
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _tell(self, batch: list[_Job[Any]]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._resolve, batch)
+        except RuntimeError:
+            return  # the loop is gone, and with it everybody who waited
+
+    def _resolve(self, batch: list[_Job[Any]]) -> None:
+        for job in batch:
+            self._room.release()
+            if job.future.done():
+                continue  # who waited was cancelled; what they offered is stored all the same
+            if job.error is None:
+                job.future.set_result(job.result)
+            else:
+                job.future.set_exception(as_store_error(job.error))
+
+
+class Readers:
+    """A few read-only connections, each used by one thread at a time."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="belino-reader")
+
+    async def read(self, work: Work[T]) -> T:
+        """Run work on one consistent view of what is committed."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, self._run, work)
+        except sqlite3.Error as error:
+            raise as_store_error(error) from error
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._pool.shutdown)
+        while not self._idle.empty():
+            self._idle.get_nowait().close()
+
+    def _run(self, work: Work[T]) -> T:
+        try:
+            connection = self._idle.get_nowait()
+        except Empty:
+            connection = connect(self._database, read_only=True)
+        try:
+            connection.execute("BEGIN")
+            return work(connection)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._idle.put(connection)
+
+
+def connect(database: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection that survives a power cut once COMMIT has returned."""
+    mode = "ro" if read_only else "rw"
+    connection = sqlite3.connect(
+        f"{database.as_uri()}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA busy_timeout = 5000")
+    if not read_only:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the disk
+    return connection
+
+
+def as_store_error(error: BaseException) -> BaseException:
+    """An SQLite error as one of ours; anything else as it is."""
+    if isinstance(error, OSError):
+        return StoreError(f"the state folder cannot be used: {error.strerror}")
+    if not isinstance(error, sqlite3.Error):
+        return error
+    code = getattr(error, "sqlite_errorcode", None)
+    ours: StoreError
+    if code is not None and code & 0xFF in _NO_ROOM:
+        ours = StoreFull("the disk is full; nothing was stored, free some space and offer it again")
+    else:
+        ours = StoreError(f"the database refused: {error}")
+    ours.__cause__ = error
+    return ours
