@@ -1,0 +1,29 @@
+"""What watchers are told."""
+
+import asyncio
+
+from belino.domain.message import ConversationKey
+from belino.gateway.notices import QUEUE, Notice, NoticeKind, Notices, TurnNotice
+
+WHERE = ConversationKey(platform="memory", account="default", channel="c")
+
+
+async def test_every_watcher_is_told_what_happens_while_it_watches() -> None:
+    notices = Notices()
+    notices.turn(WHERE, 1, "note", "nobody listens")
+    async with asyncio.timeout(5), notices.subscribe() as first, notices.subscribe() as second:
+        notices.turn(WHERE, 2, "note", "looking")
+        for watcher in (first, second):
+            told = await anext(watcher)
+            assert told.payload == TurnNotice(turn=2, state="note", text="looking")
+    assert not notices.watched
+
+
+async def test_a_watcher_that_falls_behind_is_told_that_it_lost_something_and_goes_on() -> None:
+    notices = Notices()
+    async with asyncio.timeout(5), notices.subscribe() as watcher:
+        for number in range(QUEUE + 1):
+            notices.turn(WHERE, number, "note")
+        assert await anext(watcher) == Notice(kind=NoticeKind.LOST)
+        last = await anext(watcher)
+        assert last.payload == TurnNotice(turn=QUEUE, state="note")

@@ -1,0 +1,160 @@
+"""Adapters that die and come back."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from random import Random
+from typing import cast
+
+import pytest
+
+from belino.domain.errors import AdapterError, RateLimited, Unauthorized
+from belino.domain.ports import Accept, Adapter
+from belino.domain.store import Inbox
+from belino.gateway.supervise import HEALTHY_SECONDS, UNAUTHORIZED_SECONDS, AdapterHealth, keep_running
+from belino.testing import FakeClock, FakeDesk, MemoryAdapter, settle
+from belino.testing.memory import Config
+
+
+class Cursors:
+    """The one verb of the inbox that supervision uses."""
+
+    def __init__(self) -> None:
+        self.position = 0
+
+    async def cursor(self, platform: str, account: str) -> str | None:
+        return str(self.position)
+
+
+class Mortal(MemoryAdapter):
+    """Dies of the next error in its list, or when a test says so."""
+
+    def __init__(self, clock: FakeClock, *deaths: Exception) -> None:
+        super().__init__(Config(), FakeDesk(clock=clock))
+        self.deaths = list(deaths)
+        self.cursors: list[str | None] = []
+        self.die = asyncio.Event()
+
+    async def run(self, accept: Accept, cursor: str | None) -> None:
+        self.cursors.append(cursor)
+        if self.deaths:
+            raise self.deaths.pop(0)
+        await self.die.wait()
+        self.die.clear()
+        raise AdapterError("the socket broke")
+
+
+class Highest(Random):
+    """Dice that always show the most, so that every wait is the ceiling."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+class Ward:
+    """One adapter under supervision."""
+
+    def __init__(self, *deaths: Exception) -> None:
+        self.clock = FakeClock()
+        self.inbox = Cursors()
+        self.adapter = Mortal(self.clock, *deaths)
+        self.health: list[AdapterHealth] = []
+
+    @asynccontextmanager
+    async def supervised(self) -> AsyncIterator[None]:
+        async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+            task = group.create_task(
+                keep_running(
+                    cast(Adapter, self.adapter),
+                    "default",
+                    cast(Accept, None),
+                    inbox=cast(Inbox, self.inbox),
+                    clock=self.clock,
+                    rng=Highest(),
+                    report=self.health.append,
+                )
+            )
+            await settle()
+            yield
+            task.cancel()
+
+    @property
+    def runs(self) -> int:
+        return len(self.adapter.cursors)
+
+
+async def test_an_adapter_that_dies_is_restarted_and_waits_twice_as_long_each_time() -> None:
+    ward = Ward(*[AdapterError("the socket broke")] * 3)
+    async with ward.supervised():
+        for wait, runs in ((1, 1), (2, 2), (4, 3)):
+            await ward.clock.advance(wait - 0.1)
+            assert ward.runs == runs
+            await ward.clock.advance(0.1)
+            assert ward.runs == runs + 1
+        assert ward.health[-1].state == "running"
+        assert ward.health[-1].restarts == 3
+
+
+async def test_a_healthy_minute_forgives_earlier_failures() -> None:
+    ward = Ward(*[AdapterError("the socket broke")] * 3)
+    async with ward.supervised():
+        await ward.clock.advance(1 + 2 + 4)
+        await ward.clock.advance(HEALTHY_SECONDS)
+        ward.adapter.die.set()
+        await ward.clock.advance(0.9)
+        assert ward.runs == 4
+        await ward.clock.advance(0.1)
+        assert ward.runs == 5
+
+
+async def test_each_restart_goes_on_from_the_cursor_the_store_has_then() -> None:
+    ward = Ward(AdapterError("the socket broke"))
+    async with ward.supervised():
+        ward.inbox.position = 7
+        await ward.clock.advance(1)
+        assert ward.adapter.cursors == ["0", "7"]
+
+
+async def test_refused_credentials_keep_an_adapter_down_for_long_and_its_reason_visible() -> None:
+    ward = Ward(Unauthorized("the platform refused our credentials"))
+    async with ward.supervised():
+        assert ward.health[-1].state == "unauthorized"
+        assert "credentials" in ward.health[-1].reason
+        await ward.clock.advance(UNAUTHORIZED_SECONDS - 1)
+        assert ward.runs == 1
+        await ward.clock.advance(1)
+        assert ward.runs == 2
+
+
+async def test_a_platform_that_asks_to_wait_is_given_exactly_that_time() -> None:
+    ward = Ward(RateLimited("wait", retry_after=42))
+    async with ward.supervised():
+        await ward.clock.advance(41.9)
+        assert ward.runs == 1
+        await ward.clock.advance(0.1)
+        assert ward.runs == 2
+
+
+@pytest.mark.parametrize("error", [ValueError("bot123:secret"), KeyError("bot123:secret")])
+async def test_what_a_library_throws_is_told_by_its_type_only(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    ward = Ward(error)
+    async with ward.supervised():
+        assert ward.health[-1].reason == type(error).__name__
+    assert "secret" not in caplog.text
+    assert f"{type(error).__name__} at test_supervise.py" in caplog.text
+
+
+async def test_an_adapter_that_returns_by_itself_is_restarted_too() -> None:
+    ward = Ward()
+
+    async def at_once(accept: Accept, cursor: str | None) -> None:
+        ward.adapter.cursors.append(cursor)
+
+    run: Callable[[Accept, str | None], object] = at_once
+    ward.adapter.run = run  # type: ignore[assignment,method-assign]
+    async with ward.supervised():
+        await ward.clock.advance(1)
+        assert ward.runs == 2
+        assert ward.health[1].reason == "it stopped listening by itself"
