@@ -40,7 +40,7 @@ BROAD_EXCEPT_IN = {
     "web/app.py",
     "web/chat.py",
     "tools/server.py",
-    "storage/sqlite.py",
+    "storage/writer.py",
 }
 
 
