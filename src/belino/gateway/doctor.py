@@ -13,13 +13,15 @@ from belino.domain.errors import BelinoError, StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Adapter, Checks
 from belino.domain.store import Store
+from belino.gateway.supervise import AdapterHealth
 from belino.storage.home import Home
 
 LEAST_FREE_BYTES = 1024**3
 CHECK_SECONDS = 15.0
 
 NO_ADAPTERS: Mapping[tuple[str, str], Adapter] = MappingProxyType({})
-NO_HEALTH: Mapping[str, object] = MappingProxyType({})
+NO_HEALTH: Mapping[tuple[str, str], AdapterHealth] = MappingProxyType({})
+NO_TROUBLES: Mapping[str, str] = MappingProxyType({})
 
 
 async def examine(
@@ -27,13 +29,14 @@ async def examine(
     home: Home,
     store: Store,
     adapters: Mapping[tuple[str, str], Adapter] = NO_ADAPTERS,
-    health: Mapping[str, object] = NO_HEALTH,
+    health: Mapping[tuple[str, str], AdapterHealth] = NO_HEALTH,
+    troubles: Mapping[str, str] = NO_TROUBLES,
 ) -> tuple[Finding, ...]:
     """Everything, in the order a person would look; without a running gateway there are no adapters to ask."""
     return (
         *check_machine(),
         *check_folder(home.path),
-        await check_store(store),
+        await check_store(store, troubles),
         *await check_adapters(adapters, health),
     )
 
@@ -77,37 +80,39 @@ def check_folder(folder: Path) -> tuple[Finding, ...]:
     )
 
 
-async def check_store(store: Store) -> Finding:
-    """The store takes a write and gives an answer."""
+async def check_store(store: Store, troubles: Mapping[str, str] = NO_TROUBLES) -> Finding:
+    """The store takes a write and gives an answer, and nothing waits to be offered to it again."""
     try:
         await store.note("doctor")
         counts = await store.counts()
     except StoreError as error:
         return Finding(name="store", ok=False, says=str(error), cure="See whether the disk is full or read-only.")
+    if troubles:
+        says = "; ".join(f"{what}: {why}" for what, why in sorted(troubles.items())[:5])
+        return Finding(name="store", ok=False, says=says, cure="It is offered again until it is taken.")
     return Finding(name="store", ok=True, says=f"writable, {counts.get('messages', 0)} messages")
 
 
 async def check_adapters(
-    adapters: Mapping[tuple[str, str], Adapter], health: Mapping[str, object]
+    adapters: Mapping[tuple[str, str], Adapter], health: Mapping[tuple[str, str], AdapterHealth]
 ) -> tuple[Finding, ...]:
-    """Each adapter's state as `Gateway.health` tells it, and what it finds out about its platform."""
-    states = health.get("adapters")
+    """Each adapter's state, and what it finds out about its platform."""
     findings: list[Finding] = []
     for key, adapter in sorted(adapters.items(), key=lambda pair: pair[0]):
         who = ":".join(key)
-        findings.append(_state(who, states.get(who) if isinstance(states, Mapping) else None))
+        findings.append(_state(who, health.get(key)))
         if isinstance(adapter, Checks):
             findings.extend(await _ask(who, adapter))
     return tuple(findings)
 
 
-def _state(who: str, health: object) -> Finding:
-    if not isinstance(health, Mapping):
+def _state(who: str, health: AdapterHealth | None) -> Finding:
+    if health is None:
         return Finding(name=who, ok=False, says="not running")
-    state, reason = health["state"], health["reason"]
-    cure = "Check its credentials in belino.toml." if state == "unauthorized" else ""
-    ok = state in ("starting", "running")
-    return Finding(name=who, ok=ok, says=f"{state}: {reason}" if reason and not ok else state, cure=cure)
+    ok = health.state in ("starting", "running")
+    says = f"{health.state}: {health.reason}" if health.reason and not ok else health.state
+    cure = "Check its credentials in belino.toml." if health.state == "unauthorized" else ""
+    return Finding(name=who, ok=ok, says=says, cure=cure)
 
 
 async def _ask(who: str, adapter: Checks) -> Sequence[Finding]:

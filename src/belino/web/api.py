@@ -11,7 +11,7 @@ from belino.domain.message import ChatType, ConversationKey
 from belino.domain.reply import ParcelState
 from belino.domain.store import GrantKind
 from belino.gateway.doctor import examine
-from belino.gateway.explain import NoSuchMessage, SeveralMessages, explain
+from belino.gateway.explain import NoSuchMessage, SeveralMessages, as_json, explain
 from belino.web.answers import Code, Refusal, answer, bad_request, not_found
 from belino.web.fields import parse_conversation
 from belino.web.site import Call, Site
@@ -95,8 +95,8 @@ async def explain_message(call: Call) -> Response:
         raise not_found() from None
     except SeveralMessages as error:
         raise Refusal(409, Code.CONFLICT, str(error)) from None
-    call.visitor.must_see(explanation.story.message.conversation)
-    return answer(explanation.as_json())
+    call.visitor.must_see(explanation.message.conversation)
+    return answer(as_json(explanation))
 
 
 async def status(call: Call) -> Response:
@@ -107,11 +107,27 @@ async def status(call: Call) -> Response:
             "version": __version__,
             "started": gateway.started,
             "agent": {"name": gateway.config.agent.name, "kind": gateway.config.agent.kind},
-            "health": dict(gateway.health()),
+            "adapters": adapters_json(call.site),
+            "troubles": dict(gateway.troubles()),
             "waiting": await call.store.waiting_turns(),
             "counts": dict(await call.store.counts()),
         }
     )
+
+
+def adapters_json(site: Site) -> list[Json]:
+    """Each adapter and how it is."""
+    return [
+        {
+            "platform": platform,
+            "account": account,
+            "state": health.state,
+            "since": health.since,
+            "reason": health.reason,
+            "restarts": health.restarts,
+        }
+        for (platform, account), health in sorted(site.gateway.health().items(), key=lambda pair: pair[0])
+    ]
 
 
 async def list_channels(call: Call) -> Response:
@@ -134,5 +150,11 @@ async def list_parcels(call: Call) -> Response:
 async def doctor(call: Call) -> Response:
     """What is well and what is not, and the cure."""
     gateway = call.site.gateway
-    findings = await examine(home=gateway.home, store=gateway.store, adapters=gateway.adapters, health=gateway.health())
+    findings = await examine(
+        home=gateway.home,
+        store=gateway.store,
+        adapters=gateway.adapters,
+        health=gateway.health(),
+        troubles=gateway.troubles(),
+    )
     return answer({"ok": all(finding.ok for finding in findings), "findings": [finding_json(f) for f in findings]})
