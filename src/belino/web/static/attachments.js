@@ -3,6 +3,7 @@ import { byId, iconButton, make, say, show } from "./dom.js";
 import * as format from "./format.js";
 import { icon } from "./icons.js";
 
+const PER_MESSAGE = 32;
 const SHOWN_AS_IMAGE = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
 
 export class Attachments {
@@ -46,9 +47,9 @@ export class Attachments {
     return this.items.filter((item) => item.state === "done");
   }
 
-  // What is ready leaves with the message; what failed stays to be seen.
+  // What is ready leaves with the message, as much as one takes; the rest, and what failed, stays to be seen.
   take() {
-    return this.ready.map((item) => {
+    return this.ready.slice(0, PER_MESSAGE).map((item) => {
       const { preview, width, height } = this.#chips.get(item.key) ?? {};
       if (this.#chips.has(item.key)) this.#chips.get(item.key).preview = null;
       this.#uploads.remove(item.key, { keepBytes: true });

@@ -39,7 +39,8 @@ function unsent(message, does) {
   return [
     make("span", { class: "trouble", text: `Not sent: ${message.reason}` }),
     act("Try again", () => does.retry(message.id)),
-    act("Edit", () => does.edit(message.id)),
+    // Its files are with the gateway already and cannot come back into the box.
+    ...(message.media.length ? [] : [act("Edit", () => does.edit(message.id))]),
     act("Discard", () => does.discard(message.id)),
   ];
 }

@@ -71,8 +71,9 @@ export class Conversations {
     byId("conversations").replaceChildren(...this.#sorted().map((one) => this.#item(one)));
   }
 
+  // Newest first; a conversation nobody has written in yet is newer than all.
   #sorted() {
-    return [...this.#all.values()].sort((one, other) => (other.last ?? "").localeCompare(one.last ?? ""));
+    return [...this.#all.values()].sort((one, other) => (other.last ?? "9").localeCompare(one.last ?? "9"));
   }
 
   #item({ conversation, name, platform, last, last_text }) {

@@ -72,8 +72,10 @@ export class Outbox extends EventTarget {
     const attachments = entry.attachments.map(({ upload_id }) => ({ upload_id }));
     try {
       const answer = await this.#socket.request("chat.send", { id, conversation, message: text, attachments });
-      this.dispatchEvent(new CustomEvent("sent", { detail: { entry, answer } }));
-      this.remove(id);
+      if (!this.#entries.has(id)) return true;
+      // Refused at the gate: nothing was stored, so the words stay here.
+      if (!answer.message) this.#change({ ...entry, state: "failed", reason: answer.reason || answer.outcome });
+      else this.#sent(entry, answer.message);
       return true;
     } catch (error) {
       if (!this.#entries.has(id)) return true;
@@ -81,6 +83,11 @@ export class Outbox extends EventTarget {
       this.#change({ ...entry, state: "failed", reason: error.message });
       return true;
     }
+  }
+
+  #sent(entry, message) {
+    this.dispatchEvent(new CustomEvent("sent", { detail: message }));
+    this.remove(entry.id);
   }
 
   // While the connection is down, the next hello runs the outbox again.

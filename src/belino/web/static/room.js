@@ -7,6 +7,7 @@ import { Timeline } from "./timeline.js";
 const PAGE = 50;
 // Asking a little before the last message also brings what changed in the newest ones while we were away.
 const OVERLAP = 20;
+const ROUNDS = 5;
 
 export class Room {
   #conversation = null;
@@ -17,6 +18,7 @@ export class Room {
   #me;
   #loaded = false;
   #loadingOlder = false;
+  #heard = 0;
 
   constructor({ me, outbox, turns, does }) {
     this.#me = me;
@@ -26,7 +28,7 @@ export class Room {
     this.#scroll = new Scroll(() => this.#older());
     outbox.addEventListener("changed", ({ detail }) => this.#unsent(detail));
     outbox.addEventListener("removed", ({ detail }) => this.#timeline.removeUnsent(detail.id));
-    outbox.addEventListener("sent", ({ detail: { answer } }) => answer.message && this.take(answer.message));
+    outbox.addEventListener("sent", ({ detail }) => this.take(detail));
   }
 
   get conversation() {
@@ -46,14 +48,21 @@ export class Room {
 
   take(message) {
     if (message.conversation !== this.#conversation) return;
+    this.#heard += 1;
     this.#scroll.arrived(this.#timeline.put([message]));
   }
 
-  // First visit: the newest page. Later: everything after what is shown.
+  // History that was read while a message came may be older than that message: then it is read again.
   async catchUp() {
     const conversation = this.#conversation;
-    if (!conversation) return;
-    if (!this.#loaded) return this.#first(conversation);
+    for (let round = 0; conversation && conversation === this.#conversation && round < ROUNDS; round += 1) {
+      const heard = this.#heard;
+      await (this.#loaded ? this.#newer(conversation) : this.#first(conversation));
+      if (heard === this.#heard) return;
+    }
+  }
+
+  async #newer(conversation) {
     let after = Math.max(0, (this.#timeline.lastSeq ?? 0) - OVERLAP);
     for (let more = true; more; ) {
       const page = await history({ conversation, after, limit: 200 });

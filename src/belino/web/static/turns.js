@@ -1,6 +1,7 @@
 // Knows which conversations the agent is working in, and shows it in the open one, with a way to stop.
 import { byId, say, show } from "./dom.js";
 
+const UNNUMBERED = 0;
 const ENDED = new Set(["answered", "failed", "aborted"]);
 
 export class Turns {
@@ -29,6 +30,8 @@ export class Turns {
   take({ conversation, turn, state, text }) {
     const turns = this.#running.get(conversation) ?? new Map();
     turns.delete("history");
+    // A turn that waits has no number yet; the next thing heard is about the one that waited first.
+    turns.delete(UNNUMBERED);
     if (ENDED.has(state)) turns.delete(turn);
     else turns.set(turn, { state, text: state === "note" ? text : "" });
     this.#running.set(conversation, turns);

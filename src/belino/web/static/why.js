@@ -29,23 +29,22 @@ export class Why {
 
 async function story(message) {
   const answer = await call("GET", `/api/explain?${query({ message: `${message.conversation}/${message.id}` })}`);
-  const steps = answer.steps ?? [];
+  const { steps } = answer;
   return [
-    about(answer.message ?? message),
+    about(answer),
     section("Step by step", steps.length ? make("ol", { class: "steps" }, ...steps.map((one, at) => step(one, steps[at - 1]))) : null),
-    section("Media", list(answer.media ?? answer.refs, mediaItem)),
-    section("Delivery", list(answer.parcels ?? answer.delivery, parcel)),
+    section("Media", list(answer.media, mediaItem)),
+    section("Delivery", list(answer.parcels, parcel)),
   ];
 }
 
 const section = (title, content) => content && make("section", {}, make("h3", { text: title }), content);
-const list = (items, draw) => (Array.isArray(items) && items.length ? make("ul", { class: "facts" }, ...items.map(draw)) : null);
+const list = (items, draw) => (items.length ? make("ul", { class: "facts" }, ...items.map(draw)) : null);
 const outcomeOf = (text) => make("span", { class: BAD.has(text) ? "outcome bad" : "outcome", text: text.replaceAll("_", " ") });
 
-function about(message) {
-  const facts = [["Outcome", [message.outcome, message.reason].filter(Boolean).join(": ")], ["Sent", message.sent && format.fullTime(message.sent)], ["Trace", message.trace]];
-  const known = facts.filter(([, value]) => value);
-  return make("dl", { class: "about" }, ...known.map(([name, value]) => make("div", {}, make("dt", { text: name }), make("dd", { text: value }))));
+function about({ outcome, reason, trace, message }) {
+  const facts = [["Outcome", [outcome, reason].filter(Boolean).join(": ")], ["Sent", format.fullTime(message.sent)], ["Trace", trace]];
+  return make("dl", { class: "about" }, ...facts.map(([name, value]) => make("div", {}, make("dt", { text: name }), make("dd", { text: value }))));
 }
 
 function step({ at, stage, outcome, reason, subject }, before) {
@@ -69,14 +68,14 @@ function since(before, at) {
 }
 
 function mediaItem(item) {
-  const name = item.file_name || item.kind || item.ref;
-  const facts = [item.mime, format.size(item.size), item.ref ?? item.id].filter(Boolean).join(" · ");
-  return make("li", {}, make("p", { class: "step-line" }, make("strong", { text: name }), outcomeOf(item.outcome ?? "")),
+  const name = item.file_name || item.kind;
+  const facts = [item.mime, format.size(item.size), item.ref].filter(Boolean).join(" · ");
+  return make("li", {}, make("p", { class: "step-line" }, make("strong", { text: name }), outcomeOf(item.outcome)),
     make("p", { class: "quiet", text: facts }), item.reason ? make("p", { class: "step-reason", text: item.reason }) : null);
 }
 
 function parcel(item) {
   const facts = [item.attempts ? format.count(item.attempts, "attempt", "attempts") : "", item.key].filter(Boolean).join(" · ");
-  return make("li", {}, make("p", { class: "step-line" }, make("strong", { text: item.kind ?? "text" }), outcomeOf(item.state ?? "")),
+  return make("li", {}, make("p", { class: "step-line" }, make("strong", { text: item.kind }), outcomeOf(item.state)),
     make("p", { class: "quiet", text: facts }), item.reason ? make("p", { class: "step-reason", text: item.reason }) : null);
 }

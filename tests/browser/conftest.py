@@ -1,0 +1,108 @@
+"""A real Chromium and a real gateway for the tests of the page."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+
+from belino.testing import GatewayProcess
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+ON_A_MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
+# The browser talks to the gateway on loopback and to nobody else.
+ARGUMENTS = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-gpu",
+    "--disable-quic",
+)
+PATIENCE_MS = 30_000
+
+OpenPage = Callable[..., Page]
+
+
+def find_chromium() -> str | None:
+    """Any Chromium or Chrome that is installed."""
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    return found or (str(ON_A_MAC) if ON_A_MAC.exists() else None)
+
+
+# One browser per module, not per run: while the synchronous API lives, this thread cannot run another event loop.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = find_chromium()
+    if path is None:
+        reason = "no Chromium or Chrome is installed"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()
+    with sync_playwright() as playwright:
+        expect.set_options(timeout=PATIENCE_MS)
+        browser = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, *sandbox])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[OpenPage]:
+    """Open a page in a browser of its own; at the end none may have thrown, nor broken its policy."""
+    contexts: list[BrowserContext] = []
+    troubles: list[str] = []
+
+    def open_page(
+        width: int = 1024, height: int = 768, scheme: Literal["light", "dark"] = "light", scale: float = 1
+    ) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,
+            device_scale_factor=scale,
+            reduced_motion="reduce",
+            locale="en-GB",
+        )
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        context.on("weberror", lambda error: troubles.append(str(error.error)))
+        context.on("console", lambda message: troubles.extend(_broken_policy(message)))
+        return context.new_page()
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+@pytest.fixture
+def page(open_page: OpenPage) -> Page:
+    return open_page()
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def enter(gateway: GatewayProcess) -> Callable[[Page], Page]:
+    """Sign a page in with a fresh link and wait until it is connected."""
+
+    def enter(page: Page) -> Page:
+        _, answer = gateway.call("POST", "/api/logins", {})
+        page.goto(answer["url"])
+        expect(page.get_by_role("textbox", name="Message")).to_be_enabled()
+        expect(page.locator("#connection")).to_have_attribute("data-state", "connected")
+        return page
+
+    return enter
+
+
+def _broken_policy(message: ConsoleMessage) -> list[str]:
+    signs = ("Content Security Policy", "TrustedHTML", "TrustedScript", "Permissions policy")
+    return [message.text] if any(sign in message.text for sign in signs) else []

@@ -1,0 +1,198 @@
+"""The page in a real browser: reachable, still, narrow enough, and deaf to markup."""
+
+import base64
+import re
+from collections.abc import Callable
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, Route, expect
+
+from belino.testing import GatewayProcess, make_png, make_wav
+
+pytestmark = pytest.mark.slow
+
+MAIN = "web:default:main"
+MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+
+Enter = Callable[[Page], Page]
+OpenPage = Callable[..., Page]
+
+LAYOUT_SHIFT = """() => new Promise((resolve) => {
+  let sum = 0;
+  const add = (list) => { for (const shift of list) sum += shift.value; };
+  const observer = new PerformanceObserver((list) => add(list.getEntries()));
+  observer.observe({ type: "layout-shift", buffered: true });
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => { add(observer.takeRecords()); resolve(sum); })));
+})"""
+
+
+def say(gateway: GatewayProcess, text: str, *files: tuple[str, str, bytes], conversation: str = MAIN) -> None:
+    attachments = [
+        {"file_name": name, "mime_type": mime, "content": base64.b64encode(content).decode()}
+        for name, mime, content in files
+    ]
+    body = {"conversation": conversation, "message": text, "attachments": attachments}
+    status, answer = gateway.call("POST", "/api/messages", body)
+    assert status == 200, answer
+
+
+def messages(page: Page) -> Locator:
+    return page.get_by_role("log", name="Messages").get_by_role("article")
+
+
+def bubbles(page: Page, author: Literal["mine", "theirs"]) -> Locator:
+    return page.locator(f"article.{author}")
+
+
+def send(page: Page, text: str) -> None:
+    page.get_by_role("textbox", name="Message").fill(text)
+    page.keyboard.press("Enter")
+
+
+def answered(page: Page, times: int = 1) -> None:
+    expect(bubbles(page, "theirs")).to_have_count(times)
+    expect(page.locator("#turn")).to_be_hidden()
+
+
+def attach(page: Page, *files: tuple[str, str, bytes]) -> None:
+    page.locator("#files").set_input_files(
+        [{"name": name, "mimeType": mime, "buffer": content} for name, mime, content in files]
+    )
+
+
+def chip(page: Page, name: str, state: str) -> Locator:
+    return page.locator(f'.chip[data-file="{name}"][data-state="{state}"]')
+
+
+def no_violation(page: Page) -> None:
+    result = Axe().run(page)
+    assert result.violations_count == 0, result.generate_report()
+
+
+def no_sideways_scroll(page: Page) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.evaluate("innerWidth")
+    assert page.evaluate("document.getElementById('log').scrollWidth <= document.getElementById('log').clientWidth")
+
+
+def test_a_visitor_without_a_link_is_told_how_to_get_one(page: Page, gateway: GatewayProcess) -> None:
+    page.goto(gateway.url)
+    expect(page.get_by_role("heading", name="Sign in to belino")).to_be_visible()
+    expect(page.get_by_text("belino login", exact=True)).to_be_visible()
+    no_violation(page)
+
+
+def test_a_link_signs_in_once_and_leaves_no_token_in_the_address(open_page: OpenPage, gateway: GatewayProcess) -> None:
+    first, second = open_page(), open_page()
+    first.goto(gateway.login_url)
+    expect(first.locator("#connection")).to_have_attribute("data-state", "connected")
+    assert "token" not in first.url
+    first.reload()
+    expect(first.locator("#connection")).to_have_attribute("data-state", "connected")
+    second.goto(gateway.login_url)
+    expect(second.get_by_text("That link was already used or is too old.")).to_be_visible()
+    assert "token" not in second.url
+
+
+def test_signing_out_ends_the_session_and_forgets_the_draft(page: Page, enter: Enter) -> None:
+    enter(page)
+    page.get_by_role("textbox", name="Message").fill("half a thought")
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("You are signed out.")).to_be_visible()
+    assert page.evaluate("Object.keys(localStorage).length") == 0
+    page.reload()
+    expect(page.get_by_role("heading", name="Sign in to belino")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1440])
+def test_axe_finds_no_violation(
+    open_page: OpenPage, enter: Enter, gateway: GatewayProcess, width: int, scheme: str
+) -> None:
+    page = enter(open_page(width=width, height=800, scheme=scheme))
+    no_violation(page)
+    say(gateway, "Look: `code`, **bold**, a [link](https://example.org)", ("a.png", "image/png", make_png(640, 480)))
+    say(gateway, "", ("b.wav", "audio/wav", make_wav()), ("notes.txt", "text/plain", b"one two three"))
+    answered(page, 2)
+    attach(page, ("c.png", "image/png", make_png(30, 20)))
+    expect(chip(page, "c.png", "done")).to_be_visible()
+    no_violation(page)
+    page.get_by_role("button", name="Open a.png").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    no_violation(page)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name=re.compile("^Why")).first.click()
+    expect(page.get_by_role("dialog").get_by_text("Received", exact=True)).to_be_visible()
+    no_violation(page)
+    page.keyboard.press("Escape")
+    if width < 860:
+        page.get_by_role("button", name="Conversations", exact=True).click()
+        expect(page.get_by_role("link", name=re.compile("Look|notes|Main", re.IGNORECASE)).first).to_be_visible()
+    page.get_by_role("button", name="New conversation").click()
+    no_violation(page)
+
+
+def test_pictures_that_load_late_move_nothing(page: Page, enter: Enter, gateway: GatewayProcess) -> None:
+    for height in (300, 900, 200):
+        say(gateway, "A picture", (f"{height}.png", "image/png", make_png(600, height)))
+    held: list[Route] = []
+    page.route("**/api/media/*", lambda route: held.append(route))
+    enter(page)
+    answered(page, 3)
+    place = messages(page).first.bounding_box()
+    assert len(held) == 3
+    for route in held:
+        route.continue_()
+    for image in page.locator(".picture img").all():
+        expect(image).to_have_js_property("complete", True)
+        assert image.evaluate("image => image.naturalWidth") == 600
+    assert messages(page).first.bounding_box() == place
+    assert page.evaluate(LAYOUT_SHIFT) < 0.1
+
+
+def test_the_page_fits_a_screen_of_320_pixels(open_page: OpenPage, enter: Enter, gateway: GatewayProcess) -> None:
+    page = enter(open_page(width=320, height=600))
+    no_sideways_scroll(page)
+    say(gateway, "word" * 200, (f"{'long' * 40}.txt", "text/plain", b"x"), ("w.png", "image/png", make_png(2000, 90)))
+    say(gateway, f"```\n{'a line of code that is long ' * 9}\n```\n\n| {'cell' * 60} |", ("s.wav", "audio/wav", make_wav()))
+    answered(page, 2)
+    attach(page, (f"{'long' * 40}.bin", "application/octet-stream", b"x"))
+    expect(page.get_by_role("list", name="Attachments").get_by_role("listitem")).to_be_visible()
+    no_sideways_scroll(page)
+    expect(page.get_by_role("button", name="Send")).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name=re.compile("^Why")).first.click()
+    no_sideways_scroll(page)
+
+
+def test_markup_in_names_and_messages_is_shown_as_text(page: Page, enter: Enter, gateway: GatewayProcess) -> None:
+    dialogs: list[str] = []
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    page.on("request", lambda request: asked.append(request.url))
+    gateway.call("POST", "/api/conversations", {"name": "<b>Bold</b>"})
+    enter(page)
+    text = f"{MARKUP} ![pixel](https://example.org/p.png) [go](javascript:alert(3)) [Image: x.png, ref:web_000000000000]"
+    say(gateway, text, (f"{MARKUP}.txt", "text/plain", b"hello"))
+    answered(page)
+    expect(bubbles(page, "mine").locator(".words")).to_have_text(text)
+    expect(bubbles(page, "mine").locator(".file-name")).to_have_text(re.compile(re.escape("<img src=x onerror=")))
+    expect(page.locator(".conversation-name").get_by_text("<b>Bold</b>", exact=True)).to_be_visible()
+    assert page.locator("#messages :is(script, img)").count() == 0
+    assert page.locator("a[href^='javascript']").count() == 0
+    assert dialogs == []
+    assert [url for url in asked if not url.startswith((gateway.url, "blob:"))] == []
+
+
+def test_a_drawing_with_script_is_offered_as_a_download_and_never_drawn(
+    page: Page, enter: Enter, gateway: GatewayProcess
+) -> None:
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+    enter(page)
+    say(gateway, "", ("drawing.svg", "image/svg+xml", svg))
+    answered(page)
+    assert page.locator("#messages img").count() == 0
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download drawing.svg").click()
+    assert download.value.path().read_bytes() == svg
+
