@@ -1,0 +1,102 @@
+"""No secret reaches a log line, by whatever way it came there."""
+
+import io
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from belino.net.redact import HIDDEN, RedactingFormatter, Secret, configure_logging, hide, redact
+
+CANARY = "canary-7f3e-registered"
+LOOKS = [
+    "https://api.telegram.test/file/bot123456789:AAF-canary_looks_like_a_token/photo.jpg",
+    "GET /ws?token=canary_looks_like_it&x=1",
+    "http://127.0.0.1:8787/#token=canary_looks_like_it",
+    "Authorization: Bearer canary_looks_like_it",
+    "{'Authorization': 'Bearer canary_looks_like_it'}",
+    "authorization=Basic canary_looks_like_it",
+    "sent Bearer canary_looks_like_it to it",
+    "https://user:canary_looks_like_it@host/",
+    "https://cdn.test/a.png?ex=1&hm=canary_looks_like_it",
+    "https://x.test/?access_token=canary_looks_like_it",
+    "https://x.test/?X-Amz-Signature=1&api_key=canary_looks_like_it",
+    "xoxb-canary-looks-like-it",
+]
+
+
+@pytest.fixture
+def log() -> Iterator[tuple[logging.Logger, io.StringIO]]:
+    written = io.StringIO()
+    line = logging.StreamHandler(written)
+    line.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("belino.tests.redact")
+    logger.addHandler(line)
+    logger.propagate = False
+    yield logger, written
+    logger.removeHandler(line)
+
+
+@pytest.mark.parametrize("text", LOOKS)
+def test_what_looks_like_a_secret_is_blacked_out(text: str) -> None:
+    assert "canary" not in redact(text)
+    assert HIDDEN in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["message 42 of web:default:main was answered", "tg_k3v9d0q2m7xa held, 245 bytes", "key: 7, code 200"]
+)
+def test_ordinary_lines_stay_as_they_are(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_a_secret_of_the_configuration_is_known_at_once(log: tuple[logging.Logger, io.StringIO]) -> None:
+    secret = Secret("PLATFORM_TOKEN", CANARY)
+    logger, written = log
+    logger.warning("failed with %s", secret.reveal())
+    logger.warning("failed with %s and %r", secret, {"secret": secret})
+    assert CANARY not in written.getvalue()
+    assert "env:PLATFORM_TOKEN" in written.getvalue()
+
+
+def test_a_traceback_is_redacted_with_its_causes(log: tuple[logging.Logger, io.StringIO]) -> None:
+    hide(CANARY)
+    logger, written = log
+    try:
+        try:
+            raise OSError(f"cannot reach https://x.test/{CANARY}")
+        except OSError as error:
+            raise RuntimeError(LOOKS[0]) from error
+    except RuntimeError:
+        logger.exception("the adapter died", stack_info=True)
+    assert "Traceback" in written.getvalue()
+    assert "canary" not in written.getvalue()
+
+
+def test_the_longest_secret_is_hidden_whole() -> None:
+    hide("canary-short")
+    hide("canary-short-and-long")
+    assert redact("canary-short-and-long") == HIDDEN
+
+
+def test_short_words_are_not_hidden() -> None:
+    hide("abc")
+    assert redact("abc") == "abc"
+
+
+def test_set_up_leaves_one_redacting_line_and_quiet_libraries(capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    try:
+        configure_logging("info")
+        logging.getLogger("belino.x").info("see %s", LOOKS[0])
+        logging.getLogger("aiohttp.client").info("GET https://somewhere")
+        logging.getLogger("uvicorn.access").info("GET /somewhere")
+        assert len(root.handlers) == 1
+    finally:
+        root.handlers[:] = before
+        root.setLevel(level)
+    err = capsys.readouterr().err
+    assert "belino.x: see" in err
+    assert "canary" not in err
+    assert "somewhere" not in err
