@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -156,7 +156,7 @@ class Fetcher:
             try:
                 return await self._blobs.keep(within, mime=ref.mime, limit=allowed)
             except MediaTooLarge as error:
-                if error.limit < self._config.max_bytes:
+                if error.limit == allowed < self._config.max_bytes:
                     limit = self._config.channel_bytes_per_day
                     raise OverDailyLimit("the file is larger than what is left for today", limit=limit) from error
                 raise
@@ -183,13 +183,28 @@ class _Allowance:
 async def _opened(
     opening: AbstractAsyncContextManager[AsyncIterator[bytes]],
 ) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The stream, opened within its time; what a platform library throws becomes an AdapterError."""
-    try:
+    """The stream, opened within its time."""
+    with _platform_failures():
         async with asyncio.timeout(OPEN_SECONDS) as timer, opening as chunks:
             timer.reschedule(None)
-            yield chunks
+            async with aclosing(_watched(chunks)) as watched:
+                yield watched
+
+
+async def _watched(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """The same chunks; a stream that breaks is the platform's failure, whoever reads it."""
+    with _platform_failures():
+        async for chunk in chunks:
+            yield chunk
+
+
+@contextmanager
+def _platform_failures() -> Iterator[None]:
+    """What sockets throw becomes an AdapterError."""
+    try:
+        yield
     except TimeoutError as error:
-        raise AdapterError(f"the platform did not open the file within {OPEN_SECONDS:g} seconds") from error
+        raise AdapterError("the platform did not answer in time") from error
     except OSError as error:
         raise AdapterError(f"the platform broke off ({type(error).__name__})") from error
 

@@ -5,12 +5,13 @@ token is dead at once. Host, Origin and token are checked by `web/` before a req
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from belino import __version__
-from belino.domain.errors import BelinoError, ToolError
+from belino.domain.errors import ToolError
 from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.turn import Toolbox
@@ -28,6 +29,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = logging.getLogger(__name__)
 
 
 class McpDoor:
@@ -86,7 +89,8 @@ async def _call(toolbox: Toolbox, name: str, arguments: Mapping[str, object]) ->
         blocks = await toolbox.call(name, arguments)
     except ToolError as error:
         return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
-    except BelinoError:
+    except Exception as error:  # noqa: BLE001 - the HTTP edge: what breaks inside is logged, never told outside
+        log.error("a tool called over MCP failed: %s", type(error).__name__)
         return CallToolResult(content=[TextContent(text=FAILED)], is_error=True)
     return CallToolResult(content=[_content(block) for block in blocks])
 

@@ -1,0 +1,136 @@
+"""A real store with a channel in it, and a platform that counts what it is asked for."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+
+from belino.domain.errors import MediaError
+from belino.domain.media import ImageBlock, MediaKind, MediaRef, kind_of
+from belino.domain.message import Author, ConversationKey, Message
+from belino.domain.outcome import Standing, Step
+from belino.domain.store import ManifestEntry, Store, Verdict
+from belino.domain.turn import Toolbox
+from belino.media.fetch import Fetcher, MediaConfig
+from belino.storage.home import Home
+from belino.storage.sqlite import open_store
+from belino.testing.clock import FakeClock
+from belino.tools.toolbox import make_toolbox
+
+HERE = ConversationKey(platform="telegram", account="default", channel="here")
+THERE = ConversationKey(platform="telegram", account="default", channel="there")
+ANA = Author(id="7", name="Ana")
+
+
+@dataclass(slots=True, kw_only=True)
+class File:
+    """A file as somebody sends it."""
+
+    content: bytes | MediaError
+    name: str | None = None
+    mime: str = "image/png"
+    kind: MediaKind | None = None
+    caption: str | None = None
+    size: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Town:
+    """Everything a toolbox needs, and what happened meanwhile."""
+
+    store: Store
+    clock: FakeClock
+    folder: Path
+    config: MediaConfig = field(default_factory=MediaConfig)
+    files: dict[str, bytes | MediaError] = field(default_factory=dict)
+    opened: list[str] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    shown: list[ImageBlock] = field(default_factory=list)
+    numbers: Callable[[], int] = field(default_factory=lambda: count(1).__next__)
+
+    async def say(
+        self,
+        text: str,
+        *files: File,
+        where: ConversationKey = HERE,
+        author: Author = ANA,
+        sent: datetime | None = None,
+    ) -> tuple[str, tuple[str, ...]]:
+        """Somebody says something: its message id and the ids of its refs."""
+        number = str(self.numbers())
+        sent = sent or self.clock.now()
+        media = tuple(self._ref(file, where, number, position, sent) for position, file in enumerate(files))
+        message = Message(conversation=where, id=number, author=author, sent=sent, text=text, media=media)
+        verdict = Verdict(standing=Standing.MAY_COMMAND, reason="test")
+        taken = await self.store.take_in(message, verdict)
+        self.clock.shift(60)
+        return number, tuple(ref.id for ref in taken.refs)
+
+    def _ref(self, file: File, where: ConversationKey, number: str, position: int, sent: datetime) -> MediaRef:
+        item = f"{where.channel}-{number}-{position}"
+        self.files[item] = file.content
+        return MediaRef(
+            platform=where.platform,
+            account=where.account,
+            channel_id=where.channel,
+            message_id=number,
+            item=item,
+            kind=file.kind or kind_of(file.mime),
+            mime=file.mime,
+            created=sent,
+            file_name=file.name,
+            caption=file.caption,
+            size=file.size if file.size is not None else len(file.content) if isinstance(file.content, bytes) else None,
+            locator={"item": item},
+        )
+
+    @asynccontextmanager
+    async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+        self.opened.append(ref.id)
+        content = self.files[ref.locator["item"]]
+        if isinstance(content, MediaError):
+            raise content
+        yield _pieces(content)
+
+    async def note(self, step: Step) -> None:
+        self.steps.append(step)
+
+    def toolbox(
+        self,
+        where: ConversationKey = HERE,
+        *,
+        sees_images: bool = True,
+        manifest: Sequence[ManifestEntry] = (),
+    ) -> Toolbox:
+        fetcher = Fetcher(self.store, self.store, self.open_media, self.config, self.clock)
+        return make_toolbox(
+            conversation=where,
+            library=self.store,
+            fetcher=fetcher,
+            folder=self.folder,
+            notes=self.note,
+            shown=self.shown.append,
+            clock=self.clock,
+            sees_images=sees_images,
+            image_block_bytes=self.config.image_block_bytes,
+            manifest=manifest,
+        )
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), 4096):
+        yield content[start : start + 4096]
+
+
+@asynccontextmanager
+async def settled(folder: Path) -> AsyncIterator[Town]:
+    """A town with a real store in this folder."""
+    home = Home.at(folder)
+    clock = FakeClock()
+    store = await open_store(home, clock=clock)
+    try:
+        yield Town(store=store, clock=clock, folder=home.incoming(HERE))
+    finally:
+        await store.close()
