@@ -65,10 +65,10 @@ class Ward:
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
             task = group.create_task(
                 keep_running(
-                    cast(Adapter, self.adapter),
+                    cast("Adapter", self.adapter),
                     "default",
-                    cast(Accept, None),
-                    inbox=cast(Inbox, self.inbox),
+                    cast("Accept", None),
+                    inbox=cast("Inbox", self.inbox),
                     clock=self.clock,
                     rng=Highest(),
                     report=self.health.append,

@@ -64,7 +64,7 @@ class Intake:
 
     async def accept(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
         """Take one arrival in; when it returns, arrival and cursor are on disk."""
-        verdict = self._unfit(arrival) or await self._judge(arrival)
+        verdict = self._too_long(arrival) or await self._judge(arrival)
         if verdict.answer:
             await self._sessions.room()
         ready = None
@@ -83,15 +83,10 @@ class Intake:
                 self._sessions.wake(arrival.conversation)
         return taken
 
-    def _unfit(self, arrival: Arrival) -> Verdict | None:
+    def _too_long(self, arrival: Arrival) -> Verdict | None:
         """Why an arrival is refused before anybody asks who sent it."""
-        length = 0
-        for text in _texts(arrival):
-            length += len(text)
-            if not _is_writable(text):
-                return Verdict(standing=Standing.DENIED, reason="it holds characters that are not Unicode")
         most = self._config.max_text_chars
-        if length > most:
+        if sum(len(text) for text in _texts(arrival)) > most:
             return Verdict(standing=Standing.DENIED, reason=f"the text is over {most} characters; send it as a file")
         return None
 
@@ -143,11 +138,3 @@ def _media_texts(media: tuple[MediaRef, ...]) -> Iterator[str]:
         yield ref.file_name or ""
         yield ref.caption or ""
 
-
-def _is_writable(text: str) -> bool:
-    """Half a surrogate pair is no character: no store, no agent and no platform could be given it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -1,0 +1,158 @@
+"""A whole gateway in a test's hand: real store, a clock that stands still, an agent that follows a script."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from random import Random
+
+from belino.config import AccessConfig, AdapterConfig, AgentConfig, ChannelAccess, Config, SessionsConfig
+from belino.domain.limits import Limits, Once
+from belino.domain.media import MediaKind, MediaRef
+from belino.domain.message import Author, ChatType, ConversationKey, Message
+from belino.domain.ports import Accept, Adapter, Agent, Desk
+from belino.domain.reply import Parcel, Receipt
+from belino.domain.store import StoredMessage
+from belino.gateway.gateway import Gateway
+from belino.storage.home import Home
+from belino.testing import FakeClock, FakeDesk, MemoryAdapter, ScriptedAgent
+from belino.testing.memory import Config as MemoryConfig
+
+ANN, BOB, EVE = (Author(id=name, name=name.title()) for name in ("ann", "bob", "eve"))
+ACCESS = AccessConfig(
+    senders=("ann",), channels={"team": ChannelAccess(senders=("ann", "bob")), "open": ChannelAccess(senders=("*",))}
+)
+PATIENCE = 30.0
+
+
+class Wire(MemoryAdapter):
+    """A platform whose sends a test can refuse or hold up."""
+
+    def __init__(self, config: MemoryConfig, desk: Desk) -> None:
+        super().__init__(config, desk)
+        self.limits = Limits(text_chars=4096, once=Once.KEY)
+        self.offered: list[Parcel] = []
+        self.seen: list[Parcel] = []
+        self.refusals: deque[Exception] = deque()
+        self.hung: set[str] = set()
+        """Channels where a call is never answered."""
+        self.deaths: deque[Exception] = deque()
+
+    async def run(self, accept: Accept, cursor: str | None) -> None:
+        if self.deaths:
+            raise self.deaths.popleft()
+        await super().run(accept, cursor)
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        self.offered.append(parcel)
+        if parcel.conversation.channel in self.hung:
+            await asyncio.Event().wait()
+        if self.refusals:
+            raise self.refusals.popleft()
+        if parcel.key not in {before.key for before in self.seen}:
+            self.seen.append(parcel)
+        return Receipt(message_id=f"sent-{parcel.key}", sent=self._desk.clock.now())
+
+    def texts(self, channel: str | None = None) -> list[str]:
+        """What people on the platform see, in order."""
+        return [parcel.text for parcel in self.seen if channel in (None, parcel.conversation.channel)]
+
+
+class House:
+    """One state folder and what runs on it, again and again."""
+
+    def __init__(self, path: Path) -> None:
+        self.home = Home.at(path)
+        self.clock = FakeClock()
+        self.agent: Agent = ScriptedAgent()
+        self.sessions = SessionsConfig()
+        self.accounts = ("default",)
+        self.wires: dict[str, Wire] = {}
+        self._ids = count(1)
+
+    @property
+    def wire(self) -> Wire:
+        return self.wires["default"]
+
+    def config(self) -> Config:
+        adapters = tuple(
+            AdapterConfig(platform="memory", account=account, access=ACCESS, options=MemoryConfig())
+            for account in self.accounts
+        )
+        return Config(agent=AgentConfig(options=None), sessions=self.sessions, adapters=adapters)
+
+    def make_adapter(self, config: AdapterConfig, desk: Desk) -> Adapter:
+        # The platform outlives us: a gateway started again finds the same far side.
+        wire = self.wires.get(config.account)
+        if wire is None:
+            wire = self.wires[config.account] = Wire(config.options, desk)
+        return wire
+
+    def prepare(self, account: str = "default") -> Wire:
+        """The wire of an account before any gateway runs."""
+        wire = Wire(MemoryConfig(), FakeDesk(account=account, clock=self.clock))
+        self.wires[account] = wire
+        return wire
+
+    def gateway(self) -> Gateway:
+        return Gateway(
+            self.config(),
+            self.home,
+            clock=self.clock,
+            agent=self.agent,
+            make_adapter=self.make_adapter,
+            rng=Random(1),
+        )
+
+    @asynccontextmanager
+    async def at_work(self) -> AsyncIterator[Gateway]:
+        """A gateway that runs until the block is left, and is then cut off."""
+        async with asyncio.timeout(PATIENCE), self.gateway() as gateway, asyncio.TaskGroup() as group:
+            task = group.create_task(gateway.run())
+            yield gateway
+            task.cancel()
+
+    def say(self, text: str = "hello", *, author: Author = ANN, channel: str = "dm", **more: object) -> Message:
+        """Something said, under an id of its own; in the channels of the list it is said in a group."""
+        number = next(self._ids)
+        group = channel in ACCESS.channels or channel.startswith("group")
+        message = Message(
+            conversation=ConversationKey(platform="memory", account="default", channel=channel),
+            id=f"m{number}",
+            author=author,
+            sent=self.clock.now() + timedelta(milliseconds=number),
+            text=text,
+            chat_type=ChatType.GROUP if group else ChatType.DIRECT,
+        )
+        return replace(message, **more)  # type: ignore[arg-type]
+
+    def picture(self, message: Message, *, item: str = "f1", name: str = "photo.png") -> MediaRef:
+        where = message.conversation
+        return MediaRef(
+            platform=where.platform,
+            account=where.account,
+            channel_id=where.channel,
+            message_id=message.id,
+            item=item,
+            kind=MediaKind.IMAGE,
+            mime="image/png",
+            created=message.sent,
+            file_name=name,
+            locator={"file": item},
+        )
+
+    async def history(self, gateway: Gateway, channel: str = "dm") -> tuple[StoredMessage, ...]:
+        where = ConversationKey(platform="memory", account="default", channel=channel)
+        return await gateway.store.history(where, limit=500)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let everything run until it is so; threads are waited for, time is not."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0)
+

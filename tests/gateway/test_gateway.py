@@ -1,0 +1,320 @@
+"""Journeys through the whole gateway: an arrival in, an answer out, and what must hold in between."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from gateway.house import BOB, EVE, House, until
+
+from belino.config import SessionsConfig
+from belino.domain.errors import AdapterError, ScopeError
+from belino.domain.message import Author, ConversationKey, Deletion, Edit, Reaction
+from belino.domain.outcome import MessageOutcome
+from belino.domain.ports import Taken
+from belino.domain.turn import Final, ReplyPart, Turn
+from belino.gateway.gateway import Gateway
+from belino.gateway.notices import NoticeKind, TurnNotice
+from belino.testing import ScriptedAgent
+
+
+class EchoAgent:
+    """Answers with the words it was given, after as many passes of the loop as a test wants."""
+
+    remembers = False
+    sees_images = False
+
+    def __init__(self, pauses: int = 0) -> None:
+        self.pauses = pauses
+        self.at_once: set[ConversationKey] = set()
+        self.most = 0
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        assert turn.conversation not in self.at_once, "two turns of one conversation at once"
+        self.at_once.add(turn.conversation)
+        self.most = max(self.most, len(self.at_once))
+        for _ in range(self.pauses):
+            await asyncio.sleep(0)
+        self.at_once.discard(turn.conversation)
+        yield Final(text=words(turn))
+
+
+def words(turn: Turn) -> str:
+    """What was said in the message being answered."""
+    text = getattr(turn.blocks[0], "text", "")
+    return str(text).partition("\ntext:\n")[2].rpartition("\n")[0]
+
+
+async def test_answers_keep_the_order_of_their_conversation_while_many_are_answered_at_once(house: House) -> None:
+    agent = house.agent = EchoAgent(pauses=5)
+    house.sessions = SessionsConfig(max_running=4)
+    async with house.at_work() as gateway:
+        said = [house.say(f"{channel} {number}", channel=channel) for number in range(10) for channel in "abcdefgh"]
+        await asyncio.gather(*(gateway.accept(message) for message in said))
+        await until(lambda: len(house.wire.texts()) == len(said))
+        for channel in "abcdefgh":
+            assert house.wire.texts(channel) == [f"{channel} {number}" for number in range(10)]
+    assert 1 < agent.most <= 4
+
+
+async def test_the_same_message_twice_gives_one_turn_and_one_answer(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        message = house.say()
+        taken = await asyncio.gather(*(gateway.accept(message) for _ in range(5)))
+        outcomes = sorted(one.outcome for one in taken)
+        assert outcomes == [*[MessageOutcome.DUPLICATE] * 4, MessageOutcome.WAITING]
+        assert len({one.trace for one in taken}) == 1
+        await gateway.accept(house.say("another"))
+        await until(lambda: len(house.wire.seen) == 2)
+    assert len(agent.turns) == 2
+
+
+async def test_an_observed_message_is_context_and_starts_no_turn(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        observed = await gateway.accept(house.say("by a stranger", author=EVE, channel="team"))
+        quiet = await gateway.accept(house.say("to nobody", author=BOB, channel="team", addressed=False))
+        answered = await gateway.accept(house.say("to the agent", author=BOB, channel="team"))
+        await until(lambda: gateway.counters.parcels["sent"] == 1)
+        assert [one.outcome for one in (observed, quiet, answered)] == ["observed", "observed", "waiting"]
+        kept = await house.history(gateway, "team")
+        assert [message.text for message in kept] == ["by a stranger", "to nobody", "to the agent", "turn 1"]
+    assert [words(turn) for turn in agent.turns] == ["to the agent"]
+
+
+async def test_a_denied_message_leaves_nothing_but_its_cursor(house: House) -> None:
+    async with house.at_work() as gateway:
+        taken = await gateway.accept(house.say("let me in", author=EVE), cursor="9")
+        elsewhere = await gateway.accept(house.say("psst", channel="group-elsewhere"))
+        assert (taken.outcome, elsewhere.outcome) == (MessageOutcome.DENIED, MessageOutcome.DENIED)
+        assert taken.reason
+        assert await gateway.store.conversations() == ()
+        assert await gateway.store.cursor("memory", "default") == "9"
+        assert gateway.counters.arrivals["denied"] == 2
+
+
+async def test_a_message_that_is_too_long_is_refused_with_the_limit_and_the_way_out(house: House) -> None:
+    house.sessions = SessionsConfig(max_text_chars=100)
+    async with house.at_work() as gateway:
+        taken = await gateway.accept(house.say("x" * 101))
+        assert taken.outcome is MessageOutcome.DENIED
+        assert "100 characters" in taken.reason
+        assert "as a file" in taken.reason
+        assert not await house.history(gateway)
+
+
+async def test_an_account_cannot_hand_in_what_belongs_to_another(house: House) -> None:
+    house.accounts = ("default", "second")
+    async with house.at_work() as gateway:
+        accept = gateway._intake.for_account("memory", "second")
+        with pytest.raises(ScopeError):
+            await accept(house.say())
+        assert not await house.history(gateway)
+
+
+async def test_the_items_of_an_album_are_answered_together_once_no_more_come(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        for _ in range(3):
+            message = house.say("", album="a1")
+            await gateway.accept(replace(message, media=(house.picture(message),)))
+            await house.clock.advance(1)
+        assert not agent.turns
+        await until(lambda: house.clock.sleeping > 1)
+        await house.clock.advance(1)
+        await until(lambda: house.wire.texts() == ["turn 1"])
+    (turn,) = agent.turns
+    assert sum("[Image: photo.png" in getattr(block, "text", "") for block in turn.blocks) == 3
+
+
+async def test_an_item_that_comes_after_its_album_was_answered_gets_a_turn_of_its_own(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("first", album="a1"))
+        await until(lambda: house.clock.sleeping > 1)
+        await house.clock.advance(2)
+        await until(lambda: len(house.wire.seen) == 1)
+        late = await gateway.accept(house.say("late", album="a1"))
+        assert late.outcome is MessageOutcome.WAITING
+        await until(lambda: house.clock.sleeping > 1)
+        await house.clock.advance(2)
+        await until(lambda: len(house.wire.seen) == 2)
+        marked = [message.album for message in await house.history(gateway) if not message.author.is_agent]
+        assert marked == ["a1", "a1"]
+    assert [words(turn) for turn in agent.turns] == ["first", "late"]
+
+
+async def test_a_message_edited_while_it_waits_is_answered_as_it_reads_now(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        message = house.say("what is 1+1?", album="a1")
+        await gateway.accept(message)
+        edit = Edit(
+            conversation=message.conversation,
+            id="e1",
+            message_id=message.id,
+            author=message.author,
+            sent=message.sent + timedelta(seconds=1),
+            text="what is 2+2?",
+        )
+        assert (await gateway.accept(edit)).outcome is MessageOutcome.NOTED
+        await until(lambda: house.clock.sleeping > 1)
+        await house.clock.advance(2)
+        await until(lambda: len(house.wire.seen) == 1)
+    assert words(agent.turns[0]) == "what is 2+2?"
+
+
+async def test_a_message_deleted_while_it_waits_is_not_answered(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        message = house.say("forget it", album="a1")
+        await gateway.accept(message)
+        gone = Deletion(
+            conversation=message.conversation, id="d1", message_id=message.id, author=message.author, sent=message.sent
+        )
+        await gateway.accept(gone)
+        await gateway.accept(house.say("this instead"))
+        await house.clock.advance(5)
+        await until(lambda: len(house.wire.seen) == 1)
+    assert [words(turn) for turn in agent.turns] == ["this instead"]
+
+
+async def test_a_stranger_cannot_change_or_learn_anything_through_other_kinds_of_arrival(house: House) -> None:
+    async with house.at_work() as gateway:
+        message = house.say("mine", author=BOB, channel="team", addressed=False)
+        await gateway.accept(message)
+        where = ConversationKey(platform="memory", account="default", channel="group-elsewhere")
+        outside = Reaction(conversation=where, id="r1", message_id=message.id, author=EVE, sent=message.sent, emoji="👀")
+        rewritten = Edit(
+            conversation=message.conversation,
+            id="e1",
+            message_id=message.id,
+            author=EVE,
+            sent=message.sent,
+            text="obey me",
+        )
+        assert (await gateway.accept(outside)).outcome is MessageOutcome.DENIED
+        await gateway.accept(rewritten)
+        assert [kept.text for kept in await house.history(gateway, "team")] == ["mine"]
+
+
+async def test_when_too_much_waits_the_platform_is_slowed_down_and_nothing_is_lost(house: House) -> None:
+    agent = house.agent = HoldingAgent()
+    house.sessions = SessionsConfig(max_running=1, max_waiting=3)
+    async with house.at_work() as gateway, asyncio.TaskGroup() as group:
+        said = [house.say(f"{number}", channel=f"c{number}") for number in range(8)]
+        taken: list[Taken] = []
+
+        async def platform() -> None:
+            for message in said:
+                taken.append(await gateway.accept(message))
+
+        speaking = group.create_task(platform())
+        await until(lambda: agent.holding)
+        await until(lambda: len(taken) == 4)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert len(taken) == 4
+        assert not speaking.done()
+        agent.go.set()
+        await until(lambda: len(house.wire.seen) == 8)
+
+
+async def test_an_adapter_that_dies_again_and_again_does_not_disturb_its_neighbour(house: House) -> None:
+    house.accounts = ("default", "dying")
+    dying = house.prepare("dying")
+    dying.deaths.extend(AdapterError("the socket broke") for _ in range(20))
+    async with house.at_work() as gateway:
+        for number in range(5):
+            await house.clock.advance(30)
+            await gateway.accept(house.say(f"message {number}"))
+            await until(lambda: len(house.wire.seen) == number + 1)  # noqa: B023 - awaited before it changes
+        await until(lambda: gateway.health()["memory", "dying"].restarts > 2)
+        assert gateway.health()["memory", "default"].state == "running"
+        assert gateway.health()["memory", "dying"].reason == "the socket broke"
+
+
+async def test_watchers_see_a_message_its_turn_and_its_answer_in_order(house: House) -> None:
+    seen: list[str] = []
+    async with house.at_work() as gateway, gateway.notices.subscribe() as notices:
+        await gateway.accept(house.say())
+        async for notice in notices:
+            payload = notice.payload
+            seen.append(f"turn {payload.state}" if isinstance(payload, TurnNotice) else notice.kind)
+            if notice.kind is NoticeKind.PARCEL and getattr(payload, "state", "") == "sent":
+                break
+    firsts = list(dict.fromkeys(seen))
+    assert firsts == ["message", "turn waiting", "turn running", "turn answered", "parcel"] or firsts == [
+        "message",
+        "turn waiting",
+        "turn running",
+        "parcel",
+        "turn answered",
+    ]
+
+
+async def test_our_own_words_coming_back_from_the_platform_are_not_answered(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    echo = Author(id="agent", name="belino", is_bot=True, is_agent=True)
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("hello", channel="open", author=BOB))
+        await until(lambda: len(house.wire.seen) == 1)
+        taken = await gateway.accept(house.say("turn 1", channel="open", author=echo))
+        assert taken.outcome is MessageOutcome.OBSERVED
+    assert len(agent.turns) == 1
+
+
+async def test_stopping_lets_a_running_turn_end_and_its_answer_is_kept(house: House) -> None:
+    agent = house.agent = HoldingAgent()
+    async with asyncio.timeout(30):
+        async with house.gateway() as gateway, asyncio.TaskGroup() as group:
+            group.create_task(gateway.run())
+            await gateway.accept(house.say())
+            await until(lambda: agent.holding)
+            gateway.stop()
+            agent.go.set()
+        async with house.at_work():
+            await until(lambda: house.wire.texts() == ["held"])
+
+
+async def test_stopping_gives_back_a_turn_that_does_not_end_and_the_next_start_answers_it(house: House) -> None:
+    agent = house.agent = HoldingAgent()
+    async with asyncio.timeout(30):
+        async with house.gateway() as gateway, asyncio.TaskGroup() as group:
+            running = group.create_task(gateway.run())
+            await gateway.accept(house.say())
+            await until(lambda: agent.holding)
+            gateway.stop()
+            await house.clock.advance(house.sessions.shutdown_seconds)
+            await until(running.done)
+        scripted = house.agent = ScriptedAgent()
+        async with house.at_work():
+            await until(lambda: house.wire.texts() == ["turn 1"])
+        assert len(scripted.turns) == 1
+
+
+class HoldingAgent:
+    """Holds every turn until a test lets it go."""
+
+    remembers = False
+    sees_images = False
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.holding = 0
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        self.holding += 1
+        await self.go.wait()
+        yield Final(text="held")
+
+
+async def test_the_gateway_finds_the_web_by_what_it_can_do(house: House) -> None:
+    from belino.config import Config
+
+    async with Gateway(Config(), house.home, clock=house.clock) as gateway:
+        assert gateway.web is gateway.adapters["web", "default"]
+    async with house.gateway() as gateway:
+        assert gateway.web is None
