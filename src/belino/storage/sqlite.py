@@ -4,6 +4,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -45,19 +46,20 @@ T = TypeVar("T")
 
 async def open_store(home: Home, *, clock: Clock) -> "SqliteStore":
     """Open a state folder's store. StoreInUse while another process has it, StoreTooNew if a newer belino wrote it."""
-    lock = _lock(home)
-    try:
-        keys = load_keys(home.key_file)
-        connection = _open_database(home)
-        folder = BlobFolder(home.blobs)
-        folder.sweep(keep={uploads.file_of(home.blobs, name).name for name in uploads.unfinished_uploads(connection)})
-    except (sqlite3.Error, OSError) as error:
-        os.close(lock)
-        raise as_store_error(error) from error
-    except BaseException:
-        os.close(lock)
-        raise
-    return SqliteStore(home, clock, keys, connection, folder, lock)
+    with ExitStack() as opened:
+        lock = _lock(home)
+        opened.callback(os.close, lock)
+        try:
+            keys = load_keys(home.key_file)
+            connection = opened.enter_context(closing(_open_database(home)))
+            migrate(connection)
+            folder = BlobFolder(home.blobs)
+            arriving = uploads.unfinished_uploads(connection)
+            folder.sweep(keep={uploads.file_of(folder.temporary, upload_id).name for upload_id in arriving})
+        except (sqlite3.Error, OSError) as error:
+            raise as_store_error(error) from error
+        opened.pop_all()  # all went well: from here on it is the store that closes them
+        return SqliteStore(home, clock, keys, connection, folder, lock)
 
 
 class SqliteStore(Shelf):
@@ -290,13 +292,7 @@ def _open_database(home: Home) -> sqlite3.Connection:
     # Made by us first: SQLite would follow the umask, and gives its side files the mode of the database.
     os.close(os.open(home.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
     home.database.chmod(0o600)
-    connection = connect(home.database)
-    try:
-        migrate(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    return connect(home.database)
 
 
 def _mended(value: T) -> T:

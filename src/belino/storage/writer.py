@@ -5,6 +5,7 @@ told of success before COMMIT has returned.
 """
 
 import asyncio
+import errno
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -160,15 +161,20 @@ class Readers:
         self._database = database
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="belino-reader")
+        self._closed = False
 
     async def read(self, work: Work[T]) -> T:
         """Run work on one consistent view of what is committed."""
+        if self._closed:
+            raise StoreError("the store is closed")
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, self._run, work)
         except sqlite3.Error as error:
             raise as_store_error(error) from error
 
     async def close(self) -> None:
+        """Let what was asked finish, then stop."""
+        self._closed = True
         await asyncio.to_thread(self._pool.shutdown)
         while not self._idle.empty():
             self._idle.get_nowait().close()
@@ -209,7 +215,8 @@ def connect(database: Path, *, read_only: bool = False) -> sqlite3.Connection:
 def as_store_error(error: BaseException) -> BaseException:
     """An SQLite error as one of ours; anything else as it is."""
     if isinstance(error, OSError):
-        return StoreError(f"the state folder cannot be used: {error.strerror}")
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return (StoreFull if full else StoreError)(f"the state folder cannot be used: {error.strerror}")
     if not isinstance(error, sqlite3.Error):
         return error
     code = getattr(error, "sqlite_errorcode", None)

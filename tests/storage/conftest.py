@@ -1,0 +1,64 @@
+"""A real store in a temporary state folder, and short ways to say what people say."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belino.domain.media import MediaKind, MediaRef
+from belino.domain.message import Author, ConversationKey, Message
+from belino.storage.home import Home
+from belino.storage.sqlite import SqliteStore, open_store
+from belino.testing.clock import FakeClock
+
+MAIN = ConversationKey(platform="web", account="default", channel="main")
+ANNA = Author(id="u-anna", name="Anna")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home.at(tmp_path / "state")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def store(home: Home, clock: FakeClock) -> AsyncIterator[SqliteStore]:
+    store = await open_store(home, clock=clock)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def say(clock: FakeClock) -> Callable[..., Message]:
+    """say("1", "hello", album="a") → a message of Anna's in the main channel."""
+
+    def make(id: str, text: str = "hello", **more: Any) -> Message:  # noqa: A002
+        return Message(**{"conversation": MAIN, "id": id, "author": ANNA, "sent": clock.now(), "text": text, **more})
+
+    return make
+
+
+@pytest.fixture
+def photo(clock: FakeClock) -> Callable[..., MediaRef]:
+    """photo("1", "0", sha256=…) → a ref as an adapter's parse yields it: without an id."""
+
+    def make(message_id: str, item: str = "0", **more: Any) -> MediaRef:
+        values: dict[str, Any] = {
+            "platform": "web",
+            "account": "default",
+            "channel_id": "main",
+            "message_id": message_id,
+            "item": item,
+            "kind": MediaKind.IMAGE,
+            "mime": "image/png",
+            "created": clock.now(),
+            "file_name": "photo.png",
+        }
+        return MediaRef(**{**values, **more})
+
+    return make

@@ -1,0 +1,51 @@
+"""The tables grow step by step, and never under a program that does not know them."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from belino.domain.errors import StoreTooNew
+from belino.storage.home import Home
+from belino.storage.migrations import STEPS, migrate
+from belino.storage.sqlite import open_store
+from belino.testing.clock import FakeClock
+
+
+def version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+async def test_a_newer_database_is_refused_in_a_sentence_and_left_as_it_was(home: Home, clock: FakeClock) -> None:
+    await (await open_store(home, clock=clock)).close()
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    for _ in range(2):  # the lock must be free again after the refusal
+        with pytest.raises(StoreTooNew, match=r"version 99 .* knows version"):
+            await open_store(home, clock=clock)
+    with closing(sqlite3.connect(home.database)) as connection:
+        assert version(connection) == 99
+
+
+def test_an_older_database_is_brought_forward_and_keeps_its_rows() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection, ("CREATE TABLE a (x);",))
+        connection.execute("INSERT INTO a VALUES (1)")
+        migrate(connection, ("CREATE TABLE a (x);", "ALTER TABLE a ADD COLUMN y DEFAULT 2;"))
+        assert connection.execute("SELECT * FROM a").fetchall() == [(1, 2)]
+        assert version(connection) == 2
+
+
+def test_a_step_that_fails_halfway_leaves_nothing_of_itself() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        with pytest.raises(sqlite3.Error):
+            migrate(connection, ("CREATE TABLE a (x);", "CREATE TABLE b (x); CREATE TABLE a (x);"))
+        assert version(connection) == 1
+        assert [row[0] for row in connection.execute("SELECT name FROM sqlite_master")] == ["a"]
+
+
+def test_migrating_twice_changes_nothing() -> None:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection)
+        migrate(connection)
+        assert version(connection) == len(STEPS)

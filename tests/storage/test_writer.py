@@ -1,0 +1,218 @@
+"""One writer: grouped, honest about what is on disk, and not ended by anybody's mistake."""
+
+import asyncio
+import resource
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from belino.domain.errors import StoreFull
+from belino.domain.message import Message
+from belino.domain.outcome import MessageOutcome, Standing
+from belino.domain.ports import Taken
+from belino.domain.store import Verdict
+from belino.storage.home import Home
+from belino.storage.sqlite import SqliteStore, open_store
+from belino.storage.writer import WAITING_WRITES
+from belino.testing.clock import FakeClock
+
+ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
+
+
+def stored_ids(home: Home) -> list[str]:
+    """What another program sees: only what is committed."""
+    with closing(sqlite3.connect(f"{home.database.as_uri()}?mode=ro", uri=True)) as connection:
+        return [row[0] for row in connection.execute("SELECT platform_id FROM messages ORDER BY id")]
+
+
+@contextmanager
+def held_up(store: SqliteStore) -> Iterator[None]:
+    """While inside, the writer is busy, so that everything offered meanwhile becomes one batch."""
+    busy, go_on = threading.Event(), threading.Event()
+
+    def hold(connection: sqlite3.Connection) -> None:
+        busy.set()
+        assert go_on.wait(10)
+
+    waiting = asyncio.get_running_loop().create_task(store._writer.write(hold))
+    try:
+        yield
+    finally:
+        go_on.set()
+    assert not waiting.cancelled()
+
+
+async def test_what_take_in_returned_for_is_committed(
+    store: SqliteStore, home: Home, say: Callable[..., Message]
+) -> None:
+    for number in range(20):
+        await store.take_in(say(str(number)), ANSWER)
+        assert stored_ids(home)[-1] == str(number)
+
+
+async def test_what_queued_during_a_commit_is_committed_together_and_only_then_told(
+    store: SqliteStore, home: Home, say: Callable[..., Message]
+) -> None:
+    seen: list[list[str]] = []
+    commits = 0
+
+    def count(statement: str) -> None:
+        nonlocal commits
+        commits += statement == "COMMIT"
+
+    async def offer(number: int) -> None:
+        await store.take_in(say(str(number)), ANSWER)
+        seen.append(stored_ids(home))
+
+    store._connection.set_trace_callback(count)
+    async with asyncio.TaskGroup() as group:
+        with held_up(store):
+            for number in range(100):
+                group.create_task(offer(number))
+            await asyncio.sleep(0)
+    store._connection.set_trace_callback(None)
+    assert commits <= 3  # what held the writer up, the batch, and whoever came a moment later
+    assert all(len(ids) == 100 for ids in seen)
+    assert seen[0] == [str(number) for number in range(100)]
+
+
+@given(bad=st.sets(st.integers(0, 19)))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_work_that_fails_takes_nobody_along_and_leaves_nothing(
+    store: SqliteStore, say: Callable[..., Message], bad: set[int]
+) -> None:
+    run = len(await store.history(say("x").conversation, limit=10_000))
+
+    def work(number: int) -> Callable[[sqlite3.Connection], int]:
+        def write(connection: sqlite3.Connection) -> int:
+            connection.execute(
+                "INSERT INTO denied VALUES ('test', ?, ?, 1)", (f"{run}-{len(bad)}-{sorted(bad)}", str(number))
+            )
+            if number in bad:
+                raise LookupError(number)
+            return number
+
+        return write
+
+    async def offer(number: int) -> object:
+        try:
+            return await store._writer.write(work(number))
+        except LookupError as error:
+            return error.args[0], "failed"
+
+    await store._writer.write(lambda connection: connection.execute("DELETE FROM denied").rowcount)
+    async with asyncio.TaskGroup() as group:
+        with held_up(store):
+            offered = [group.create_task(offer(number)) for number in range(20)]
+            await asyncio.sleep(0)
+    assert [task.result() for task in offered] == [(n, "failed") if n in bad else n for n in range(20)]
+    kept = await store._readers.read(lambda connection: connection.execute("SELECT reason FROM denied").fetchall())
+    assert {int(row[0]) for row in kept} == set(range(20)) - bad
+
+
+async def test_messages_around_a_failed_write_keep_their_order_and_numbers(
+    store: SqliteStore, say: Callable[..., Message]
+) -> None:
+    def fail(connection: sqlite3.Connection) -> None:
+        raise LookupError
+
+    async with asyncio.TaskGroup() as group:
+        with held_up(store):
+            taken = [group.create_task(store.take_in(say(str(number)), ANSWER)) for number in range(5)]
+            failing = asyncio.get_running_loop().create_task(store._writer.write(fail))
+            taken += [group.create_task(store.take_in(say(str(number)), ANSWER)) for number in range(5, 10)]
+            await asyncio.sleep(0)
+    with pytest.raises(LookupError):
+        await failing
+    history = await store.history(say("x").conversation)
+    assert [(message.seq, message.id) for message in history] == [(n + 1, str(n)) for n in range(10)]
+    assert [task.result().trace for task in taken] == [message.trace for message in history]
+
+
+async def test_a_cancelled_offer_may_be_stored_and_harms_nobody(
+    store: SqliteStore, say: Callable[..., Message]
+) -> None:
+    with held_up(store):
+        offered = asyncio.get_running_loop().create_task(store.take_in(say("1"), ANSWER))
+        await asyncio.sleep(0)
+        offered.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await offered
+    again = await store.take_in(say("1"), ANSWER)
+    assert again.outcome is MessageOutcome.DUPLICATE
+
+
+async def test_more_writes_than_may_wait_are_held_back_and_all_arrive(
+    store: SqliteStore, say: Callable[..., Message]
+) -> None:
+    many = WAITING_WRITES + 200
+    async with asyncio.TaskGroup() as group:
+        with held_up(store):
+            for number in range(many):
+                group.create_task(store.take_in(say(str(number)), ANSWER))
+            await asyncio.sleep(0)
+            assert store._writer._jobs.qsize() <= WAITING_WRITES
+    assert (await store.counts())["messages"] == many
+
+
+async def test_closing_finishes_what_was_offered(home: Home, clock: FakeClock, say: Callable[..., Message]) -> None:
+    store = await open_store(home, clock=clock)
+    offered = [asyncio.get_running_loop().create_task(store.take_in(say(str(n)), ANSWER)) for n in range(50)]
+    await asyncio.sleep(0)
+    await store.close()
+    assert {(await task).outcome for task in offered} == {MessageOutcome.WAITING}
+    assert len(stored_ids(home)) == 50
+
+
+async def _offer_until_full(store: SqliteStore, say: Callable[..., Message]) -> tuple[set[str], set[str]]:
+    """Offer in waves; which ids were acknowledged, and which were refused for want of room."""
+    acknowledged, refused = set[str](), set[str]()
+    for wave in range(100):
+        ids = [f"{wave}-{number}" for number in range(20)]
+        answers = await asyncio.gather(
+            *(store.take_in(say(name, "x" * 2_000), ANSWER) for name in ids), return_exceptions=True
+        )
+        for name, answer in zip(ids, answers, strict=True):
+            assert isinstance(answer, Taken | StoreFull), answer
+            (acknowledged if isinstance(answer, Taken) else refused).add(name)
+        if refused:
+            return acknowledged, refused
+    raise AssertionError("the disk never filled up")
+
+
+async def _assert_honest_and_recovered(
+    store: SqliteStore, home: Home, say: Callable[..., Message], acknowledged: set[str], refused: set[str]
+) -> None:
+    assert set(stored_ids(home)) == acknowledged
+    for name in sorted(refused):
+        assert (await store.take_in(say(name), ANSWER)).outcome is MessageOutcome.WAITING
+    assert set(stored_ids(home)) == acknowledged | refused
+    seqs = [message.seq for message in await store.history(say("x").conversation, limit=10_000)]
+    assert seqs == sorted(set(seqs))
+
+
+async def test_a_disk_that_fills_up_refuses_and_works_again_once_there_is_room(
+    store: SqliteStore, home: Home, say: Callable[..., Message]
+) -> None:
+    await store.take_in(say("first"), ANSWER)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, hard))  # Python ignores SIGXFSZ: a write fails instead
+    try:
+        acknowledged, refused = await _offer_until_full(store, say)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    await _assert_honest_and_recovered(store, home, say, acknowledged | {"first"}, refused)
+
+
+async def test_a_database_at_its_size_limit_refuses_and_works_again_once_that_is_raised(
+    store: SqliteStore, home: Home, say: Callable[..., Message]
+) -> None:
+    await store._writer.write(lambda connection: connection.execute("PRAGMA max_page_count = 120").fetchone()[0])
+    acknowledged, refused = await _offer_until_full(store, say)
+    await store._writer.write(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone()[0])
+    await _assert_honest_and_recovered(store, home, say, acknowledged, refused)
