@@ -16,15 +16,15 @@ class NotRunning(BelinoError):
 
 def run_command(name: str, arguments: list[str]) -> int:
     """Run the command of this name."""
-    # Files of ours are for their owner alone, whatever the shell's umask says.
-    os.umask(0o077)
     command = import_module(f"belino.cli.{name}")
     parser = ArgumentParser(prog=f"belino {name}", description=COMMANDS[name])
     command.add_arguments(parser)
     _add_everywhere(parser)
+    args = parser.parse_args(arguments)
+    # Files of ours are for their owner alone, whatever the shell's umask says.
+    os.umask(0o077)
     try:
-        # Found here and not by the parser, whose own errors exit with 2.
-        code: int = command.run(parser.parse_args(arguments))
+        code: int = command.run(args)
         sys.stdout.flush()
         return code
     except BelinoError as error:

@@ -12,7 +12,7 @@ from belino.cli import INTERRUPTED, OK
 from belino.cli.show import show_json
 from belino.config import Config, load
 from belino.domain.errors import BelinoError
-from belino.net.redact import configure_logging
+from belino.net.redact import configure_logging, hide
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ async def _serve(config: Config, home: Home, *, as_json: bool) -> None:
 
     def ready(url: str) -> None:
         # The one line of stdout: people click it, programs read it. It never goes to the log, for it opens the door.
+        hide(url.partition("#token=")[2])
         if as_json:
             show_json({"url": url})
         else:

@@ -91,9 +91,13 @@ class GatewayProcess:
 
     def stop(self, with_signal: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to stop, and return its exit code."""
-        assert self._process is not None, "the gateway was not started"
-        self._process.send_signal(with_signal)
+        self.signal(with_signal)
         return self._wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal and do not wait."""
+        assert self._process is not None, "the gateway was not started"
+        self._process.send_signal(number)
 
     def kill(self) -> None:
         """End it where it stands, as a power cut would."""

@@ -1,0 +1,79 @@
+"""Help is static, complete and cheap; misuse is told."""
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from belino import __version__, cli
+
+HEAVY = [
+    "argparse",
+    "asyncio",
+    "pydantic",
+    "starlette",
+    "uvicorn",
+    "aiohttp",
+    "rich",
+    "sqlite3",
+    "logging",
+    "belino.config",
+]
+
+
+def belino(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "belino", *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_help_lists_every_command_and_imports_none_of_them() -> None:
+    code = (
+        "import sys; from belino.__main__ import main; code = main(['--help']); "
+        f"print(code, [name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr.strip() == "0 []"
+    for name, says in cli.COMMANDS.items():
+        assert f"  {name} " in done.stdout
+        assert says in done.stdout
+
+
+def test_the_table_of_commands_is_exactly_the_modules_that_are_commands() -> None:
+    modules = [importlib.import_module(f"belino.cli.{m.name}") for m in pkgutil.iter_modules(cli.__path__)]
+    commands = {m.__name__.rpartition(".")[2] for m in modules if hasattr(m, "run") and hasattr(m, "add_arguments")}
+    assert commands == set(cli.COMMANDS)
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_explains_itself_and_speaks_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    inner = {"config": "show", "media": "ls", "token": "create"}.get(name)
+    with pytest.raises(SystemExit) as ended:
+        cli.main([name, *([inner] if inner else []), "--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert "--json" in shown
+    assert "--home FOLDER" in shown
+
+
+def test_the_version_is_told() -> None:
+    assert belino("--version").stdout == f"belino {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("sevre",), ("media",), ("serve", "--port", "70000"), ("explain",)])
+def test_misuse_exits_with_two_and_says_what_is_wrong(arguments: tuple[str, ...]) -> None:
+    done = belino(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr
+
+
+def test_a_mistyped_command_is_told_with_the_nearest_one() -> None:
+    assert "Did you mean serve?" in belino("sevre").stderr
+
+
+def test_the_entry_script_leads_to_the_same_place() -> None:
+    script = Path(sys.executable).with_name("belino")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"belino {__version__}\n"

@@ -1,0 +1,201 @@
+"""Commands on a state folder on which no gateway runs."""
+
+import asyncio
+import json
+import os
+import pty
+import stat
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belino.domain.message import ChatType, ConversationKey
+from belino.net.clock import SystemClock
+from belino.storage.home import Home
+from belino.storage.sqlite import SqliteStore, open_store
+
+Belino = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def read(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def in_store(home: Path, act: Callable[[SqliteStore], Awaitable[None]]) -> None:
+    async def open_and_act() -> None:
+        store = await open_store(Home.at(home), clock=SystemClock())
+        try:
+            await act(store)
+        finally:
+            await store.close()
+
+    asyncio.run(open_and_act())
+
+
+def test_status_says_that_nothing_runs(belino: Belino, home: Path) -> None:
+    answer = read(belino("status", "--json"))
+    assert (answer["running"], answer["home"], answer["waiting"]) == (False, str(home), 0)
+    shown = belino("status").stdout
+    assert shown.startswith("not running; start it with `belino serve`")
+    assert "\x1b" not in shown
+
+
+def test_a_run_file_that_a_killed_gateway_left_is_ignored(belino: Belino, home: Path) -> None:
+    read(belino("status", "--json"))
+    left = {"url": "http://127.0.0.1:9", "token": "t", "pid": 1, "version": "0", "started": "2026-01-01T00:00:00Z"}
+    (home / "run.json").write_text(json.dumps(left), encoding="utf-8")
+    assert read(belino("status", "--json"))["running"] is False
+
+
+def test_the_state_folder_is_made_for_its_owner_alone(belino: Belino, home: Path) -> None:
+    read(belino("status", "--json"))
+    for path in [home, *home.rglob("*")]:
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
+
+
+def test_the_home_may_come_from_the_environment(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "belino", "status", "--json"],
+        env={**os.environ, "BELINO_HOME": str(tmp_path / "elsewhere")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert read(done)["home"] == str(tmp_path / "elsewhere")
+
+
+def test_login_needs_a_gateway(belino: Belino) -> None:
+    done = belino("login")
+    assert (done.returncode, done.stdout) == (69, "")
+    assert done.stderr.count("\n") == 1
+    assert "start it with `belino serve`" in done.stderr
+
+
+def test_explain_of_nothing_fails_with_a_sentence(belino: Belino) -> None:
+    done = belino("explain", "nothing-like-it")
+    assert done.returncode == 1
+    assert done.stderr.startswith("belino: there is no message 'nothing-like-it'")
+
+
+def test_a_token_is_made_listed_and_revoked(belino: Belino) -> None:
+    made = read(
+        belino("token", "create", "--conversation", "web:default:main", "--note", "lab", "--days", "3", "--json")
+    )
+    assert made["expires"] > made["created"]
+    (listed,) = read(belino("token", "ls", "--json"))["tokens"]
+    assert (listed["id"], listed["conversation"], listed["note"]) == (made["id"], "web:default:main", "lab")
+    assert made["token"] not in belino("token", "ls").stdout
+    assert read(belino("token", "revoke", made["id"], "--json")) == {"revoked": True}
+    again = belino("token", "revoke", made["id"])
+    assert (again.returncode, "there is no token" in again.stdout) == (1, True)
+    assert belino("token", "ls").stdout == "no token yet\n"
+
+
+def test_a_token_for_no_conversation_is_refused(belino: Belino) -> None:
+    done = belino("token", "create", "--conversation", "main")
+    assert done.returncode == 1
+    assert "write platform:account:channel[:thread]" in done.stderr
+
+
+def test_channels_are_listed_and_their_names_cannot_command_the_terminal(belino: Belino, home: Path) -> None:
+    async def act(store: SqliteStore) -> None:
+        key = ConversationKey(platform="web", account="default", channel="main")
+        await store.open_conversation(key, "\x1b[31mred\x07\u202egnp\n[bold]x", ChatType.GROUP)
+
+    in_store(home, act)
+    assert read(belino("channels", "--json"))["channels"][0]["channel"] == "web:default:main"
+    shown = belino("channels").stdout
+    assert "[bold]x" in shown
+    assert not [c for c in ("\x1b", "\x07", "\u202e") if c in shown]
+    assert len(shown.splitlines()) == 2
+
+
+def test_media_of_an_empty_folder_is_none(belino: Belino) -> None:
+    assert read(belino("media", "ls", "--json")) == {"media": []}
+    assert belino("media", "ls", "--kind", "image", "--limit", "5").stdout == "no media yet\n"
+    assert belino("media", "ls", "--channel", "nonsense").returncode == 1
+
+
+def test_config_init_writes_the_defaults_once(belino: Belino, home: Path) -> None:
+    before = read(belino("config", "show", "--json"))
+    file = Path(read(belino("config", "init", "--json"))["file"])
+    assert file == home / "belino.toml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert read(belino("config", "show", "--json")) == before
+    assert read(belino("config", "check", "--json")) == {"ok": True, "file": str(file), "exists": True}
+    again = belino("config", "init")
+    assert (again.returncode, "already there" in again.stderr) == (78, True)
+
+
+def test_config_show_names_every_key_and_no_secret(belino: Belino) -> None:
+    shown = belino("config", "show").stdout
+    assert "server.port" in shown
+    assert "8787" in shown
+
+
+@pytest.mark.parametrize("command", [("config", "check"), ("config", "show"), ("serve",)])
+def test_a_bad_configuration_is_one_sentence_and_78(belino: Belino, home: Path, command: tuple[str, ...]) -> None:
+    home.mkdir(mode=0o700)
+    (home / "belino.toml").write_text("[server]\nprot = 1\n", encoding="utf-8")
+    done = belino(*command)
+    assert (done.returncode, done.stdout) == (78, "")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("belino: belino.toml: server.prot is not a key belino knows; did you mean port?")
+
+
+def test_a_bind_beyond_this_machine_is_refused_on_the_command_line_too(belino: Belino) -> None:
+    done = belino("serve", "--bind", "0.0.0.0", "--port", "0")
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "reaches beyond this machine without encryption" in done.stderr
+
+
+def test_the_doctor_finds_a_fresh_folder_healthy(belino: Belino) -> None:
+    answer = read(belino("doctor", "--json"))
+    assert answer["ok"]
+    assert {"config", "python", "store", "modes"} <= {finding["name"] for finding in answer["findings"]}
+    assert "✓ store" in belino("doctor").stdout
+
+
+def test_the_doctor_warns_of_a_door_open_to_everybody(belino: Belino, home: Path) -> None:
+    home.mkdir(mode=0o700)
+    (home / "belino.toml").write_text('[adapters.web.access.channels.C1]\nsenders = ["*"]\n', encoding="utf-8")
+    answer = read(belino("doctor", "--json"))
+    (warning,) = [finding for finding in answer["findings"] if finding["name"] == "access"]
+    assert warning["says"] == "everybody may command the agent in channel C1 of web:default"
+    assert warning["cure"]
+
+
+def test_the_doctor_fails_when_anything_fails(belino: Belino, home: Path) -> None:
+    home.mkdir(mode=0o700)
+    (home / "belino.toml").write_text("nonsense", encoding="utf-8")
+    done = belino("doctor", "--json")
+    assert done.returncode == 1
+    answer = json.loads(done.stdout)
+    assert not answer["ok"]
+    assert [finding["name"] for finding in answer["findings"] if not finding["ok"]] == ["config"]
+
+
+def on_a_terminal(home: Path, **environment: str) -> str:
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "belino", "status", "--home", str(home)],
+        env={"PATH": os.environ["PATH"], "TERM": "xterm-256color", **environment},
+        stdout=theirs,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    os.close(theirs)
+    assert done.returncode == 0, done.stderr
+    with os.fdopen(ours, "rb") as opened:
+        return opened.read1(65536).decode()
+
+
+def test_a_terminal_gets_colour_unless_somebody_said_no(home: Path) -> None:
+    assert "\x1b[" in on_a_terminal(home)
+    assert "\x1b[3" not in on_a_terminal(home, NO_COLOR="1")
