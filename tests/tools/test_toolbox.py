@@ -10,7 +10,7 @@ from belino.domain.errors import ToolError
 from belino.domain.media import TextBlock
 from belino.domain.outcome import Stage
 from belino.testing.files import make_png
-from tools.town import THERE, File, Town
+from tools.town import HERE, SECRET, THERE, File, Town
 
 TOOLS = ("list_media", "fetch_media", "channel_messages")
 NESTED: object = "deep"
@@ -130,3 +130,37 @@ async def test_a_result_over_one_mebibyte_is_cut_and_says_so(town: Town) -> None
     assert isinstance(block, TextBlock)
     assert block.text.endswith("… (cut here: the result is over 1 MiB; ask for less at a time)")
     assert len(block.text.encode()) < 1024 * 1024 + 100
+
+
+async def test_no_id_or_cursor_of_another_channel_opens_anything(town: Town) -> None:
+    there = [
+        await town.say("rosebud", File(content=make_png(2, 2), name="rosebud.png"), where=THERE) for _ in range(40)
+    ]
+    _, (own,) = await town.say("mine", File(content=make_png(2, 2), name="own.png"))
+    toolbox = town.toolbox()
+    for number, (ref,) in there:
+        record = await town.store.ref(THERE, ref)
+        assert record is not None
+        listing = await toolbox.call("list_media", {"cursor": str(record.seq)})
+        found = await toolbox.call("channel_messages", {"message_ids": [number]})
+        assert "rosebud" not in str((listing, found))
+        with pytest.raises(ToolError, match="no such media"):
+            await toolbox.call("fetch_media", {"ref": ref})
+    assert own in str(await toolbox.call("list_media", {})) and town.opened == []
+
+
+async def test_no_key_and_no_locator_reaches_the_agent(town: Town) -> None:
+    number, (ref,) = await town.say("look", File(content=make_png(2, 2), name="p.png", caption="c"))
+    toolbox = town.toolbox()
+    answers = [
+        await toolbox.call("list_media", {}),
+        await toolbox.call("list_media", {"format": "json"}),
+        await toolbox.call("fetch_media", {"ref": ref}),
+        await toolbox.call("fetch_media", {"ref": ref, "as": "file"}),
+        await toolbox.call("channel_messages", {"message_ids": [number]}),
+        await toolbox.call("channel_messages", {"message_ids": [number], "format": "json"}),
+    ]
+    record = await town.store.ref(HERE, ref)
+    assert record is not None and record.ref.sealed["media_key"] == SECRET
+    told = str((answers, town.steps))
+    assert SECRET not in told and record.ref.locator["item"] not in told

@@ -21,6 +21,7 @@ from belino.tools.toolbox import make_toolbox
 
 HERE = ConversationKey(platform="telegram", account="default", channel="here")
 THERE = ConversationKey(platform="telegram", account="default", channel="there")
+SECRET = "canary-5f0c1b"
 ANA = Author(id="7", name="Ana")
 
 
@@ -84,6 +85,7 @@ class Town:
             caption=file.caption,
             size=file.size if file.size is not None else len(file.content) if isinstance(file.content, bytes) else None,
             locator={"item": item},
+            sealed={"media_key": SECRET},
         )
 
     @asynccontextmanager

@@ -28,6 +28,7 @@ _NOT_NAME = re.compile(
 _QUESTION = re.compile(r"\bwhat\s+(?:can|do)\s+you\s+see\b", re.IGNORECASE)
 _MARKER = re.compile(r"<<<message ([0-9a-f]+)\n(.*?)\n\1 message>>>", re.DOTALL)
 _TEXT = re.compile(r"^text:\n(.*)\Z", re.DOTALL | re.MULTILINE)
+_READABLE = re.compile(r"text/|application/(?:json|xml|x-yaml|toml|octet-stream)\Z|.*\+(?:json|xml)\Z")
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 
@@ -123,7 +124,7 @@ async def _look(turn: Turn, item: Item) -> str:
 async def _tell_file(turn: Turn, about: str, block: FileBlock) -> str:
     if not block.path.is_relative_to(turn.folder):
         return f"I have {about}"
-    lines = await asyncio.to_thread(_first_lines, block.path)
+    lines = await asyncio.to_thread(_first_lines, block.path) if _READABLE.match(block.mime) else None
     if lines is None:
         return f"I have {about}"
     quoted = "\n".join(f"> {line}" for line in lines) or "> (empty)"
