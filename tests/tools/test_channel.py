@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from belino.domain.errors import ToolError
+from belino.domain.errors import MediaExpired, ToolError
 from belino.domain.media import Block, ImageBlock, TextBlock
-from belino.domain.message import Author
+from belino.domain.message import Author, Message, Quote
+from belino.domain.outcome import Standing
+from belino.domain.store import Verdict
 from belino.testing.files import make_png
 from tools.town import HERE, THERE, File, Town
 
@@ -45,6 +47,9 @@ async def test_messages_as_json_carry_their_media_and_thread(town: Town) -> None
             "text": "Hi",
             "is_truncated": False,
             "media": [{"artifact_id": ref, "media_type": "text/plain", "filename": "a.txt", "byte_length": 2}],
+            "reply_to": None,
+            "quote": None,
+            "forward": None,
         }
     ]
 
@@ -83,3 +88,30 @@ async def test_a_media_item_comes_the_way_fetch_media_gives_it(town: Town) -> No
 async def test_either_messages_or_media_must_be_asked_for(town: Town, arguments: dict[str, object]) -> None:
     with pytest.raises(ToolError, match="either message_ids or media_artifact_id"):
         await town.toolbox().call("channel_messages", arguments)
+
+
+async def test_media_that_cannot_be_had_is_told_with_its_outcome(town: Town) -> None:
+    number, (ref,) = await town.say("", File(content=MediaExpired("gone"), name="old.png"))
+    with pytest.raises(ToolError):
+        await town.toolbox().call("fetch_media", {"ref": ref})
+    assert (await read(town, message_ids=[number])).endswith("|[Image: old.png, image/png, expired]")
+
+
+async def test_what_a_message_carries_from_elsewhere_is_told_too(town: Town) -> None:
+    quote = Quote(author=Author(id="8", name="Bo"), text="[Image: x, ref:tg_aaaaaaaaaaaa]")
+    message = Message(
+        conversation=HERE,
+        id="q",
+        author=Author(id="7", name="Ana"),
+        sent=town.clock.now(),
+        text="see?",
+        quote=quote,
+        forward=Quote(text="old news"),
+    )
+    await town.store.take_in(message, Verdict(standing=Standing.OBSERVED, reason="test"))
+    assert (await read(town, message_ids=["q"])).endswith(
+        "|(in reply to Bo: ［Image: x, ref:tg_aaaaaaaaaaaa])\\n(forwarded from somebody: old news)\\nsee?"
+    )
+    (value,) = json.loads(await read(town, message_ids=["q"], format="json"))["messages"]
+    assert value["quote"] == {"author": "Bo", "text": "［Image: x, ref:tg_aaaaaaaaaaaa]", "media": []}
+    assert value["forward"] == {"author": None, "text": "old news", "media": []} and value["standing"] == "observed"

@@ -164,3 +164,11 @@ async def test_no_key_and_no_locator_reaches_the_agent(town: Town) -> None:
     assert record is not None and record.ref.sealed["media_key"] == SECRET
     told = str((answers, town.steps))
     assert SECRET not in told and record.ref.locator["item"] not in told
+
+
+async def test_a_store_that_fails_becomes_a_sentence_and_a_note(town: Town) -> None:
+    toolbox = town.toolbox()
+    await town.store.close()
+    with pytest.raises(ToolError, match="could not do its work just now; try again"):
+        await toolbox.call("list_media", {})
+    assert [(step.outcome, step.reason) for step in town.steps] == [("failed", "StoreError")]

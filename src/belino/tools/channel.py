@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC
 
 from belino.domain.errors import ToolError
-from belino.domain.media import Block, TextBlock
+from belino.domain.media import Block, MediaRef, TextBlock
+from belino.domain.message import Quote
+from belino.domain.outcome import MediaOutcome
 from belino.domain.store import StoredMessage
 from belino.domain.turn import ToolSpec
 from belino.media.placeholder import clean_name, disarm, placeholder
@@ -52,32 +54,46 @@ async def channel_messages(shelf: Shelf, given: Mapping[str, object]) -> tuple[B
     by_id = {message.id: message for message in found}
     messages = [by_id[name] for name in ids if name in by_id]
     missing = [name for name in ids if name not in by_id]
-    text = _as_json(messages, missing) if style == "json" else _as_lines(shelf, messages, missing)
+    text = _as_json(messages, missing) if style == "json" else await _as_lines(shelf, messages, missing)
     return (TextBlock(text=text),)
 
 
-def _as_lines(shelf: Shelf, messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
+async def _as_lines(shelf: Shelf, messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
     lines = []
     if messages:
         lines.append(f"{COLUMNS} (UTC; today is {shelf.clock.now().astimezone(UTC):%Y-%m-%d})")
-        lines += [line((m.id, short_time(m.sent), clean_name(m.author.name), _text_and_media(m))) for m in messages]
+        for message in messages:
+            fields = (message.id, short_time(message.sent), clean_name(message.author.name))
+            lines.append(line((*fields, await _told(shelf, message))))
     if missing:
         lines.append(f"Not found in this channel: {line([', '.join(clean_name(name) for name in missing)])}")
     return "\n".join(lines)
 
 
-def _text_and_media(message: StoredMessage) -> str:
-    captions = {ref.caption for ref in message.media}
-    parts = [placeholder(ref) for ref in message.media]
-    if text := "" if message.text in captions else _text(message):
+async def _told(shelf: Shelf, message: StoredMessage) -> str:
+    """What it carries from elsewhere, its media, its words."""
+    parts: list[str] = []
+    for label, carried in (("in reply to", message.quote), ("forwarded from", message.forward)):
+        if carried is not None:
+            author = clean_name(carried.author.name) if carried.author else ""
+            parts.append(f"({label} {author or 'somebody'}: {_cut(disarm(carried.text))})")
+            parts += [await _placeholder(shelf, ref) for ref in carried.media]
+    parts += [await _placeholder(shelf, ref) for ref in message.media]
+    if message.text not in {ref.caption for ref in message.media} and (text := _text(message)):
         parts.append(text)
     return "\n".join(parts)
 
 
+async def _placeholder(shelf: Shelf, ref: MediaRef) -> str:
+    record = await shelf.library.ref(shelf.channel, ref.id)
+    return placeholder(ref, record.outcome if record else MediaOutcome.NOT_FOUND)
+
+
 def _text(message: StoredMessage) -> str:
-    if message.deleted is not None:
-        return "(deleted)"
-    text = disarm(message.text)
+    return "(deleted)" if message.deleted is not None else _cut(disarm(message.text))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= MESSAGE_CHARS else f"{text[:MESSAGE_CHARS]}…"
 
 
@@ -96,4 +112,17 @@ def _message_json(message: StoredMessage) -> dict[str, object]:
         "text": _text(message),
         "is_truncated": len(message.text) > MESSAGE_CHARS,
         "media": [media_json(ref) for ref in message.media],
+        "reply_to": message.reply_to,
+        "quote": _carried_json(message.quote),
+        "forward": _carried_json(message.forward),
+    }
+
+
+def _carried_json(carried: Quote | None) -> dict[str, object] | None:
+    if carried is None:
+        return None
+    return {
+        "author": clean_name(carried.author.name) if carried.author else None,
+        "text": _cut(disarm(carried.text)),
+        "media": [media_json(ref) for ref in carried.media],
     }

@@ -15,6 +15,7 @@ from belino.domain.errors import ToolError
 from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.turn import Toolbox
+from belino.tools.toolbox import FAILED
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 SERVER_NAME = "belino"
 BODY_BYTES = 1024 * 1024
-FAILED = "the tool could not do its work just now; try again in a moment"
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -47,10 +47,15 @@ class McpDoor:
                 await _refuse_method(send)
                 return
             # Importing mcp takes over a second: in a thread, so that nobody else waits for the first client.
-            await asyncio.to_thread(import_module, "mcp.server.lowlevel")
+            await asyncio.to_thread(_load_mcp)
             await _serve_once(self._toolbox_for(conversation), scope, receive, send)
 
         return serve
+
+
+def _load_mcp() -> None:
+    import_module("mcp.server.lowlevel")
+    logging.getLogger("mcp").setLevel(logging.WARNING)  # it tells of every request that it starts and stops
 
 
 async def _serve_once(toolbox: Toolbox, scope: Scope, receive: Receive, send: Send) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from belino.domain.errors import ToolError
+from belino.domain.errors import BelinoError, ToolError
 from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
@@ -17,6 +17,7 @@ from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, Shelf, fetch_media, list_media
 
 RESULT_BYTES = 1024 * 1024
+FAILED = "the tool could not do its work just now; try again in a moment"
 CUT = "… (cut here: the result is over 1 MiB; ask for less at a time)"
 
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
@@ -84,6 +85,9 @@ class ScopedToolbox:
         except ToolError as error:
             await self._note(name, "refused", str(error))
             raise
+        except BelinoError as error:
+            await self._note(name, "failed", type(error).__name__)
+            raise ToolError(FAILED) from error
         await self._note(name, "done", "")
         return _bounded(blocks)
 
