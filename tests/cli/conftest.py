@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,16 +11,12 @@ import pytest
 Belino = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def run_belino(
-    *arguments: str, home: Path | None = None, cwd: Path | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def run_belino(*arguments: str, home: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    where = ["--home", str(home)] if home is not None else []
     return subprocess.run(
-        [sys.executable, "-m", "belino", *arguments, *where],
+        [sys.executable, "-m", "belino", *arguments, "--home", str(home)],
         env={**kept, "TZ": "UTC", **environment},
-        cwd=cwd,
         capture_output=True,
         text=True,
         timeout=120,
@@ -36,6 +32,6 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def belino(home: Path) -> Belino:
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return run_belino(*arguments, home=home, **environment)
+        return run_belino(*arguments, home=home, environment=environment)
 
     return run

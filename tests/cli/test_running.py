@@ -19,7 +19,7 @@ Belino = Callable[..., subprocess.CompletedProcess[str]]
 
 MAIN = "web:default:main"
 
-# An agent that never answers, and a platform of one file, as an installed package would bring them.
+# An agent that never answers, as an installed package would bring it.
 SLEEPER = """
 import asyncio
 from dataclasses import dataclass
@@ -32,7 +32,6 @@ class Agent:
     remembers = sees_images = True
     def __init__(self, config): ...
     async def run_turn(self, turn):
-        print("the sleeper sleeps", flush=True)
         await asyncio.Event().wait()
         yield
 """
