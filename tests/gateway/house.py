@@ -70,7 +70,7 @@ class House:
         self.clock = FakeClock()
         self.agent: Agent = ScriptedAgent()
         self.sessions = SessionsConfig()
-        self.accounts = ("default",)
+        self.accounts: tuple[str, ...] = ("default",)
         self.wires: dict[str, Wire] = {}
         self._ids = count(1)
 
@@ -155,4 +155,3 @@ async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0)
-

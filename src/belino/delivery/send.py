@@ -10,7 +10,7 @@ from belino.delivery.deadline import deadline
 from belino.delivery.insist import Insistence
 from belino.delivery.lanes import Lanes
 from belino.delivery.reasons import place_of, reason_of
-from belino.domain.errors import AdapterError, RateLimited, Undeliverable
+from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Undeliverable
 from belino.domain.limits import Once
 from belino.domain.message import Author, ConversationKey
 from belino.domain.ports import Adapter, Clock, ReadsBack
@@ -26,6 +26,7 @@ WIDTH = 64
 """Conversations that may be sending at once: enough that some hung platform calls do not stop the others."""
 STORE_RETRY_SECONDS = 5.0
 NO_ADAPTER_SECONDS = 300.0
+UNAUTHORIZED_SECONDS = 300.0
 # A platform that is down for a minute must not cost an answer: six tries wait up to two and a half minutes in all.
 FIRST_WAIT, LONGEST_WAIT = 5.0, 300.0
 
@@ -99,6 +100,9 @@ class Sender:
             receipt = await self._receipt(adapter, parcel)
         except RateLimited as error:
             await self._delay(parcel, error.retry_after, reason_of(error))
+        except Unauthorized as error:
+            # The operator must act first; an answer is not lost because a token ran out.
+            await self._delay(parcel, UNAUTHORIZED_SECONDS, reason_of(error))
         except Undeliverable as error:
             await self._end(parcel, ParcelState.DEAD, reason_of(error))
         except TimeoutError:
@@ -152,6 +156,7 @@ class Sender:
         self._tell(parcel, state, reason)
 
     async def _confirm(self, parcel: Parcel, receipt: Receipt) -> None:
+        self._adrift.add(parcel.key)  # until the receipt is on disk
         said = await self._insist(parcel.key, lambda: self._outbox.confirm_parcel(parcel.key, receipt, self._author))
         log.info("parcel %s (trace %s) is sent", parcel.key, parcel.trace)
         self._forget(parcel)

@@ -12,6 +12,7 @@ from typing import Protocol, Self, runtime_checkable
 
 from belino import registry
 from belino.config import AdapterConfig, Config
+from belino.delivery.deadline import deadline
 from belino.delivery.insist import Insistence
 from belino.delivery.send import ParcelNews, Sender
 from belino.domain.errors import ConfigError, MediaError, StoreError
@@ -34,6 +35,7 @@ from belino.storage.sqlite import SqliteStore, open_store
 log = logging.getLogger(__name__)
 
 SENDING_GRACE_SECONDS = 2.0
+CLOSING_SECONDS = 5.0
 SWEEP_SECONDS = 3_600.0
 UPLOADS_KEPT = timedelta(days=1)
 
@@ -117,9 +119,17 @@ class Gateway:
             for task in others:
                 task.cancel()
             self._sessions.stop()
-            await asyncio.wait({answering})
+            await self._ended(answering, self.config.sessions.shutdown_seconds + CLOSING_SECONDS)
             self._sender.stop(SENDING_GRACE_SECONDS)
-            await asyncio.wait({sending})
+            await self._ended(sending, SENDING_GRACE_SECONDS + CLOSING_SECONDS)
+
+    async def _ended(self, task: asyncio.Task[None], seconds: float) -> None:
+        """Wait for a task that was asked to stop; one that still waits for the store is cut off."""
+        try:
+            async with deadline(self.clock, seconds):
+                await asyncio.wait({task})
+        except TimeoutError:
+            task.cancel()
 
     def stop(self) -> None:
         """Let `run` come to its end."""

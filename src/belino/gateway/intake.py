@@ -137,4 +137,3 @@ def _media_texts(media: tuple[MediaRef, ...]) -> Iterator[str]:
     for ref in media:
         yield ref.file_name or ""
         yield ref.caption or ""
-

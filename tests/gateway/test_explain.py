@@ -1,0 +1,113 @@
+"""The story of one message."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from belino.domain.errors import Undeliverable
+from belino.domain.message import Message
+from belino.gateway.explain import NoSuchMessage, SeveralMessages, as_json, explain, message_name
+from belino.gateway.gateway import Gateway
+from belino.storage.sqlite import open_store
+from belino.testing import ScriptedAgent, ToolCall, make_png
+from gateway.house import EVE, House, until
+
+
+async def answered_with_a_picture(house: House, gateway: Gateway) -> Message:
+    """A message with a picture, which the agent fetched and answered."""
+    agent = house.agent
+    assert isinstance(agent, ScriptedAgent)
+    message = house.say("look")
+    message = replace(message, media=(house.picture(message),), album="hold")
+    house.wire._far_side.files["f1"] = make_png(4, 3)
+    taken = await gateway.accept(message)
+    agent.script.append([ToolCall(name="fetch_media", arguments={"ref": taken.refs[0].id}), "a picture"])
+    await until(lambda: house.clock.sleeping > 1)
+    await house.clock.advance(2)
+    await until(lambda: gateway.counters.parcels["sent"] or gateway.counters.parcels["dead"])
+    return message
+
+
+async def test_the_story_tells_every_stage_in_order_with_times_and_reasons_also_after_a_restart(house: House) -> None:
+    async with house.at_work() as gateway:
+        message = await answered_with_a_picture(house, gateway)
+    store = await open_store(house.home, clock=house.clock)
+    try:
+        story = await explain(store, f"{message.conversation}/{message.id}")
+    finally:
+        await store.close()
+    stages = list(dict.fromkeys(step.stage for step in story.steps))
+    assert set(stages) == {"received", "stored", "gate", "turn", "tool", "media", "reply", "delivery"}
+    assert stages[:3] == ["received", "stored", "gate"]
+    assert [step.at for step in story.steps] == sorted(step.at for step in story.steps)
+    told = {(step.stage, step.outcome) for step in story.steps}
+    assert {
+        ("gate", "may_command"),
+        ("turn", "waiting"),
+        ("turn", "running"),
+        ("turn", "answered"),
+        ("tool", "done"),
+        ("media", "held"),
+        ("delivery", "sent"),
+    } <= told
+    assert next(step.reason for step in story.steps if step.stage == "gate") == "on the list for direct messages"
+
+
+async def test_the_answer_can_be_asked_about_as_well_as_the_question_and_both_share_a_trace(house: House) -> None:
+    async with house.at_work() as gateway:
+        message = await answered_with_a_picture(house, gateway)
+        (_, reply) = await house.history(gateway)
+        by_reply = await explain(gateway.store, message_name(reply))
+        by_trace = await explain(gateway.store, reply.trace)
+        by_id = await explain(gateway.store, message.id)
+        assert by_reply.message.id == reply.id
+        assert by_trace == by_id
+        assert by_trace.message.id == message.id
+        assert by_reply.steps == by_trace.steps
+
+
+async def test_a_failed_delivery_is_told_with_its_reason(house: House) -> None:
+    house.prepare().refusals.append(Undeliverable("the person has blocked us"))
+    async with house.at_work() as gateway:
+        message = await answered_with_a_picture(house, gateway)
+        story = await explain(gateway.store, message.id)
+        (end,) = [step for step in story.steps if step.stage == "delivery"]
+        assert (end.outcome, "blocked us" in end.reason) == ("dead", True)
+
+
+async def test_an_observed_message_is_explained_by_what_the_gate_said(house: House) -> None:
+    async with house.at_work() as gateway:
+        message = house.say(author=EVE, channel="team")
+        await gateway.accept(message)
+        story = await explain(gateway.store, message.id)
+        assert (story.steps[-1].outcome, story.steps[-1].reason) == ("observed", "not on the channel's list")
+
+
+async def test_an_id_that_two_channels_share_is_refused_with_both_names(house: House) -> None:
+    async with house.at_work() as gateway:
+        message = house.say(channel="a")
+        twin = replace(house.say(channel="b"), id=message.id)
+        for one in (message, twin):
+            await gateway.accept(one)
+        with pytest.raises(SeveralMessages) as refusal:
+            await explain(gateway.store, message.id)
+        assert f"memory:default:a/{message.id}" in str(refusal.value)
+        assert f"memory:default:b/{message.id}" in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["nothing", "memory:default:dm/m99", "a:b/c", "/", "%ff:x:y/z", ""])
+async def test_a_name_that_means_nothing_is_refused_in_a_sentence(house: House, name: str) -> None:
+    async with house.at_work() as gateway:
+        with pytest.raises(NoSuchMessage, match="there is no message"):
+            await explain(gateway.store, name)
+
+
+async def test_the_story_as_json_is_plain_and_holds_no_locator(house: House) -> None:
+    async with house.at_work() as gateway:
+        message = await answered_with_a_picture(house, gateway)
+        told = as_json(await explain(gateway.store, message.id))
+    text = json.dumps(told)
+    assert json.loads(text) == told
+    assert "locator" not in text
+    assert told["outcome"] == "answered"
