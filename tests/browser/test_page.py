@@ -1,79 +1,36 @@
 """The page in a real browser: reachable, still, narrow enough, and deaf to markup."""
 
-import base64
 import re
-from collections.abc import Callable
-from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from belino.testing import GatewayProcess, make_png, make_wav
+from browser.acting import (
+    Enter,
+    OpenPage,
+    answered,
+    attach,
+    bubbles,
+    chip,
+    messages,
+    no_sideways_scroll,
+    no_violation,
+    say,
+)
 
 pytestmark = pytest.mark.slow
 
-MAIN = "web:default:main"
 MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>"
-
-Enter = Callable[[Page], Page]
-OpenPage = Callable[..., Page]
 
 LAYOUT_SHIFT = """() => new Promise((resolve) => {
   let sum = 0;
   const add = (list) => { for (const shift of list) sum += shift.value; };
   const observer = new PerformanceObserver((list) => add(list.getEntries()));
   observer.observe({ type: "layout-shift", buffered: true });
-  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => { add(observer.takeRecords()); resolve(sum); })));
+  const end = () => { add(observer.takeRecords()); resolve(sum); };
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(end)));
 })"""
-
-
-def say(gateway: GatewayProcess, text: str, *files: tuple[str, str, bytes], conversation: str = MAIN) -> None:
-    attachments = [
-        {"file_name": name, "mime_type": mime, "content": base64.b64encode(content).decode()}
-        for name, mime, content in files
-    ]
-    body = {"conversation": conversation, "message": text, "attachments": attachments}
-    status, answer = gateway.call("POST", "/api/messages", body)
-    assert status == 200, answer
-
-
-def messages(page: Page) -> Locator:
-    return page.get_by_role("log", name="Messages").get_by_role("article")
-
-
-def bubbles(page: Page, author: Literal["mine", "theirs"]) -> Locator:
-    return page.locator(f"article.{author}")
-
-
-def send(page: Page, text: str) -> None:
-    page.get_by_role("textbox", name="Message").fill(text)
-    page.keyboard.press("Enter")
-
-
-def answered(page: Page, times: int = 1) -> None:
-    expect(bubbles(page, "theirs")).to_have_count(times)
-    expect(page.locator("#turn")).to_be_hidden()
-
-
-def attach(page: Page, *files: tuple[str, str, bytes]) -> None:
-    page.locator("#files").set_input_files(
-        [{"name": name, "mimeType": mime, "buffer": content} for name, mime, content in files]
-    )
-
-
-def chip(page: Page, name: str, state: str) -> Locator:
-    return page.locator(f'.chip[data-file="{name}"][data-state="{state}"]')
-
-
-def no_violation(page: Page) -> None:
-    result = Axe().run(page)
-    assert result.violations_count == 0, result.generate_report()
-
-
-def no_sideways_scroll(page: Page) -> None:
-    assert page.evaluate("document.documentElement.scrollWidth") <= page.evaluate("innerWidth")
-    assert page.evaluate("document.getElementById('log').scrollWidth <= document.getElementById('log').clientWidth")
 
 
 def test_a_visitor_without_a_link_is_told_how_to_get_one(page: Page, gateway: GatewayProcess) -> None:
@@ -155,7 +112,11 @@ def test_the_page_fits_a_screen_of_320_pixels(open_page: OpenPage, enter: Enter,
     page = enter(open_page(width=320, height=600))
     no_sideways_scroll(page)
     say(gateway, "word" * 200, (f"{'long' * 40}.txt", "text/plain", b"x"), ("w.png", "image/png", make_png(2000, 90)))
-    say(gateway, f"```\n{'a line of code that is long ' * 9}\n```\n\n| {'cell' * 60} |", ("s.wav", "audio/wav", make_wav()))
+    say(
+        gateway,
+        f"```\n{'a line of code that is long ' * 9}\n```\n\n| {'cell' * 60} |",
+        ("s.wav", "audio/wav", make_wav()),
+    )
     answered(page, 2)
     attach(page, (f"{'long' * 40}.bin", "application/octet-stream", b"x"))
     expect(page.get_by_role("list", name="Attachments").get_by_role("listitem")).to_be_visible()
@@ -168,11 +129,13 @@ def test_the_page_fits_a_screen_of_320_pixels(open_page: OpenPage, enter: Enter,
 def test_markup_in_names_and_messages_is_shown_as_text(page: Page, enter: Enter, gateway: GatewayProcess) -> None:
     dialogs: list[str] = []
     asked: list[str] = []
-    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    page.on("dialog", lambda dialog: dialogs.append(dialog.message))
     page.on("request", lambda request: asked.append(request.url))
     gateway.call("POST", "/api/conversations", {"name": "<b>Bold</b>"})
     enter(page)
-    text = f"{MARKUP} ![pixel](https://example.org/p.png) [go](javascript:alert(3)) [Image: x.png, ref:web_000000000000]"
+    text = (
+        f"{MARKUP} ![pixel](https://example.org/p.png) [go](javascript:alert(3)) [Image: x.png, ref:web_000000000000]"
+    )
     say(gateway, text, (f"{MARKUP}.txt", "text/plain", b"hello"))
     answered(page)
     expect(bubbles(page, "mine").locator(".words")).to_have_text(text)
@@ -195,4 +158,3 @@ def test_a_drawing_with_script_is_offered_as_a_download_and_never_drawn(
     with page.expect_download() as download:
         page.get_by_role("link", name="Download drawing.svg").click()
     assert download.value.path().read_bytes() == svg
-

@@ -52,12 +52,12 @@ function stored(message, does) {
   return [note && make("span", { class: note.bad ? "trouble" : "", text: note.text }), why].filter(Boolean);
 }
 
+// A stored reason tells who was let in; why a turn failed is told by its answer and by "why?".
 function outcomeNote({ outcome, reason, standing, delivery }) {
-  const because = reason ? `: ${reason}` : "";
-  if (outcome === "failed") return { text: `Not answered${because}`, bad: true };
-  if (outcome === "aborted") return { text: `Stopped${because}`, bad: false };
+  if (outcome === "failed") return { text: "Not answered", bad: true };
+  if (outcome === "aborted") return { text: "Stopped", bad: false };
   if (outcome === "waiting") return { text: "Waiting", bad: false };
-  if (outcome === "unsupported") return { text: `Not supported${because}`, bad: true };
+  if (outcome === "unsupported") return { text: `Not supported: ${reason}`, bad: true };
   if (standing === "observed") return { text: "Not meant for the agent", bad: false };
   if (delivery === "dead" || delivery === "failed") return { text: "Not delivered", bad: true };
   return delivery === "uncertain" ? { text: "Delivery uncertain", bad: true } : null;

@@ -8,6 +8,7 @@ export class Scroll {
   #log = byId("log");
   #jump = byId("jump");
   #sticks = true;
+  #settledAt = 0;
   #unseen = 0;
 
   constructor(loadOlder) {
@@ -24,6 +25,7 @@ export class Scroll {
 
   toEnd() {
     this.#sticks = true;
+    this.#settledAt = 0;
     this.#settle();
     this.#count(0);
   }
@@ -31,7 +33,7 @@ export class Scroll {
   // New messages while the reader is elsewhere are counted, not forced upon them.
   arrived(fresh) {
     if (this.#sticks) this.#settle();
-    else if (fresh) this.#count(this.#unseen + fresh);
+    if (!this.#sticks && fresh) this.#count(this.#unseen + fresh);
   }
 
   // Runs `change`, which adds above, without moving what is being read.
@@ -41,16 +43,25 @@ export class Scroll {
     this.#log.scrollTop = this.#log.scrollHeight - fromEnd;
   }
 
+  // The scroll event comes a frame late: who has just scrolled up is known by the place, and is left there.
   #settle() {
+    if (this.#log.scrollTop < this.#settledAt - NEAR && this.#distance() > NEAR) {
+      this.#sticks = false;
+      return;
+    }
     this.#log.scrollTop = this.#log.scrollHeight;
+    this.#settledAt = this.#log.scrollTop;
+  }
+
+  #distance() {
+    return this.#log.scrollHeight - this.#log.scrollTop - this.#log.clientHeight;
   }
 
   #moved() {
-    const { scrollHeight, scrollTop, clientHeight } = this.#log;
-    const distance = scrollHeight - scrollTop - clientHeight;
+    const distance = this.#distance();
     this.#sticks = distance < NEAR;
     if (this.#sticks) this.#count(0);
-    show(this.#jump, !this.#sticks && (this.#unseen > 0 || distance > 2 * clientHeight));
+    show(this.#jump, !this.#sticks && (this.#unseen > 0 || distance > 2 * this.#log.clientHeight));
   }
 
   #count(unseen) {

@@ -42,8 +42,8 @@ const section = (title, content) => content && make("section", {}, make("h3", { 
 const list = (items, draw) => (items.length ? make("ul", { class: "facts" }, ...items.map(draw)) : null);
 const outcomeOf = (text) => make("span", { class: BAD.has(text) ? "outcome bad" : "outcome", text: text.replaceAll("_", " ") });
 
-function about({ outcome, reason, trace, message }) {
-  const facts = [["Outcome", [outcome, reason].filter(Boolean).join(": ")], ["Sent", format.fullTime(message.sent)], ["Trace", trace]];
+function about({ outcome, trace, message }) {
+  const facts = [["Outcome", outcome], ["Sent", format.fullTime(message.sent)], ["Trace", trace]];
   return make("dl", { class: "about" }, ...facts.map(([name, value]) => make("div", {}, make("dt", { text: name }), make("dd", { text: value }))));
 }
 

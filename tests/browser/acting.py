@@ -1,0 +1,62 @@
+"""What a person does on the page and looks for, in the words of the tests."""
+
+import base64
+from collections.abc import Callable
+from typing import Literal
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import FilePayload, Locator, Page, expect
+
+from belino.testing import GatewayProcess
+
+MAIN = "web:default:main"
+
+Enter = Callable[[Page], Page]
+OpenPage = Callable[..., Page]
+
+
+def say(gateway: GatewayProcess, text: str, *files: tuple[str, str, bytes], conversation: str = MAIN) -> None:
+    attachments = [
+        {"file_name": name, "mime_type": mime, "content": base64.b64encode(content).decode()}
+        for name, mime, content in files
+    ]
+    body = {"conversation": conversation, "message": text, "attachments": attachments}
+    status, answer = gateway.call("POST", "/api/messages", body)
+    assert status == 200, answer
+
+
+def messages(page: Page) -> Locator:
+    return page.get_by_role("log", name="Messages").get_by_role("article")
+
+
+def bubbles(page: Page, author: Literal["mine", "theirs"]) -> Locator:
+    return page.locator(f"article.{author}")
+
+
+def send(page: Page, text: str) -> None:
+    page.get_by_role("textbox", name="Message").fill(text)
+    page.keyboard.press("Enter")
+
+
+def answered(page: Page, times: int = 1) -> None:
+    expect(bubbles(page, "theirs")).to_have_count(times)
+    expect(page.locator("#turn")).to_be_hidden()
+
+
+def attach(page: Page, *files: tuple[str, str, bytes]) -> None:
+    payloads: list[FilePayload] = [{"name": name, "mimeType": mime, "buffer": content} for name, mime, content in files]
+    page.locator("#files").set_input_files(payloads)
+
+
+def chip(page: Page, name: str, state: str) -> Locator:
+    return page.locator(f'.chip[data-file="{name}"][data-state="{state}"]')
+
+
+def no_violation(page: Page) -> None:
+    result = Axe().run(page)
+    assert result.violations_count == 0, result.generate_report()
+
+
+def no_sideways_scroll(page: Page) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.evaluate("innerWidth")
+    assert page.evaluate("document.getElementById('log').scrollWidth <= document.getElementById('log').clientWidth")
