@@ -196,9 +196,9 @@ async def test_every_answered_message_gets_its_turn_in_the_order_of_its_conversa
     assert await store.waiting_turns() == sum(map(len, expected.values()))
     assert {ready.conversation for ready in await store.ready_turns()} == set(expected)
     for key, ids in expected.items():
-        for number, id in enumerate(ids, 1):
+        for number, name in enumerate(ids, 1):
             turn = await claim(store, clock, key)
-            assert ([message.id for message in turn.messages], turn.number) == ([id], number)
+            assert ([message.id for message in turn.messages], turn.number) == ([name], number)
             await store.finish_turn(turn.id, DONE)
     await store.close()
 

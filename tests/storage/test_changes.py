@@ -1,0 +1,213 @@
+"""Edits, deletions and reactions reach their message, whichever comes first."""
+
+import itertools
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from belino.domain.media import MediaRef
+from belino.domain.message import (
+    Arrival,
+    Author,
+    ConversationKey,
+    Deletion,
+    DeliveryState,
+    DeliveryStatus,
+    Edit,
+    Message,
+    Quote,
+    Reaction,
+)
+from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, TurnState
+from belino.domain.store import ClaimedTurn, StoredMessage, TurnEnd, Verdict
+from belino.storage.home import Home
+from belino.storage.sqlite import SqliteStore, open_store
+from belino.testing.clock import START, FakeClock
+
+ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
+OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
+MAIN = ConversationKey(platform="web", account="default", channel="main")
+OTHER = ConversationKey(platform="web", account="default", channel="other")
+ANNA = Author(id="u-anna", name="Anna")
+BORIS = Author(id="u-boris", name="Boris")
+
+Say = Callable[..., Message]
+Photo = Callable[..., MediaRef]
+
+
+def edit(text: str, *, after: float = 1, author: Author = ANNA, media: tuple[MediaRef, ...] = ()) -> Edit:
+    sent = START + timedelta(seconds=after)
+    return Edit(conversation=MAIN, id=f"1@{after}", message_id="1", author=author, sent=sent, text=text, media=media)
+
+
+def deletion(after: float = 5) -> Deletion:
+    sent = START + timedelta(seconds=after)
+    return Deletion(conversation=MAIN, id="1-gone", message_id="1", author=None, sent=sent)
+
+
+def reaction(emoji: str, *, by: Author = ANNA, added: bool = True, after: float = 1) -> Reaction:
+    sent = START + timedelta(seconds=after)
+    name = f"{emoji}-{by.id}-{added}-{after}"
+    return Reaction(conversation=MAIN, id=name, message_id="1", author=by, sent=sent, emoji=emoji, added=added)
+
+
+async def the_message(store: SqliteStore) -> StoredMessage:
+    (message,) = await store.messages(MAIN, ["1"])
+    return message
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+async def test_the_last_edit_wins_in_whatever_order_they_come(
+    store: SqliteStore, say: Say, order: tuple[int, ...]
+) -> None:
+    arrivals: list[Arrival] = [say("1", "first"), edit("second", after=1), edit("third", after=2)]
+    for position in order:
+        taken = await store.take_in(arrivals[position], ANSWER)
+        assert taken.outcome in (MessageOutcome.WAITING, MessageOutcome.NOTED)
+    message = await the_message(store)
+    assert (message.text, message.edited) == ("third", START + timedelta(seconds=2))
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+async def test_a_deleted_message_is_gone_in_whatever_order_its_story_comes(
+    store: SqliteStore, home: Home, say: Say, photo: Photo, order: tuple[int, ...]
+) -> None:
+    said = say("1", "GONEWORDS", media=(photo("1", caption="GONECAPTION"),), quote=Quote(text="GONEQUOTE"))
+    arrivals: list[Arrival] = [said, edit("GONEEDIT"), deletion()]
+    for position in order:
+        await store.take_in(arrivals[position], OBSERVE)
+    message = await the_message(store)
+    assert (message.text, message.media, message.quote) == ("", (), None)
+    assert message.deleted == START + timedelta(seconds=5)
+    assert await store.refs(MAIN) == ()
+    with closing(sqlite3.connect(home.database)) as connection:
+        assert "GONE" not in "\n".join(connection.iterdump())
+
+
+async def test_an_edit_that_came_first_waits_for_its_message_across_a_restart(
+    home: Home, clock: FakeClock, say: Say, photo: Photo
+) -> None:
+    store = await open_store(home, clock=clock)
+    early = edit("corrected", media=(photo("1", "new", sealed={"key": "CANARY"}, locator={"id": "7"}),))
+    taken = await store.take_in(early, ANSWER)
+    assert (taken.outcome, taken.reason) == (MessageOutcome.NOTED, "kept until its message comes")
+    assert not any(b"CANARY" in path.read_bytes() for path in home.path.rglob("*") if path.is_file())
+    await store.close()
+    store = await open_store(home, clock=clock)
+    await store.take_in(say("1", "wrogn"), ANSWER)
+    message = await the_message(store)
+    assert message.text == "corrected"
+    assert [ref.id for ref in message.media] == [ref.id for ref in taken.refs]
+    assert message.media[0].sealed == {"key": "CANARY"}
+    assert message.media[0].locator == {"id": "7"}
+    await store.close()
+
+
+async def test_an_edit_before_the_turn_replaces_what_the_agent_is_told(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    await store.take_in(say("1", "befroe"), ANSWER)
+    await store.take_in(edit("before"), ANSWER)
+    turn = await store.claim_turn(MAIN, clock.now())
+    assert isinstance(turn, ClaimedTurn)
+    assert [message.text for message in turn.messages] == ["before"]
+    assert await store.waiting_turns() == 0  # the edit made no turn of its own
+
+
+async def test_only_who_said_it_may_say_it_otherwise(store: SqliteStore, say: Say) -> None:
+    await store.take_in(say("1", "mine"), ANSWER)
+    await store.take_in(edit("yours", author=BORIS), ANSWER)
+    assert (await the_message(store)).text == "mine"
+    story = await store.story(MAIN, "1")
+    assert story is not None
+    assert "edit refused" in [step.outcome for step in story.steps]
+
+
+async def test_an_edit_in_another_channel_does_not_reach_here(store: SqliteStore, say: Say) -> None:
+    await store.take_in(say("1", "here"), ANSWER)
+    there = Edit(conversation=OTHER, id="e", message_id="1", author=ANNA, sent=START, text="there")
+    await store.take_in(there, ANSWER)
+    assert (await the_message(store)).text == "here"
+
+
+async def test_an_edit_may_bring_other_media_and_keeps_what_became_of_the_old(
+    store: SqliteStore, say: Say, photo: Photo
+) -> None:
+    await store.take_in(say("1", media=(photo("1", "a"), photo("1", "b"))), ANSWER)
+    a, b = (await the_message(store)).media
+    blob = await store.keep(_one(b"bytes"), mime="image/png", limit=100)
+    await store.end_media(a.id, MediaOutcome.HELD, blob=blob)
+    await store.take_in(edit("other", media=(photo("1", "c"), photo("1", "a"))), ANSWER)
+    media = (await the_message(store)).media
+    assert [ref.item for ref in media] == ["c", "a"]
+    assert media[1].sha256 == blob.sha256
+    assert await store.ref(MAIN, b.id) is None
+
+
+async def test_an_edit_of_words_alone_leaves_the_media(store: SqliteStore, say: Say, photo: Photo) -> None:
+    await store.take_in(say("1", media=(photo("1"),)), ANSWER)
+    await store.take_in(edit("words"), ANSWER)
+    assert len((await the_message(store)).media) == 1
+
+
+async def test_a_message_deleted_while_it_waits_is_not_answered(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+    await store.take_in(say("1"), ANSWER)
+    await store.take_in(say("2"), ANSWER)
+    await store.take_in(deletion(), ANSWER)
+    message = await the_message(store)
+    assert (message.outcome, message.reason) == (MessageOutcome.ABORTED, "deleted before it was answered")
+    turn = await store.claim_turn(MAIN, clock.now())
+    assert isinstance(turn, ClaimedTurn)
+    assert [found.id for found in turn.messages] == ["2"]
+
+
+async def test_an_album_is_still_answered_while_one_item_is_left(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    await store.take_in(say("1", album="a"), ANSWER)
+    await store.take_in(say("2", album="a"), ANSWER)
+    await store.take_in(deletion(), ANSWER)
+    turn = await store.claim_turn(MAIN, clock.now())
+    assert isinstance(turn, ClaimedTurn)
+    assert [(found.id, found.deleted is not None) for found in turn.messages] == [("1", True), ("2", False)]
+
+
+async def test_a_deletion_while_the_turn_runs_does_not_disturb_it(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    await store.take_in(say("1"), ANSWER)
+    turn = await store.claim_turn(MAIN, clock.now())
+    assert isinstance(turn, ClaimedTurn)
+    await store.take_in(deletion(), ANSWER)
+    await store.finish_turn(turn.id, TurnEnd(state=TurnState.ANSWERED))
+    assert (await the_message(store)).outcome is MessageOutcome.ANSWERED
+
+
+async def test_reactions_are_counted_per_person_and_taken_away_again(store: SqliteStore, say: Say) -> None:
+    await store.take_in(reaction("👀"), OBSERVE)  # before its message
+    await store.take_in(say("1"), OBSERVE)
+    await store.take_in(reaction("👀", by=BORIS), OBSERVE)
+    await store.take_in(reaction("👍", by=BORIS, after=2), OBSERVE)
+    assert (await the_message(store)).reactions == (("👀", 2), ("👍", 1))
+    await store.take_in(reaction("👀", by=BORIS, added=False, after=3), OBSERVE)
+    assert (await the_message(store)).reactions == (("👀", 1), ("👍", 1))
+
+
+async def test_a_reaction_taken_away_stays_away_when_its_coming_is_told_late(store: SqliteStore, say: Say) -> None:
+    await store.take_in(say("1"), OBSERVE)
+    await store.take_in(reaction("👀", added=False, after=3), OBSERVE)
+    await store.take_in(reaction("👀", added=True, after=2), OBSERVE)
+    assert (await the_message(store)).reactions == ()
+
+
+async def test_news_of_delivery_is_noted_once(store: SqliteStore) -> None:
+    status = DeliveryStatus(conversation=MAIN, id="d", message_id="p", sent=START, state=DeliveryState.READ)
+    assert (await store.take_in(status, OBSERVE)).outcome is MessageOutcome.NOTED
+    assert (await store.take_in(status, OBSERVE)).outcome is MessageOutcome.DUPLICATE
+
+
+async def _one(chunk: bytes) -> AsyncIterator[bytes]:
+    yield chunk

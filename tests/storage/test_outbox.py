@@ -1,0 +1,207 @@
+"""Parcels leave in order and become one message each, however often they are confirmed."""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+
+import pytest
+
+from belino.domain.errors import StoreError
+from belino.domain.limits import Markup, SendAs
+from belino.domain.message import Author, ConversationKey, Deletion, DeliveryState, DeliveryStatus, Message
+from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, TurnState
+from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.store import ClaimedParcel, ClaimedTurn, Ready, TurnEnd, Verdict
+from belino.storage.home import Home
+from belino.storage.sqlite import SqliteStore, open_store
+from belino.testing.clock import START, FakeClock
+
+ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
+OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
+MAIN = ConversationKey(platform="web", account="default", channel="main")
+AGENT = Author(id="belino", name="belino", is_agent=True)
+
+Say = Callable[..., Message]
+
+
+def text(key: str, words: str = "hi", **more: object) -> Parcel:
+    return Parcel(key=key, conversation=MAIN, text=words, **more)  # type: ignore[arg-type]
+
+
+async def answer(store: SqliteStore, clock: FakeClock, say: Say, *parcels: Parcel, asked: str = "1") -> ClaimedTurn:
+    await store.take_in(say(asked), ANSWER)
+    turn = await store.claim_turn(MAIN, clock.now())
+    assert isinstance(turn, ClaimedTurn)
+    await store.finish_turn(turn.id, TurnEnd(state=TurnState.ANSWERED, parcels=parcels))
+    return turn
+
+
+async def claim(store: SqliteStore, clock: FakeClock) -> ClaimedParcel:
+    claimed = await store.claim_parcel(MAIN, clock.now())
+    assert isinstance(claimed, ClaimedParcel), claimed
+    return claimed
+
+
+async def test_parcels_leave_in_order_one_after_the_other(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+    turn = await answer(store, clock, say, text("a", markup=Markup.MARKDOWN, reply_to="1"), text("b"))
+    assert await store.ready_parcels() == (Ready(conversation=MAIN, at=clock.now()),)
+    first = await claim(store, clock)
+    assert first.parcel == text("a", markup=Markup.MARKDOWN, reply_to="1", trace=turn.trace)
+    assert (first.attempt, first.created) == (1, clock.now())
+    await store.confirm_parcel("a", Receipt(message_id="a", sent=clock.now()), AGENT)
+    assert (await claim(store, clock)).parcel.key == "b"
+    await store.confirm_parcel("b", Receipt(message_id="b", sent=clock.now()), AGENT)
+    assert await store.claim_parcel(MAIN, clock.now()) is None
+    assert await store.ready_parcels() == ()
+
+
+async def test_what_was_sent_is_a_message_by_the_agent_once(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+    turn = await answer(store, clock, say, text("a", "answer"))
+    await claim(store, clock)
+    receipt = Receipt(message_id="m-9", sent=clock.now())
+    message = await store.confirm_parcel("a", receipt, AGENT)
+    assert message is not None
+    assert (message.id, message.text, message.author, message.trace) == ("m-9", "answer", AGENT, turn.trace)
+    assert (message.outcome, message.standing) == (MessageOutcome.ANSWERED, Standing.MAY_COMMAND)
+    clock.shift(1)
+    assert await store.confirm_parcel("a", receipt, AGENT) == message
+    assert await store.confirm_parcel("a", Receipt(message_id="other", sent=clock.now()), AGENT) == message
+    assert [found.id for found in await store.history(MAIN)] == ["1", "m-9"]
+    echo = await store.take_in(say("m-9", author=AGENT), OBSERVE)
+    assert echo.outcome is MessageOutcome.DUPLICATE
+
+
+async def test_an_echo_that_beats_its_receipt_becomes_the_agents_message(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    turn = await answer(store, clock, say, text("a", "answer"))
+    await claim(store, clock)
+    await store.take_in(say("m-9", "answer", author=Author(id="bot-7", name="?", is_bot=True)), OBSERVE)
+    message = await store.confirm_parcel("a", Receipt(message_id="m-9", sent=clock.now()), AGENT)
+    assert message is not None
+    assert (message.author, message.outcome, message.trace) == (AGENT, MessageOutcome.ANSWERED, turn.trace)
+    assert len(await store.history(MAIN)) == 2
+
+
+async def test_a_delayed_parcel_keeps_those_behind_it_waiting(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+    await answer(store, clock, say, text("a"), text("b"))
+    await claim(store, clock)
+    later = clock.now() + timedelta(seconds=30)
+    await store.delay_parcel("a", later, "rate limited")
+    assert await store.claim_parcel(MAIN, clock.now()) == Ready(conversation=MAIN, at=later)
+    (record,) = await store.parcels(state=ParcelState.READY, limit=1)
+    assert record.key == "b"
+    clock.shift(30)
+    again = await claim(store, clock)
+    assert (again.parcel.key, again.attempt) == ("a", 2)
+
+
+@pytest.mark.parametrize("state", [ParcelState.DEAD, ParcelState.UNCERTAIN, ParcelState.HELD])
+async def test_a_parcel_that_ended_lets_the_next_one_go_and_says_why(
+    store: SqliteStore, clock: FakeClock, say: Say, state: ParcelState
+) -> None:
+    await answer(store, clock, say, text("a"), text("b"))
+    await claim(store, clock)
+    await store.end_parcel("a", state, "the channel is gone")
+    assert (await claim(store, clock)).parcel.key == "b"
+    (record,) = await store.parcels(state=state)
+    assert (record.key, record.reason, record.attempts) == ("a", "the channel is gone", 1)
+
+
+async def test_a_parcel_whose_sender_died_is_claimed_again_under_the_same_key(
+    home: Home, clock: FakeClock, say: Say
+) -> None:
+    store = await open_store(home, clock=clock)
+    await answer(store, clock, say, text("a"))
+    first = await claim(store, clock)
+    await store.close()
+    store = await open_store(home, clock=clock)
+    assert [record.key for record in await store.parcels(state=ParcelState.SENDING)] == ["a"]
+    assert len(await store.ready_parcels()) == 1
+    again = await claim(store, clock)
+    assert (again.parcel, again.attempt) == (first.parcel, 2)
+    await store.close()
+
+
+async def test_the_same_key_twice_is_one_parcel(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+    await answer(store, clock, say, text("a", "first"))
+    await answer(store, clock, say, text("a", "second"), asked="2")
+    assert [record.text for record in await store.parcels()] == ["first"]
+
+
+async def test_a_sent_parcel_is_neither_delayed_nor_ended(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+    await answer(store, clock, say, text("a"))
+    await claim(store, clock)
+    await store.confirm_parcel("a", Receipt(message_id="a", sent=clock.now()), AGENT)
+    with pytest.raises(StoreError, match="sent already"):
+        await store.delay_parcel("a", clock.now(), "")
+    with pytest.raises(StoreError, match="sent already"):
+        await store.end_parcel("a", ParcelState.DEAD, "")
+    with pytest.raises(StoreError, match="no parcel x"):
+        await store.confirm_parcel("x", Receipt(message_id="a", sent=clock.now()), AGENT)
+
+
+async def test_an_edit_parcel_changes_its_message_and_makes_none(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    draft = text("a", "Thinking", kind=ParcelKind.DRAFT)
+    await answer(store, clock, say, draft, text("b", "Done.", kind=ParcelKind.EDIT, edits="m"))
+    await claim(store, clock)
+    await store.confirm_parcel("a", Receipt(message_id="m", sent=clock.now()), AGENT)
+    await claim(store, clock)
+    clock.shift(2)
+    for _ in range(2):
+        assert await store.confirm_parcel("b", Receipt(message_id="m", sent=clock.now()), AGENT) is None
+    assert [(found.id, found.text) for found in await store.history(MAIN)] == [("1", "hello"), ("m", "Done.")]
+
+
+async def test_what_a_platform_could_not_deliver_after_all_is_dead_with_its_reason(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    await answer(store, clock, say, text("a"))
+    await claim(store, clock)
+    await store.confirm_parcel("a", Receipt(message_id="m", sent=clock.now()), AGENT)
+    for state, reason in ((DeliveryState.DELIVERED, ""), (DeliveryState.FAILED, "number blocked")):
+        status = DeliveryStatus(conversation=MAIN, id=state, message_id="m", sent=START, state=state, reason=reason)
+        await store.take_in(status, OBSERVE)
+    (record,) = await store.parcels()
+    assert (record.state, record.reason) == (ParcelState.DEAD, "number blocked")
+    story = await store.story(MAIN, "1")
+    assert story is not None
+    assert [step.outcome for step in story.steps if step.stage == "delivery"] == ["dead", "delivered", "failed"]
+
+
+async def test_a_deletion_that_beats_the_receipt_leaves_no_words(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    await answer(store, clock, say, text("a", "regretted"))
+    await claim(store, clock)
+    await store.take_in(Deletion(conversation=MAIN, id="d", message_id="m", author=None, sent=START), OBSERVE)
+    message = await store.confirm_parcel("a", Receipt(message_id="m", sent=clock.now()), AGENT)
+    assert message is not None
+    assert (message.text, message.deleted) == ("", START)
+
+
+async def test_files_of_a_parcel_are_kept_until_sent_and_then_belong_to_the_message(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    blob = await store.keep(_one(b"report"), mime="text/plain", limit=100)
+    file = store.outgoing(blob.sha256, name="r.txt", mime="text/plain")
+    file = OutgoingFile(
+        name=file.name, mime=file.mime, size=file.size, sha256=file.sha256,
+        send_as=SendAs.AUDIO, caption="here", chunks=file.chunks,
+    )  # fmt: skip
+    await answer(store, clock, say, text("a", "", kind=ParcelKind.FILES, files=(file,)))
+    clock.shift(7200)
+    assert await store.drop_unused() == 0
+    (sent,) = (await claim(store, clock)).parcel.files
+    assert sent == file
+    assert b"".join([piece async for piece in sent.chunks()]) == b"report"
+    message = await store.confirm_parcel("a", Receipt(message_id="m", sent=clock.now()), AGENT)
+    assert message is not None
+    assert [(ref.file_name, ref.caption, ref.sha256) for ref in message.media] == [("r.txt", "here", blob.sha256)]
+    assert (await store.refs(MAIN))[0].outcome is MediaOutcome.HELD
+    assert await store.drop_unused() == 0
+
+
+async def _one(chunk: bytes) -> AsyncIterator[bytes]:
+    yield chunk
