@@ -1,11 +1,9 @@
 """Files on their way in: begun, appended to at an exact offset, resumed, given up."""
 
 import re
-from contextlib import AbstractContextManager
 
 from starlette.responses import Response
 
-from belino.domain.errors import UploadError
 from belino.domain.store import Upload
 from belino.web.answers import Code, Refusal, answer, bad_request, not_found
 from belino.web.mimes import normal_mime
@@ -52,24 +50,17 @@ async def show_upload(call: Call) -> Response:
 
 async def extend_upload(call: Call) -> Response:
     """Append the raw body at exactly `Upload-Offset`; what arrived before a broken line counts."""
-    upload = await _upload(call)
     offset = _offset(call)
-    if offset != upload.offset:
-        raise _conflict(upload)
-    announced = call.request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > upload.size - upload.offset:
-        raise too_large(upload.size, "The upload was announced smaller: it")
-    with _alone(call, upload):
-        try:
-            upload = await call.store.extend_upload(
-                upload.id, offset, body_chunks(call.request, idle_seconds=IDLE_SECONDS)
-            )
-        except UploadError:
-            now = await call.store.upload(upload.id)
-            if now is not None and now.offset != offset and now.offset == upload.offset:
-                raise _conflict(now) from None
-            raise
-    return answer(upload_json(upload))
+    with call.site.extending.enter(call.request.path_params["upload_id"]):
+        upload = await _upload(call)
+        if offset != upload.offset:
+            message = f"The upload stands at {upload.offset}."
+            raise Refusal(409, Code.CONFLICT, message, extra={"offset": upload.offset})
+        announced = call.request.headers.get("content-length", "")
+        if announced.isdecimal() and int(announced) > upload.size - offset:
+            raise too_large(upload.size, "The file was announced smaller; it")
+        chunks = body_chunks(call.request, idle_seconds=IDLE_SECONDS)
+        return answer(upload_json(await call.store.extend_upload(upload.id, offset, chunks)))
 
 
 async def drop_upload(call: Call) -> Response:
@@ -103,17 +94,8 @@ async def _refuse_too_many(call: Call) -> None:
         raise Refusal(429, Code.BUSY, message, headers={"Retry-After": "1"})
 
 
-def _alone(call: Call, upload: Upload) -> AbstractContextManager[None]:
-    return call.site.extending.enter(upload.id)
-
-
 def _offset(call: Call) -> int:
     text = call.request.headers.get("upload-offset", "")
     if not re.fullmatch(r"[0-9]{1,16}", text):
         raise bad_request("The header Upload-Offset must say where the body begins.")
     return int(text)
-
-
-def _conflict(upload: Upload) -> Refusal:
-    message = f"The upload stands at {upload.offset}."
-    return Refusal(409, Code.CONFLICT, message, extra={"offset": upload.offset})

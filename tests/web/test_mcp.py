@@ -1,0 +1,65 @@
+"""MCP clients get the toolbox of the conversation their token was made for, whatever they write."""
+
+from typing import Any
+
+import pytest
+
+from belino.domain.message import ChatType, ConversationKey
+from belino.testing import make_png
+
+MAIN = ConversationKey(platform="web", account="default", channel="main")
+OTHER = ConversationKey(platform="web", account="default", channel="other")
+
+
+async def call(site: Any, headers: dict[str, str], method: str, **params: Any) -> tuple[int, Any]:
+    sent = {**headers, "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    status, body, _ = await site.ask("POST", "/mcp", headers=sent, json=frame)
+    return status, body
+
+
+async def say(site: Any, conversation: ConversationKey, name: str) -> str:
+    """Send a picture; its ref."""
+    attachment = {"content": list(make_png(2, 2)), "mime_type": "image/png", "file_name": name}
+    async with site.socket() as chat:
+        said = await chat.call("chat.send", conversation=str(conversation), message="look", attachments=[attachment])
+    return str(said["payload"]["message"]["media"][0]["ref"])
+
+
+async def test_a_token_opens_the_tools_of_its_own_conversation_only(site: Any) -> None:
+    await site.gateway.store.open_conversation(OTHER, "Other", ChatType.DIRECT)
+    own, foreign = await say(site, MAIN, "own.png"), await say(site, OTHER, "foreign.png")
+    token = await site.token(MAIN)
+    status, listed = await call(site, token, "tools/list")
+    assert status == 200
+    assert {tool["name"] for tool in listed["result"]["tools"]} >= {"list_media", "fetch_media", "channel_messages"}
+    _, media = await call(site, token, "tools/call", name="list_media", arguments={})
+    assert own in str(media)
+    assert foreign not in str(media)
+    for ref in (foreign, "web_000000000000"):
+        _, refused = await call(site, token, "tools/call", name="fetch_media", arguments={"ref": ref})
+        assert refused["result"]["isError"]
+
+
+@pytest.mark.parametrize("spoof", ["X-Belino-Conversation", "X-Forwarded-For"])
+async def test_no_header_widens_a_token(site: Any, spoof: str) -> None:
+    await site.gateway.store.open_conversation(OTHER, "Other", ChatType.DIRECT)
+    foreign = await say(site, OTHER, "foreign.png")
+    headers = {**await site.token(MAIN), spoof: str(OTHER)}
+    status, body = await call(site, headers, "tools/call", name="list_media", arguments={})
+    assert status == 404 or foreign not in str(body)
+
+
+async def test_the_program_names_the_conversation_it_means(site: Any) -> None:
+    assert (await call(site, site.program, "tools/list"))[0] == 400
+    named = {**site.program, "X-Belino-Conversation": str(MAIN)}
+    assert (await call(site, named, "tools/list"))[0] == 200
+    nowhere = {**site.program, "X-Belino-Conversation": "web:default:nowhere"}
+    assert (await call(site, nowhere, "tools/list"))[0] == 404
+
+
+async def test_a_page_of_another_site_does_not_reach_the_tools(site: Any) -> None:
+    page = {**await site.browser(), "X-Belino-Conversation": str(MAIN)}
+    assert (await call(site, page, "tools/list"))[0] == 200
+    assert (await call(site, {**page, "Origin": "http://evil.test"}, "tools/list"))[0] == 403
+    assert (await call(site, {**await site.token(), "Host": "evil.test"}, "tools/list"))[0] == 421

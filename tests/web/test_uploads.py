@@ -1,0 +1,189 @@
+"""Uploads go on where they stopped, and nobody opens them without end."""
+
+import asyncio
+import hashlib
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from belino.config import Config
+from belino.domain.errors import StoreFull
+
+MAIN = "web:default:main"
+
+
+async def begin(site: Any, size: int, **more: Any) -> tuple[int, Any]:
+    wish = {"conversation": MAIN, "file_name": "a.bin", "mime_type": "text/plain", "size": size, **more}
+    status, body, _ = await site.ask("POST", "/api/uploads", json=wish)
+    return status, body
+
+
+async def extend(site: Any, upload: str, offset: int, data: Any) -> tuple[int, Any]:
+    headers = {**site.program, "Upload-Offset": str(offset)}
+    data = io.BytesIO(data) if isinstance(data, bytes) else data
+    status, body, _ = await site.ask("PATCH", f"/api/uploads/{upload}", headers=headers, data=data)
+    return status, body
+
+
+async def test_a_file_arrives_in_pieces_and_is_known_by_its_hash(site: Any) -> None:
+    content = bytes(range(256)) * 1000
+    digest = hashlib.sha256(content).hexdigest()
+    status, begun = await begin(site, len(content), sha256=digest)
+    upload = begun["upload_id"]
+    assert (status, begun["offset"], begun["size"]) == (201, 0, len(content))
+    assert begun["chunk_bytes"] == 4 * 1024 * 1024
+    status, half = await extend(site, upload, 0, content[:100_000])
+    assert (status, half["offset"], half["sha256"]) == (200, 100_000, None)
+    assert (await site.ask("GET", f"/api/uploads/{upload}"))[1]["offset"] == 100_000
+    status, whole = await extend(site, upload, 100_000, content[100_000:])
+    assert (status, whole["offset"], whole["sha256"]) == (200, len(content), digest)
+
+
+async def test_a_wrong_offset_is_a_conflict_that_names_the_right_one(site: Any) -> None:
+    _, begun = await begin(site, 10)
+    await extend(site, begun["upload_id"], 0, b"abc")
+    for offset in (0, 2, 4, 10, 11):
+        status, body = await extend(site, begun["upload_id"], offset, b"x")
+        assert (status, body["error"]["code"], body["offset"]) == (409, "conflict", 3)
+
+
+@pytest.mark.parametrize("offset", ["", "-1", "1.5", "0x0", "٣", "99999999999999999999"])
+async def test_an_offset_is_a_plain_number(site: Any, offset: str) -> None:
+    _, begun = await begin(site, 10)
+    raw = (
+        f"PATCH /api/uploads/{begun['upload_id']} HTTP/1.1\r\nHost: {site.host}\r\nConnection: close\r\n"
+        f"Authorization: {site.program['Authorization']}\r\nUpload-Offset: {offset}\r\nContent-Length: 1\r\n\r\nx"
+    )
+    assert (await site.raw(raw.encode())).startswith(b"HTTP/1.1 400")
+
+
+async def test_what_arrived_before_the_line_broke_counts(site: Any) -> None:
+    _, begun = await begin(site, 1_000_000)
+    upload = begun["upload_id"]
+    _, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    head = (
+        f"PATCH /api/uploads/{upload} HTTP/1.1\r\nHost: {site.host}\r\nUpload-Offset: 0\r\n"
+        f"Authorization: {site.program['Authorization']}\r\nContent-Length: 1000000\r\n\r\n"
+    )
+    writer.write(head.encode() + b"a" * 300_000)
+    await writer.drain()
+    writer.close()
+    async with asyncio.timeout(20):
+        while (await site.ask("GET", f"/api/uploads/{upload}"))[1]["offset"] < 300_000:
+            await asyncio.sleep(0)
+    async with asyncio.timeout(20):
+        while (await extend(site, upload, 300_000, b"b" * 700_000))[0] == 409:
+            await asyncio.sleep(0)
+    _, done, _ = await site.ask("GET", f"/api/uploads/{upload}")
+    assert done["sha256"] == hashlib.sha256(b"a" * 300_000 + b"b" * 700_000).hexdigest()
+
+
+async def test_two_requests_do_not_write_to_one_upload(site: Any) -> None:
+    _, begun = await begin(site, 100)
+    upload = begun["upload_id"]
+    reading, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> Any:
+        yield b"x" * 50
+        reading.set()
+        await go_on.wait()
+        yield b"x" * 50
+
+    async with asyncio.TaskGroup() as group, asyncio.timeout(20):
+        first = group.create_task(extend(site, upload, 0, slow()))
+        await reading.wait()
+        # The first request is on its way; it may not have been begun to be read.
+        while (second := await extend(site, upload, 0, b""))[0] == 200:
+            await asyncio.sleep(0)
+        assert second[0] == 409
+        go_on.set()
+    assert first.result()[1]["offset"] == 100
+
+
+async def test_several_files_come_at_once(site: Any) -> None:
+    contents = [bytes([number]) * 200_000 for number in range(8)]
+
+    async def one(content: bytes) -> str:
+        _, begun = await begin(site, len(content))
+        for start in range(0, len(content), 50_000):
+            _, stands = await extend(site, begun["upload_id"], start, content[start : start + 50_000])
+        return str(stands["sha256"])
+
+    digests = await asyncio.gather(*(one(content) for content in contents))
+    assert digests == [hashlib.sha256(content).hexdigest() for content in contents]
+
+
+async def test_bytes_that_are_not_what_was_announced_are_not_kept(site: Any) -> None:
+    _, begun = await begin(site, 3, sha256="0" * 64)
+    status, body = await extend(site, begun["upload_id"], 0, b"abc")
+    assert (status, body["error"]["code"]) == (422, "bad_request")
+    assert (await site.ask("GET", f"/api/uploads/{begun['upload_id']}"))[0] == 404
+
+
+async def test_more_than_announced_is_refused_with_and_without_a_length(site: Any) -> None:
+    async def chunked() -> Any:
+        yield b"abcdef"
+
+    _, begun = await begin(site, 3)
+    status, body = await extend(site, begun["upload_id"], 0, b"abcdef")
+    assert (status, body["error"]["code"]) == (413, "too_large")
+    assert (await extend(site, begun["upload_id"], 0, chunked()))[0] == 422
+
+
+@pytest.mark.parametrize(
+    ("wish", "status", "code"),
+    [
+        ({"size": 0}, 400, "empty"),
+        ({"size": 100 * 1024 * 1024 + 1}, 413, "too_large"),
+        ({"size": -1}, 400, "bad_request"),
+        ({"size": "3"}, 400, "bad_request"),
+        ({"size": 1.5}, 400, "bad_request"),
+        ({"size": True}, 400, "bad_request"),
+        ({"size": None}, 400, "bad_request"),
+        ({"sha256": "xyz"}, 400, "bad_request"),
+        ({"file_name": "x" * 256}, 400, "bad_request"),
+        ({"conversation": "web:default:nowhere"}, 404, "not_found"),
+        ({"path": "/etc/passwd"}, 400, "bad_request"),
+    ],
+)
+async def test_what_cannot_be_uploaded_is_said_before_a_byte_is_sent(
+    site: Any, wish: dict[str, Any], status: int, code: str
+) -> None:
+    answered, body = await begin(site, **{"size": 3, **wish})
+    assert (answered, body["error"]["code"]) == (status, code)
+
+
+async def test_uploads_that_are_begun_and_left_are_bounded(run_site: Any) -> None:
+    config = Config()
+    async with run_site(replace(config, server=replace(config.server, open_uploads=3))) as site:
+        begun = [(await begin(site, 3))[1]["upload_id"] for _ in range(3)]
+        status, body = await begin(site, 3)
+        assert (status, body["error"]["code"]) == (429, "busy")
+        assert (await extend(site, begun[0], 0, b"abc"))[0] == 200
+        assert (await begin(site, 3))[0] == 201
+        assert (await site.ask("DELETE", f"/api/uploads/{begun[1]}"))[0] == 204
+        assert (await begin(site, 3))[0] == 201
+        assert (await begin(site, 3))[0] == 429
+
+
+async def test_a_full_disk_is_told_and_nothing_is_lost_that_was_there(
+    site: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, begun = await begin(site, 3)
+
+    async def full(*_: object) -> None:
+        raise StoreFull("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(site.gateway.store, "extend_upload", full)
+        status, body = await extend(site, begun["upload_id"], 0, b"abc")
+    assert (status, body["error"]["code"]) == (507, "store_full")
+    assert (await extend(site, begun["upload_id"], 0, b"abc"))[0] == 200
+
+
+@pytest.mark.parametrize("upload", ["nowhere", "x" * 100, "..", "a.b"])
+async def test_an_upload_nobody_began_is_nowhere(site: Any, upload: str) -> None:
+    for method in ("GET", "DELETE"):
+        assert (await site.ask(method, f"/api/uploads/{upload}"))[0] == 404
