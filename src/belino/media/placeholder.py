@@ -56,7 +56,7 @@ def placeholder(ref: MediaRef, outcome: MediaOutcome = MediaOutcome.REFERENCED) 
 def disarm(text: str) -> str:
     """Other people's text as an agent may read it: nothing invisible, nothing that passes for a placeholder."""
     seen = _visible(text)
-    if "[" not in seen:
+    if "[" not in seen and "﹇" not in seen:  # the upright form folds to the same bracket
         return seen
     forged = set(_forged_brackets(seen))
     return "".join("［" if at in forged else character for at, character in enumerate(seen)) if forged else seen
@@ -145,7 +145,7 @@ def _folded(text: str) -> tuple[str, range | list[int]]:
 @lru_cache(maxsize=8192)
 def _fold(character: str) -> str:
     if character == "［":
-        return "〔"  # what we write ourselves is no bracket any more
+        return "]"  # what we write ourselves opens nothing, and nothing reaches past it
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return ""
     plain = unicodedata.normalize("NFKD", character).casefold()
