@@ -88,13 +88,11 @@ class Gateway:
         self._stopping = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        try:
+        async with AsyncExitStack() as opening:
             self.store = await open_store(self.home, clock=self.clock)
-            self._open.push_async_callback(self.store.close)
-            self._construct()
-        except BaseException:
-            await self._open.aclose()
-            raise
+            opening.push_async_callback(self.store.close)
+            self._construct(opening)
+            self._open = opening.pop_all()
         self.started = self.clock.now()
         return self
 
@@ -155,28 +153,16 @@ class Gateway:
         """What the store would not take so far and is being offered again, with the reason; empty when all is well."""
         return dict(self._insist.troubles)
 
-    def _construct(self) -> None:
+    def _construct(self, opening: AsyncExitStack) -> None:
         for config in self.config.adapters:
             desk = AccountDesk(config.account, self.clock)
-            self._open.push_async_callback(desk.http.close)
+            opening.push_async_callback(desk.http.close)
             self.adapters[config.platform, config.account] = self._make_adapter(config, desk)
         agent = self._agent or registry.find("agents", self.config.agent.kind).make(self.config.agent.options)
         now = self.clock.now()
         self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
         self._sender = self._make_sender()
-        self._turns = Turns(
-            self.store,
-            agent,
-            self.adapters,
-            Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock),
-            config=self.config,
-            home=self.home,
-            clock=self.clock,
-            insist=self._insist,
-            notices=self.notices,
-            counters=self.counters,
-            replied=self._sender.wake,
-        )
+        self._turns = self._make_turns(agent)
         self._sessions = Sessions(
             self.store,
             self._turns.run,
@@ -193,6 +179,21 @@ class Gateway:
             clock=self.clock,
             notices=self.notices,
             counters=self.counters,
+        )
+
+    def _make_turns(self, agent: Agent) -> Turns:
+        return Turns(
+            self.store,
+            agent,
+            self.adapters,
+            Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock),
+            config=self.config,
+            home=self.home,
+            clock=self.clock,
+            insist=self._insist,
+            notices=self.notices,
+            counters=self.counters,
+            replied=self._sender.wake,
         )
 
     def _make_sender(self) -> Sender:

@@ -62,8 +62,7 @@ async def keep_running(
             log.error("adapter %s:%s died of %s", adapter.platform, account, place_of(error))
         failures = 1 if clock.monotonic() - started >= HEALTHY_SECONDS else failures + 1
         restarts += 1
-        if wait is None:
-            wait = backoff(failures, first=FIRST_WAIT, most=LONGEST_WAIT, rng=rng)
+        wait = backoff(failures, first=FIRST_WAIT, most=LONGEST_WAIT, rng=rng) if wait is None else wait
         report(AdapterHealth(state=state, since=clock.now(), reason=reason, restarts=restarts))
         log.warning("adapter %s:%s is %s, again in %.1f s: %s", adapter.platform, account, state, wait, reason)
         await clock.sleep(wait)
