@@ -14,6 +14,7 @@ from belino.config import Config
 from belino.domain.errors import StoreFull
 from belino.domain.message import ChatType, ConversationKey
 from belino.testing import make_png
+from belino.web import chat as chat_module
 from belino.web.site import SOCKETS_PER_GRANT
 
 MAIN = "web:default:main"
@@ -211,12 +212,15 @@ async def test_a_frame_beyond_what_is_read_closes_the_line_as_soon_as_it_says_so
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
         f"Authorization: {site.program['Authorization']}\r\n\r\n"
     )
-    # The head of a masked text frame that announces one byte too many; not one byte of it is sent.
-    head = b"\x81\xff" + struct.pack("!Q", 32 * 1024 * 1024 + 1) + b"mask"
-    answer = await site.raw(upgrade.encode() + head)
-    assert answer.startswith(b"HTTP/1.1 101")
-    assert b"\x88" in answer
-    assert struct.pack("!H", 1009) in answer[answer.rindex(b"\x88") :]
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(upgrade.encode())
+    async with asyncio.timeout(20):
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
+        # The head of a masked text frame that announces one byte too many; not one byte of it is sent.
+        writer.write(b"\x81\xff" + struct.pack("!Q", 32 * 1024 * 1024 + 1) + b"mask")
+        told = await reader.read()
+    assert struct.pack("!H", 1009) in told[told.rindex(b"\x88") :]
+    writer.close()
 
 
 async def test_frames_are_answered_by_id_and_all_of_a_burst(site: Any) -> None:
@@ -319,6 +323,25 @@ async def test_a_reader_that_falls_behind_is_told_that_it_lost_something(site: A
             site.gateway.notices.turn(ConversationKey.parse(MAIN), number, "note", "x")
         assert (await chat.event("lost"))["type"] == "event"
         assert (await chat.call("chat.history", conversation=MAIN))["ok"]
+
+
+async def test_a_reader_that_takes_nothing_is_given_up(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_module, "SEND_SECONDS", 0.05)
+    _, writer = await asyncio.open_connection("127.0.0.1", site.port, limit=1024)
+    writer.write(
+        f"GET /ws HTTP/1.1\r\nHost: {site.host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+        f"Authorization: {site.program['Authorization']}\r\n\r\n".encode()
+    )
+    async with asyncio.timeout(20):
+        while not site.gateway.notices.watched:
+            await asyncio.sleep(0)
+        # Nobody reads: the kernel's buffers fill, then ours, then the line is given up.
+        while site.gateway.notices.watched:
+            site.gateway.notices.turn(ConversationKey.parse(MAIN), 1, "note", "x" * 1_000_000)
+            await asyncio.sleep(0.01)
+    writer.transport.abort()
+    assert (await site.ask("GET", "/api/me"))[0] == 200
 
 
 async def test_a_request_that_breaks_is_told_without_details_and_the_line_holds(

@@ -31,6 +31,13 @@ def test_json_may_be_nested_to_the_limit_and_not_deeper() -> None:
         parse_json('{"a":' * 40 + "1" + "}" * 40)
 
 
+def test_json_of_too_many_values_is_refused_without_walking_them_all() -> None:
+    row = "[" + ",".join("1" * 5_000) + "]"
+    with pytest.raises(Refusal, match="too many"):
+        parse_json("[" + ",".join([row] * 300) + "]")
+    assert parse_json("[" + ",".join("1" * 100_000) + "]") is not None
+
+
 @given(
     st.recursive(st.none() | st.booleans() | st.integers(0, 9) | st.text(), lambda inner: st.lists(inner, max_size=3))
 )

@@ -47,7 +47,7 @@ async def test_a_port_that_is_taken_is_one_clear_sentence(tmp_path: Path) -> Non
         config = replace(config, server=replace(config.server, port=taken.getsockname()[1]))
         home = Home.at(tmp_path / "home")
         async with Gateway(config, home) as gateway:
-            with pytest.raises(ConfigError, match="cannot listen on 127.0.0.1 port"):
+            with pytest.raises(ConfigError, match=r"cannot listen on 127\.0\.0\.1 port"):
                 await serve(gateway, ready=lambda _url: None)
         assert not home.run_file.exists()
 
@@ -95,7 +95,7 @@ async def test_the_first_conversation_is_there_from_the_start_and_stays(run_site
 
 
 async def test_a_head_without_end_is_cut_off(site: Any) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    _, writer = await asyncio.open_connection("127.0.0.1", site.port)
     writer.write(f"GET /healthz HTTP/1.1\r\nHost: {site.host}\r\n".encode())
     with pytest.raises(ConnectionError):
         async with asyncio.timeout(20):

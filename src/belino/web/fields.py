@@ -1,7 +1,7 @@
 """Read what a client wrote, strictly: real JSON, bounded depth, known fields of the right type."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
@@ -12,7 +12,8 @@ from belino.web.answers import Refusal, bad_request
 DEPTH = 32
 CONVERSATION_CHARS = 512
 # Only a byte array may be longer; it is checked item by item where it becomes bytes.
-_WALKED_ITEMS = 10_000
+_LONGEST_WALKED = 10_000
+_WALKED = 1_000_000
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
@@ -23,12 +24,18 @@ def parse_json(raw: bytes | str) -> object:
         value: object = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise bad_request("This is not JSON.") from error
-    layer: list[object] = [value]
+    layer = [value] if isinstance(value, dict | list) else []
+    walked = 0
     for _ in range(DEPTH):
-        layer = [inner for outer in layer for inner in _inside(outer)]
         if not layer:
             return value
-    raise bad_request(f"This JSON is nested deeper than {DEPTH}.")
+        walked += sum(len(outer) for outer in layer if len(outer) <= _LONGEST_WALKED)
+        if walked > _WALKED:
+            raise bad_request("This JSON holds too many values.")
+        layer = [inner for outer in layer for inner in _inside(outer)]
+    if layer:
+        raise bad_request(f"This JSON is nested deeper than {DEPTH}.")
+    return value
 
 
 def parse_conversation(text: str) -> ConversationKey:
@@ -99,9 +106,7 @@ class Fields:
         return bad_request(f"{self._what}: {name} must be {wanted}.")
 
 
-def _inside(value: object) -> Sequence[object]:
-    if isinstance(value, dict):
-        return list(value.values())
-    if isinstance(value, list) and len(value) <= _WALKED_ITEMS:
-        return value
-    return ()
+def _inside(value: dict[str, object] | list[object]) -> Iterator[dict[str, object] | list[object]]:
+    if len(value) <= _LONGEST_WALKED:
+        items = value.values() if isinstance(value, dict) else value
+        yield from (item for item in items if isinstance(item, dict | list))

@@ -21,6 +21,7 @@ from belino.web.api import web_conversation
 from belino.web.app import make_app
 from belino.web.chat import FRAME_BYTES
 from belino.web.logins import login_url
+from belino.web.protocol import BoundedHttp
 from belino.web.site import House
 
 CONNECTIONS = 1_000
@@ -113,7 +114,7 @@ def _uvicorn_config(app: Starlette, settings: ServerConfig) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
         loop="none",
-        http="httptools",
+        http=BoundedHttp,
         ws="websockets-sansio",
         ws_max_size=FRAME_BYTES,
         ws_per_message_deflate=False,
