@@ -7,15 +7,20 @@ import os
 import re
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from belino.domain.errors import MediaNotFound, MediaTooLarge, StoreError, StoreFull
 from belino.domain.media import Blob
 from belino.domain.reply import OutgoingFile
 
 PIECE = 1 << 20
+
+T = TypeVar("T")
+
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 
@@ -25,6 +30,7 @@ class BlobFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.temporary = path / "tmp"
+        self._settling: Counter[str] = Counter()
         for folder in (self.path, self.temporary):
             make_folder(folder)
 
@@ -34,19 +40,44 @@ class BlobFolder:
             raise MediaNotFound("that is not the name of a blob")
         return self.path / sha256[:2] / sha256[2:4] / sha256
 
-    async def write(self, chunks: AsyncIterator[bytes], *, limit: int) -> tuple[str, int]:
-        """Write bytes to their place; returns their hash and size."""
+    async def receive(self, chunks: AsyncIterator[bytes], *, limit: int) -> "Partial":
+        """All the bytes, on disk under a temporary name; whoever asked must adopt or discard them."""
         partial = Partial(self.temporary / f"keep-{secrets.token_hex(8)}")
+        with ExitStack() as unfinished:
+            unfinished.callback(partial.discard)
+            await on_disk(partial.open)
+            async for piece in pieces(chunks):
+                if partial.size + len(piece) > limit:
+                    raise MediaTooLarge(f"the bytes are over the limit of {limit} bytes", limit=limit)
+                await on_disk(partial.write, piece)
+            await on_disk(partial.close)
+            unfinished.pop_all()
+        return partial
+
+    @contextmanager
+    def settling(self, sha256: str) -> Iterator[None]:
+        """While inside, these bytes move in: their file may be there before their row is."""
+        self._settling[sha256] += 1
         try:
-            with room_needed():
-                await asyncio.to_thread(partial.open)
-                async for piece in pieces(chunks):
-                    if partial.size + len(piece) > limit:
-                        raise MediaTooLarge(f"the bytes are over the limit of {limit} bytes", limit=limit)
-                    await asyncio.to_thread(partial.write, piece)
-                return await asyncio.to_thread(self._adopt, partial), partial.size
+            yield
         finally:
-            partial.discard()
+            self._settling[sha256] -= 1
+            self._settling += Counter()  # drops what is down to nothing
+
+    def remove(self, sha256: str) -> None:
+        """Delete bytes, unless the same ones are moving in again."""
+        if sha256 not in self._settling:
+            self.place(sha256).unlink(missing_ok=True)
+
+    def strays(self, older_than: float) -> tuple[str, ...]:
+        """Files that have lain in their place since before then: candidates for having no row."""
+        found = (path for path in self.path.glob("??/??/*") if _NAME.fullmatch(path.name))
+        return tuple(path.name for path in found if path.stat().st_mtime < older_than)
+
+    def remove_stray(self, sha256: str, older_than: float) -> None:
+        """Delete a stray, unless the same bytes have moved in since it was found."""
+        if self.place(sha256).stat().st_mtime < older_than:
+            self.remove(sha256)
 
     def adopt(self, path: Path, sha256: str) -> None:
         """Move a finished temporary file to the place of its hash."""
@@ -68,11 +99,6 @@ class BlobFolder:
         place = self.place(sha256)
         return OutgoingFile(name=name, mime=mime, size=size, sha256=sha256, chunks=lambda: read_pieces(place))
 
-    def _adopt(self, partial: "Partial") -> str:
-        sha256 = partial.close()
-        self.adopt(partial.path, sha256)
-        return sha256
-
 
 class Partial:
     """A file being written; it exists only under a temporary name."""
@@ -93,11 +119,14 @@ class Partial:
         self._hash.update(piece)
         self.size += len(piece)
 
-    def close(self) -> str:
-        """The bytes are on disk; their hash."""
+    def close(self) -> None:
+        """The bytes are on disk."""
         assert self._descriptor is not None
         os.fsync(self._descriptor)
         self._drop_descriptor()
+
+    @property
+    def sha256(self) -> str:
         return self._hash.hexdigest()
 
     def discard(self) -> None:
@@ -133,6 +162,11 @@ def unused_blobs(connection: sqlite3.Connection, kept_before: int) -> tuple[str,
         (kept_before,),
     ).fetchall()
     return tuple(row["sha256"] for row in rows)
+
+
+def without_row(connection: sqlite3.Connection, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of these files that no row knows: a process died between moving them in and noting it."""
+    return tuple(name for name in names if find_blob(connection, name) is None)
 
 
 def as_blob(row: sqlite3.Row, folder: BlobFolder) -> Blob | None:
@@ -173,11 +207,17 @@ def write_all(descriptor: int, piece: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-@contextmanager
-def room_needed() -> Iterator[None]:
-    """Say it in our words when the disk is full."""
+async def on_disk(work: Callable[..., T], *arguments: object) -> T:
+    """Run work on files in a thread. A full disk is told in our words; a cancelled caller waits for the thread.
+
+    Otherwise the caller would close the file under it, and the number of a closed file may soon belong to another.
+    """
+    running = asyncio.get_running_loop().run_in_executor(None, work, *arguments)
     try:
-        yield
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise StoreFull("the disk is full; the bytes were not kept") from error

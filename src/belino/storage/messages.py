@@ -11,7 +11,7 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.store import StoredMessage
-from belino.storage.places import KEY_COLUMNS, SEQ_MASK, find_channel, find_place, key_of
+from belino.storage.places import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
 from belino.storage.refs import FORWARDED, OWN, QUOTED, author_of, refs_of_messages
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, maybe_from_micros
@@ -96,8 +96,9 @@ def history(
     place = find_place(connection, conversation)
     if place is None:
         return ()
-    lowest = (place.channel << 40) + (0 if after is None else after)
-    highest = (place.channel << 40) + (SEQ_MASK + 1 if before is None else min(before, SEQ_MASK + 1))
+    first = place.channel << SEQ_BITS
+    lowest = first + min(max(after or 0, 0), SEQ_MASK)
+    highest = first + min(max(SEQ_MASK if before is None else before, 0), SEQ_MASK)
     order = "DESC" if after is None else "ASC"
     rows = connection.execute(
         f"{_SELECT} WHERE m.channel = ? AND m.conversation = ? AND m.id > ? AND m.id < ? ORDER BY m.id {order} LIMIT ?",

@@ -1,6 +1,5 @@
 """The verbs that move bytes: blobs kept whole, and uploads taken piece by piece."""
 
-import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -13,7 +12,7 @@ from belino.domain.ports import Clock
 from belino.domain.reply import OutgoingFile
 from belino.domain.store import Upload
 from belino.storage import blobs, uploads
-from belino.storage.blobs import PIECE, BlobFolder, room_needed
+from belino.storage.blobs import PIECE, BlobFolder, on_disk
 from belino.storage.stamps import to_micros
 from belino.storage.uploads import NOTE_BYTES, UploadFile
 from belino.storage.writer import Readers, Writer
@@ -33,9 +32,14 @@ class Shelf:
         self._arriving: set[str] = set()
 
     async def keep(self, chunks: AsyncIterator[bytes], *, mime: str, limit: int) -> Blob:
-        sha256, size = await self._folder.write(chunks, limit=limit)
-        now = self._now()
-        await self._writer.write(lambda connection: blobs.insert_blob(connection, sha256, mime, size, now))
+        partial = await self._folder.receive(chunks, limit=limit)
+        sha256, size, now = partial.sha256, partial.size, self._now()
+        try:
+            with self._folder.settling(sha256):
+                await on_disk(self._folder.adopt, partial.path, sha256)
+                await self._writer.write(lambda connection: blobs.insert_blob(connection, sha256, mime, size, now))
+        finally:
+            partial.discard()
         return Blob(sha256=sha256, mime=mime, size=size, path=self._folder.place(sha256))
 
     async def blob(self, sha256: str) -> Blob | None:
@@ -50,12 +54,18 @@ class Shelf:
         return self._folder.outgoing(sha256, name=name, mime=mime, size=size)
 
     async def drop_unused(self) -> int:
-        """Delete blobs that nothing uses; returns how many."""
-        before = to_micros(self._clock.now() - FRESH)
+        """Delete blobs that nothing uses, and files that no row knows; returns how many."""
+        fresh_since = self._clock.now() - FRESH
+        before = to_micros(fresh_since)
+        # Whoever moves the same bytes in after this is told by the writer later than we are, and so found settling.
         unused = await self._writer.write(lambda connection: blobs.unused_blobs(connection, before))
         for sha256 in unused:
-            self._folder.place(sha256).unlink(missing_ok=True)
-        return len(unused)
+            self._folder.remove(sha256)
+        lying = await on_disk(self._folder.strays, fresh_since.timestamp())
+        stray = await self._readers.read(lambda connection: blobs.without_row(connection, lying))
+        for sha256 in stray:
+            self._folder.remove_stray(sha256, fresh_since.timestamp())
+        return len(unused) + len(stray)
 
     async def start_upload(
         self, conversation: ConversationKey, *, file_name: str, mime: str, size: int, sha256: str | None
@@ -103,14 +113,12 @@ class Shelf:
         if upload.sha256 is not None:
             return upload
         path = uploads.file_of(self._folder.temporary, upload_id)
-        with room_needed():
-            file = await asyncio.to_thread(UploadFile, path, offset)
+        file = await on_disk(UploadFile, path, offset)
         try:
             await self._append(file, upload, chunks)
         finally:
             # However it ended: what came is on disk and counts.
-            with room_needed():
-                await asyncio.to_thread(file.close)
+            await on_disk(file.close)
             stands = await self._note(upload_id, file.offset)
         return stands if stands.offset < upload.size else await self._complete(upload)
 
@@ -125,14 +133,13 @@ class Shelf:
                 if len(waiting) >= PIECE:
                     await self._flush(file, waiting)
                 if file.offset - noted >= NOTE_BYTES:
-                    await asyncio.to_thread(file.sync)
+                    await on_disk(file.sync)
                     noted = (await self._note(upload.id, file.offset)).offset
         finally:
             await self._flush(file, waiting)
 
     async def _flush(self, file: UploadFile, waiting: bytearray) -> None:
-        with room_needed():
-            await asyncio.to_thread(file.write, bytes(waiting))
+        await on_disk(file.write, bytes(waiting))
         waiting.clear()
 
     async def _note(self, upload_id: str, offset: int) -> Upload:
@@ -145,19 +152,18 @@ class Shelf:
 
     async def _complete(self, upload: Upload) -> Upload:
         path = uploads.file_of(self._folder.temporary, upload.id)
-        sha256 = await asyncio.to_thread(uploads.hash_file, path)
+        sha256 = await on_disk(uploads.hash_file, path)
         row = await self._readers.read(lambda connection: uploads.find_upload(connection, upload.id))
         if row is None:
             raise UploadError("there is no such upload")
         if row["announced"] is not None and row["announced"] != sha256:
             await self.drop_upload(upload.id)
             raise UploadError("the bytes do not have the sha256 that was announced; start the upload again")
-        with room_needed():
-            await asyncio.to_thread(self._folder.adopt, path, sha256)
         now = self._now()
-        return self._as_upload(
-            await self._writer.write(lambda connection: uploads.complete_upload(connection, row, sha256, now))
-        )
+        with self._folder.settling(sha256):
+            await on_disk(self._folder.adopt, path, sha256)
+            done = await self._writer.write(lambda connection: uploads.complete_upload(connection, row, sha256, now))
+        return self._as_upload(done)
 
 
 async def _nothing() -> AsyncIterator[bytes]:

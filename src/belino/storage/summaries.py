@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Mapping
 
 from belino.domain.message import ChatType, ConversationKey
+from belino.domain.outcome import TurnState
+from belino.domain.reply import ParcelState
 from belino.domain.store import ChannelSummary, ConversationSummary
 from belino.storage.places import KEY_COLUMNS, Places, call_channel, key_of
 from belino.storage.stamps import maybe_from_micros
@@ -84,6 +86,7 @@ def conversations(connection: sqlite3.Connection, platform: str | None) -> tuple
 def counts(connection: sqlite3.Connection) -> Mapping[str, int]:
     """Numbers by name; turns and parcels by their state."""
     found = {name: int(connection.execute(query).fetchone()[0]) for name, query in _COUNTS.items()}
+    found |= {f"turns_{state}": 0 for state in TurnState} | {f"parcels_{state}": 0 for state in ParcelState}
     for table in ("turns", "parcels"):
         for row in connection.execute(f"SELECT state, count(*) FROM {table} GROUP BY state"):  # noqa: S608
             found[f"{table}_{row[0]}"] = int(row[1])

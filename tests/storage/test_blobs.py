@@ -1,0 +1,227 @@
+"""Bytes are whole or not there, kept once, and kept while anything uses them."""
+
+import asyncio
+import hashlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from belino.domain.errors import MediaNotFound, MediaTooLarge, StoreFull
+from belino.domain.media import MediaRef
+from belino.domain.message import ConversationKey, Deletion, Message
+from belino.domain.outcome import MediaOutcome, Standing
+from belino.domain.store import Verdict
+from belino.storage.home import Home
+from belino.storage.sqlite import SqliteStore, open_store
+from belino.testing.clock import START, FakeClock
+
+OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
+MAIN = ConversationKey(platform="web", account="default", channel="main")
+
+
+async def chunks(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def breaking(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+    raise ConnectionError("the line went dead")
+
+
+def files(home: Home) -> list[Path]:
+    return [path for path in home.blobs.rglob("*") if path.is_file()]
+
+
+@given(st.lists(st.binary(max_size=3000), max_size=20))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_bytes_lie_under_their_own_hash_however_they_come(store: SqliteStore, pieces: list[bytes]) -> None:
+    blob = await store.keep(chunks(*pieces), mime="image/png", limit=100_000)
+    whole = b"".join(pieces)
+    assert (blob.sha256, blob.size) == (hashlib.sha256(whole).hexdigest(), len(whole))
+    assert blob.path.read_bytes() == whole
+    assert blob.path.parts[-3:] == (blob.sha256[:2], blob.sha256[2:4], blob.sha256)
+    found = await store.blob(blob.sha256)
+    assert found is not None
+    assert (found.size, found.path) == (blob.size, blob.path)
+
+
+async def test_many_megabytes_are_kept_in_pieces(store: SqliteStore) -> None:
+    piece = bytes(range(256)) * 4096
+    blob = await store.keep(chunks(*[piece] * 5, b"end"), mime="a/b", limit=100_000_000)
+    assert blob.size == 5 * len(piece) + 3
+    assert blob.path.read_bytes() == piece * 5 + b"end"
+
+
+async def test_the_same_bytes_are_kept_once(store: SqliteStore, home: Home) -> None:
+    first = await store.keep(chunks(b"same"), mime="image/png", limit=10)
+    second = await store.keep(chunks(b"sa", b"me"), mime="image/jpeg", limit=10)
+    assert first.path == second.path
+    assert files(home) == [first.path]
+    assert (await store.counts())["blobs"] == 1
+
+
+async def test_a_byte_over_the_limit_is_refused_and_nothing_stays(store: SqliteStore, home: Home) -> None:
+    assert (await store.keep(chunks(b"12345"), mime="a/b", limit=5)).size == 5
+    with pytest.raises(MediaTooLarge) as refused:
+        await store.keep(chunks(b"123", b"456"), mime="a/b", limit=5)
+    assert refused.value.limit == 5
+    assert len(files(home)) == 1
+
+
+async def test_a_stream_that_breaks_leaves_nothing(store: SqliteStore, home: Home) -> None:
+    with pytest.raises(ConnectionError):
+        await store.keep(breaking(b"x" * 2_000_000), mime="a/b", limit=10_000_000)
+    assert files(home) == []
+    assert (await store.counts())["blobs"] == 0
+
+
+async def test_a_cancelled_keep_leaves_nothing(store: SqliteStore, home: Home) -> None:
+    arrived = asyncio.Event()
+
+    async def stalled() -> AsyncIterator[bytes]:
+        yield b"x" * 2_000_000
+        arrived.set()
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        keeping = group.create_task(store.keep(stalled(), mime="a/b", limit=10_000_000))
+        await arrived.wait()
+        keeping.cancel()
+    assert files(home) == []
+
+
+async def test_a_full_disk_refuses_bytes_and_leaves_nothing(store: SqliteStore, home: Home) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, hard))
+    try:
+        with pytest.raises(StoreFull, match="disk is full"):
+            await store.keep(chunks(b"x" * 2_000_000), mime="a/b", limit=10_000_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert files(home) == []
+    assert (await store.keep(chunks(b"x" * 2_000_000), mime="a/b", limit=10_000_000)).size == 2_000_000
+
+
+@pytest.mark.parametrize(
+    "name", ["", "..", "../../key", "a" * 63, "A" * 64, "a" * 64 + "/x", "g" * 64, "a" * 64 + "\n"]
+)
+async def test_only_a_hash_names_a_blob(store: SqliteStore, name: str) -> None:
+    assert await store.blob(name) is None
+    with pytest.raises(MediaNotFound):
+        store.outgoing(name, name="x", mime="a/b")
+
+
+async def test_a_blob_whose_file_is_gone_is_not_held(store: SqliteStore) -> None:
+    blob = await store.keep(chunks(b"x"), mime="a/b", limit=10)
+    blob.path.unlink()
+    assert await store.blob(blob.sha256) is None
+    with pytest.raises(MediaNotFound):
+        store.outgoing(blob.sha256, name="x", mime="a/b")
+
+
+async def test_a_held_blob_goes_out_as_chunks(store: SqliteStore) -> None:
+    blob = await store.keep(chunks(b"x" * 3_000_000), mime="a/b", limit=10_000_000)
+    file = store.outgoing(blob.sha256, name="x.bin", mime="a/b")
+    assert (file.size, file.sha256) == (3_000_000, blob.sha256)
+    for _ in range(2):  # a parcel that is sent again reads them again
+        assert b"".join([piece async for piece in file.chunks()]) == b"x" * 3_000_000
+
+
+async def test_bytes_stay_while_anything_uses_them(
+    store: SqliteStore, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
+) -> None:
+    shared = await store.keep(chunks(b"shared"), mime="a/b", limit=10)
+    loose = await store.keep(chunks(b"loose"), mime="a/b", limit=10)
+    for number in "12":
+        (ref,) = (await store.take_in(say(number, media=(photo(number),)), OBSERVE)).refs
+        await store.end_media(ref.id, MediaOutcome.HELD, blob=shared)
+    assert await store.drop_unused() == 0  # just kept: somebody may be about to use it
+    clock.shift(3601)
+    assert await store.drop_unused() == 1
+    assert (await store.blob(loose.sha256), loose.path.exists()) == (None, False)
+    await store.take_in(Deletion(conversation=MAIN, id="d1", message_id="1", author=None, sent=START), OBSERVE)
+    assert await store.drop_unused() == 0
+    assert await store.blob(shared.sha256) is not None
+    await store.take_in(Deletion(conversation=MAIN, id="d2", message_id="2", author=None, sent=START), OBSERVE)
+    assert await store.drop_unused() == 1
+    assert not shared.path.exists()
+
+
+async def test_a_file_that_no_row_knows_is_removed_once_it_is_old(store: SqliteStore, home: Home) -> None:
+    known = await store.keep(chunks(b"known"), mime="a/b", limit=10)
+    stray, fresh = home.blobs / "aa" / "aa" / ("a" * 64), home.blobs / "aa" / "aa" / ("aaaa" + "b" * 60)
+    stray.parent.mkdir(parents=True)
+    for path in (stray, fresh):
+        path.write_bytes(b"x")
+    for path in (stray, known.path):
+        os.utime(path, (0, 0))
+    assert await store.drop_unused() == 1
+    assert (stray.exists(), fresh.exists(), known.path.exists()) == (False, True, True)
+
+
+async def test_bytes_dropped_while_the_same_ones_move_in_are_there_afterwards(
+    store: SqliteStore, clock: FakeClock
+) -> None:
+    await store.keep(chunks(b"again"), mime="a/b", limit=10)
+    for _ in range(20):
+        clock.shift(3601)
+        async with asyncio.TaskGroup() as group:
+            keeping = group.create_task(store.keep(chunks(b"again"), mime="a/b", limit=10))
+            for _ in range(3):
+                group.create_task(store.drop_unused())
+        held = await store.blob(keeping.result().sha256)
+        assert held is not None
+        assert held.path.read_bytes() == b"again"
+
+
+async def test_a_ref_that_holds_other_bytes_lets_go_of_the_first(
+    store: SqliteStore, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
+) -> None:
+    one, two = [await store.keep(chunks(data), mime="a/b", limit=10) for data in (b"one", b"two")]
+    (ref,) = (await store.take_in(say("1", media=(photo("1", sha256=one.sha256),)), OBSERVE)).refs
+    await store.end_media(ref.id, MediaOutcome.HELD, blob=two)
+    clock.shift(3601)
+    assert await store.drop_unused() == 1
+    assert await store.blob(one.sha256) is None
+    assert await store.blob(two.sha256) is not None
+
+
+@pytest.mark.slow
+async def test_a_process_killed_while_writing_leaves_nothing_to_be_seen(home: Home, clock: FakeClock) -> None:
+    program = (
+        "import asyncio, sys\n"
+        "from pathlib import Path\n"
+        "from belino.storage.home import Home\n"
+        "from belino.storage.sqlite import open_store\n"
+        "from belino.testing.clock import FakeClock\n"
+        "async def endless():\n"
+        "    while True:\n"
+        "        yield b'x' * 1_000_000\n"
+        "        print('piece', flush=True)\n"
+        "async def main():\n"
+        "    store = await open_store(Home.at(Path(sys.argv[1])), clock=FakeClock())\n"
+        "    await store.keep(endless(), mime='a/b', limit=10**12)\n"
+        "asyncio.run(main())\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program, str(home.path)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    for _ in range(5):
+        assert process.stdout.readline() == b"piece\n"
+    process.kill()
+    process.communicate(timeout=10)
+    assert process.returncode == -signal.SIGKILL
+    assert [path.parent.name for path in files(home)] == ["tmp"]
+    store = await open_store(home, clock=clock)
+    assert files(home) == []
+    assert (await store.counts())["blobs"] == 0
+    await store.close()

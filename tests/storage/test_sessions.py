@@ -1,0 +1,92 @@
+"""What an agent remembers ends with its turn, and survives damage."""
+
+import logging
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+
+from belino.domain.message import ConversationKey, Message
+from belino.domain.outcome import Standing, TurnState
+from belino.domain.store import ClaimedTurn, ManifestEntry, Session, TurnEnd, Verdict
+from belino.storage.home import Home
+from belino.storage.sqlite import SqliteStore, open_store
+from belino.testing.clock import FakeClock
+
+ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
+MAIN = ConversationKey(platform="web", account="default", channel="main")
+
+Say = Callable[..., Message]
+
+
+def shown(artifact: str, turn: int = 1, content: str = "f" * 64) -> ManifestEntry:
+    return ManifestEntry(
+        artifact_id=artifact, display_name="photo.png", media_type="image/png", content_hash=content,
+        source_message_id="1", source_thread_id=None, included_at_turn=turn,
+    )  # fmt: skip
+
+
+async def end(store: SqliteStore, clock: FakeClock, message: Message, turn_end: TurnEnd) -> None:
+    await store.take_in(message, ANSWER)
+    turn = await store.claim_turn(message.conversation, clock.now())
+    assert isinstance(turn, ClaimedTurn)
+    await store.finish_turn(turn.id, turn_end)
+
+
+async def test_a_new_session_remembers_nothing(store: SqliteStore) -> None:
+    assert await store.session(MAIN) == Session(memory=None, turns=0, manifest=())
+
+
+async def test_memory_and_manifest_are_there_after_a_restart(home: Home, clock: FakeClock, say: Say) -> None:
+    store = await open_store(home, clock=clock)
+    await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, memory=b"m\x00", shown=(shown("web_a"),)))
+    await store.close()
+    store = await open_store(home, clock=clock)
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.FAILED))
+    assert await store.session(MAIN) == Session(memory=b"m\x00", turns=2, manifest=(shown("web_a"),))
+    await store.close()
+
+
+async def test_a_thread_is_a_session_of_its_own(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+    thread = ConversationKey(platform="web", account="default", channel="main", thread="t")
+    await end(store, clock, say("1", conversation=thread), TurnEnd(state=TurnState.ANSWERED, memory=b"t"))
+    assert (await store.session(thread)).memory == b"t"
+    assert (await store.session(MAIN)).memory is None
+
+
+async def test_a_compacted_memory_forgets_what_was_shown_before_and_keeps_what_was_shown_since(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_a"), shown("web_b"))))
+    again = shown("web_a", turn=2)
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(again,), forget_shown=True))
+    assert (await store.session(MAIN)).manifest == (again,)
+
+
+async def test_an_item_shown_again_is_in_the_manifest_once(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+    await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_a"),)))
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_a", turn=2),)))
+    assert [entry.included_at_turn for entry in (await store.session(MAIN)).manifest] == [2]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"{", b"\xff\xfe", b"null", b"7", b'"text"', b"[1]", b"[null]", b'[{"artifact_id": "web_a"}]', b"[[]]",
+     b'{"a": 1}',
+     b'[{"artifact_id": 1, "display_name": "", "media_type": "", "content_hash": "", "source_message_id": "", '
+     b'"source_thread_id": null, "included_at_turn": "x"}]'],
+)  # fmt: skip
+async def test_a_damaged_manifest_is_empty_with_a_warning_and_the_session_goes_on(
+    store: SqliteStore, clock: FakeClock, say: Say, caplog: pytest.LogCaptureFixture, damage: bytes
+) -> None:
+    await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, memory=b"m", shown=(shown("web_a"),)))
+
+    def spoil(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE sessions SET manifest = ?", (damage,))
+
+    await store._writer.write(spoil)
+    with caplog.at_level(logging.WARNING):
+        assert await store.session(MAIN) == Session(memory=b"m", turns=1, manifest=())
+    assert "manifest" in caplog.text
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_b"),)))
+    assert [entry.artifact_id for entry in (await store.session(MAIN)).manifest] == ["web_b"]
