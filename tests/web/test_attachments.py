@@ -102,3 +102,7 @@ def test_a_file_name_may_look_like_a_path_and_stays_a_name() -> None:
 
 def test_an_upload_is_named_by_its_id() -> None:
     assert parse_attachments([{"uploadId": "abc"}], limit=LIMIT) == (Uploaded(upload_id="abc"),)
+
+
+def test_the_same_upload_twice_in_one_message_is_refused() -> None:
+    assert code_of({"upload_id": "abc"}, {"upload_id": "abc"}) is Code.BAD_REQUEST

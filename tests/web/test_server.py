@@ -7,10 +7,15 @@ import signal
 import socket
 import stat
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from belino.config import Config
 from belino.domain.errors import ConfigError
@@ -60,6 +65,33 @@ async def test_a_certificate_that_is_not_one_is_an_error_of_the_configuration(tm
     async with Gateway(config, Home.at(tmp_path / "home")) as gateway:
         with pytest.raises(ConfigError, match="tls_cert"):
             await serve(gateway, ready=lambda _url: None)
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """A key and a certificate for 127.0.0.1 that nobody else vouches for."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    built = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1))
+    cert, secret = folder / "cert.pem", folder / "key.pem"
+    cert.write_bytes(built.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    plain = serialization.NoEncryption()
+    pem, format_ = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    secret.write_bytes(key.private_bytes(pem, format_, plain))
+    return cert, secret
+
+
+async def test_under_tls_the_address_is_https_and_the_cookie_secure(run_site: Any, tmp_path: Path) -> None:
+    cert, key = self_signed(tmp_path)
+    config = Config()
+    async with run_site(replace(config, server=replace(config.server, tls_cert=cert, tls_key=key))) as site:
+        assert site.login_url.startswith("https://127.0.0.1:")
+        body = {"token": site.login_url.partition("#token=")[2]}
+        plain = {"Origin": site.url.replace("https", "http")}
+        assert (await site.ask("POST", "/api/login", headers=plain, json=body, ssl=False))[0] == 403
+        status, _, headers = await site.ask("POST", "/api/login", headers={"Origin": site.url}, json=body, ssl=False)
+        assert status == 200
+        assert "Secure" in headers["Set-Cookie"]
 
 
 async def test_signals_stay_with_whoever_started_the_gateway(run_site: Any) -> None:

@@ -51,7 +51,9 @@ def check_machine() -> tuple[Finding, ...]:
         Finding(
             name="sandbox",
             ok=True,
-            says=f"{system}: the sandbox is weaker than on Linux" if weak else "Linux: the full sandbox is available",
+            says=f"{system}: the sandbox is weaker than on Linux"
+            if weak
+            else "Linux: the kernel offers all the sandbox needs",
             cure="Run belino on Linux if strangers may send files." if weak else "",
         ),
     )

@@ -68,6 +68,9 @@ def parse_attachments(items: Sequence[object], *, limit: int) -> tuple[Attachmen
     """Read every attachment and refuse what is empty or too large before a single byte is decoded."""
     attachments = tuple(_parse(item) for item in items)
     sizes = [item.size for item in attachments if isinstance(item, InFrame)]
+    named = [item.upload_id for item in attachments if isinstance(item, Uploaded)]
+    if len(set(named)) != len(named):
+        raise bad_request("An upload is attached twice.")
     if any(size == 0 for size in sizes):
         raise Refusal(400, Code.EMPTY, "An attachment is empty.")
     if sum(sizes) > limit:

@@ -123,6 +123,8 @@ class FileAnswer:
                 async with asyncio.timeout(SEND_SECONDS):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:
+            return
         finally:
             if self._file is not None:
                 self._file.close()

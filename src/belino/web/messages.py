@@ -26,7 +26,8 @@ HISTORY_FIELDS = ("conversation", "before", "after", "limit")
 PAGE = 200
 # A page of history is cut here, so that two hundred of the longest messages are not one answer.
 PAGE_CHARS = 2_000_000
-POST_SECONDS = 60.0
+# Shorter than a page waits for its answer, so that it is told rather than left guessing.
+POST_SECONDS = 25.0
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

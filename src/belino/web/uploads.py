@@ -6,13 +6,13 @@ from starlette.responses import Response
 
 from belino.domain.store import Upload
 from belino.web.answers import Code, Refusal, answer, bad_request, not_found
+from belino.web.attachments import FILE_NAME_CHARS
 from belino.web.mimes import normal_mime
 from belino.web.site import Call, body_chunks, too_large
 from belino.web.wire import upload_json
 
 CHUNK_BYTES = 4 * 1024 * 1024
 IDLE_SECONDS = 30.0
-FILE_NAME_CHARS = 255
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -1,0 +1,107 @@
+"""The doctor finds what is wrong, says what it is, and names the cure."""
+
+from collections import namedtuple
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belino.domain.errors import AdapterError, StoreFull
+from belino.domain.outcome import Finding
+from belino.gateway import doctor
+from belino.gateway.supervise import AdapterHealth
+from belino.net.clock import SystemClock
+from belino.storage.home import Home
+from belino.storage.sqlite import open_store
+from belino.testing import FakeDesk, MemoryAdapter
+from belino.testing.memory import Config as MemoryConfig
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+Usage = namedtuple("Usage", "total used free")
+
+
+class CheckedAdapter(MemoryAdapter):
+    """An adapter that can tell how its platform is."""
+
+    error: Exception | None = None
+
+    async def check(self) -> Sequence[Finding]:
+        if self.error is not None:
+            raise self.error
+        return (Finding(name="memory", ok=True, says="it answers"),)
+
+
+def by_name(findings: Sequence[Finding]) -> dict[str, Finding]:
+    return {finding.name: finding for finding in findings}
+
+
+async def test_without_a_gateway_the_machine_the_folder_and_the_store_are_looked_at(tmp_path: Path) -> None:
+    home = Home.at(tmp_path / "home")
+    store = await open_store(home, clock=SystemClock())
+    try:
+        findings = by_name(await doctor.examine(home=home, store=store))
+    finally:
+        await store.close()
+    assert set(findings) == {"python", "sandbox", "modes", "disk", "store"}
+    assert findings["store"].ok
+
+
+@pytest.mark.parametrize(("system", "weaker"), [("Linux", False), ("Darwin", True)])
+def test_beyond_linux_the_sandbox_is_said_to_be_weaker(
+    monkeypatch: pytest.MonkeyPatch, system: str, weaker: bool
+) -> None:
+    monkeypatch.setattr("platform.system", lambda: system)
+    sandbox = by_name(doctor.check_machine())["sandbox"]
+    assert ("weaker" in sandbox.says) == weaker
+    assert bool(sandbox.cure) == weaker
+
+
+def test_files_others_can_read_are_named(tmp_path: Path) -> None:
+    home = Home.at(tmp_path / "home")
+    assert by_name(doctor.check_folder(home.path))["modes"].ok
+    (home.path / "belino.toml").touch()
+    (home.path / "belino.toml").chmod(0o644)
+    modes = by_name(doctor.check_folder(home.path))["modes"]
+    assert not modes.ok
+    assert "belino.toml" in modes.says
+    assert "chmod" in modes.cure
+
+
+def test_a_disk_that_is_nearly_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: Usage(10**12, 10**12 - 10**6, 10**6))
+    disk = by_name(doctor.check_folder(tmp_path))["disk"]
+    assert not disk.ok
+    assert "room" in disk.cure
+
+
+async def test_a_store_that_takes_nothing_is_told_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_store(Home.at(tmp_path / "home"), clock=SystemClock())
+
+    async def full(*_: object) -> None:
+        raise StoreFull("the disk is full")
+
+    try:
+        assert not (await doctor.check_store(store, {"turn 7": "the disk is full"})).ok
+        monkeypatch.setattr(store, "note", full)
+        assert (await doctor.check_store(store)).says == "the disk is full"
+    finally:
+        await store.close()
+
+
+async def test_an_adapter_is_as_well_as_it_says_and_as_its_platform_is() -> None:
+    adapter = CheckedAdapter(MemoryConfig(), FakeDesk())
+    key = ("memory", "main")
+    adapters: dict[tuple[str, str], Any] = {key: adapter}
+    (state, check) = await doctor.check_adapters(adapters, {key: AdapterHealth(state="running", since=NOW)})
+    assert (state.ok, check.says) == (True, "it answers")
+    adapter.error = AdapterError("the platform does not answer")
+    unwell = AdapterHealth(state="unauthorized", since=NOW, reason="refused")
+    (state, check) = await doctor.check_adapters(adapters, {key: unwell})
+    assert (state.ok, state.says, check.ok) == (False, "unauthorized: refused", False)
+    assert "credentials" in state.cure
+    (state, _) = await doctor.check_adapters(adapters, {})
+    assert state.says == "not running"
