@@ -149,6 +149,7 @@ def test_a_planted_env_or_config_file_in_the_working_folder_changes_nothing(
         ("[server\n", "it is not valid TOML: "),
         ("[server]\ntls_cert = 'a.pem'", "server.tls_cert and tls_key belong together"),
         ("[server]\npublic_url = 'belino.test'", "server.public_url must begin with https://"),
+        ("[server]\ntrusted_proxies = ['proxy']", "server.trusted_proxies holds 'proxy', which is no address"),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence_that_names_the_key(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from enum import Enum
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -63,6 +63,11 @@ class ServerConfig:
                 f"bind = {self.bind!r} reaches beyond this machine without encryption; "
                 "set tls_cert and tls_key, or trusted_proxies, or bind to 127.0.0.1"
             )
+        for proxy in self.trusted_proxies:
+            if not _is_network(proxy):
+                raise ConfigError(
+                    f"trusted_proxies holds {proxy!r}, which is no address; write an IP address or network"
+                )
         if self.public_url is not None and not self.public_url.startswith(("https://", "http://")):
             raise ConfigError("public_url must begin with https:// or http://")
 
@@ -284,6 +289,14 @@ def is_loopback(bind: str) -> bool:
         return ip_address(bind).is_loopback
     except ValueError:
         return False
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_ids(ids: tuple[str, ...], key: str) -> None:

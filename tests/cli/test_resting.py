@@ -26,6 +26,13 @@ def read(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(done.stdout)
 
 
+def configure(home: Path, text: str) -> None:
+    home.mkdir(mode=0o700)
+    file = home / "belino.toml"
+    file.write_text(text, encoding="utf-8")
+    file.chmod(0o600)
+
+
 def in_store(home: Path, act: Callable[[SqliteStore], Awaitable[None]]) -> None:
     async def open_and_act() -> None:
         store = await open_store(Home.at(home), clock=SystemClock())
@@ -74,6 +81,15 @@ def test_login_needs_a_gateway(belino: Belino) -> None:
     assert (done.returncode, done.stdout) == (69, "")
     assert done.stderr.count("\n") == 1
     assert "start it with `belino serve`" in done.stderr
+
+
+def test_a_folder_that_somebody_works_on_without_saying_where_is_told(home: Path, belino: Belino) -> None:
+    async def act(store: SqliteStore) -> None:
+        done = await asyncio.to_thread(belino, "status")
+        assert done.returncode == 69
+        assert "does not say where it listens; try again" in done.stderr
+
+    in_store(home, act)
 
 
 def test_explain_of_nothing_fails_with_a_sentence(belino: Belino) -> None:
@@ -140,8 +156,7 @@ def test_config_show_names_every_key_and_no_secret(belino: Belino) -> None:
 
 @pytest.mark.parametrize("command", [("config", "check"), ("config", "show"), ("serve",)])
 def test_a_bad_configuration_is_one_sentence_and_78(belino: Belino, home: Path, command: tuple[str, ...]) -> None:
-    home.mkdir(mode=0o700)
-    (home / "belino.toml").write_text("[server]\nprot = 1\n", encoding="utf-8")
+    configure(home, "[server]\nprot = 1\n")
     done = belino(*command)
     assert (done.returncode, done.stdout) == (78, "")
     assert done.stderr.count("\n") == 1
@@ -162,8 +177,7 @@ def test_the_doctor_finds_a_fresh_folder_healthy(belino: Belino) -> None:
 
 
 def test_the_doctor_warns_of_a_door_open_to_everybody(belino: Belino, home: Path) -> None:
-    home.mkdir(mode=0o700)
-    (home / "belino.toml").write_text('[adapters.web.access.channels.C1]\nsenders = ["*"]\n', encoding="utf-8")
+    configure(home, '[adapters.web.access.channels.C1]\nsenders = ["*"]\n')
     answer = read(belino("doctor", "--json"))
     (warning,) = [finding for finding in answer["findings"] if finding["name"] == "access"]
     assert warning["says"] == "everybody may command the agent in channel C1 of web:default"
@@ -171,8 +185,7 @@ def test_the_doctor_warns_of_a_door_open_to_everybody(belino: Belino, home: Path
 
 
 def test_the_doctor_fails_when_anything_fails(belino: Belino, home: Path) -> None:
-    home.mkdir(mode=0o700)
-    (home / "belino.toml").write_text("nonsense", encoding="utf-8")
+    configure(home, "nonsense")
     done = belino("doctor", "--json")
     assert done.returncode == 1
     answer = json.loads(done.stdout)

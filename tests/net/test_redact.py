@@ -2,6 +2,8 @@
 
 import io
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -100,3 +102,18 @@ def test_set_up_leaves_one_redacting_line_and_quiet_libraries(capsys: pytest.Cap
     assert "belino.x: see" in err
     assert "canary" not in err
     assert "somewhere" not in err
+
+
+def test_the_last_words_of_a_dying_process_are_redacted_too() -> None:
+    code = (
+        "import warnings; from belino.net.redact import configure_logging, hide\n"
+        f"configure_logging('info'); hide({CANARY!r}); secret = {CANARY!r}\n"
+        "warnings.warn(f'deprecated {secret}')\n"
+        "raise RuntimeError(f'cannot log in with {secret}')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "RuntimeError: cannot log in with" in done.stderr
+    assert "deprecated" in done.stderr
+    assert f"with {CANARY}" not in done.stderr
+    assert f"deprecated {CANARY}" not in done.stderr

@@ -28,7 +28,10 @@ def run_command(name: str, arguments: list[str]) -> int:
         sys.stdout.flush()
         return code
     except BelinoError as error:
-        print(f"belino: {error}", file=sys.stderr)
+        # Our own sentences name no secret; what a plugin raised may.
+        from belino.net.redact import redact
+
+        print(f"belino: {redact(str(error))}", file=sys.stderr)
         return _code_of(error)
     except BrokenPipeError:
         # Whoever read us has gone (`| head`); Python must not complain about it while it ends.

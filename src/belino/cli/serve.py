@@ -1,6 +1,8 @@
 """belino serve: start the gateway and the web chat, say where, and stop cleanly."""
 
 import asyncio
+import json
+import logging
 import os
 import signal
 from argparse import ArgumentParser, Namespace
@@ -9,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from belino.cli import INTERRUPTED, OK
-from belino.cli.show import show_json
 from belino.config import Config, load
 from belino.domain.errors import BelinoError
 from belino.net.redact import configure_logging, hide
@@ -17,6 +18,8 @@ from belino.storage.home import Home
 
 if TYPE_CHECKING:
     from belino.gateway.gateway import Gateway
+
+log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -55,10 +58,7 @@ async def _serve(config: Config, home: Home, *, as_json: bool) -> None:
     def ready(url: str) -> None:
         # The one line of stdout: people click it, programs read it. It never goes to the log, for it opens the door.
         hide(url.partition("#token=")[2])
-        if as_json:
-            show_json({"url": url})
-        else:
-            print(f"belino is at {url}", flush=True)
+        print(json.dumps({"url": url}) if as_json else f"belino is at {url}", flush=True)
 
     async with Gateway(config, home) as gateway:
         _stop_on_signals(gateway)
@@ -77,6 +77,7 @@ def _stop_on_signals(gateway: "Gateway") -> None:
         if asked:
             os._exit(INTERRUPTED)
         asked = True
+        log.info("stopping; a second signal ends it at once")
         gateway.stop()
 
     loop = asyncio.get_running_loop()

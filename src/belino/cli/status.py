@@ -45,6 +45,8 @@ def _show(answer: dict[str, Any]) -> None:
         for adapter in answer["adapters"]:
             why = f": {adapter['reason']}" if adapter["reason"] else ""
             print(clean(f"adapter  {adapter['platform']}:{adapter['account']} is {adapter['state']}{why}"))
+        for where, trouble in answer.get("troubles", {}).items():
+            print(f"{paint('trouble', 'red')}  {clean(f'{where}: {trouble}')}")
     else:
         print(f"{paint('not running', 'yellow')}; start it with `belino serve`")
     print(f"state    {answer['home']}")

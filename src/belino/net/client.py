@@ -74,7 +74,10 @@ class Client:
         try:
             yield _Answer(response, method, timeout)
         finally:
-            response.close() if not response.content.at_eof() else response.release()
+            if response.content.at_eof():
+                response.release()
+            else:
+                response.close()
 
     async def close(self) -> None:
         if self._session is not None:

@@ -2,6 +2,8 @@
 
 import logging
 import re
+import sys
+from types import TracebackType
 from typing import NoReturn
 
 HIDDEN = "•••"
@@ -96,3 +98,10 @@ def configure_logging(level: str = "info") -> None:
     root.setLevel(level.upper())
     for name in QUIET_LOGGERS:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    logging.captureWarnings(True)
+    sys.excepthook = _log_uncaught
+
+
+def _log_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """The last words of a dying process are redacted like all others."""
+    logging.getLogger("belino").critical("belino died of %s", kind.__name__, exc_info=(kind, error, trace))

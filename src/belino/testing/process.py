@@ -75,6 +75,7 @@ class GatewayProcess:
 
     def start(self) -> Self:
         """Start it, and wait until it said where it listens."""
+        assert self._process is None or self._process.poll() is not None, "the gateway runs already"
         inherited = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         command = [sys.executable, "-m", "belino", "serve", "--port", "0", "--home", str(self.home)]
         with self.log_file.open("ab") as log:
