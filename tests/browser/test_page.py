@@ -52,6 +52,24 @@ def test_a_link_signs_in_once_and_leaves_no_token_in_the_address(open_page: Open
     assert "token" not in second.url
 
 
+def test_a_link_opened_in_a_tab_that_is_signed_out_signs_it_in(page: Page, gateway: GatewayProcess) -> None:
+    page.goto(gateway.url)
+    expect(page.get_by_role("heading", name="Sign in to belino")).to_be_visible()
+    page.goto(gateway.login_url)
+    expect(page.locator("#connection")).to_have_attribute("data-state", "connected")
+    assert "token" not in page.url
+
+
+def test_the_message_box_is_one_key_away_and_the_conversation_stays(page: Page, enter: Enter) -> None:
+    enter(page)
+    skip = page.get_by_role("button", name="Skip to the message box")
+    skip.focus()
+    expect(skip).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("textbox", name="Message")).to_be_focused()
+    assert page.url.endswith("#c=web%3Adefault%3Amain")
+
+
 def test_signing_out_ends_the_session_and_forgets_the_draft(page: Page, enter: Enter) -> None:
     enter(page)
     page.get_by_role("textbox", name="Message").fill("half a thought")

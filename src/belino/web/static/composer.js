@@ -65,7 +65,8 @@ export class Composer {
   }
 
   #key(event) {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    // 229 is how Safari says that this Enter only ends a composed word.
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     this.#submit();
   }

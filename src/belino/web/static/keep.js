@@ -48,6 +48,11 @@ export function kept(name, otherwise) {
   }
 }
 
+export function keptUnder(prefix) {
+  const names = Object.keys(localStorage).filter((name) => name.startsWith(`belino:${prefix}`));
+  return names.sort().map((name) => kept(name.slice("belino:".length), null)).filter(Boolean);
+}
+
 export async function forgetEverything() {
   for (const name of Object.keys(localStorage)) if (name.startsWith("belino:")) localStorage.removeItem(name);
   await run("readwrite", (files) => files.clear());

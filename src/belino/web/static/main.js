@@ -45,6 +45,7 @@ async function enter(me) {
     socket.stop();
     showWelcome("Your session has ended. What you wrote is kept in this browser.");
   });
+  byId("skip").addEventListener("click", () => byId("text").focus());
   byId("sign-out").addEventListener("click", () => signOut(socket));
   showConnection(socket);
   listen({ socket, room, turns, conversations, uploads });
@@ -95,11 +96,11 @@ function listen({ socket, room, turns, conversations, uploads }) {
 }
 
 async function open({ room, composer, conversations }) {
-  const wanted = fromAddress();
+  const wanted = fromAddress() ?? room.conversation;
   const known = conversations.get(wanted) ?? conversations.get("web:default:main") ?? conversations.get(conversations.newest);
   if (!known) return;
   const { conversation, name, platform } = known;
-  if (conversation !== wanted) history.replaceState(null, "", addressOf(conversation));
+  if (fromAddress() !== conversation) history.replaceState(null, "", addressOf(conversation));
   if (conversation === room.conversation) return;
   conversations.open(conversation);
   composer.open(conversation, platform === "web" ? "" : `This conversation is answered on ${platform}`);
@@ -114,5 +115,13 @@ async function signOut(socket) {
   showWelcome("You are signed out.", "See you soon");
 }
 
+// A new link opened in this tab only changes the fragment; nothing is loaded anew.
+async function signInAgain() {
+  const token = takeToken();
+  if (!token || !byId("app").hidden) return;
+  if (await signIn(token).catch(() => null)) location.reload();
+}
+
 fillIcons(document);
+window.addEventListener("hashchange", signInAgain);
 start(takeToken());

@@ -1,7 +1,8 @@
 // Holds messages until the gateway has them: each is sent under its own id, so that sending again never doubles it.
-import { keep, kept } from "./keep.js";
+import { keep, keptUnder } from "./keep.js";
 
-const NAME = "outbox";
+// Each message has a place of its own: another tab writes there too.
+const PLACE = "outbox:";
 
 export const newId = () => `w-${Date.now().toString(36)}-${crypto.getRandomValues(new Uint32Array(2)).join("").slice(0, 16)}`;
 
@@ -13,7 +14,7 @@ export class Outbox extends EventTarget {
   constructor(socket) {
     super();
     this.#socket = socket;
-    for (const entry of kept(NAME, [])) this.#entries.set(entry.id, { ...entry, state: entry.state === "failed" ? "failed" : "sending" });
+    for (const entry of keptUnder(PLACE)) this.#entries.set(entry.id, { ...entry, state: entry.state === "failed" ? "failed" : "sending" });
     socket.addEventListener("hello", () => this.#run());
   }
 
@@ -48,7 +49,8 @@ export class Outbox extends EventTarget {
     const entry = this.#entries.get(id);
     if (!entry) return;
     this.#entries.delete(id);
-    this.#save();
+    keep(PLACE + id, null);
+    for (const { preview } of entry.attachments) if (preview) URL.revokeObjectURL(preview);
     this.dispatchEvent(new CustomEvent("removed", { detail: entry }));
   }
 
@@ -98,16 +100,8 @@ export class Outbox extends EventTarget {
 
   #change(entry) {
     this.#entries.set(entry.id, entry);
-    this.#save();
+    // Object URLs of previews die with the page, so they are not written down.
+    keep(PLACE + entry.id, { ...entry, attachments: entry.attachments.map(({ preview, ...file }) => file) });
     this.dispatchEvent(new CustomEvent("changed", { detail: entry }));
-  }
-
-  // Object URLs of previews die with the page, so they are not written down.
-  #save() {
-    const plain = [...this.#entries.values()].map((entry) => ({
-      ...entry,
-      attachments: entry.attachments.map(({ preview, ...file }) => file),
-    }));
-    keep(NAME, plain.length ? plain : null);
   }
 }

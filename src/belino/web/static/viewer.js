@@ -41,9 +41,9 @@ export class Viewer {
     const many = this.#pictures.length > 1;
     this.#image.src = picture.url;
     this.#image.alt = picture.caption || name;
-    if (picture.width && picture.height) {
-      this.#image.width = picture.width;
-      this.#image.height = picture.height;
+    for (const side of ["width", "height"]) {
+      if (picture[side]) this.#image.setAttribute(side, picture[side]);
+      else this.#image.removeAttribute(side);
     }
     byId("viewer-name").textContent = name;
     const dimensions = picture.width && picture.height ? `${picture.width} × ${picture.height}` : "";

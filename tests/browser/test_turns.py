@@ -1,0 +1,115 @@
+"""What the page shows while an agent works, and how a person stops it."""
+
+import json
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from belino.testing import GatewayProcess
+from browser.acting import Enter, answered, bubbles, no_violation, send
+
+pytestmark = pytest.mark.slow
+
+TESTS = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """The file the patient agent waits for."""
+
+    path: Path
+
+    def go(self) -> None:
+        self.path.touch()
+
+
+@pytest.fixture
+def patience(tmp_path: Path) -> Patience:
+    return Patience(path=tmp_path / "go")
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, patience: Patience) -> Iterator[GatewayProcess]:
+    """A gateway whose agent is found as an installed package's would be."""
+    package = tmp_path / "installed" / "patient-1.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: patient\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[belino.agents]\npatient = browser.patient\n")
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    config = {"agent": {"kind": "patient", "name": "Ada", "go": str(patience.path)}}
+    (home / "belino.json").write_text(json.dumps(config))
+    environment = {"PYTHONPATH": f"{package.parent}:{TESTS}"}
+    # The same port after a restart: the page only knows this one.
+    with GatewayProcess(home, arguments=("--port", str(free_port())), environment=environment) as gateway:
+        yield gateway
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def test_a_working_agent_is_shown_with_what_it_does_also_after_a_reload(
+    page: Page, enter: Enter, patience: Patience
+) -> None:
+    enter(page)
+    send(page, "hello")
+    expect(page.get_by_text("looking at photo.jpg")).to_be_visible()
+    no_violation(page)
+    page.reload()
+    expect(page.get_by_text("Ada is writing")).to_be_visible()
+    patience.go()
+    answered(page)
+    expect(bubbles(page, "theirs").locator(".words")).to_have_text("answer 1")
+
+
+def test_stop_ends_the_turn_and_the_message_says_so(page: Page, enter: Enter) -> None:
+    enter(page)
+    send(page, "hello")
+    page.get_by_role("button", name="Stop").click()
+    expect(bubbles(page, "mine")).to_contain_text("Stopped")
+    expect(page.locator("#turn")).to_be_hidden()
+    page.reload()
+    expect(bubbles(page, "mine")).to_contain_text("Stopped")
+    expect(bubbles(page, "theirs")).to_have_count(0)
+
+
+def test_a_failed_turn_is_told_in_the_conversation(page: Page, enter: Enter, patience: Patience) -> None:
+    enter(page)
+    patience.go()
+    send(page, "please fail")
+    answered(page)
+    expect(bubbles(page, "mine")).to_contain_text("Not answered")
+    expect(bubbles(page, "theirs")).to_contain_text("the agent lost its patience")
+
+
+def test_messages_sent_during_a_turn_are_answered_in_order(page: Page, enter: Enter, patience: Patience) -> None:
+    enter(page)
+    for text in ("one", "two", "three"):
+        send(page, text)
+    expect(bubbles(page, "mine")).to_have_count(3)
+    patience.go()
+    answered(page, 3)
+    expect(bubbles(page, "theirs").locator(".words")).to_have_text(["answer 1", "answer 2", "answer 3"])
+
+
+def test_a_page_finds_a_restarted_gateway_and_the_answer_once(
+    page: Page, enter: Enter, gateway: GatewayProcess, patience: Patience
+) -> None:
+    enter(page)
+    send(page, "hello")
+    expect(page.get_by_text("looking at photo.jpg")).to_be_visible()
+    gateway.kill()
+    expect(page.locator("#connection")).to_have_attribute("data-state", "waiting")
+    send(page, "are you there?")
+    patience.go()
+    gateway.start()
+    answered(page, 2)
+    expect(bubbles(page, "mine").locator(".words")).to_have_text(["hello", "are you there?"])
+    expect(bubbles(page, "theirs").locator(".words")).to_have_text(["answer 1", "answer 2"])
