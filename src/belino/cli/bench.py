@@ -22,4 +22,4 @@ def run(args: Namespace) -> int:
         show_json(bench.as_json(rows))
     else:
         print(bench.table(rows))
-    return OK if all(row.met for row in rows) else FAILED
+    return OK if all(row.ok is not False for row in rows) else FAILED
