@@ -5,11 +5,17 @@ import signal
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from belino.testing import GatewayProcess
 
@@ -191,3 +197,36 @@ def test_a_second_signal_ends_it_at_once(home: Path, tmp_path: Path) -> None:
                 break
             gateway.call("GET", "/healthz")
         assert gateway.stop(signal.SIGINT) == 130
+
+
+def write_certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate of our own for a name nobody on this machine has."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "belino.test")])
+    start = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(start - timedelta(days=1))
+        .not_valid_after(start + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    cert_file, key_file = folder / "cert.pem", folder / "key.pem"
+    cert_file.write_bytes(made.public_bytes(Encoding.PEM))
+    key_file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return cert_file, key_file
+
+
+def test_commands_reach_a_gateway_that_serves_https(home: Path, tmp_path: Path, belino: Belino) -> None:
+    cert_file, key_file = write_certificate(tmp_path)
+    home.mkdir(mode=0o700)
+    settings = f'[server]\ntls_cert = "{cert_file}"\ntls_key = "{key_file}"\n'
+    (home / "belino.toml").write_text(settings, encoding="utf-8")
+    with GatewayProcess(home) as gateway:
+        assert gateway.url.startswith("https://")
+        assert read(belino("status", "--json"))["running"] is True
+        assert belino("login").stdout.startswith("https://")
+        assert gateway.stop() == 0
