@@ -164,6 +164,13 @@ def test_the_changelog_knows_this_version() -> None:
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def test_every_threat_is_shown_by_a_test_that_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")))
+    existing = {node.name for path in TESTS for node in functions(parsed(path))}
+    assert named
+    assert not named - existing
+
+
 def test_every_link_between_pages_leads_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
