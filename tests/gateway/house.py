@@ -17,6 +17,7 @@ from belino.domain.message import Author, ChatType, ConversationKey, Message
 from belino.domain.ports import Accept, Adapter, Agent, Desk
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.store import StoredMessage
+from belino.domain.turn import Accepted, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import FakeClock, FakeDesk, MemoryAdapter, ScriptedAgent
@@ -60,6 +61,27 @@ class Wire(MemoryAdapter):
     def texts(self, channel: str | None = None) -> list[str]:
         """What people on the platform see, in order."""
         return [parcel.text for parcel in self.seen if channel in (None, parcel.conversation.channel)]
+
+
+class HungAgent:
+    """Never answers; its hooks tell what was done to it."""
+
+    remembers = True
+    sees_images = False
+
+    def __init__(self) -> None:
+        self.running = False
+        self.cancelled = False
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        self.running = True
+        await turn.memory.save(b"half a thought")
+        yield Accepted()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
 
 
 class House:

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from belino.domain.errors import Undeliverable
+from belino.domain.errors import AdapterError, RateLimited, StoreError, Undeliverable
 from belino.domain.message import Message
 from belino.gateway.explain import NoSuchMessage, SeveralMessages, as_json, explain, message_name
 from belino.gateway.gateway import Gateway
 from belino.storage.sqlite import open_store
 from belino.testing import ScriptedAgent, ToolCall, make_png
-from gateway.house import EVE, House, until
+from gateway.house import EVE, House, HungAgent, until
 
 
 async def answered_with_a_picture(house: House, gateway: Gateway) -> Message:
@@ -74,6 +74,37 @@ async def test_a_failed_delivery_is_told_with_its_reason(house: House) -> None:
         story = await explain(gateway.store, message.id)
         (end,) = [step for step in story.steps if step.stage == "delivery"]
         assert (end.outcome, "blocked us" in end.reason) == ("dead", True)
+
+
+async def test_every_try_that_failed_is_told_and_not_only_the_last(house: House) -> None:
+    house.prepare().refusals.extend([AdapterError("status 502"), RateLimited("slow down", retry_after=7)])
+    async with house.at_work() as gateway:
+        message = house.say()
+        await gateway.accept(message)
+        await until(lambda: gateway.counters.parcels["ready"])
+        while not gateway.counters.parcels["sent"]:
+            await house.clock.advance(1)
+        story = await explain(gateway.store, message.id)
+    told = [(step.outcome, step.reason.partition(";")[0]) for step in story.steps if step.stage == "delivery"]
+    assert told == [("delayed", "status 502"), ("delayed", "slow down"), ("sent", "3 attempts")]
+
+
+async def test_an_attempt_that_was_cut_off_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def gone(turn: int) -> None:
+        raise StoreError("the process was killed")
+
+    house.agent = agent = HungAgent()
+    message = house.say()
+    async with house.at_work() as gateway:
+        monkeypatch.setattr(gateway.store, "release_turn", gone)
+        await gateway.accept(message)
+        await until(lambda: agent.running)
+    house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        await until(lambda: gateway.counters.parcels["sent"])
+        story = await explain(gateway.store, message.id)
+    told = [step.outcome for step in story.steps if step.stage == "turn"]
+    assert sorted(told) == ["answered", "cut off", "running", "waiting"]
 
 
 async def test_an_observed_message_is_explained_by_what_the_gate_said(house: House) -> None:

@@ -15,30 +15,9 @@ from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, ToolNote, 
 from belino.gateway.gateway import Gateway
 from belino.gateway.notices import TurnNotice
 from belino.testing import ScriptedAgent, ToolCall, make_png
-from gateway.house import BOB, EVE, House, until
+from gateway.house import BOB, EVE, House, HungAgent, until
 
 DM = ConversationKey(platform="memory", account="default", channel="dm")
-
-
-class HungAgent:
-    """Never answers; its hooks tell what was done to it."""
-
-    remembers = True
-    sees_images = False
-
-    def __init__(self) -> None:
-        self.running = False
-        self.cancelled = False
-
-    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
-        self.running = True
-        await turn.memory.save(b"half a thought")
-        yield Accepted()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            self.cancelled = True
-            raise
 
 
 class SilentAgent:
@@ -229,6 +208,26 @@ async def test_a_full_disk_at_the_end_of_a_turn_delays_its_answer_and_loses_noth
         await until(lambda: house.wire.texts() == ["worth keeping"])
         await until(lambda: not gateway.troubles())
     assert len(scripted.turns) == 1
+
+
+async def test_an_answer_the_store_can_never_take_still_ends_its_turn_and_the_next_one_runs(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.agent = ScriptedAgent("poison", "fine")
+    async with house.at_work() as gateway:
+        finish = gateway.store.finish_turn
+
+        async def picky(turn: int, end: TurnEnd) -> None:
+            if any(parcel.text == "poison" for parcel in end.parcels):
+                raise ValueError("not this one")
+            await finish(turn, end)
+
+        monkeypatch.setattr(gateway.store, "finish_turn", picky)
+        await gateway.accept(house.say())
+        await gateway.accept(house.say("again"))
+        await until(lambda: len(house.wire.seen) == 2)
+        assert "could not be kept (ValueError)" in house.wire.texts()[0]
+        assert house.wire.texts()[1] == "fine"
 
 
 async def test_notes_of_tools_are_shown_to_watchers_while_the_turn_runs(house: House) -> None:

@@ -1,7 +1,8 @@
 """The outbox on its way: each conversation's parcels in order, claimed, sent, confirmed, or ended with a reason."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
@@ -10,9 +11,10 @@ from belino.delivery.deadline import deadline
 from belino.delivery.insist import Insistence
 from belino.delivery.lanes import Lanes
 from belino.delivery.reasons import place_of, reason_of
-from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Undeliverable
+from belino.domain.errors import AdapterError, RateLimited, StoreError, Unauthorized, Undeliverable
 from belino.domain.limits import Once
 from belino.domain.message import Author, ConversationKey
+from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, ReadsBack
 from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.domain.store import Outbox, Ready, StoredMessage
@@ -27,6 +29,8 @@ WIDTH = 64
 STORE_RETRY_SECONDS = 5.0
 NO_ADAPTER_SECONDS = 300.0
 UNAUTHORIZED_SECONDS = 300.0
+NOTED_DELAYS = 12
+"""A platform that is down for a week is not told of a thousand times."""
 # A platform that is down for a minute must not cost an answer: six tries wait up to two and a half minutes in all.
 FIRST_WAIT, LONGEST_WAIT = 5.0, 300.0
 
@@ -53,6 +57,7 @@ class Sender:
         clock: Clock,
         rng: Random,
         insist: Insistence,
+        notes: Callable[[str, Step], Awaitable[None]],
         on_parcel: Callable[[ParcelNews], None],
         on_message: Callable[[StoredMessage], None],
     ) -> None:
@@ -62,11 +67,13 @@ class Sender:
         self._clock = clock
         self._rng = rng
         self._insist = insist
+        self._notes = notes
         self._on_parcel = on_parcel
         self._on_message = on_message
         self._adrift: set[str] = set()
         """Parcels that may have arrived although no receipt came."""
         self._failures: dict[str, int] = {}
+        self._delays: dict[str, int] = {}
         self._lanes = Lanes(self._step, width=WIDTH, clock=clock)
         self.wake = self._lanes.wake
         self.stop = self._lanes.stop
@@ -147,6 +154,9 @@ class Sender:
     async def _delay(self, parcel: Parcel, seconds: float, reason: str) -> None:
         ready = self._in(seconds)
         await self._insist(parcel.key, lambda: self._outbox.delay_parcel(parcel.key, ready, reason))
+        delays = self._delays[parcel.key] = self._delays.get(parcel.key, 0) + 1
+        if delays <= NOTED_DELAYS:
+            await self._note(parcel, f"{reason}; again after {seconds:.1f} s")
         self._tell(parcel, ParcelState.READY, reason)
 
     async def _end(self, parcel: Parcel, state: ParcelState, reason: str) -> None:
@@ -164,9 +174,16 @@ class Sender:
             self._on_message(said)
         self._tell(parcel, ParcelState.SENT)
 
+    async def _note(self, parcel: Parcel, reason: str) -> None:
+        """The store keeps a parcel's last reason; the story tells the earlier ones too."""
+        step = Step(at=self._clock.now(), stage=Stage.DELIVERY, outcome="delayed", reason=reason, subject=parcel.key)
+        with suppress(StoreError):
+            await self._notes(parcel.trace, step)
+
     def _forget(self, parcel: Parcel) -> None:
         self._adrift.discard(parcel.key)
         self._failures.pop(parcel.key, None)
+        self._delays.pop(parcel.key, None)
 
     def _tell(self, parcel: Parcel, state: ParcelState, reason: str = "") -> None:
         self._on_parcel(ParcelNews(key=parcel.key, conversation=parcel.conversation, state=state, reason=reason))

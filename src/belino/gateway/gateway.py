@@ -204,6 +204,7 @@ class Gateway:
             clock=self.clock,
             rng=self._rng,
             insist=self._insist,
+            notes=self.store.note,
             on_parcel=self._parcel_news,
             on_message=self.notices.message,
         )

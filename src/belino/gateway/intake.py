@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from belino.config import AccessConfig, SessionsConfig
-from belino.domain.errors import ScopeError
+from belino.domain.errors import ScopeError, StoreError
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Edit, Message, Quote, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
@@ -106,7 +106,12 @@ class Intake:
         if not self._notices.watched:
             return
         message_id = arrival.id if isinstance(arrival, Message | Unsupported) else arrival.message_id
-        stored = await self._kept(arrival.conversation, message_id)
+        try:
+            stored = await self._kept(arrival.conversation, message_id)
+        except StoreError:
+            # It is on disk: a page that has to look there itself is no reason to refuse the arrival.
+            self._notices.lost()
+            return
         if stored is not None:
             self._notices.message(stored)
         if waits:

@@ -1,5 +1,7 @@
 """What one turn gathers on its way, so that one transaction can end it."""
 
+from dataclasses import replace
+
 from belino.domain.errors import StoreError
 from belino.domain.media import Blob, ImageBlock
 from belino.domain.outcome import MediaOutcome, Stage, Step, TurnState
@@ -37,7 +39,7 @@ class Ledger:
 
     async def note(self, step: Step) -> None:
         """Keep a step; a store that cannot take it now gets it with the next one, for a note fails no turn."""
-        self._unwritten.append(step)
+        self._unwritten.append(replace(step, reason=repaired(step.reason), subject=repaired(step.subject)))
         steps = tuple(self._unwritten)
         try:
             await self._store.note(self._turn.trace, *steps)
@@ -45,9 +47,20 @@ class Ledger:
             return
         del self._unwritten[: len(steps)]
 
+    async def cut_off(self) -> None:
+        """An earlier attempt at this turn did not come to its end."""
+        attempt = f"attempt {self._turn.attempt - 1} did not end before belino did"
+        subject = f"turn {self._turn.number}"
+        await self.note(
+            Step(at=self._clock.now(), stage=Stage.TURN, outcome="cut off", reason=attempt, subject=subject)
+        )
+
     async def media_ended(self, record: RefRecord) -> None:
         """A ref was asked for: note what became of it."""
-        current = await self._store.ref(record.conversation.whole_channel, record.ref.id) or record
+        try:
+            current = await self._store.ref(record.conversation.whole_channel, record.ref.id) or record
+        except StoreError:
+            return
         self._counters.media[current.outcome] += 1
         await self._note_media(current.ref.id, current.outcome, current.reason)
 
@@ -107,6 +120,11 @@ class Ledger:
     async def _note_media(self, ref: str, outcome: str, reason: str) -> None:
         step = Step(at=self._clock.now(), stage=Stage.MEDIA, outcome=outcome, reason=reason, subject=ref)
         await self.note(step)
+
+
+def repaired(text: str) -> str:
+    """The text with surrogate pairs joined and halves of one replaced: nobody could store or send them."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class NotedFetcher(Fetcher):

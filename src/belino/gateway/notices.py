@@ -23,7 +23,7 @@ class NoticeKind(StrEnum):
     TURN = "turn"
     PARCEL = "parcel"
     LOST = "lost"
-    """The watcher was too slow: everything before this is to be read from history."""
+    """Something was not told: the watcher is to catch up from history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,10 @@ class Notices:
     def parcel(self, news: ParcelNews) -> None:
         """A parcel has come further."""
         self.publish(Notice(kind=NoticeKind.PARCEL, conversation=news.conversation, payload=news))
+
+    def lost(self) -> None:
+        """Something happened that could not be told: everybody is to read it from history."""
+        self.publish(Notice(kind=NoticeKind.LOST))
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncIterator[AsyncIterator[Notice]]:

@@ -4,7 +4,6 @@ import asyncio
 import hmac
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import suppress
 from datetime import timedelta
 
 from belino.config import Config
@@ -42,7 +41,7 @@ from belino.domain.turn import (
     Usage,
 )
 from belino.gateway.counters import Counters
-from belino.gateway.ledger import Ledger, NotedFetcher
+from belino.gateway.ledger import Ledger, NotedFetcher, repaired
 from belino.gateway.notices import Notices
 from belino.media.fetch import Fetcher
 from belino.storage.home import Home
@@ -115,7 +114,7 @@ class Turns:
                 typing = group.create_task(self._keep_typing(claimed.conversation))
                 end = await self._answer(claimed)
                 typing.cancel()
-            await self._insist(f"turn {claimed.id}", lambda: self._store.finish_turn(claimed.id, end))
+            end = await self._finish(claimed, end)
         except asyncio.CancelledError:
             await self._give_back(claimed)
             raise
@@ -125,6 +124,21 @@ class Turns:
         log.info("turn %d in %s is %s (trace %s)", claimed.id, claimed.conversation, end.state, claimed.trace)
         await self._tell_end(claimed, end)
 
+    async def _finish(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd:
+        """Commit the end; what the store can never take must not block the conversation for ever."""
+        what = f"turn {claimed.id}"
+        try:
+            await self._insist(what, lambda: self._store.finish_turn(claimed.id, end))
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an answer that cannot be kept still ends its turn
+            log.error("turn %d (trace %s) cannot be kept: %s", claimed.id, claimed.trace, place_of(error))
+            reason = f"its answer could not be kept ({type(error).__name__})"
+            plain = TurnEnd(state=TurnState.FAILED, reason=reason, parcels=self._apology(claimed, reason))
+            await self._insist(what, lambda: self._store.finish_turn(claimed.id, plain))
+            return plain
+        return end
+
     def toolbox(self, conversation: ConversationKey) -> Toolbox:
         """A conversation's tools outside of any turn."""
         return self._toolbox(conversation, self._fetcher)
@@ -133,6 +147,8 @@ class Turns:
         session = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
         ledger = Ledger(claimed, session, self._store, clock=self._clock, counters=self._counters)
         allowed = self._config.sessions
+        if claimed.attempt > 1:
+            await ledger.cut_off()
         if claimed.attempt > allowed.attempts:
             return await self._failed(
                 claimed, ledger, f"belino was cut off {claimed.attempt - 1} times while answering"
@@ -169,7 +185,7 @@ class Turns:
         try:
             async for part in parts:
                 if isinstance(part, Final):
-                    return _repaired(part.text)
+                    return repaired(part.text)
                 await self._take(part, claimed, ledger)
         finally:
             if isinstance(parts, AsyncGenerator):
@@ -179,7 +195,7 @@ class Turns:
     async def _take(self, part: ReplyPart, claimed: ClaimedTurn, ledger: Ledger) -> None:
         match part:
             case ToolNote():
-                self._notices.turn(claimed.conversation, claimed.id, "note", _repaired(part.text))
+                self._notices.turn(claimed.conversation, claimed.id, "note", repaired(part.text))
                 self._doing[claimed.conversation] = part.text
             case Accepted():
                 ledger.accepted()
@@ -254,8 +270,10 @@ class Turns:
         return hmac.digest(self._fence_key, name, "sha256").hex()[:FENCE_HEX]
 
     async def _failed(self, claimed: ClaimedTurn, ledger: Ledger, reason: str) -> TurnEnd:
-        text = f"Sorry, I could not answer that: {reason}."
-        return await ledger.end(TurnState.FAILED, reason, self._parcels(claimed, text))
+        return await ledger.end(TurnState.FAILED, reason, self._apology(claimed, reason))
+
+    def _apology(self, claimed: ClaimedTurn, reason: str) -> tuple[Parcel, ...]:
+        return self._parcels(claimed, f"Sorry, I could not answer that: {reason}.")
 
     def _parcels(self, claimed: ClaimedTurn, text: str) -> tuple[Parcel, ...]:
         where = claimed.conversation
@@ -269,15 +287,18 @@ class Turns:
         except StoreError as error:
             # It is still marked as running, and the next start lets it wait again.
             log.warning("turn %d could not be given back: %s", claimed.id, place_of(error))
+            return
         self._notices.turn(claimed.conversation, claimed.id, TurnState.WAITING)
 
     async def _tell_end(self, claimed: ClaimedTurn, end: TurnEnd) -> None:
         if not self._notices.watched:
             return
         ids = [message.id for message in claimed.messages]
-        with suppress(StoreError):
+        try:
             for message in await self._store.messages(claimed.conversation.whole_channel, ids):
                 self._notices.message(message)
+        except StoreError:
+            self._notices.lost()
         self._notices.turn(claimed.conversation, claimed.id, end.state, end.reason)
 
     async def _keep_typing(self, conversation: ConversationKey) -> None:
@@ -292,12 +313,7 @@ class Turns:
 
 
 def _reason(error: Exception) -> str:
-    return reason_of(error) if isinstance(error, AgentError | StoreError) else type(error).__name__
-
-
-def _repaired(text: str) -> str:
-    """The text with surrogate pairs joined and halves of one replaced: nobody could store or send them."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return repaired(reason_of(error)) if isinstance(error, AgentError | StoreError) else type(error).__name__
 
 
 def _all_media(message: StoredMessage) -> Iterator[MediaRef]:
