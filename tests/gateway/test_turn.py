@@ -10,7 +10,7 @@ from belino.domain.errors import AgentError, StoreError, StoreFull
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome, TurnState
-from belino.domain.store import TurnEnd
+from belino.domain.store import Session, TurnEnd
 from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, ToolNote, Turn
 from belino.gateway.gateway import Gateway
 from belino.gateway.notices import TurnNotice
@@ -228,6 +228,26 @@ async def test_an_answer_the_store_can_never_take_still_ends_its_turn_and_the_ne
         await until(lambda: len(house.wire.seen) == 2)
         assert "could not be kept (ValueError)" in house.wire.texts()[0]
         assert house.wire.texts()[1] == "fine"
+
+
+async def test_a_turn_that_something_of_ours_broke_is_given_back_and_run_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house.at_work() as gateway:
+        session, broken = gateway.store.session, True
+
+        async def breaks_once(conversation: ConversationKey) -> Session:
+            nonlocal broken
+            if broken:
+                broken = False
+                raise ValueError("a bug")
+            return await session(conversation)
+
+        monkeypatch.setattr(gateway.store, "session", breaks_once)
+        await gateway.accept(house.say())
+        await until(lambda: house.clock.sleeping > 1)
+        await house.clock.advance(1)
+        await until(lambda: house.wire.texts() == ["turn 1"])
 
 
 async def test_notes_of_tools_are_shown_to_watchers_while_the_turn_runs(house: House) -> None:

@@ -103,7 +103,10 @@ class Ledger:
 
     async def _manifest(self) -> tuple[ManifestEntry, ...]:
         channel = self._turn.conversation.whole_channel
-        records = [(block, await self._store.ref(channel, block.ref)) for block in self._accepted.values()]
+        try:
+            records = [(block, await self._store.ref(channel, block.ref)) for block in self._accepted.values()]
+        except StoreError:
+            return ()  # the worst is a picture shown twice
         return tuple(self._entry(block, record) for block, record in records if record is not None)
 
     def _entry(self, block: ImageBlock, record: RefRecord) -> ManifestEntry:

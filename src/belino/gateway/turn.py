@@ -115,7 +115,8 @@ class Turns:
                 end = await self._answer(claimed)
                 typing.cancel()
             end = await self._finish(claimed, end)
-        except asyncio.CancelledError:
+        except BaseException:
+            # Cancelled, or something broke that is not the agent: a turn nobody works on would block its conversation.
             await self._give_back(claimed)
             raise
         if end.parcels:
