@@ -1,0 +1,32 @@
+"""An agent of your own in the web chat: `python examples/own_agent.py`, then open the address it prints."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from belino import Gateway, Home, load
+from belino.domain.media import TextBlock
+from belino.domain.turn import Final, ReplyPart, Turn
+from belino.web.server import serve
+
+
+class Librarian:
+    """Answers everything with the list of what was sent to the channel."""
+
+    remembers = False
+    sees_images = False
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        blocks = await turn.toolbox.call("list_media", {"limit": 5})
+        listing = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+        yield Final(text=f"On my shelf:\n\n```\n{listing}\n```")
+
+
+async def main() -> None:
+    home = Home.at()
+    async with Gateway(load(home), home, agent=Librarian()) as gateway, asyncio.TaskGroup() as group:
+        group.create_task(serve(gateway, ready=lambda url: print(url, flush=True)))  # noqa: T201
+        await gateway.run()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
