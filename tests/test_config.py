@@ -5,9 +5,10 @@ import json
 import os
 import pickle
 import tomllib
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, make_dataclass, replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import orjson
@@ -52,6 +53,8 @@ class ParrotConfig:
     spare: Secret | None = None
     endpoint: Endpoint | None = None
     tags: tuple[str, ...] = ()
+    mirrors: Mapping[str, tuple[Endpoint, ...]] = field(default_factory=dict)
+    limit: int | str = 3
 
 
 @pytest.fixture
@@ -247,6 +250,12 @@ def test_the_default_account_is_not_named_twice(read: Callable[[str], Config], p
         ('token = "env:PARROT_TOKEN"\nendpoint = {}', "adapters.parrot.endpoint.host is missing"),
         ('token = "env:PARROT_TOKEN"\nendpoint = {hots = "x"}', "adapters.parrot.endpoint.host is missing"),
         (
+            'token = "env:PARROT_TOKEN"\nmirrors = {a = [{host = "x", tires = 1}]}',
+            "adapters.parrot.mirrors.a[0].tires is not a key belino knows; did you mean tries? Known keys here: host",
+        ),
+        ('token = "env:PARROT_TOKEN"\nlimit = {int = 1}', "adapters.parrot.limit"),
+        ('token = "env:PARROT_TOKEN"\nlimit = []', "adapters.parrot.limit"),
+        (
             'token = "env:PARROT_TOKEN"\nendpoint = {host = "x", tires = 1}',
             "adapters.parrot.endpoint.tires is not a key belino knows; did you mean tries? Known keys here: host",
         ),
@@ -259,6 +268,27 @@ def test_a_plugins_own_settings_are_checked_the_same_way(
         read(f"[adapters.parrot]\n{table}")
     assert str(caught.value).startswith(f"belino.toml: {says}")
     assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        (type("Config", (), {}), "must be a dataclass"),
+        (make_dataclass("Config", [("far", Thread, None)]), "adapters.parrot cannot be read: the Config of"),
+        (make_dataclass("Config", [("enabled", bool, True)]), "adapters.parrot.enabled belongs to belino"),
+    ],
+)
+def test_a_plugin_whose_config_cannot_be_read_is_told(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Any], says: str
+) -> None:
+    found = registry.find
+
+    def find(group: registry.Group, name: str) -> registry.Plugin:
+        return replace(found("adapters", "web"), config_type=kind) if name == "parrot" else found(group, name)
+
+    monkeypatch.setattr(registry, "find", find)
+    with pytest.raises(ConfigError, match=says):
+        from_table({"adapters": {"parrot": {}}})
 
 
 def test_a_secret_is_shown_nowhere_but_where_it_is_revealed(read: Callable[[str], Config], parrot: None) -> None:

@@ -313,7 +313,7 @@ def _check_ids(ids: tuple[str, ...], key: str) -> None:
 
 def _build(kind: type[T], table: object, path: str, *, also: tuple[str, ...] = ()) -> T:
     """One dataclass from one table. `also` are keys of the same table that somebody else reads."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
     if not isinstance(table, Mapping):
         raise ConfigError(f"{path} must be a table; write [{path}]")
@@ -327,6 +327,8 @@ def _build(kind: type[T], table: object, path: str, *, also: tuple[str, ...] = (
         problems = error.errors(include_url=False, include_input=False)
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise ConfigError(_sentence(kind, table, path, problems[0], also) + more) from None
+    except PydanticUserError as error:
+        raise ConfigError(f"{path} cannot be read: the Config of {kind.__module__} is wrong ({error.code})") from None
     except ConfigError as error:
         raise ConfigError(f"{path}.{error}") from None
     _check_ranges(built, path)
@@ -337,15 +339,23 @@ def _prepared(kind: type[Any]) -> type[Any]:
     """The dataclass, taught to refuse unknown keys, with every dataclass inside it; and pydantic taught our secrets."""
     from pydantic import ConfigDict, with_config
 
+    if not is_dataclass(kind):
+        raise ConfigError(f"the Config of {kind.__module__} must be a dataclass")
     # Set from here, so that an adapter's Config may use Secret without knowing what validates it.
     Secret.__get_pydantic_core_schema__ = _secret_schema  # type: ignore[attr-defined]
     if "__pydantic_config__" not in vars(kind):
         with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(kind)
         for hint in get_type_hints(kind).values():
-            for inner in (hint, *get_args(hint)):
-                if is_dataclass(inner) and isinstance(inner, type):
-                    _prepared(inner)
+            for inner in _dataclasses_in(hint):
+                _prepared(inner)
     return kind
+
+
+def _dataclasses_in(hint: Any) -> Iterator[type[Any]]:
+    if isinstance(hint, type) and is_dataclass(hint):
+        yield hint
+    for inner in get_args(hint):
+        yield from _dataclasses_in(inner)
 
 
 def _secret_schema(_source: object, _handler: Callable[..., object]) -> "CoreSchema":
@@ -382,7 +392,8 @@ def _sentence(
     name = path + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in where)
     if problem["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         parent = name.rpartition(".")[0]
-        names = tuple(f.name for f in fields(_type_at(kind, where[:-1])))
+        within = _type_at(kind, where[:-1])
+        names = tuple(f.name for f in fields(within)) if is_dataclass(within) else ()
         return _unknown(parent, str(where[-1]), (*names, *(also if len(where) == 1 else ())))
     says = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     if problem["type"] == "missing":
@@ -406,13 +417,16 @@ def _type_at(kind: Any, steps: tuple[int | str, ...]) -> Any:
             kind = get_type_hints(kind).get(str(step), object)
             kind = next((a for a in get_args(kind) if a is not NoneType), kind) if _is_union(kind) else kind
         else:
-            kind = next(a for a in reversed(get_args(kind)) if a is not Ellipsis)
+            kind = next((a for a in reversed(get_args(kind)) if a is not Ellipsis), object)
     return kind
 
 
 def _value_at(table: object, steps: tuple[int | str, ...]) -> object:
     for step in steps:
-        table = table[step] if isinstance(table, Mapping | list) else None  # type: ignore[index]
+        if isinstance(table, Mapping):
+            table = table.get(step)
+        elif isinstance(table, list) and isinstance(step, int):
+            table = table[step]
     return table
 
 
