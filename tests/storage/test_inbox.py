@@ -1,5 +1,6 @@
 """Arrivals are taken in once, and turns answer them in order."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -231,8 +232,8 @@ async def test_a_turn_is_ended_once_whole_or_not_at_all(store: SqliteStore, cloc
     await store.take_in(say("1"), ANSWER)
     turn = await claim(store, clock)
     parcel = Parcel(key="p1", conversation=MAIN, text="hi")
-    broken = Parcel(key="p2", conversation=MAIN, text="half \ud800")  # cannot be written: the last thing to fail
-    with pytest.raises(UnicodeEncodeError):
+    broken = Parcel(key=None, conversation=MAIN, text="no key")  # type: ignore[arg-type]  # the last thing to be written
+    with pytest.raises(StoreError, match="NOT NULL"):
         await store.finish_turn(turn.id, TurnEnd(state=TurnState.ANSWERED, parcels=(parcel, broken), memory=b"m"))
     assert await store.parcels() == ()
     assert await store.session(MAIN) == await store.session(ConversationKey(platform="x", account="y", channel="z"))
@@ -299,6 +300,43 @@ async def test_somebody_elses_item_never_joins_an_album(store: SqliteStore, cloc
     await store.take_in(say("1", album="a", author=BORIS), OBSERVE)
     turn = await claim(store, clock)
     assert [message.id for message in turn.messages] == ["0"]
+
+
+async def test_half_a_surrogate_pair_in_an_answer_does_not_cost_the_answer(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    await store.take_in(say("1"), ANSWER)
+    turn = await claim(store, clock)
+    parcel = Parcel(key="p1", conversation=MAIN, text="half \ud83d a pair")
+    await store.finish_turn(turn.id, TurnEnd(state=TurnState.ANSWERED, parcels=(parcel,)))
+    assert [record.text for record in await store.parcels()] == ["half ? a pair"]
+
+
+async def test_an_arrival_costs_the_same_however_much_is_in_its_channel(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    """Counted in steps of SQLite's machine, which do not depend on the weather."""
+
+    async def steps(name: str) -> int:
+        count = 0
+
+        def step() -> None:
+            nonlocal count
+            count += 1
+
+        store._connection.set_progress_handler(step, 1)
+        await store.take_in(say(name), ANSWER)
+        store._connection.set_progress_handler(None, 1)
+        return count
+
+    await store.take_in(say("first"), ANSWER)
+    before = await steps("before")
+    async with asyncio.TaskGroup() as group:
+        for number in range(1500):
+            group.create_task(store.take_in(say(str(number)), ANSWER))
+            edit = Edit(conversation=MAIN, id=str(number), message_id=f"x{number}", author=BORIS, sent=START, text="x")
+            group.create_task(store.take_in(edit, ANSWER))
+    assert await steps("after") <= before * 1.5
 
 
 async def test_an_unknown_conversation_has_nothing_to_do(store: SqliteStore, clock: FakeClock) -> None:

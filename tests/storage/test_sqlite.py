@@ -12,7 +12,7 @@ import pytest
 
 from belino.domain.errors import StoreError, StoreInUse
 from belino.domain.media import MediaRef
-from belino.domain.message import Author, Message
+from belino.domain.message import Author, Message, Quote
 from belino.domain.outcome import Standing
 from belino.domain.store import Store, Verdict
 from belino.storage.home import Home
@@ -120,11 +120,24 @@ async def test_half_a_surrogate_pair_is_stored_with_a_mark_instead_of_being_offe
     store: SqliteStore, say: Callable[..., Message], photo: Callable[..., MediaRef]
 ) -> None:
     ref = photo("1", caption="\udfff", locator={"file_id": "\ud800"})
-    await store.take_in(say("1", "half \ud83d a pair", media=(ref,), author=Author(id="x", name="\ud800")), ANSWER)
+    said = say(
+        "1", "half \ud83d a pair", media=(ref,), author=Author(id="x", name="\ud800"), quote=Quote(text="\ud800")
+    )
+    await store.take_in(said, ANSWER, cursor="\ud800")
     (message,) = await store.history(say("1").conversation)
     assert message.text == "half ? a pair"
     assert message.author.name == "?"
     assert message.media[0].caption == "?"
+    assert message.quote == Quote(text="?")
+    assert await store.cursor("web", "default") == "?"
+
+
+async def test_an_absurd_size_is_no_size(
+    store: SqliteStore, say: Callable[..., Message], photo: Callable[..., MediaRef]
+) -> None:
+    await store.take_in(say("1", media=(photo("1", size=2**70, width=-1, height=3),)), ANSWER)
+    (message,) = await store.history(say("1").conversation)
+    assert (message.media[0].size, message.media[0].width, message.media[0].height) == (None, None, 3)
 
 
 async def test_a_damaged_database_is_a_clear_refusal(home: Home, clock: FakeClock) -> None:

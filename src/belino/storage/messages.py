@@ -126,7 +126,7 @@ def find_messages(connection: sqlite3.Connection, keys: Keys, name: str) -> tupl
     begun = _number_of_trace(name)
     rows = connection.execute(
         f"{_SELECT} WHERE m.id = ? AND m.trace = ? UNION ALL {_SELECT} WHERE m.id IN "  # noqa: S608
-        "(SELECT x.id FROM channels k JOIN messages x ON x.channel = k.id AND x.platform_id = ?) LIMIT ?",
+        "(SELECT x.id FROM channels k CROSS JOIN messages x ON x.channel = k.id AND x.platform_id = ?) LIMIT ?",
         (begun, name, name, NAMED_AT_MOST),
     ).fetchall()
     return load(connection, keys, rows)

@@ -77,7 +77,8 @@ def _arrival_steps(message: sqlite3.Row) -> Iterator[Step]:
 
 def _change_steps(connection: sqlite3.Connection, message: sqlite3.Row) -> Iterator[Step]:
     rows = connection.execute(
-        "SELECT * FROM changes WHERE channel = ? AND message_id = ? AND kind <> 'delivery' ORDER BY received",
+        "SELECT * FROM changes INDEXED BY changes_of_message WHERE channel = ? AND message_id = ? "
+        "AND kind <> 'delivery' ORDER BY received",
         (message["channel"], message["platform_id"]),
     )
     for row in rows:
@@ -119,7 +120,8 @@ def _parcel_steps(connection: sqlite3.Connection, parcels: Iterable[sqlite3.Row]
                 subject=row["key"],
             )
         news = connection.execute(
-            "SELECT * FROM changes WHERE channel = ? AND message_id = ? AND kind = 'delivery' ORDER BY received",
+            "SELECT * FROM changes INDEXED BY changes_of_message WHERE channel = ? AND message_id = ? "
+            "AND kind = 'delivery' ORDER BY received",
             (row["channel"], row["message_id"]),
         )
         for status in news:

@@ -253,10 +253,10 @@ def _row(keys: Keys, ref: MediaRef, bearer: Bearer, held: bool) -> tuple[object,
         ref.kind,
         ref.mime,
         ref.file_name,
-        ref.size,
+        _within(ref.size),
         ref.duration,
-        ref.width,
-        ref.height,
+        _within(ref.width),
+        _within(ref.height),
         ref.caption,
         orjson.dumps(dict(ref.locator)) if ref.locator else None,
         keys.seal(ref.sealed, ref.id),
@@ -266,6 +266,11 @@ def _row(keys: Keys, ref: MediaRef, bearer: Bearer, held: bool) -> tuple[object,
         int(bearer.unclaimed),
         MediaOutcome.HELD if held else MediaOutcome.REFERENCED,
     )
+
+
+def _within(number: int | None) -> int | None:
+    """A number a table can hold; one that is absurd is as good as none."""
+    return number if number is not None and 0 <= number < 1 << 53 else None
 
 
 def _ref(keys: Keys, row: sqlite3.Row) -> MediaRef:

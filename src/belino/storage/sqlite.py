@@ -9,6 +9,8 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+import orjson
+
 from belino.domain.errors import StoreInUse
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey
@@ -42,6 +44,9 @@ from belino.storage.stamps import to_micros
 from belino.storage.writer import Readers, Writer, as_store_error, connect
 
 T = TypeVar("T")
+
+# Half a surrogate pair is valid JSON and no text: better stored with a mark than offered, and refused, for ever.
+_NOT_TEXT = (UnicodeEncodeError, orjson.JSONEncodeError)
 
 
 async def open_store(home: Home, *, clock: Clock) -> "SqliteStore":
@@ -93,13 +98,15 @@ class SqliteStore(Shelf):
         now = self._now()
         start = None if ready is None else to_micros(ready)
         keys, places = self._keys, self._places
+
+        def work(connection: sqlite3.Connection) -> Taken:
+            return inbox.take_in(connection, keys, places, arrival, verdict, cursor, start, now)
+
         try:
-            return await self._writer.write(
-                lambda connection: inbox.take_in(connection, keys, places, arrival, verdict, cursor, start, now)
-            )
-        except UnicodeEncodeError:
-            # Half a surrogate pair is valid JSON and no text: better stored with a mark than offered for ever.
-            return await self.take_in(_mended(arrival), verdict, cursor=cursor, ready=ready)
+            return await self._writer.write(work)
+        except _NOT_TEXT:
+            arrival, verdict, cursor = _mended((arrival, verdict, cursor))
+            return await self._writer.write(work)
 
     async def cursor(self, platform: str, account: str) -> str | None:
         return await self._readers.read(lambda connection: access.cursor(connection, platform, account))
@@ -119,7 +126,15 @@ class SqliteStore(Shelf):
 
     async def finish_turn(self, turn: int, end: TurnEnd) -> None:
         now = self._now()
-        await self._writer.write(lambda connection: inbox.finish_turn(connection, self._places, turn, end, now))
+
+        def work(connection: sqlite3.Connection) -> None:
+            inbox.finish_turn(connection, self._places, turn, end, now)
+
+        try:
+            await self._writer.write(work)
+        except _NOT_TEXT:
+            end = _mended(end)
+            await self._writer.write(work)
 
     async def release_turn(self, turn: int) -> None:
         await self._writer.write(lambda connection: inbox.release_turn(connection, turn))
