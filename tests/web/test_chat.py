@@ -223,6 +223,19 @@ async def test_a_frame_beyond_what_is_read_closes_the_line_as_soon_as_it_says_so
     writer.close()
 
 
+async def test_a_flood_of_values_is_refused_by_its_id_before_it_is_unpacked(run_site: Any) -> None:
+    config = Config()
+    config = replace(config, server=replace(config.server, frame_attachment_bytes=1_000))
+    flood = {"conversation": MAIN, "message": "x", "attachments": [{"content": [1] * 300_000}]}
+    async with run_site(config) as site, site.socket() as chat:
+        refused = await chat.call("chat.send", **flood)
+        assert refused["error"]["code"] == "too_large"
+        await chat.socket.send_str(json.dumps({"params": flood, "id": "last", "type": "req", "method": "chat.send"}))
+        refused = await chat.response()
+        assert (refused["id"], refused["error"]["code"]) == (None, "too_large")
+        assert (await chat.call("chat.history", conversation=MAIN))["ok"]
+
+
 async def test_frames_are_answered_by_id_and_all_of_a_burst(site: Any) -> None:
     async with site.socket() as chat:
         for number in range(100):

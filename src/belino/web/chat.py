@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
@@ -27,8 +28,13 @@ IN_FLIGHT = 8
 SEND_SECONDS = 30.0
 RECHECK_SECONDS = 1.0
 
+OTHER_VALUES = 10_000
+
 LOGGED_OUT = 4401
 TOO_SLOW = 1013
+
+# The id of a frame that is not unpacked: only where nothing but type and method stands before it.
+_HEAD = re.compile(r'\s*\{\s*(?:"(?:type|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*("[^"\\]{0,64}"|[0-9]{1,15})')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,18 +82,23 @@ class Line:
                 task.cancel()
 
     async def _listen(self, group: asyncio.TaskGroup) -> None:
-        while True:
-            event = await self._socket.receive()
-            if event["type"] == "websocket.disconnect":
-                return
-            frame: str | None = event.get("text")
-            await self._slots.acquire()
-            if frame is not None and len(frame) > HEAVY_CHARS:
-                # Carried out before the next is read: one large frame per socket, two in all.
-                async with self._site.heavy:
-                    await self._request(frame)
-            else:
-                group.create_task(self._request(frame))
+        while await self._take(group):
+            pass
+
+    async def _take(self, group: asyncio.TaskGroup) -> bool:
+        """Read one frame and begin to carry it out; its text is let go before the next is waited for."""
+        event = await self._socket.receive()
+        if event["type"] == "websocket.disconnect":
+            return False
+        frame: str | None = event.get("text")
+        await self._slots.acquire()
+        if frame is not None and len(frame) > HEAVY_CHARS:
+            # Carried out before the next is read: one large frame at a time, however many sockets send them.
+            async with self._site.heavy:
+                await self._request(frame)
+        else:
+            group.create_task(self._request(frame))
+        return True
 
     async def _tell(self, notices: AsyncIterator[Notice], hello: Json) -> None:
         await self._send({"type": "event", "event": "hello", **hello})
@@ -126,6 +137,7 @@ class Line:
     async def _carry_out(self, frame: str | None, reply: Json) -> Json:
         if frame is None:
             raise bad_request("Frames are JSON text.")
+        self._refuse_flood(frame, reply)
         fields = Fields(parse_json(frame), known=("type", "id", "method", "params"), what="The frame")
         request_id = fields.raw("id")
         if isinstance(request_id, bool) or not isinstance(request_id, str | int) or len(str(request_id)) > 64:
@@ -138,6 +150,15 @@ class Line:
             raise Refusal(404, Code.UNKNOWN_METHOD, f"Known methods are {', '.join(METHODS)}.")
         params = Fields(fields.raw("params") or {}, known=method.fields, what="params")
         return await method.run(self._site, self._visitor, params)
+
+    def _refuse_flood(self, frame: str, reply: Json) -> None:
+        """More values than bytes and characters allowed: too large, said before they are unpacked at 24 bytes each."""
+        config = self._site.gateway.config
+        most = config.server.frame_attachment_bytes + config.sessions.max_text_chars + OTHER_VALUES
+        if len(frame) > most and frame.count(",") > most:
+            if head := _HEAD.match(frame):
+                reply["id"] = parse_json(head.group(1))
+            raise Refusal(413, Code.TOO_LARGE, "The frame holds more than may be attached; send large files by upload.")
 
     async def _event(self, notice: Notice) -> Json:
         event: Json = {"type": "event", "event": notice.kind, "conversation": str(notice.conversation)}

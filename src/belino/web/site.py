@@ -97,8 +97,8 @@ class Site:
         """Upload ids begun under each grant since the start, so that nobody opens them without end."""
         self.known: set[ConversationKey] = set()
         """Channels seen to exist; none is ever removed."""
-        self.heavy = asyncio.Semaphore(2)
-        """Large frames are unpacked two at a time, so that memory stays bounded however many sockets send them."""
+        self.heavy = asyncio.Semaphore(1)
+        """Large frames are unpacked one at a time, so that memory stays bounded however many sockets send them."""
 
     @property
     def store(self) -> Store:
