@@ -30,8 +30,6 @@ class Adapter:
     platform: ClassVar[str] = "web"
     trusts_senders: ClassVar[bool] = True
     """Whoever speaks here has logged in: that is the web's pairing."""
-    trusts_senders: ClassVar[bool] = True
-    """Nobody speaks here who has not logged in, so access asks for no list."""
     limits = Limits(
         text_chars=100_000,
         once=Once.KEY,
