@@ -29,6 +29,9 @@ test: setup-dev check ## everything that CI runs
 soak: setup-dev ## the long fault, fuzz and load runs: same code, more rounds
 	BELINO_SOAK=1 $(VENV)/bin/pytest -q tests/faults
 
+screenshot: setup-dev ## make the README's picture anew
+	BELINO_SCREENSHOT=1 $(VENV)/bin/pytest -q tests/browser/test_screenshot.py
+
 lock: $(VENV)/.uv ## compile both lock files anew
 	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --group dev -o requirements-dev.lock

@@ -1,4 +1,4 @@
-"""The picture in the README, made by the page itself: `BELINO_SCREENSHOT=1` writes docs/screenshot.png anew."""
+"""The picture in the README, made by the page itself: `make screenshot` writes docs/screenshot.png anew."""
 
 import math
 import os
@@ -24,12 +24,10 @@ SUN, FAR_HILL, NEAR_HILL = (255, 238, 200), (58, 112, 98), (30, 70, 60)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    "BELINO_SCREENSHOT" not in os.environ, reason="set BELINO_SCREENSHOT=1 to write docs/screenshot.png"
-)
 def test_the_screenshot_shows_a_picture_and_its_answer(
-    open_page: OpenPage, enter: Enter, gateway: GatewayProcess
+    open_page: OpenPage, enter: Enter, gateway: GatewayProcess, tmp_path: Path
 ) -> None:
+    file = SCREENSHOT if "BELINO_SCREENSHOT" in os.environ else tmp_path / SCREENSHOT.name
     for name, text in OTHERS.items():
         _, made = gateway.call("POST", "/api/conversations", {"name": name})
         say(gateway, text, conversation=made["conversation"])
@@ -42,8 +40,8 @@ def test_the_screenshot_shows_a_picture_and_its_answer(
         "complete", True
     )
     page.mouse.move(0, 0)
-    page.screenshot(path=SCREENSHOT, caret="hide")
-    assert SCREENSHOT.stat().st_size < MOST_BYTES
+    page.screenshot(path=file, caret="hide")
+    assert file.stat().st_size < MOST_BYTES
 
 
 def landscape(width: int, height: int) -> bytes:
