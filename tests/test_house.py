@@ -37,6 +37,7 @@ BROAD_EXCEPT_IN = {
     "gateway/turn.py",
     "gateway/sessions.py",
     "delivery/send.py",
+    "media/fetch.py",
     "web/app.py",
     "web/chat.py",
     "tools/server.py",

@@ -200,13 +200,17 @@ async def _watched(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
 
 @contextmanager
 def _platform_failures() -> Iterator[None]:
-    """What sockets throw becomes an AdapterError."""
+    """What sockets throw becomes an AdapterError, and so does a plugin's own bug: the item must have its outcome."""
     try:
         yield
+    except BelinoError:
+        raise
     except TimeoutError as error:
         raise AdapterError("the platform did not answer in time") from error
     except OSError as error:
         raise AdapterError(f"the platform broke off ({type(error).__name__})") from error
+    except Exception as error:
+        raise AdapterError(f"the adapter broke ({type(error).__name__})") from error
 
 
 def _end_of(error: BelinoError) -> tuple[MediaOutcome, str]:
