@@ -158,6 +158,7 @@ async def test_an_operator_who_raises_the_limit_is_heard(town: Town, platform: P
         (AdapterError("500"), MediaOutcome.FAILED, MediaError),
         (ConnectionResetError(), MediaOutcome.FAILED, MediaError),
         (TimeoutError(), MediaOutcome.FAILED, MediaError),
+        (KeyError("a bug of the adapter"), MediaOutcome.FAILED, MediaError),
     ],
 )
 @pytest.mark.parametrize("when", ["opening", "breaking"])
