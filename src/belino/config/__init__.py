@@ -1,0 +1,33 @@
+"""belino.toml → each room's own dataclass."""
+
+from belino.config.read import from_table, load
+from belino.config.reference import Key, as_table, reference, template
+from belino.config.tables import (
+    AccessConfig,
+    AdapterConfig,
+    AgentConfig,
+    ChannelAccess,
+    Config,
+    LogsConfig,
+    ServerConfig,
+    SessionsConfig,
+    is_loopback,
+)
+
+__all__ = [
+    "AccessConfig",
+    "AdapterConfig",
+    "AgentConfig",
+    "ChannelAccess",
+    "Config",
+    "Key",
+    "LogsConfig",
+    "ServerConfig",
+    "SessionsConfig",
+    "as_table",
+    "from_table",
+    "is_loopback",
+    "load",
+    "reference",
+    "template",
+]

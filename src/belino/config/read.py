@@ -1,0 +1,124 @@
+"""belino.toml or belino.json → Config."""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from belino import registry
+from belino.config.tables import SECTIONS, AccessConfig, AdapterConfig, AgentConfig, Config
+from belino.config.validate import build, unknown, what
+from belino.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from belino.storage.home import Home
+
+
+def load(home: "Home", path: Path | None = None) -> Config:
+    """The configuration of this state folder, or of exactly the file named; no file means every default."""
+    file = path or home.config_file
+    if not file.exists():
+        if path is not None:
+            raise ConfigError(f"{path} does not exist; `belino config init` writes a file with every default")
+        return Config()
+    try:
+        return from_table(_read(file))
+    except ConfigError as error:
+        raise ConfigError(f"{file.name}: {error}") from None
+
+
+def from_table(table: Mapping[str, Any]) -> Config:
+    """The configuration a parsed belino.toml means."""
+    known = ("server", "agent", "sessions", "media", "logs", "adapters")
+    for name in table:
+        if name not in known:
+            raise ConfigError(unknown("", name, known))
+    sections = {name: build(kind, table.get(name, {}), name) for name, kind in SECTIONS.items()}
+    return Config(agent=_agent(table.get("agent", {})), adapters=_adapters(table.get("adapters", {})), **sections)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_text(encoding="utf-8")
+        table = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise ConfigError(f"it cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError("it is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"it is not valid JSON: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"it is not valid TOML: {error}") from None
+    if not isinstance(table, dict):
+        raise ConfigError("it must hold one JSON object, with the same keys as belino.toml")
+    return table
+
+
+def _agent(table: object) -> AgentConfig:
+    own, options = _split(table, "agent", ("kind", "name"))
+    kind, name = own.get("kind", "demo"), own.get("name", "belino")
+    for key, value in (("kind", kind), ("name", name)):
+        if not isinstance(value, str) or not value.strip():
+            raise ConfigError(f"agent.{key} must be a string, not {what(value)}")
+    plugin = registry.find("agents", kind)
+    built = build(plugin.config_type, options, "agent", also=("kind", "name"))
+    return AgentConfig(kind=kind, name=name, options=built)
+
+
+def _adapters(table: object) -> tuple[AdapterConfig, ...]:
+    if not isinstance(table, Mapping):
+        raise ConfigError("adapters must be a table; write [adapters.NAME]")
+    # The web chat is there until it is turned off: it is how a person gets in.
+    platforms = {"web": {}, **table}
+    return tuple(adapter for platform, own in platforms.items() for adapter in _accounts(platform, own))
+
+
+def _accounts(platform: str, table: object) -> Iterator[AdapterConfig]:
+    path = f"adapters.{platform}"
+    own, options = _split(table, path, ("enabled", "access", "accounts"))
+    plugin = registry.find("adapters", platform)
+    if not _enabled(own, path):
+        return
+    accounts = own.get("accounts", {})
+    if not isinstance(accounts, Mapping):
+        raise ConfigError(f"{path}.accounts must be a table; write [{path}.accounts.NAME]")
+    if options or "access" in own or not accounts:
+        yield _account(plugin, "default", own, options, path, also=("enabled", "access", "accounts"))
+    for account, inner in accounts.items():
+        inner_path = f"{path}.accounts.{account}"
+        if account == "default" and (options or "access" in own):
+            raise ConfigError(f"{inner_path} is already [{path}]; give the account another name")
+        own_inner, inner_options = _split(inner, inner_path, ("enabled", "access"))
+        if _enabled(own_inner, inner_path):
+            yield _account(plugin, account, own_inner, inner_options, inner_path, also=("enabled", "access"))
+
+
+def _account(
+    plugin: registry.Plugin,
+    account: str,
+    own: Mapping[str, Any],
+    options: Mapping[str, Any],
+    path: str,
+    *,
+    also: tuple[str, ...],
+) -> AdapterConfig:
+    if not account.strip() or len(account) > 64:
+        raise ConfigError(f"{path} must name its account in 1 to 64 characters")
+    access = build(AccessConfig, own.get("access", {}), f"{path}.access")
+    built = build(plugin.config_type, options, path, also=also)
+    return AdapterConfig(platform=plugin.name, account=account, access=access, options=built)
+
+
+def _split(table: object, path: str, ours: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What belino itself reads in a plugin's table, and what the plugin's own Config reads."""
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{path} must be a table; write [{path}]")
+    return {k: v for k, v in table.items() if k in ours}, {k: v for k, v in table.items() if k not in ours}
+
+
+def _enabled(own: Mapping[str, Any], path: str) -> bool:
+    enabled = own.get("enabled", True)
+    if not isinstance(enabled, bool):
+        raise ConfigError(f"{path}.enabled must be true or false, not {what(enabled)}")
+    return enabled

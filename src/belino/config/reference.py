@@ -1,0 +1,87 @@
+"""Every key as documentation: the reference, the file that `belino config init` writes, and what is in force."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any, get_type_hints
+
+from belino import registry
+from belino.config.tables import SECTIONS, AccessConfig, AgentConfig, ChannelAccess
+from belino.config.words import UNSET, in_words, shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One key of belino.toml, as the documentation lists it."""
+
+    name: str
+    type: str
+    default: str
+    """As it would be written; `unset` if there is none."""
+    says: str
+
+
+def reference() -> tuple[Key, ...]:
+    """Every key of belino.toml, the built-in agents' and adapters' own included."""
+    keys = [key for name in ("server", "sessions", "media", "logs") for key in _keys(SECTIONS[name], name)]
+    keys += _keys(AgentConfig, "agent")
+    for kind in registry.built_in("agents"):
+        keys += _keys(registry.find("agents", kind).config_type, "agent")
+    anywhere = "adapters.NAME"
+    keys.append(
+        Key(name=f"{anywhere}.enabled", type="boolean", default="true", says="Whether the platform is connected.")
+    )
+    keys += [key for key in _keys(AccessConfig, f"{anywhere}.access") if not key.name.endswith(".channels")]
+    keys += _keys(ChannelAccess, f"{anywhere}.access.channels.ID")
+    keys.append(
+        Key(
+            name=f"{anywhere}.accounts.ACCOUNT",
+            type="table",
+            default=UNSET,
+            says="A further account on the platform, with the same keys as `[adapters.NAME]`.",
+        )
+    )
+    for platform in registry.built_in("adapters"):
+        keys += _keys(registry.find("adapters", platform).config_type, f"adapters.{platform}")
+    return tuple(keys)
+
+
+def template() -> str:
+    """A belino.toml in which every key is explained and none is set, so that it means exactly the defaults."""
+    lines = ["# belino's settings. Every key stands here with its default; remove the # before a key to change it.", ""]
+    section = ""
+    for key in reference():
+        parent, _, name = key.name.rpartition(".")
+        if parent.startswith("adapters.NAME"):
+            continue
+        if parent != section:
+            section = parent
+            lines += [f"[{section}]"]
+        lines += [f"# {key.says}"]
+        lines += [f"# {name} is {key.default}." if key.default == UNSET else f"#{name} = {key.default}"]
+    lines += ["", "# One table per platform, for example:", "# [adapters.NAME.access]", '# senders = ["ID"]', ""]
+    return "\n".join(lines).replace("\n[", "\n\n[").replace("\n\n\n", "\n\n")
+
+
+def as_table(value: object) -> Any:
+    """A configuration as plain JSON values; a secret is its `env:NAME`."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: as_table(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): as_table(inner) for key, inner in value.items()}
+    if isinstance(value, tuple | list | set | frozenset):
+        return [as_table(inner) for inner in value]
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _keys(kind: type[Any], path: str) -> list[Key]:
+    hints = get_type_hints(kind)
+    return [
+        Key(
+            name=f"{path}.{f.name}",
+            type=in_words(hints[f.name]),
+            default=UNSET if f.default is MISSING else shown(f.default),
+            says=f.metadata.get("says", ""),
+        )
+        for f in fields(kind)
+        if f.name != "options"
+    ]

@@ -1,0 +1,179 @@
+"""The tables of belino.toml as values: what each key is, says, defaults to and may be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from belino import registry
+from belino.domain.errors import ConfigError
+from belino.media.fetch import MediaConfig
+
+T = TypeVar("T")
+
+
+def setting(default: T, says: str, *, least: float = 0, most: float | None = None) -> T:
+    """A field with the sentence that documents it and the range it must keep."""
+    return field(default=default, metadata={"says": says, "least": least, "most": most})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """Where belino listens, and whom it believes."""
+
+    bind: str = setting("127.0.0.1", "The address to listen on. Beyond this machine it needs TLS or a trusted proxy.")
+    port: int = setting(8787, "The port to listen on; 0 takes any free one.", most=65535)
+    allowed_hosts: tuple[str, ...] = setting((), "Further `Host` names to answer to, with their port if it is unusual.")
+    trusted_proxies: tuple[str, ...] = setting(
+        (), "Addresses of reverse proxies whose `X-Forwarded-*` headers are believed."
+    )
+    tls_cert: Path | None = setting(None, "The certificate chain to serve HTTPS with, as a PEM file.")  # noqa: RUF009
+    tls_key: Path | None = setting(None, "The certificate's private key, as a PEM file.")  # noqa: RUF009
+    public_url: str | None = setting(None, "The address people and platforms reach belino under, if it is another.")
+    login_minutes: int = setting(10, "How long a login link may be used, once.", least=1)
+    session_hours: int = setting(12, "How long a browser stays logged in.", least=1)
+    frame_attachment_bytes: int = setting(
+        8 * 1024 * 1024, "The most bytes of attachments in one WebSocket frame; more goes by upload.", least=1
+    )
+    open_uploads: int = setting(32, "How many unfinished uploads may be open at once.", least=1)
+
+    def __post_init__(self) -> None:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ConfigError("tls_cert and tls_key belong together; set both or none")
+        if not is_loopback(self.bind) and self.tls_cert is None and not self.trusted_proxies:
+            raise ConfigError(
+                f"bind = {self.bind!r} reaches beyond this machine without encryption; "
+                "set tls_cert and tls_key, or trusted_proxies, or bind to 127.0.0.1"
+            )
+        for proxy in self.trusted_proxies:
+            if not _is_network(proxy):
+                raise ConfigError(
+                    f"trusted_proxies holds {proxy!r}, which is no address; write an IP address or network"
+                )
+        if self.public_url is not None and not self.public_url.startswith(("https://", "http://")):
+            raise ConfigError("public_url must begin with https:// or http://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsConfig:
+    """How many turns run and wait, and for how long."""
+
+    max_running: int = setting(16, "How many conversations are answered at the same time.", least=1)
+    max_waiting: int = setting(10_000, "How many turns may wait before platforms are asked to be patient.", least=1)
+    attempts: int = setting(3, "How often a turn that takes the process down with it is tried.", least=1)
+    turn_seconds: int = setting(600, "How long an agent may take for one turn.", least=1)
+    album_window_ms: int = setting(1500, "How long a turn waits for the next item of an album.")
+    album_max_ms: int = setting(10_000, "How long a turn waits for an album in all.")
+    max_text_chars: int = setting(200_000, "The longest message that is taken in.", least=1)
+    shutdown_seconds: int = setting(5, "How long running turns may go on when belino stops.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsConfig:
+    """What is logged."""
+
+    level: Literal["debug", "info", "warning", "error"] = setting("info", "The least important lines to log.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelAccess:
+    """Who may command the agent in one channel."""
+
+    senders: tuple[str, ...] = setting((), "The senders who may command the agent here, by id; `*` means everybody.")
+    mention: bool = setting(True, "Whether the agent answers only when it is addressed.")
+
+    def __post_init__(self) -> None:
+        _check_ids(self.senders, "senders")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessConfig:
+    """Who may command the agent; nobody, unless named."""
+
+    senders: tuple[str, ...] = setting(
+        (), "The senders who may command the agent in direct messages, by id; `*` means everybody."
+    )
+    channels: Mapping[str, ChannelAccess] = field(
+        default_factory=dict, metadata={"says": "The channels the agent listens in, by id; no other is kept."}
+    )
+
+    def __post_init__(self) -> None:
+        _check_ids(self.senders, "senders")
+        _check_ids(tuple(self.channels), "channels")
+
+
+def _demo_options() -> Any:
+    return registry.find("agents", "demo").config_type()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """Who answers."""
+
+    kind: str = setting("demo", "The kind of agent that answers.")
+    name: str = setting("belino", "The name the agent answers under.")
+    options: Any = field(default_factory=_demo_options)
+    """The agent's own Config, read from the same table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterConfig:
+    """One account on one platform."""
+
+    platform: str
+    account: str = "default"
+    access: AccessConfig = field(default_factory=AccessConfig)
+    options: Any = None
+    """The adapter's own Config, read from the same table."""
+
+
+def _web_alone() -> tuple[AdapterConfig, ...]:
+    return (AdapterConfig(platform="web", options=registry.find("adapters", "web").config_type()),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything an operator may set; without a word from them, the web chat and the demo agent."""
+
+    server: ServerConfig = field(default_factory=ServerConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    sessions: SessionsConfig = field(default_factory=SessionsConfig)
+    media: MediaConfig = field(default_factory=MediaConfig)
+    logs: LogsConfig = field(default_factory=LogsConfig)
+    adapters: tuple[AdapterConfig, ...] = field(default_factory=_web_alone)
+
+
+SECTIONS: Mapping[str, type[Any]] = {
+    "server": ServerConfig,
+    "sessions": SessionsConfig,
+    "media": MediaConfig,
+    "logs": LogsConfig,
+}
+
+
+def is_loopback(bind: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if bind == "localhost":
+        return True
+    try:
+        return ip_address(bind).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_ids(ids: tuple[str, ...], key: str) -> None:
+    for entry in ids:
+        if entry != "*" and (entry.startswith("@") or not entry or any(c.isspace() for c in entry)):
+            raise ConfigError(
+                f"{key} holds {entry!r}, which is a name anybody may take; "
+                "write the platform's id, which never changes, as a string"
+            )
