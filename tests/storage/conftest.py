@@ -1,6 +1,10 @@
 """A real store in a temporary state folder, and short ways to say what people say."""
 
+import asyncio
+import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,29 @@ async def store(home: Home, clock: FakeClock) -> AsyncIterator[SqliteStore]:
     store = await open_store(home, clock=clock)
     yield store
     await store.close()
+
+
+@pytest.fixture
+def held_up(store: SqliteStore) -> Callable[[], AbstractAsyncContextManager[None]]:
+    """Inside `async with held_up():` the writer is busy, so that everything offered meanwhile becomes one batch."""
+
+    @asynccontextmanager
+    async def hold() -> AsyncIterator[None]:
+        busy, go_on = threading.Event(), threading.Event()
+
+        def work(connection: sqlite3.Connection) -> None:
+            busy.set()
+            assert go_on.wait(10)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(store._writer.write(work))
+            assert await asyncio.to_thread(busy.wait, 10)
+            try:
+                yield
+            finally:
+                go_on.set()
+
+    return hold
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -170,18 +171,21 @@ async def test_a_file_that_no_row_knows_is_removed_once_it_is_old(store: SqliteS
 
 
 async def test_bytes_dropped_while_the_same_ones_move_in_are_there_afterwards(
-    store: SqliteStore, clock: FakeClock
+    store: SqliteStore, clock: FakeClock, held_up: Callable[[], AbstractAsyncContextManager[None]]
 ) -> None:
-    await store.keep(chunks(b"again"), mime="a/b", limit=10)
-    for _ in range(20):
-        clock.shift(3601)
-        async with asyncio.TaskGroup() as group:
-            keeping = group.create_task(store.keep(chunks(b"again"), mime="a/b", limit=10))
-            for _ in range(3):
-                group.create_task(store.drop_unused())
-        held = await store.blob(keeping.result().sha256)
-        assert held is not None
-        assert held.path.read_bytes() == b"again"
+    blob = await store.keep(chunks(b"again"), mime="a/b", limit=10)
+    clock.shift(3601)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group, held_up():
+        dropping = group.create_task(store.drop_unused())
+        await asyncio.sleep(0)
+        keeping = group.create_task(store.keep(chunks(b"again"), mime="a/b", limit=10))
+        while store._writer._jobs.qsize() < 2:  # the new file is in its place, its row is on the way
+            await asyncio.sleep(0)
+    assert dropping.result() == 1
+    assert keeping.result() == blob
+    held = await store.blob(blob.sha256)
+    assert held is not None
+    assert held.path.read_bytes() == b"again"
 
 
 async def test_a_ref_that_holds_other_bytes_lets_go_of_the_first(

@@ -3,23 +3,25 @@
 import asyncio
 import resource
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, closing
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from belino.domain.errors import StoreFull
-from belino.domain.message import Message
-from belino.domain.outcome import MessageOutcome, Standing
+from belino.domain.errors import StoreError, StoreFull
+from belino.domain.message import ConversationKey, Message
+from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Taken
-from belino.domain.store import Verdict
+from belino.domain.reply import Parcel
+from belino.domain.store import ClaimedTurn, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.storage.writer import WAITING_WRITES
 from belino.testing.clock import FakeClock
+
+HeldUp = Callable[[], AbstractAsyncContextManager[None]]
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 
@@ -28,23 +30,6 @@ def stored_ids(home: Home) -> list[str]:
     """What another program sees: only what is committed."""
     with closing(sqlite3.connect(f"{home.database.as_uri()}?mode=ro", uri=True)) as connection:
         return [row[0] for row in connection.execute("SELECT platform_id FROM messages ORDER BY id")]
-
-
-@contextmanager
-def held_up(store: SqliteStore) -> Iterator[None]:
-    """While inside, the writer is busy, so that everything offered meanwhile becomes one batch."""
-    busy, go_on = threading.Event(), threading.Event()
-
-    def hold(connection: sqlite3.Connection) -> None:
-        busy.set()
-        assert go_on.wait(10)
-
-    waiting = asyncio.get_running_loop().create_task(store._writer.write(hold))
-    try:
-        yield
-    finally:
-        go_on.set()
-    assert not waiting.cancelled()
 
 
 async def test_what_take_in_returned_for_is_committed(
@@ -56,7 +41,7 @@ async def test_what_take_in_returned_for_is_committed(
 
 
 async def test_what_queued_during_a_commit_is_committed_together_and_only_then_told(
-    store: SqliteStore, home: Home, say: Callable[..., Message]
+    store: SqliteStore, home: Home, say: Callable[..., Message], held_up: HeldUp
 ) -> None:
     seen: list[list[str]] = []
     commits = 0
@@ -70,11 +55,10 @@ async def test_what_queued_during_a_commit_is_committed_together_and_only_then_t
         seen.append(stored_ids(home))
 
     store._connection.set_trace_callback(count)
-    async with asyncio.TaskGroup() as group:
-        with held_up(store):
-            for number in range(100):
-                group.create_task(offer(number))
-            await asyncio.sleep(0)
+    async with asyncio.TaskGroup() as group, held_up():
+        for number in range(100):
+            group.create_task(offer(number))
+        await asyncio.sleep(0)
     store._connection.set_trace_callback(None)
     assert commits <= 3  # what held the writer up, the batch, and whoever came a moment later
     assert all(len(ids) == 100 for ids in seen)
@@ -84,7 +68,7 @@ async def test_what_queued_during_a_commit_is_committed_together_and_only_then_t
 @given(bad=st.sets(st.integers(0, 19)))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_work_that_fails_takes_nobody_along_and_leaves_nothing(
-    store: SqliteStore, say: Callable[..., Message], bad: set[int]
+    store: SqliteStore, say: Callable[..., Message], held_up: HeldUp, bad: set[int]
 ) -> None:
     run = len(await store.history(say("x").conversation, limit=10_000))
 
@@ -106,27 +90,25 @@ async def test_work_that_fails_takes_nobody_along_and_leaves_nothing(
             return error.args[0], "failed"
 
     await store._writer.write(lambda connection: connection.execute("DELETE FROM denied").rowcount)
-    async with asyncio.TaskGroup() as group:
-        with held_up(store):
-            offered = [group.create_task(offer(number)) for number in range(20)]
-            await asyncio.sleep(0)
+    async with asyncio.TaskGroup() as group, held_up():
+        offered = [group.create_task(offer(number)) for number in range(20)]
+        await asyncio.sleep(0)
     assert [task.result() for task in offered] == [(n, "failed") if n in bad else n for n in range(20)]
     kept = await store._readers.read(lambda connection: connection.execute("SELECT reason FROM denied").fetchall())
     assert {int(row[0]) for row in kept} == set(range(20)) - bad
 
 
 async def test_messages_around_a_failed_write_keep_their_order_and_numbers(
-    store: SqliteStore, say: Callable[..., Message]
+    store: SqliteStore, say: Callable[..., Message], held_up: HeldUp
 ) -> None:
     def fail(connection: sqlite3.Connection) -> None:
         raise LookupError
 
-    async with asyncio.TaskGroup() as group:
-        with held_up(store):
-            taken = [group.create_task(store.take_in(say(str(number)), ANSWER)) for number in range(5)]
-            failing = asyncio.get_running_loop().create_task(store._writer.write(fail))
-            taken += [group.create_task(store.take_in(say(str(number)), ANSWER)) for number in range(5, 10)]
-            await asyncio.sleep(0)
+    async with asyncio.TaskGroup() as group, held_up():
+        taken = [group.create_task(store.take_in(say(str(number)), ANSWER)) for number in range(5)]
+        failing = asyncio.get_running_loop().create_task(store._writer.write(fail))
+        taken += [group.create_task(store.take_in(say(str(number)), ANSWER)) for number in range(5, 10)]
+        await asyncio.sleep(0)
     with pytest.raises(LookupError):
         await failing
     history = await store.history(say("x").conversation)
@@ -134,10 +116,30 @@ async def test_messages_around_a_failed_write_keep_their_order_and_numbers(
     assert [task.result().trace for task in taken] == [message.trace for message in history]
 
 
-async def test_a_cancelled_offer_may_be_stored_and_harms_nobody(
-    store: SqliteStore, say: Callable[..., Message]
+async def test_a_place_that_went_with_a_failed_write_is_made_anew_for_the_next(
+    store: SqliteStore, clock: FakeClock, say: Callable[..., Message], held_up: HeldUp
 ) -> None:
-    with held_up(store):
+    new = ConversationKey(platform="web", account="default", channel="new")
+    await store.take_in(say("1"), ANSWER)
+    turn = await store.claim_turn(say("1").conversation, clock.now())
+    assert isinstance(turn, ClaimedTurn)
+    good = Parcel(key="p", conversation=new, text="hi")
+    broken = Parcel(key=None, conversation=new)  # type: ignore[arg-type]
+    async with asyncio.TaskGroup() as group, held_up():
+        end = store.finish_turn(turn.id, TurnEnd(state=TurnState.ANSWERED, parcels=(good, broken)))
+        failing = asyncio.get_running_loop().create_task(end)
+        await asyncio.sleep(0)
+        group.create_task(store.take_in(say("2", conversation=new), ANSWER))
+        await asyncio.sleep(0)
+    with pytest.raises(StoreError):
+        await failing
+    assert [message.id for message in await store.history(new)] == ["2"]
+
+
+async def test_a_cancelled_offer_may_be_stored_and_harms_nobody(
+    store: SqliteStore, say: Callable[..., Message], held_up: HeldUp
+) -> None:
+    async with held_up():
         offered = asyncio.get_running_loop().create_task(store.take_in(say("1"), ANSWER))
         await asyncio.sleep(0)
         offered.cancel()
@@ -148,15 +150,14 @@ async def test_a_cancelled_offer_may_be_stored_and_harms_nobody(
 
 
 async def test_more_writes_than_may_wait_are_held_back_and_all_arrive(
-    store: SqliteStore, say: Callable[..., Message]
+    store: SqliteStore, say: Callable[..., Message], held_up: HeldUp
 ) -> None:
     many = WAITING_WRITES + 200
-    async with asyncio.TaskGroup() as group:
-        with held_up(store):
-            for number in range(many):
-                group.create_task(store.take_in(say(str(number)), ANSWER))
-            await asyncio.sleep(0)
-            assert store._writer._jobs.qsize() <= WAITING_WRITES
+    async with asyncio.TaskGroup() as group, held_up():
+        for number in range(many):
+            group.create_task(store.take_in(say(str(number)), ANSWER))
+        await asyncio.sleep(0)
+        assert store._writer._jobs.qsize() <= WAITING_WRITES
     assert (await store.counts())["messages"] == many
 
 
