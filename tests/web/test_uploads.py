@@ -80,24 +80,27 @@ async def test_what_arrived_before_the_line_broke_counts(site: Any) -> None:
     assert done["sha256"] == hashlib.sha256(b"a" * 300_000 + b"b" * 700_000).hexdigest()
 
 
-async def test_two_requests_do_not_write_to_one_upload(site: Any) -> None:
+async def test_two_requests_do_not_write_to_one_upload(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _, begun = await begin(site, 100)
     upload = begun["upload_id"]
-    reading, go_on = asyncio.Event(), asyncio.Event()
+    writing, go_on = asyncio.Event(), asyncio.Event()
+    really_extend = site.gateway.store.extend_upload
+
+    async def watched(*arguments: Any) -> Any:
+        writing.set()
+        return await really_extend(*arguments)
 
     async def slow() -> Any:
         yield b"x" * 50
-        reading.set()
         await go_on.wait()
         yield b"x" * 50
 
+    monkeypatch.setattr(site.gateway.store, "extend_upload", watched)
     async with asyncio.TaskGroup() as group, asyncio.timeout(20):
         first = group.create_task(extend(site, upload, 0, slow()))
-        await reading.wait()
-        # The first request is on its way; it may not have been begun to be read.
-        while (second := await extend(site, upload, 0, b""))[0] == 200:
-            await asyncio.sleep(0)
-        assert second[0] == 409
+        await writing.wait()
+        status, body = await extend(site, upload, 0, b"")
+        assert (status, body["error"]["code"]) == (409, "conflict")
         go_on.set()
     assert first.result()[1]["offset"] == 100
 
