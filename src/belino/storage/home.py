@@ -4,10 +4,11 @@ import hashlib
 import os
 import re
 import stat
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from belino.domain.errors import StoreError
+from belino.domain.errors import StoreError, StoreFull
 from belino.domain.message import ConversationKey
 
 FOLDER_NAME_BYTES = 80
@@ -74,6 +75,16 @@ class Home:
         for name in _OUTGOING:
             _make_private(outgoing / name)
         return outgoing
+
+    def probe(self) -> None:
+        """Write to the disk and let go of it again; StoreFull if it takes nothing."""
+        try:
+            with tempfile.TemporaryFile(dir=self.path) as file:
+                file.write(b"belino" * 1024)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StoreFull(f"the state folder takes no writes: {error.strerror}") from error
 
 
 def folder_name(conversation: ConversationKey) -> str:

