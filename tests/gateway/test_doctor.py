@@ -1,5 +1,6 @@
 """The doctor finds what is wrong, says what it is, and names the cure."""
 
+import resource
 from collections import namedtuple
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from belino.domain.errors import AdapterError, StoreFull
+from belino.domain.errors import AdapterError
 from belino.domain.outcome import Finding
 from belino.gateway import doctor
 from belino.gateway.supervise import AdapterHealth
@@ -48,24 +49,31 @@ async def test_without_a_gateway_the_machine_the_folder_and_the_store_are_looked
     assert findings["store"].ok
 
 
-@pytest.mark.parametrize(("system", "weaker"), [("Linux", False), ("Darwin", True)])
-def test_beyond_linux_the_sandbox_is_said_to_be_weaker(
-    monkeypatch: pytest.MonkeyPatch, system: str, weaker: bool
+@pytest.mark.parametrize(("landlock", "level"), [(7, "full"), (0, "weaker")])
+def test_without_landlock_the_sandbox_is_said_to_be_weaker(
+    monkeypatch: pytest.MonkeyPatch, landlock: int, level: str
 ) -> None:
-    monkeypatch.setattr("platform.system", lambda: system)
+    monkeypatch.setattr(doctor, "landlock_version", lambda: landlock)
     sandbox = by_name(doctor.check_machine())["sandbox"]
-    assert ("weaker" in sandbox.says) == weaker
-    assert bool(sandbox.cure) == weaker
+    assert sandbox.says.startswith(level)
+    assert bool(sandbox.cure) == (not landlock)
+
+
+def test_beyond_linux_there_is_no_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    assert doctor.landlock_version() == 0
 
 
 def test_files_others_can_read_are_named(tmp_path: Path) -> None:
     home = Home.at(tmp_path / "home")
     assert by_name(doctor.check_folder(home.path))["modes"].ok
-    (home.path / "belino.toml").touch()
-    (home.path / "belino.toml").chmod(0o644)
+    (home.path / "belino.toml").touch(0o644)
+    assert by_name(doctor.check_folder(home.path))["modes"].ok
+    (home.path / "key").touch()
+    (home.path / "key").chmod(0o644)
     modes = by_name(doctor.check_folder(home.path))["modes"]
     assert not modes.ok
-    assert "belino.toml" in modes.says
+    assert "key" in modes.says
     assert "chmod" in modes.cure
 
 
@@ -76,19 +84,19 @@ def test_a_disk_that_is_nearly_full_is_told(tmp_path: Path, monkeypatch: pytest.
     assert "room" in disk.cure
 
 
-async def test_a_store_that_takes_nothing_is_told_with_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = await open_store(Home.at(tmp_path / "home"), clock=SystemClock())
-
-    async def full(*_: object) -> None:
-        raise StoreFull("the disk is full")
-
+async def test_a_disk_that_takes_nothing_is_told_with_its_reason(tmp_path: Path) -> None:
+    home = Home.at(tmp_path / "home")
+    store = await open_store(home, clock=SystemClock())
+    free = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
-        assert not (await doctor.check_store(store, {"turn 7": "the disk is full"})).ok
-        monkeypatch.setattr(store, "note", full)
-        assert (await doctor.check_store(store)).says == "the disk is full"
+        assert (await doctor.check_store(home, store)).ok
+        assert not (await doctor.check_store(home, store, {"turn 7": "the disk is full"})).ok
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, free[1]))
+        full = await doctor.check_store(home, store)
+        assert not full.ok
+        assert "takes no writes" in full.says
     finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, free)
         await store.close()
 
 
