@@ -277,7 +277,16 @@ async def test_an_album_waits_ten_seconds_at_most_from_its_first_item(
     turn = await store.claim_turn(MAIN, START + timedelta(seconds=10))
     assert isinstance(turn, ClaimedTurn)
     assert len(turn.messages) == 11
-    clock.shift(0.5)
+
+
+async def test_how_long_an_album_waits_in_all_can_be_said(store: SqliteStore, clock: FakeClock, say: Say) -> None:
+    for number in range(4):
+        ready = clock.now() + timedelta(seconds=1.5)
+        await store.take_in(say(str(number), album="a"), ANSWER, ready=ready, album_wait=timedelta(seconds=2))
+        clock.shift(1)
+    turn = await store.claim_turn(MAIN, START + timedelta(seconds=2))
+    assert isinstance(turn, ClaimedTurn)
+    assert [message.id for message in turn.messages] == ["0", "1", "2"]
 
 
 async def test_a_late_item_of_an_album_gets_a_turn_of_its_own(store: SqliteStore, clock: FakeClock, say: Say) -> None:

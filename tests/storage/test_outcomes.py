@@ -108,7 +108,8 @@ async def test_what_became_of_media_is_part_of_the_story(
     story = await store.story(MAIN, "1")
     assert story is not None
     assert [(step.outcome, step.reason, step.subject) for step in story.steps if step.stage is Stage.MEDIA] == [
-        ("too large", "over 100 MB", ref.id)
+        ("referenced", "", ref.id),
+        ("too large", "over 100 MB", ref.id),
     ]
 
 

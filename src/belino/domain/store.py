@@ -15,6 +15,8 @@ from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, 
 from belino.domain.ports import Taken
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
 
+ALBUM_WAIT = timedelta(seconds=10)
+
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
@@ -242,12 +244,18 @@ class Inbox(Protocol):
     """Arrivals and the turns that answer them."""
 
     async def take_in(
-        self, arrival: Arrival, verdict: Verdict, *, cursor: str | None = None, ready: datetime | None = None
+        self,
+        arrival: Arrival,
+        verdict: Verdict,
+        *,
+        cursor: str | None = None,
+        ready: datetime | None = None,
+        album_wait: timedelta = ALBUM_WAIT,
     ) -> Taken:
         """Commit arrival, refs, cursor and, if `verdict.answer`, a waiting turn; know a duplicate by its id.
 
         A denied arrival moves the cursor and a counter and leaves nothing else. `ready` is when its turn may start
-        (an album waits for its items; a later item of a waiting album joins it and moves its time, ten seconds at
+        (an album waits for its items; a later item of a waiting album joins it and moves its time, `album_wait` at
         most from the first; one that comes later still gets a turn of its own).
         """
         ...
@@ -384,6 +392,10 @@ class Blobs(Protocol):
         ...
 
     async def blob(self, sha256: str) -> Blob | None: ...
+
+    async def drop_unused(self) -> int:
+        """Delete the bytes that no ref, upload or parcel uses any more. Returns how many blobs went."""
+        ...
 
     def outgoing(self, sha256: str, *, name: str, mime: str) -> OutgoingFile:
         """A held blob as a file to send."""

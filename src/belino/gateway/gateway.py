@@ -245,12 +245,13 @@ class Gateway:
         return adapter.open_media(ref)
 
     async def _sweep(self) -> None:
-        """Uploads that no message took are not kept for ever."""
+        """Uploads that no message took, and bytes that nothing uses any more, are not kept for ever."""
         while True:
             try:
-                swept = await self.store.sweep_uploads(self.clock.now() - UPLOADS_KEPT)
-                if swept:
-                    log.info("%d uploads that no message took were swept away", swept)
+                uploads = await self.store.sweep_uploads(self.clock.now() - UPLOADS_KEPT)
+                blobs = await self.store.drop_unused()
+                if uploads or blobs:
+                    log.info("swept %d uploads that no message took and %d unused blobs", uploads, blobs)
             except StoreError as error:
-                log.warning("uploads could not be swept: %s", type(error).__name__)
+                log.warning("nothing could be swept: %s", type(error).__name__)
             await self.clock.sleep(SWEEP_SECONDS)

@@ -71,7 +71,9 @@ class Intake:
         if isinstance(arrival, Message) and arrival.album is not None:
             # Every item prolongs the wait, also one that speaks to nobody: in a group only the first has the mention.
             ready = self._clock.now() + timedelta(milliseconds=self._config.album_window_ms)
-        taken = await self._store.take_in(arrival, verdict, cursor=cursor, ready=ready)
+        taken = await self._store.take_in(
+            arrival, verdict, cursor=cursor, ready=ready, album_wait=timedelta(milliseconds=self._config.album_max_ms)
+        )
         self._counters.arrivals[taken.outcome] += 1
         log.info("%s in %s: %s (trace %s)", arrival.kind, arrival.conversation, taken.outcome, taken.trace or "none")
         waits = taken.outcome is MessageOutcome.WAITING

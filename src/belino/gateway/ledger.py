@@ -62,7 +62,7 @@ class Ledger:
         except StoreError:
             return
         self._counters.media[current.outcome] += 1
-        await self._note_media(current.ref.id, current.outcome, current.reason)
+        await self._note_media(current.ref.id, current.outcome, current.reason or "the agent asked for it")
 
     async def refused(self, part: Refused) -> None:
         """The model would not take a picture: it does not count as shown."""

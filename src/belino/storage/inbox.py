@@ -1,6 +1,7 @@
 """Arrivals in, turns out: what is taken in, and who works on what."""
 
 import sqlite3
+from typing import NamedTuple
 
 from belino.domain.errors import StoreError
 from belino.domain.media import MediaRef
@@ -18,15 +19,21 @@ from belino.storage.seal import Keys
 from belino.storage.sessions import end_session_turn
 from belino.storage.stamps import from_micros, to_micros
 
-ALBUM_MICROS = 10_000_000
-"""An album waits for its items no longer than this, counted from the first."""
-
 _INSERT_TURN = """
 INSERT INTO turns (id, channel, conversation, number, message, author_id, album, trace, state, reason, attempt,
     created, ready, input_tokens, output_tokens)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'waiting', '', 0, ?, ?, 0, 0)
 """
 _ENDS = (TurnState.ANSWERED, TurnState.FAILED, TurnState.ABORTED)
+
+
+class When(NamedTuple):
+    """The times of an arrival, in microseconds."""
+
+    now: int
+    ready: int
+    album_wait: int
+    """An album waits for its items no longer than this, counted from the first."""
 
 
 def take_in(
@@ -36,8 +43,7 @@ def take_in(
     arrival: Arrival,
     verdict: Verdict,
     cursor: str | None,
-    ready: int | None,
-    now: int,
+    when: When,
 ) -> Taken:
     """One arrival, whole or not at all."""
     if cursor is not None:
@@ -46,31 +52,32 @@ def take_in(
         count_denied(connection, arrival.conversation, verdict.reason)
         return Taken(outcome=MessageOutcome.DENIED, reason=verdict.reason)
     if isinstance(arrival, Message):
-        return _take_message(connection, keys, places, arrival, verdict, ready or now, now)
+        return _take_message(connection, keys, places, arrival, verdict, when)
     if isinstance(arrival, Unsupported):
-        return _take_unsupported(connection, places, arrival, verdict, ready or now, now)
-    return take_change(connection, keys, places, arrival, now)
+        return _take_unsupported(connection, places, arrival, verdict, when)
+    return take_change(connection, keys, places, arrival, when.now)
 
 
 def _take_message(
-    connection: sqlite3.Connection, keys: Keys, places: Places, message: Message, verdict: Verdict, ready: int, now: int
+    connection: sqlite3.Connection, keys: Keys, places: Places, message: Message, verdict: Verdict, when: When
 ) -> Taken:
-    place = places.conversation(connection, message.conversation, now)
+    place = places.conversation(connection, message.conversation, when.now)
     call_channel(connection, place.channel, message.channel_name, message.chat_type)
-    joined = None if message.album is None else _waiting_album(connection, place, message, now)
+    joined = None if message.album is None else _waiting_album(connection, place, message, when)
     turn = joined or (places.next_turn(connection) if verdict.answer else None)
     refs = with_ids(keys, message.conversation, message.media) if message.media else ()
-    row = _message_row(message, verdict, place, turn, now)
+    row = _message_row(message, verdict, place, turn, when.now)
     if not insert_message(connection, row):
         return _duplicate(connection, row, refs)
     place.channel.seq += 1
     if joined is not None:
-        connection.execute("UPDATE turns SET ready = min(?, created + ?) WHERE id = ?", (ready, ALBUM_MICROS, joined))
+        latest = (when.ready, when.album_wait, joined)
+        connection.execute("UPDATE turns SET ready = min(?, created + ?) WHERE id = ?", latest)
     elif turn is not None:
-        _insert_turn(connection, place, row, ready)
+        _insert_turn(connection, place, row, when.ready)
     if refs or message.quote is not None or message.forward is not None:
         _insert_all_refs(connection, keys, message, refs, row)
-    apply_changes(connection, keys, row.id, message.id, now)
+    apply_changes(connection, keys, row.id, message.id, when.now)
     return Taken(outcome=MessageOutcome(row.outcome), reason=verdict.reason, trace=row.trace, refs=refs)
 
 
@@ -102,10 +109,10 @@ def _message_row(message: Message, verdict: Verdict, place: Conversation, turn: 
 
 
 def _take_unsupported(
-    connection: sqlite3.Connection, places: Places, arrival: Unsupported, verdict: Verdict, ready: int, now: int
+    connection: sqlite3.Connection, places: Places, arrival: Unsupported, verdict: Verdict, when: When
 ) -> Taken:
     """Told, not lost: a message without words whose reason says what it was."""
-    place = places.conversation(connection, arrival.conversation, now)
+    place = places.conversation(connection, arrival.conversation, when.now)
     call_channel(connection, place.channel, arrival.channel_name, arrival.chat_type)
     number = place.channel.id << SEQ_BITS | place.channel.seq + 1
     row = MessageRow(
@@ -118,7 +125,7 @@ def _take_unsupported(
         author_name=arrival.author.name,
         author_marks=marks_of(arrival.author),
         sent=to_micros(arrival.sent),
-        received=now,
+        received=when.now,
         text="",
         standing=verdict.standing,
         outcome=MessageOutcome.UNSUPPORTED,
@@ -130,7 +137,7 @@ def _take_unsupported(
         return _duplicate(connection, row, ())
     place.channel.seq += 1
     if row.turn is not None:
-        _insert_turn(connection, place, row, ready)
+        _insert_turn(connection, place, row, when.ready)
     return Taken(outcome=MessageOutcome.UNSUPPORTED, reason=arrival.what, trace=row.trace)
 
 
@@ -161,7 +168,7 @@ def _insert_turn(connection: sqlite3.Connection, place: Conversation, row: Messa
     )
 
 
-def _waiting_album(connection: sqlite3.Connection, place: Conversation, message: Message, now: int) -> int | None:
+def _waiting_album(connection: sqlite3.Connection, place: Conversation, message: Message, when: When) -> int | None:
     """The turn that waits for more of this author's album.
 
     Whether the item itself speaks to the agent does not matter: in a group only the first carries the mention.
@@ -169,7 +176,7 @@ def _waiting_album(connection: sqlite3.Connection, place: Conversation, message:
     row = connection.execute(
         "SELECT id FROM turns WHERE state = 'waiting' AND conversation = ? AND album = ? AND author_id = ? "
         "AND created + ? >= ? ORDER BY id DESC LIMIT 1",
-        (place.id, message.album, message.author.id, ALBUM_MICROS, now),
+        (place.id, message.album, message.author.id, when.album_wait, when.now),
     ).fetchone()
     return None if row is None else int(row["id"])
 

@@ -52,7 +52,8 @@ CREATE TABLE refs (
     author_id TEXT NOT NULL, author_name TEXT NOT NULL, author_marks INTEGER NOT NULL, sent INTEGER NOT NULL,
     kind TEXT NOT NULL, mime TEXT NOT NULL, file_name TEXT, size INTEGER, duration REAL, width INTEGER, height INTEGER,
     caption TEXT, locator BLOB, sealed BLOB, sha256 TEXT, created INTEGER NOT NULL, stored INTEGER NOT NULL,
-    unclaimed INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, fetched INTEGER, fetched_bytes INTEGER
+    unclaimed INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, fetched INTEGER, fetched_bytes INTEGER,
+    ended INTEGER
 ) STRICT;
 CREATE INDEX refs_of_channel ON refs (channel);
 CREATE INDEX refs_unclaimed ON refs (conversation, author_id) WHERE unclaimed = 1;

@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
 from belino.domain.message import ConversationKey
-from belino.domain.outcome import Stage, Step
-from belino.domain.store import RefRecord, Story
+from belino.domain.outcome import MediaOutcome, Stage, Step
+from belino.domain.store import Story
 from belino.storage.messages import by_number
 from belino.storage.outbox import parcel_record, parcels_of_turn
 from belino.storage.places import find_channel
@@ -42,7 +42,7 @@ def story(connection: sqlite3.Connection, keys: Keys, conversation: Conversation
         *_arrival_steps(begun),
         *_change_steps(connection, row),
         *_turn_steps(turn),
-        *_media_steps(begun, refs),
+        *_media_steps(connection, begun["id"]),
         *_parcel_steps(connection, parcels),
         *_noted(connection, {begun["trace"], row["trace"], *(() if turn is None else (turn["trace"],))}),
     )
@@ -101,10 +101,19 @@ def _turn_steps(turn: sqlite3.Row | None) -> Iterator[Step]:
         yield Step(at=at, stage=Stage.TURN, outcome=turn["state"], reason=turn["reason"], subject=subject)
 
 
-def _media_steps(message: sqlite3.Row, refs: Iterable[RefRecord]) -> Iterator[Step]:
-    at = from_micros(message["received"])
-    for record in refs:
-        yield Step(at=at, stage=Stage.MEDIA, outcome=record.outcome, reason=record.reason, subject=record.ref.id)
+def _media_steps(connection: sqlite3.Connection, message: int) -> Iterator[Step]:
+    """What each ref was at arrival, and what became of it since."""
+    rows = connection.execute(
+        "SELECT r.* FROM message_refs l JOIN refs r ON r.seq = l.ref WHERE l.message = ? ORDER BY l.role, l.position",
+        (message,),
+    )
+    for row in rows:
+        came_along = row["sha256"] is not None and row["fetched"] is None
+        first = MediaOutcome.HELD if came_along else MediaOutcome.REFERENCED
+        yield Step(at=from_micros(row["stored"]), stage=Stage.MEDIA, outcome=first, subject=row["id"])
+        if row["ended"] is not None:
+            at = from_micros(row["ended"])
+            yield Step(at=at, stage=Stage.MEDIA, outcome=row["outcome"], reason=row["reason"], subject=row["id"])
 
 
 def _parcel_steps(connection: sqlite3.Connection, parcels: Iterable[sqlite3.Row]) -> Iterator[Step]:

@@ -188,7 +188,8 @@ def end_media(
 ) -> None:
     """Record what became of a ref; with a blob, the ref holds those bytes and lets go of others."""
     row = connection.execute(
-        "UPDATE refs SET outcome = ?, reason = ? WHERE id = ? RETURNING sha256", (outcome, reason, ref_id)
+        "UPDATE refs SET outcome = ?, reason = ?, ended = ? WHERE id = ? RETURNING sha256",
+        (outcome, reason, now, ref_id),
     ).fetchone()
     if row is None or blob is None:
         return

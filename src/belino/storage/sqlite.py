@@ -18,6 +18,7 @@ from belino.domain.outcome import MediaOutcome, Step
 from belino.domain.ports import Clock, Taken
 from belino.domain.reply import OutgoingFile, ParcelState, Receipt
 from belino.domain.store import (
+    ALBUM_WAIT,
     ChannelSummary,
     ClaimedParcel,
     ClaimedTurn,
@@ -93,14 +94,24 @@ class SqliteStore(Shelf):
     # --- inbox ---
 
     async def take_in(
-        self, arrival: Arrival, verdict: Verdict, *, cursor: str | None = None, ready: datetime | None = None
+        self,
+        arrival: Arrival,
+        verdict: Verdict,
+        *,
+        cursor: str | None = None,
+        ready: datetime | None = None,
+        album_wait: timedelta = ALBUM_WAIT,
     ) -> Taken:
         now = self._now()
-        start = None if ready is None else to_micros(ready)
+        when = inbox.When(
+            now=now,
+            ready=now if ready is None else to_micros(ready),
+            album_wait=album_wait // timedelta(microseconds=1),
+        )
         keys, places = self._keys, self._places
 
         def work(connection: sqlite3.Connection) -> Taken:
-            return inbox.take_in(connection, keys, places, arrival, verdict, cursor, start, now)
+            return inbox.take_in(connection, keys, places, arrival, verdict, cursor, when)
 
         try:
             return await self._writer.write(work)

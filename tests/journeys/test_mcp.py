@@ -1,0 +1,50 @@
+"""Somebody's MCP client uses a conversation's tools through the front door: a real gateway, the real client."""
+
+import base64
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pybase64
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ImageContent, TextContent
+
+from belino.testing import GatewayProcess, make_png
+
+MAIN = "web:default:main"
+PICTURE = make_png(64, 48)
+
+
+@pytest.mark.slow
+async def test_a_token_from_the_command_line_opens_the_tools_of_its_conversation(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        attachment = {"mime_type": "image/png", "file_name": "p.png", "content": base64.b64encode(PICTURE).decode()}
+        said = {"conversation": MAIN, "message": "look", "id": "m1", "attachments": [attachment]}
+        assert gateway.call("POST", "/api/messages", said)[0] == 200
+        _, page = gateway.call("GET", f"/api/messages?conversation={MAIN}")
+        ref = page["messages"][0]["media"][0]["ref"]
+        secret = subprocess.run(
+            [sys.executable, "-m", "belino", "token", "create", "--conversation", MAIN, "--home", str(gateway.home)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        headers = {"Authorization": f"Bearer {secret}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(f"{gateway.url}/mcp", http_client=http)) as client,
+        ):
+            tools = {tool.name for tool in (await client.list_tools()).tools}
+            assert tools == {"list_media", "fetch_media", "channel_messages"}
+            listed = (await client.call_tool("list_media", {})).content[0]
+            assert isinstance(listed, TextContent)
+            assert ref in listed.text
+            shown = (await client.call_tool("fetch_media", {"ref": ref})).content
+            (picture,) = [block for block in shown if isinstance(block, ImageContent)]
+            assert pybase64.b64decode(picture.data) == PICTURE
+            told = (await client.call_tool("channel_messages", {"message_ids": ["m1"]})).content[0]
+            assert isinstance(told, TextContent)
+            assert "look" in told.text
