@@ -70,11 +70,12 @@ class Sessions:
     async def room(self) -> None:
         """Wait until another turn may wait; who is told to wait here slows its platform down."""
         while self._waiting >= self._config.max_waiting:
-            # Counted in messages, and an album is several: near the limit the store is asked for the truth.
+            # Our own count may be too high, never too low (an album is one turn, a deleted message none): near the
+            # limit the store is asked. Its answer is not kept, because a claim may be under way meanwhile.
             self._claimed.clear()
-            self._waiting = await self._inbox.waiting_turns()
-            if self._waiting >= self._config.max_waiting:
-                await self._claimed.wait()
+            if await self._inbox.waiting_turns() < self._config.max_waiting:
+                break
+            await self._claimed.wait()
             self._refuse_when_stopping()
         self._refuse_when_stopping()
 
