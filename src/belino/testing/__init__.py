@@ -7,6 +7,9 @@ from belino.testing.desk import FakeDesk
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_wav, make_webp
 from belino.testing.memory import MemoryAdapter, MemoryPlatform
 from belino.testing.process import GatewayProcess
+from belino.testing.telegram import TelegramServer
+from belino.testing.telegram_calls import Pace
+from belino.testing.telegram_shapes import Upload
 
 __all__ = [
     "START",
@@ -16,9 +19,12 @@ __all__ = [
     "Line",
     "MemoryAdapter",
     "MemoryPlatform",
+    "Pace",
     "ScriptedAgent",
+    "TelegramServer",
     "ToolCall",
     "Trial",
+    "Upload",
     "check_adapter",
     "make_gif",
     "make_jpeg",

@@ -1,0 +1,95 @@
+"""What a platform does on a bad day, for the next calls of a test."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+FILE = "file"
+"""The name under which a fault waits for the next file request."""
+ANY = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """This status and description instead of the call; with `body` those very bytes."""
+
+    status: int
+    description: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """The connection breaks; with `done` only after the call took effect, so that the caller cannot know."""
+
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hang:
+    """Nothing is answered until the server's clock has moved this far, or for ever."""
+
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate:
+    """A file breaks off after this many bytes of the answer."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endless:
+    """A file that never ends, without a length."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trickle:
+    """A file that stops for ever after this many bytes, the connection open."""
+
+    after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongLength:
+    """A Content-Length that is not the truth: the body is as long as it really is."""
+
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoLength:
+    """A file without a Content-Length."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """Other bytes under the same link: another ETag."""
+
+    content: bytes
+
+
+Fault = Answer | Reset | Hang | Truncate | Endless | Trickle | WrongLength | NoLength | Changed
+
+
+class Faults:
+    """The faults that wait, by method, each used up by one call."""
+
+    def __init__(self) -> None:
+        self._waiting: defaultdict[str, list[Fault]] = defaultdict(list)
+
+    def add(self, method: str, fault: Fault, times: int) -> None:
+        self._waiting[method.lower()].extend([fault] * times)
+
+    def take(self, method: str) -> Fault | None:
+        for name in (method.lower(), ANY):
+            if self._waiting[name]:
+                return self._waiting[name].pop(0)
+        return None
+
+    def clear(self) -> None:
+        self._waiting.clear()
