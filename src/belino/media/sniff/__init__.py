@@ -1,0 +1,118 @@
+"""What bytes really are: told by the bytes; names and declared types only help where those leave room."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from belino.domain.media import MediaKind, kind_of
+from belino.media.sniff.archives import TGS, archive_type
+from belino.media.sniff.hints import SUFFIXES, UNKNOWN, Hints, hints_of, normal
+from belino.media.sniff.magic import STARTS, by_shape, by_start, late_pdf
+from belino.media.sniff.streams import Found, stream_type
+from belino.media.sniff.text import read, text_type
+
+HEAD_BYTES = 64 * 1024
+"""As much of a file as is looked at; 4 KB are enough for nearly all."""
+
+Group = Literal["image", "audio", "video", "file"]
+
+# A declaration that is less exact than what the bytes say, yet true.
+_WIDER = {
+    "application/zip": ("application/vnd.", "application/epub+zip", "application/java-archive", "model/3mf"),
+    "application/gzip": (TGS,),
+    "application/x-ole-storage": ("application/msword", "application/vnd."),
+    "text/plain": ("text/", "application/json", "application/xml", "application/x-", "application/rtf", "message/",
+                   "application/yaml", "application/toml", "application/sql", "image/svg+xml",
+                   "application/postscript"),
+    "application/xml": ("text/html", "image/svg+xml", "application/"),
+    "image/heif": ("image/heic", "image/avif"),
+    "image/heic": ("image/heif",),
+    "image/tiff": ("image/x-",),
+    "video/mp4": ("audio/mp4", "video/"),
+    "audio/mp4": ("video/mp4", "video/3gpp"),
+    "video/quicktime": ("video/mp4",),
+    "video/webm": ("audio/webm", "video/x-matroska"),
+    "audio/webm": ("video/webm",),
+    "video/3gpp": ("video/mp4", "audio/mp4", "audio/amr"),
+    "audio/ogg": ("video/ogg",),
+    "video/ogg": ("audio/ogg",),
+    "application/x-ndjson": ("application/json",),
+}  # fmt: skip
+# Types without bytes of their own, for which the sender's word is all there is.
+_UNMARKED = frozenset({"image/x-tga", "application/x-iso9660-image", "application/x-apple-diskimage"})
+_TELLING = {mime for _, mime in STARTS} | set(SUFFIXES.values())
+"""Types that show themselves: bytes that do not are not of them, whatever is said."""
+_WORD_COUNTS = ("application/", "font/", "model/", "chemical/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sniffed:
+    """What the bytes are, and what was said of them that is not so."""
+
+    mime: str
+    kind: MediaKind
+    group: Group
+    exact: bool
+    """The bytes alone said so."""
+    lies: str = ""
+    charset: str = ""
+    """Of text, where it is known."""
+
+
+def sniff(head: bytes, *, name: str | None = None, declared: str | None = None, whole: bool = False) -> Sniffed:
+    """The type of a file from its first bytes (`whole`: these are all of them). Takes any bytes, never raises."""
+    head = head[:HEAD_BYTES] if len(head) > HEAD_BYTES else head
+    hints = hints_of(name, declared)
+    (mime, exact), charset = _found(head, hints, whole=whole)
+    kind = MediaKind.STICKER if mime == TGS else kind_of(mime)
+    return Sniffed(
+        mime=mime, kind=kind, group=group_of(mime), exact=exact, lies=_lies(mime, hints, head), charset=charset
+    )
+
+
+def group_of(mime: str) -> Group:
+    """Image, audio or video by type, whatever its spelling or parameters; anything else is a file."""
+    match normal(mime).partition("/")[0]:
+        case "image":
+            return "image"
+        case "audio":
+            return "audio"
+        case "video":
+            return "video"
+        case _:
+            return "file"
+
+
+def _found(head: bytes, hints: Hints, *, whole: bool) -> tuple[Found, str]:
+    if told := by_start(head):
+        return (told, True), ""
+    if found := archive_type(head, hints, whole=whole) or stream_type(head, hints, whole=whole):
+        return found, ""
+    if told := by_shape(head, hints):
+        return (told, True), ""
+    if late_pdf(head):
+        return ("application/pdf", True), ""
+    if written := read(head, hints, whole=whole):
+        return text_type(written, hints, whole=whole), written.charset
+    return _taken_at_its_word(hints), ""
+
+
+def _taken_at_its_word(hints: Hints) -> Found:
+    """Bytes that say nothing: a declared type that nobody could tell from bytes is as good as none."""
+    for mime in (hints.declared, hints.named):
+        if mime in _UNMARKED or (mime.startswith(_WORD_COUNTS) and mime not in _TELLING and not mime.endswith("xml")):
+            return mime, False
+    return UNKNOWN, False
+
+
+def _lies(mime: str, hints: Hints, head: bytes) -> str:
+    if not head:
+        return ""
+    if hints.declared and not _true(hints.declared, mime):
+        return f"declared {hints.declared}, is {mime}"
+    if hints.named and not hints.declared and not _true(hints.named, mime):
+        return f"named .{hints.suffix}, is {mime}"
+    return ""
+
+
+def _true(said: str, mime: str) -> bool:
+    return said == mime or normal(said) == normal(mime) or mime.startswith(_WIDER.get(said, ("\0",)))

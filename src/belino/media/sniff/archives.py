@@ -1,0 +1,228 @@
+"""Types that live inside another: office files in zip or OLE, stickers in gzip."""
+
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from belino.media.sniff.hints import SUFFIXES, Hints
+from belino.media.sniff.streams import Found
+
+ENTRIES_AT_MOST = 2_000
+INFLATED_AT_MOST = 64 * 1024
+_WALK_INFLATED_AT_MOST = 1024 * 1024
+
+ZIP, OLE, GZIP = "application/zip", "application/x-ole-storage", "application/gzip"
+TGS = "application/x-tgsticker"
+_DOCX, _XLSX, _PPTX = SUFFIXES["docx"], SUFFIXES["xlsx"], SUFFIXES["pptx"]
+
+# What `[Content_Types].xml` calls the main part.
+_MAIN_PARTS = (
+    (b"wordprocessingml.document.main+xml", _DOCX),
+    (b"spreadsheetml.sheet.main+xml", _XLSX),
+    (b"presentationml.presentation.main+xml", _PPTX),
+    (b"presentationml.slideshow.main+xml", "application/vnd.openxmlformats-officedocument.presentationml.slideshow"),
+    (b"wordprocessingml.template.main+xml", "application/vnd.openxmlformats-officedocument.wordprocessingml.template"),
+    (b"spreadsheetml.template.main+xml", "application/vnd.openxmlformats-officedocument.spreadsheetml.template"),
+    (b"presentationml.template.main+xml", "application/vnd.openxmlformats-officedocument.presentationml.template"),
+    (b"ms-word.document.macroEnabled.main+xml", SUFFIXES["docm"]),
+    (b"ms-excel.sheet.macroEnabled.main+xml", SUFFIXES["xlsm"]),
+    (b"ms-powerpoint.presentation.macroEnabled.main+xml", SUFFIXES["pptm"]),
+    (b"ms-excel.sheet.binary.macroEnabled.main", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
+    (b"ms-visio.drawing.main+xml", "application/vnd.ms-visio.drawing"),
+    (b"ms-package.3dmanufacturing-3dmodel+xml", "model/3mf"),
+)
+_TOLD_BY_NAME = (
+    ("word/document", _DOCX),
+    ("xl/workbook.bin", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
+    ("xl/workbook", _XLSX),
+    ("ppt/presentation", _PPTX),
+    ("visio/document", "application/vnd.ms-visio.drawing"),
+    ("3D/3dmodel", "model/3mf"),
+    ("AndroidManifest.xml", SUFFIXES["apk"]),
+    ("META-INF/container.xml", SUFFIXES["epub"]),
+    ("FixedDocSeq.fdseq", "application/vnd.ms-xpsdocument"),
+    ("doc.kml", SUFFIXES["kmz"]),
+)
+_OFFICE_PARTS = ("[Content_Types].xml", "_rels/", "docProps/", "docMetadata/", "customXml/")
+_OFFICE_FOLDERS = (("word/", _DOCX), ("xl/", _XLSX), ("ppt/", _PPTX))
+_OFFICE_HINTS = tuple(SUFFIXES[suffix] for suffix in ("docx", "xlsx", "pptx", "docm", "xlsm", "pptm"))
+_ODF = re.compile(r"application/vnd\.(?:oasis\.opendocument|sun\.xml)\.[a-z.-]{1,40}")
+_WRITTEN_IN = frozenset({"application/epub+zip", "image/openraster", "application/x-krita", "application/hwp+zip"})
+
+_OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OLE_STREAMS = (
+    ("WordDocument", "application/msword"),
+    ("Workbook", "application/vnd.ms-excel"),
+    ("Book", "application/vnd.ms-excel"),
+    ("PowerPoint Document", "application/vnd.ms-powerpoint"),
+    ("__properties_version1.0", "application/vnd.ms-outlook"),
+    ("__nameid_version1.0", "application/vnd.ms-outlook"),
+    ("VisioDocument", "application/vnd.visio"),
+    ("FileHeader", "application/x-hwp"),
+    ("Quill", "application/x-mspublisher"),
+)
+_OLE_HINTS = tuple(SUFFIXES[suffix] for suffix in ("doc", "xls", "ppt", "msg", "vsd", "msi"))
+# The first stream usually follows the header: where the directory lies far off, its first bytes tell.
+_OLE_CONTENT = (
+    (b"\xec\xa5", "application/msword"),
+    (b"\x09\x08\x10\0\0\x06\x05\0", "application/vnd.ms-excel"),
+    (b"\xa0\x46\x1d\xf0", "application/vnd.ms-powerpoint"),
+    (b"\0\x6e\x1e\xf0", "application/vnd.ms-powerpoint"),
+    (b"\x0f\0\xe8\x03", "application/vnd.ms-powerpoint"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One file of a zip: its name, and the beginning of its content where it is cheap to have."""
+
+    name: str
+    content: bytes = b""
+
+
+def archive_type(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
+    """The type of a file that is an archive, or that hides in one."""
+    if head[:4] in (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK\x01\x02", b"PK00"):
+        return _zip(head, hints, whole=whole)
+    if head.startswith(_OLE_START):
+        return _ole(head, hints)
+    return _gzip(head) if head[:3] == b"\x1f\x8b\x08" else None
+
+
+def _zip(head: bytes, hints: Hints, *, whole: bool) -> Found:
+    names: list[str] = []
+    for entry in _local_entries(head):
+        if told := _by_content(entry, first=not names):
+            return told, True
+        names.append(entry.name)
+    names += _central_names(head) if whole or b"PK\x05\x06" in head[-65_557:] else []
+    if told := _by_names(names):
+        return told, True
+    office = any(name.startswith(_OFFICE_PARTS) for name in names)
+    for mime in _OFFICE_HINTS if office or not whole else ():
+        if hints.suggests(mime) and (office or not names):
+            return mime, False
+    return ZIP, True
+
+
+def _by_content(entry: Entry, *, first: bool) -> str | None:
+    if first and entry.name == "mimetype":
+        written = entry.content[:100].decode("ascii", "replace").strip()
+        return written if written in _WRITTEN_IN or _ODF.fullmatch(written) else None
+    if entry.name == "[Content_Types].xml":
+        return next((mime for part, mime in _MAIN_PARTS if part in entry.content), None)
+    return None
+
+
+def _by_names(names: list[str]) -> str | None:
+    for name in names:
+        for told, mime in _TOLD_BY_NAME:
+            if name == told or (name.startswith(told) and "/" in told and "." not in told):
+                return mime
+    if any(name.startswith(_OFFICE_PARTS) for name in names):
+        for folder, mime in _OFFICE_FOLDERS:
+            if any(name.startswith(folder) for name in names):
+                return mime
+    if "META-INF/MANIFEST.MF" in names:
+        return SUFFIXES["apk"] if "classes.dex" in names else SUFFIXES["jar"]
+    return None
+
+
+def _local_entries(head: bytes) -> Iterator[Entry]:
+    """The entries in the order of the file, as far as the head reaches."""
+    at = 4 if head[:4] in (b"PK00", b"PK\x07\x08") else 0
+    allowance = _WALK_INFLATED_AT_MOST
+    for _ in range(ENTRIES_AT_MOST):
+        if head[at : at + 4] != b"PK\x03\x04" or at + 30 > len(head):
+            return
+        flags, method = head[at + 6] | head[at + 7] << 8, head[at + 8] | head[at + 9] << 8
+        packed = int.from_bytes(head[at + 18 : at + 22], "little")
+        name_size, extra = (int.from_bytes(head[at + p : at + p + 2], "little") for p in (26, 28))
+        begin = at + 30 + name_size + extra
+        name = head[at + 30 : at + 30 + name_size].decode("utf-8", "replace").lstrip("/")
+        streamed = bool(flags & 8) and packed == 0
+        content, end, cost = b"", begin + packed, 0
+        if streamed or name in ("[Content_Types].xml", "mimetype"):
+            content, end, cost = _content(head, begin, method, None if streamed else packed, allowance)
+        allowance -= cost
+        yield Entry(name=name, content=content)
+        if not begin <= end <= len(head) or allowance <= 0:
+            return
+        at = _next(head, end) if streamed else end
+
+
+def _content(head: bytes, begin: int, method: int, packed: int | None, most: int) -> tuple[bytes, int, int]:
+    """The beginning of an entry's content, where the entry ends, and how many bytes were inflated to know it."""
+    if method != 8:
+        end = begin + packed if packed is not None else head.find(b"PK\x07\x08", begin)
+        return head[begin : min(end, begin + INFLATED_AT_MOST)] if end >= 0 else b"", end, 0
+    inflater = zlib.decompressobj(-15)
+    kept, cost, rest = b"", 0, head[begin : begin + packed if packed is not None else len(head)]
+    try:
+        while rest and not inflater.eof and cost < most:
+            piece = inflater.decompress(rest, INFLATED_AT_MOST)
+            kept, cost, rest = kept or piece, cost + len(piece), inflater.unconsumed_tail
+    except zlib.error:
+        return kept, -1, cost
+    end = len(head) - len(inflater.unused_data) if inflater.eof else len(head) + 1
+    return kept, begin + packed if packed is not None else end, cost
+
+
+def _next(head: bytes, end: int) -> int:
+    """Past the descriptor that follows an entry whose sizes were not known when it began."""
+    for size in (16, 12, 24, 20):
+        if head[end + size : end + size + 2] == b"PK":
+            return end + size
+    return end
+
+
+def _central_names(head: bytes) -> list[str]:
+    end = head.rfind(b"PK\x05\x06")
+    at = int.from_bytes(head[end + 16 : end + 20], "little") if end >= 0 else len(head)
+    names: list[str] = []
+    while head[at : at + 4] == b"PK\x01\x02" and len(names) < ENTRIES_AT_MOST:
+        name, extra, comment = (int.from_bytes(head[at + p : at + p + 2], "little") for p in (28, 30, 32))
+        names.append(head[at + 46 : at + 46 + name].decode("utf-8", "replace").lstrip("/"))
+        at += 46 + name + extra + comment
+    return names
+
+
+def _ole(head: bytes, hints: Hints) -> Found:
+    streams = set(_ole_streams(head))
+    for stream, mime in _OLE_STREAMS:
+        if stream in streams:
+            return mime, True
+    if any(name.startswith("__substg1.0_") for name in streams):
+        return "application/vnd.ms-outlook", True
+    for start, mime in _OLE_CONTENT if not streams else ():
+        if head[512:].startswith(start):
+            return mime, True
+    # An encrypted office file keeps its real type inside; a directory that is not here keeps it too.
+    for mime in (*_OLE_HINTS, *_OFFICE_HINTS) if not streams or "EncryptedPackage" in streams else ():
+        if hints.suggests(mime):
+            return mime, False
+    return OLE, True
+
+
+def _ole_streams(head: bytes) -> Iterator[str]:
+    """The names in the directory, in its first sectors that are here."""
+    sector = 4096 if head[30:32] == b"\x0c\0" else 512
+    begin = (int.from_bytes(head[48:52], "little") + 1) * sector
+    for at in range(begin, min(len(head), begin + 8 * sector), 128):
+        size = int.from_bytes(head[at + 64 : at + 66], "little")
+        if 2 < size <= 64 and head[at + 66 : at + 67] in (b"\x01", b"\x02", b"\x05"):
+            yield head[at : at + size - 2].decode("utf-16-le", "replace")
+
+
+def _gzip(head: bytes) -> Found:
+    """Telegram's animated stickers are gzipped Lottie; anything else gzipped is just that."""
+    try:
+        begun = zlib.decompressobj(31).decompress(head, 4096)
+    except zlib.error:
+        return GZIP, True
+    text = begun.lstrip()
+    if not text.startswith(b"{"):
+        return GZIP, True
+    lottie = b'"tgs"' in text or sum(key in text for key in (b'"v"', b'"fr"', b'"ip"', b'"op"', b'"layers"')) >= 4
+    return (TGS, True) if lottie else (GZIP, True)

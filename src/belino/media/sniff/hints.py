@@ -1,0 +1,128 @@
+"""What a name or a declared type suggests: looked at only where the bytes leave room."""
+
+import re
+from dataclasses import dataclass
+
+UNKNOWN = "application/octet-stream"
+
+_MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
+_SUFFIX = re.compile(r"[a-z0-9+_-]{1,10}")
+
+# One name for each type, however a platform, a camera or a mail program spells it.
+ALIASES = {
+    "image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png", "image/apng": "image/png",
+    "image/x-ms-bmp": "image/bmp", "image/x-bmp": "image/bmp", "image/x-windows-bmp": "image/bmp",
+    "image/tif": "image/tiff", "image/x-tiff": "image/tiff", "image/svg": "image/svg+xml",
+    "image/x-icon": "image/vnd.microsoft.icon", "image/photoshop": "image/vnd.adobe.photoshop",
+    "image/x-photoshop": "image/vnd.adobe.photoshop", "image/vnd.mpo": "image/jpeg", "image/mpo": "image/jpeg",
+    "image/heic-sequence": "image/heic", "image/heif-sequence": "image/heif",
+    "audio/mp3": "audio/mpeg", "audio/x-mp3": "audio/mpeg", "audio/mpeg3": "audio/mpeg", "audio/x-mpeg": "audio/mpeg",
+    "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/vnd.wave": "audio/wav",
+    "audio/x-flac": "audio/flac", "audio/x-aac": "audio/aac", "audio/aacp": "audio/aac",
+    "audio/x-m4a": "audio/mp4", "audio/m4a": "audio/mp4", "audio/m4b": "audio/mp4", "audio/x-m4b": "audio/mp4",
+    "audio/x-aiff": "audio/aiff", "audio/opus": "audio/ogg", "audio/vorbis": "audio/ogg",
+    "application/ogg": "audio/ogg",
+    "audio/x-midi": "audio/midi", "audio/mid": "audio/midi", "audio/3gpp": "video/3gpp",
+    "video/x-matroska-3d": "video/x-matroska", "video/matroska": "video/x-matroska", "video/avi": "video/x-msvideo",
+    "video/msvideo": "video/x-msvideo", "video/mov": "video/quicktime",
+    "text/xml": "application/xml", "text/json": "application/json", "text/rtf": "application/rtf",
+    "text/x-markdown": "text/markdown", "text/x-csv": "text/csv", "application/csv": "text/csv",
+    "application/javascript": "text/javascript", "application/x-javascript": "text/javascript",
+    "application/x-zip-compressed": "application/zip", "application/x-zip": "application/zip",
+    "application/x-gzip": "application/gzip", "application/x-rar-compressed": "application/vnd.rar",
+    "application/x-rar": "application/vnd.rar", "application/x-zstd": "application/zstd",
+    "application/x-bzip": "application/x-bzip2", "application/bzip2": "application/x-bzip2",
+    "application/x-sqlite3": "application/vnd.sqlite3", "application/x-pdf": "application/pdf",
+    "application/x-msdownload": "application/vnd.microsoft.portable-executable",
+    "application/x-dosexec": "application/vnd.microsoft.portable-executable",
+    "binary/octet-stream": UNKNOWN, "application/binary": UNKNOWN, "application/unknown": UNKNOWN,
+    "application/x-binary": UNKNOWN, "application/force-download": UNKNOWN, "application/download": UNKNOWN,
+}  # fmt: skip
+
+# Types that a suffix can only suggest, because their bytes are plain text.
+TEXT_SUFFIXES = {
+    "txt": "text/plain", "text": "text/plain", "log": "text/plain", "nfo": "text/plain", "asc": "text/plain",
+    "md": "text/markdown", "markdown": "text/markdown", "mkd": "text/markdown", "csv": "text/csv",
+    "tsv": "text/tab-separated-values", "tab": "text/tab-separated-values", "css": "text/css",
+    "js": "text/javascript", "mjs": "text/javascript", "cjs": "text/javascript", "py": "text/x-python",
+    "yaml": "application/yaml", "yml": "application/yaml", "toml": "application/toml", "ini": "text/plain",
+    "cfg": "text/plain", "conf": "text/plain", "sql": "application/sql", "sh": "text/x-shellscript",
+    "bash": "text/x-shellscript", "c": "text/x-c", "h": "text/x-c", "cpp": "text/x-c++", "cc": "text/x-c++",
+    "hpp": "text/x-c++", "java": "text/x-java", "rs": "text/x-rust", "go": "text/x-go", "ts": "text/x-typescript",
+    "tsx": "text/x-typescript", "rb": "text/x-ruby", "php": "text/x-php", "pl": "text/x-perl", "lua": "text/x-lua",
+    "tex": "text/x-tex", "bib": "text/x-bibtex", "srt": "application/x-subrip", "ics": "text/calendar",
+    "vcf": "text/vcard", "vtt": "text/vtt", "eml": "message/rfc822", "rst": "text/x-rst", "org": "text/x-org",
+    "diff": "text/x-diff", "patch": "text/x-diff", "jsonl": "application/x-ndjson", "ndjson": "application/x-ndjson",
+    "html": "text/html", "htm": "text/html", "xhtml": "application/xhtml+xml", "xml": "application/xml",
+    "xsl": "application/xml", "xsd": "application/xml", "rss": "application/rss+xml", "atom": "application/atom+xml",
+    "svg": "image/svg+xml", "gpx": "application/gpx+xml", "kml": "application/vnd.google-earth.kml+xml",
+    "json": "application/json", "ipynb": "application/json", "geojson": "application/geo+json",
+    "webmanifest": "application/manifest+json", "rtf": "application/rtf", "gpl": "text/x-gimp-gpl",
+}  # fmt: skip
+
+# What a suffix promises where the bytes can be held against it.
+SUFFIXES = TEXT_SUFFIXES | {
+    "jpg": "image/jpeg", "jpeg": "image/jpeg", "jpe": "image/jpeg", "jfif": "image/jpeg", "mpo": "image/jpeg",
+    "png": "image/png", "apng": "image/png", "gif": "image/gif", "webp": "image/webp", "bmp": "image/bmp",
+    "tif": "image/tiff", "tiff": "image/tiff", "heic": "image/heic", "heif": "image/heif", "avif": "image/avif",
+    "avifs": "image/avif", "ico": "image/vnd.microsoft.icon", "psd": "image/vnd.adobe.photoshop", "tga": "image/x-tga",
+    "dng": "image/x-adobe-dng", "nef": "image/x-nikon-nef", "arw": "image/x-sony-arw", "pef": "image/x-pentax-pef",
+    "mp3": "audio/mpeg", "m4a": "audio/mp4", "m4b": "audio/mp4", "wav": "audio/wav", "ogg": "audio/ogg",
+    "oga": "audio/ogg", "opus": "audio/ogg", "flac": "audio/flac", "aac": "audio/aac", "amr": "audio/amr",
+    "aif": "audio/aiff", "aiff": "audio/aiff", "mid": "audio/midi", "midi": "audio/midi", "weba": "audio/webm",
+    "mka": "audio/x-matroska", "wma": "audio/x-ms-wma", "mp4": "video/mp4", "m4v": "video/x-m4v",
+    "mov": "video/quicktime", "qt": "video/quicktime", "3gp": "video/3gpp", "3g2": "video/3gpp2", "webm": "video/webm",
+    "mkv": "video/x-matroska", "avi": "video/x-msvideo", "wmv": "video/x-ms-wmv", "ogv": "video/ogg",
+    "mpg": "video/mpeg", "mpeg": "video/mpeg", "flv": "video/x-flv", "pdf": "application/pdf", "zip": "application/zip",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "docm": "application/vnd.ms-word.document.macroenabled.12",
+    "xlsm": "application/vnd.ms-excel.sheet.macroenabled.12",
+    "pptm": "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+    "odt": "application/vnd.oasis.opendocument.text", "ods": "application/vnd.oasis.opendocument.spreadsheet",
+    "odp": "application/vnd.oasis.opendocument.presentation", "odg": "application/vnd.oasis.opendocument.graphics",
+    "epub": "application/epub+zip", "jar": "application/java-archive",
+    "apk": "application/vnd.android.package-archive", "kmz": "application/vnd.google-earth.kmz",
+    "doc": "application/msword", "dot": "application/msword", "xls": "application/vnd.ms-excel",
+    "ppt": "application/vnd.ms-powerpoint", "pps": "application/vnd.ms-powerpoint",
+    "msg": "application/vnd.ms-outlook", "vsd": "application/vnd.visio", "msi": "application/x-msi",
+    "gz": "application/gzip", "tgz": "application/gzip", "bz2": "application/x-bzip2", "xz": "application/x-xz",
+    "zst": "application/zstd", "7z": "application/x-7z-compressed", "rar": "application/vnd.rar",
+    "tar": "application/x-tar", "tgs": "application/x-tgsticker", "woff": "font/woff", "woff2": "font/woff2",
+    "ttf": "font/ttf", "otf": "font/otf", "sqlite": "application/vnd.sqlite3", "db": "application/vnd.sqlite3",
+    "exe": "application/vnd.microsoft.portable-executable", "dll": "application/vnd.microsoft.portable-executable",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """What others say the bytes are."""
+
+    suffix: str = ""
+    declared: str = ""
+    """In the spelling of ours; nothing when the declaration says nothing."""
+
+    def suggests(self, *mimes: str) -> bool:
+        """Whether the name or the declaration speaks for one of these."""
+        return self.declared in mimes or SUFFIXES.get(self.suffix) in mimes
+
+    @property
+    def named(self) -> str:
+        """The type the suffix promises."""
+        return SUFFIXES.get(self.suffix, "")
+
+
+def hints_of(name: str | None, declared: str | None) -> Hints:
+    """The hints in a name and a declared type, however odd."""
+    tail = (name or "")[-64:].rstrip(". \t\r\n\0").lower()
+    _, dot, suffix = tail.rpartition(".")
+    known = dot and _SUFFIX.fullmatch(suffix)
+    mime = normal(declared or "")
+    return Hints(suffix=suffix if known else "", declared="" if mime == UNKNOWN else mime)
+
+
+def normal(mime: str) -> str:
+    """A type without parameters, in lower case, in the spelling of ours; nonsense is unknown bytes."""
+    plain = mime[:1024].partition(";")[0].strip().lower()
+    return ALIASES.get(plain, plain) if _MIME.fullmatch(plain) else UNKNOWN

@@ -1,0 +1,211 @@
+"""Types that begin with bytes of their own."""
+
+import re
+
+from belino.media.sniff.hints import Hints
+
+# Longest first where one begins like another.
+STARTS: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\x8aMNG\r\n\x1a\n", "video/x-mng"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"8BPS", "image/vnd.adobe.photoshop"),
+    (b"qoif", "image/x-qoi"),
+    (b"\0\0\0\x0cJXL \r\n\x87\n", "image/jxl"),
+    (b"\xff\x4f\xff\x51", "image/x-jp2-codestream"),
+    (b"SIMPLE  =", "image/fits"),
+    (b"DDS ", "image/vnd.ms-dds"),
+    (b"BLP1", "image/x-blp"),
+    (b"BLP2", "image/x-blp"),
+    (b"icns", "image/icns"),
+    (b"v/1\x01", "image/x-exr"),
+    (b"#?RADIANCE\n", "image/vnd.radiance"),
+    (b"FUJIFILMCCD-RAW", "image/x-fuji-raf"),
+    (b"IIU\0", "image/x-panasonic-rw2"),
+    (b"IIRO", "image/x-olympus-orf"),
+    (b"\xd7\xcd\xc6\x9a", "image/wmf"),
+    (b"\xb1\x68\xde\x3a", "image/x-dcx"),
+    (b"\x80\xe8\0\0", "image/x-pixar"),
+    (b"gimp xcf ", "image/x-xcf"),
+    (b"BPG\xfb", "image/bpg"),
+    (b"AT&TFORM", "image/vnd.djvu"),
+    (b"fLaC", "audio/flac"),
+    (b"#!AMR-WB\n", "audio/amr-wb"),
+    (b"#!AMR\n", "audio/amr"),
+    (b"\x02#!SILK_V3", "audio/silk"),
+    (b"#!SILK_V3", "audio/silk"),
+    (b"MThd", "audio/midi"),
+    (b"caff\0\x01", "audio/x-caf"),
+    (b".snd", "audio/basic"),
+    (b"MAC ", "audio/x-ape"),
+    (b"wvpk", "audio/x-wavpack"),
+    (b"MPCK", "audio/x-musepack"),
+    (b"MP+", "audio/x-musepack"),
+    (b"DSD ", "audio/x-dsf"),
+    (b"TTA1", "audio/x-tta"),
+    (b"ADIF", "audio/aac"),
+    (b"FLV\x01", "video/x-flv"),
+    (b"\0\0\x01\xba", "video/mpeg"),
+    (b"\0\0\x01\xb3", "video/mpeg"),
+    (b"\x06\x0e\x2b\x34\x02\x05\x01\x01\x0d\x01\x02\x01\x01", "application/mxf"),
+    (b"%PDF-", "application/pdf"),
+    (b"%!PS", "application/postscript"),
+    (b"\xc5\xd0\xd3\xc6", "application/postscript"),
+    (b"{\\rtf", "application/rtf"),
+    (b"BZh", "application/x-bzip2"),
+    (b"\xfd7zXZ\0", "application/x-xz"),
+    (b"\x28\xb5\x2f\xfd", "application/zstd"),
+    (b"\x04\x22\x4d\x18", "application/x-lz4"),
+    (b"LZIP\x01", "application/x-lzip"),
+    (b"\x1f\x9d", "application/x-compress"),
+    (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
+    (b"Rar!\x1a\x07", "application/vnd.rar"),
+    (b"MSCF\0\0\0\0", "application/vnd.ms-cab-compressed"),
+    (b"xar!", "application/x-xar"),
+    (b"!<arch>\ndebian", "application/vnd.debian.binary-package"),
+    (b"!<arch>\n", "application/x-archive"),
+    (b"\xed\xab\xee\xdb", "application/x-rpm"),
+    (b"070701", "application/x-cpio"),
+    (b"ITSF\x03\0\0\0", "application/vnd.ms-htmlhelp"),
+    (b"wOFF", "font/woff"),
+    (b"wOF2", "font/woff2"),
+    (b"OTTO", "font/otf"),
+    (b"ttcf\0", "font/collection"),
+    (b"true\0", "font/ttf"),
+    (b"\0\x01\0\0\0", "font/ttf"),
+    (b"SQLite format 3\0", "application/vnd.sqlite3"),
+    (b"\x7fELF", "application/x-elf"),
+    (b"\xfe\xed\xfa\xce", "application/x-mach-binary"),
+    (b"\xfe\xed\xfa\xcf", "application/x-mach-binary"),
+    (b"\xce\xfa\xed\xfe", "application/x-mach-binary"),
+    (b"\xcf\xfa\xed\xfe", "application/x-mach-binary"),
+    (b"\0asm", "application/wasm"),
+    (b"dex\n03", "application/vnd.android.dex"),
+    (b"\x89HDF\r\n\x1a\n", "application/x-hdf5"),
+    (b"PAR1", "application/vnd.apache.parquet"),
+    (b"ARROW1\0\0", "application/vnd.apache.arrow.file"),
+    (b"Obj\x01", "application/vnd.apache.avro"),
+    (b"\x93NUMPY", "application/x-npy"),
+    (b"glTF\x02\0\0\0", "model/gltf-binary"),
+    (b"\xd4\xc3\xb2\xa1", "application/vnd.tcpdump.pcap"),
+    (b"\xa1\xb2\xc3\xd4", "application/vnd.tcpdump.pcap"),
+    (b"bplist00", "application/x-bplist"),
+    (b"d8:announce", "application/x-bittorrent"),
+    (b"-----BEGIN PGP ", "application/pgp-encrypted"),
+    (b"\x4c\0\0\0\x01\x14\x02\0\0\0\0\0\xc0\0\0\0", "application/x-ms-shortcut"),
+    (b"!BDN", "application/vnd.ms-outlook-pst"),
+)
+_BY_FIRST: dict[int, tuple[tuple[bytes, str], ...]] = {
+    first: tuple(pair for pair in STARTS if pair[0][0] == first) for first in {start[0] for start, _ in STARTS}
+}
+# A text may begin with one of these; what they stand for is not text.
+_WORDS = frozenset(
+    start for start, mime in STARTS if re.fullmatch(rb"[ -~]{1,4}", start) and mime != "application/postscript"
+)
+_WORDS_REACH = 512
+_CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
+
+_PNM = re.compile(rb"P([1-7]|[Ff])(?:[ \t]*(?:#[^\n]{0,200})?[\r\n]|[ \t]+\d)")
+_PNM_TYPES = {
+    b"1": "image/x-portable-bitmap", b"4": "image/x-portable-bitmap",
+    b"2": "image/x-portable-graymap", b"5": "image/x-portable-graymap",
+    b"3": "image/x-portable-pixmap", b"6": "image/x-portable-pixmap",
+    b"7": "image/x-portable-arbitrarymap", b"F": "image/x-portable-floatmap", b"f": "image/x-portable-floatmap",
+}  # fmt: skip
+_TIFF_RAWS = ("image/x-adobe-dng", "image/x-nikon-nef", "image/x-sony-arw", "image/x-pentax-pef")
+_PDF_LATER = re.compile(rb"[\r\n\0\xff-]%PDF-\d\.\d")
+_PDF_REACH = 1024
+
+
+def by_start(head: bytes) -> str | None:
+    """The type whose signature the bytes begin with."""
+    for start, mime in _BY_FIRST.get(head[0], ()) if head else ():
+        if head.startswith(start) and (start not in _WORDS or _CONTROL.search(head[:_WORDS_REACH])):
+            return mime
+    return None
+
+
+def by_shape(head: bytes, hints: Hints) -> str | None:
+    """Types told by several fields together, where the first bytes alone would lie too often."""
+    return (
+        _tiff(head, hints)
+        or _bmp(head)
+        or _icon(head)
+        or _pnm(head)
+        or _old_pictures(head)
+        or _program(head)
+        or _tar(head)
+    )
+
+
+def late_pdf(head: bytes) -> bool:
+    """Readers accept junk before the header of a PDF; what follows must look like one."""
+    found = _PDF_LATER.search(head[:_PDF_REACH])
+    return bool(found and (b" obj" in head[found.end() : found.end() + 2048] or not head[: found.start()].isascii()))
+
+
+def _tiff(head: bytes, hints: Hints) -> str | None:
+    if head[:4] not in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
+        return None
+    if head[8:11] == b"CR\x02":
+        return "image/x-canon-cr2"
+    return next((mime for mime in _TIFF_RAWS if hints.suggests(mime)), "image/tiff")
+
+
+def _bmp(head: bytes) -> str | None:
+    header = int.from_bytes(head[14:18], "little")
+    return "image/bmp" if head[:2] == b"BM" and header in (12, 16, 40, 52, 56, 64, 108, 124) else None
+
+
+def _icon(head: bytes) -> str | None:
+    if head[:4] not in (b"\0\0\x01\0", b"\0\0\x02\0") or len(head) < 22:
+        return None
+    count, reserved, offset = int.from_bytes(head[4:6], "little"), head[9], int.from_bytes(head[18:22], "little")
+    if not 0 < count <= 1000 or reserved not in (0, 255) or offset < 6 + 16 * count:
+        return None
+    return "image/vnd.microsoft.icon" if head[2] == 1 else "image/x-win-bitmap"
+
+
+def _pnm(head: bytes) -> str | None:
+    found = _PNM.match(head[:256])
+    return _PNM_TYPES[found.group(1)] if found else None
+
+
+def _old_pictures(head: bytes) -> str | None:
+    if head[:2] == b"\x01\xda" and head[2:3] in (b"\0", b"\x01") and head[3:4] in (b"\x01", b"\x02"):
+        return "image/x-sgi"
+    if (
+        head[:1] == b"\x0a"
+        and head[1:2] in (b"\0", b"\x02", b"\x03", b"\x04", b"\x05")
+        and head[2:3] in (b"\0", b"\x01")
+    ):
+        return "image/x-pcx" if head[3:4] in (b"\x01", b"\x02", b"\x04", b"\x08") else None
+    if head[4:6] in (b"\x11\xaf", b"\x12\xaf") and len(head) >= 128:
+        return "video/x-fli"
+    if head[:4] == b"\x01\0\0\0" and head[40:44] == b" EMF":
+        return "image/emf"
+    return None
+
+
+def _program(head: bytes) -> str | None:
+    if head[:2] == b"MZ" and len(head) >= 64:
+        at = int.from_bytes(head[60:64], "little")
+        known = at + 4 > len(head) or head[at : at + 2] in (b"PE", b"NE", b"LE", b"LX")
+        return "application/vnd.microsoft.portable-executable" if known else "application/x-msdos-program"
+    if head[:4] == b"\xca\xfe\xba\xbe" and len(head) >= 8:
+        # A Java class has a version of at least 45 where a Mach-O has the number of its architectures.
+        return "application/java-vm" if int.from_bytes(head[6:8]) >= 45 else "application/x-mach-binary"
+    return None
+
+
+def _tar(head: bytes) -> str | None:
+    if len(head) < 512:
+        return None
+    if head[257:262] == b"ustar":
+        return "application/x-tar"
+    written = head[148:156].strip(b" \0")
+    if not re.fullmatch(rb"[0-7]{1,7}", written) or not head[0]:
+        return None
+    return "application/x-tar" if int(written, 8) == sum(head[:148]) + 8 * 32 + sum(head[156:512]) else None

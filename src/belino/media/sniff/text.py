@@ -1,0 +1,264 @@
+"""Text, its characters and its kind."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from belino.media.sniff.hints import TEXT_SUFFIXES, Hints
+from belino.media.sniff.streams import Found
+
+_BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
+         (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))  # fmt: skip
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+_LEGACY_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+_CONTROLS_AT_MOST = 0.02
+_SURE_WITHOUT_CONTROLS = 64
+"""So many bytes without a control character do not happen by chance."""
+
+# Each piece is passed once: no pattern here looks back or tries again from the start.
+_BEFORE_ROOT = re.compile(r"\s*(?:<!--(?:[^-]|-(?!->))*+-->|<\?(?:[^?]|\?(?!>))*+\?>)")
+_DOCTYPE = re.compile(r"\s*<!doctype\s+([^\s>\[]{1,80})", re.IGNORECASE)
+_ROOT = re.compile(r"\s*<([a-zA-Z_][\w.:-]{0,80})(?=[\s/>])")
+_HTML_ROOTS = frozenset({
+    "html", "head", "body", "title", "script", "style", "iframe", "h1", "h2", "h3", "div", "font", "table", "a", "b",
+    "br", "p", "meta", "link", "center", "form", "img", "span", "ul", "ol", "section", "article", "main", "nav",
+    "header", "footer",
+})  # fmt: skip
+_PIECES_AT_MOST = 50
+
+_MAIL_FIRST = re.compile(
+    r"(?:return-path|received|from|to|delivered-to|x-[a-z-]{1,40}|message-id|date|subject|mime-version|dkim-signature"
+    r"|arc-[a-z-]{1,40}|content-type|reply-to|authentication-results):",
+    re.IGNORECASE,
+)
+_MAIL_HEADER = re.compile(r"^([A-Za-z][A-Za-z0-9-]{1,60}):", re.MULTILINE)
+_MAIL_KNOWN = frozenset({"from", "to", "subject", "date", "message-id", "received", "mime-version", "return-path"})
+_JSON = re.compile(
+    r'[ \t\r\n]*+(?:([{}\[\],:])|("(?:[^"\\\x00-\x1f]|\\.)*+")'
+    r"|(-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,20})?|true|false|null|NaN|-?Infinity))"
+)
+_JSON_MARKS = 2_000
+_JSON_DEEP = 500
+_SHEBANGS = (("python", "text/x-python"), ("perl", "text/x-perl"), ("ruby", "text/x-ruby"), ("php", "text/x-php"),
+             ("node", "text/javascript"), ("lua", "text/x-lua"))  # fmt: skip
+_STARTS = (
+    ("BEGIN:VCALENDAR", "text/calendar"),
+    ("BEGIN:VCARD", "text/vcard"),
+    ("WEBVTT", "text/vtt"),
+    ("#EXTM3U", "application/vnd.apple.mpegurl"),
+    ("{\\rtf", "application/rtf"),
+    ("%!PS", "application/postscript"),
+    ("<?php", "text/x-php"),
+    ("/* XPM */", "image/x-xpixmap"),
+    ("GIMP Palette", "text/x-gimp-gpl"),
+    ("-----BEGIN CERTIFICATE", "application/x-x509-ca-cert"),
+    ("-----BEGIN ", "application/x-pem-file"),
+    ("diff --git ", "text/x-diff"),
+    ("d8:announce", "application/x-bittorrent"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Bytes that read as text."""
+
+    text: str
+    charset: str
+    sure: bool
+
+
+def read(head: bytes, hints: Hints, *, whole: bool) -> Written | None:
+    """The text these bytes are, if they are text."""
+    for bom, charset in _BOMS:
+        if head.startswith(bom):
+            text = head[len(bom) :].decode(charset, "ignore")
+            return Written(text=text, charset=charset, sure=True) if _plain(text) else None
+    return _utf8(head, whole=whole) or _utf16(head) or _legacy(head, hints)
+
+
+def text_type(written: Written, hints: Hints, *, whole: bool) -> Found:
+    """What kind of text it is; where nothing in it says so, the name or the declaration does."""
+    told = _markup(written.text, hints) or _marked(written.text)
+    if told:
+        return told, True
+    if _is_json(written.text, whole=whole):
+        lines = hints.suggests("application/x-ndjson", "application/geo+json", "application/manifest+json")
+        return (hints.named or hints.declared, False) if lines else ("application/json", True)
+    if _is_mail(written.text, hints):
+        return "message/rfc822", True
+    hinted = _hinted(hints)
+    if hinted:
+        return hinted, hinted == "text/plain" and written.sure
+    return ("text/csv", False) if _is_table(written.text) else ("text/plain", written.sure)
+
+
+def _plain(text: str) -> bool:
+    return bool(text) and "\0" not in text and len(_CONTROLS.findall(text)) <= max(1, len(text) * _CONTROLS_AT_MOST)
+
+
+def _utf8(head: bytes, *, whole: bool) -> Written | None:
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        cut = not whole and error.reason == "unexpected end of data" and error.start >= len(head) - 3
+        if not cut:
+            return None
+        text = head[: error.start].decode()
+    return Written(text=text, charset="us-ascii" if text.isascii() else "utf-8", sure=True) if _plain(text) else None
+
+
+def _utf16(head: bytes) -> Written | None:
+    """Without a mark, one of the two bytes of most characters is zero (or, in other scripts, hardly ever changes)."""
+    pairs = head[: len(head) & ~1][:8192]
+    if len(pairs) < 8:
+        return None
+    for charset, high in (("utf-16-le", pairs[1::2]), ("utf-16-be", pairs[0::2])):
+        spaces = pairs.decode(charset, "replace")
+        common = max(high.count(byte) for byte in {0, *high[:64]}) / len(high)
+        readable = sum(character.isalnum() or character.isspace() for character in spaces) / len(spaces)
+        if common >= 0.6 and readable >= 0.6 and "\ufffd" not in spaces and _plain(spaces) and b"\0" in pairs:
+            return Written(text=head[: len(head) & ~1].decode(charset, "ignore"), charset=charset, sure=True)
+    return None
+
+
+def _legacy(head: bytes, hints: Hints) -> Written | None:
+    """An older character set: nothing but letters of it, white space and printable ASCII."""
+    sample = head[:8192]
+    if not sample or _LEGACY_CONTROLS.search(sample):
+        return None
+    hinted = hints.suffix in TEXT_SUFFIXES or hints.declared.startswith("text/")
+    printable = sum(32 <= byte < 127 or byte in b"\t\r\n" for byte in sample) / len(sample)
+    if len(sample) >= _SURE_WITHOUT_CONTROLS or hinted or (printable >= 0.7 and len(sample) >= 16):
+        return Written(text=head.decode("latin-1"), charset="unknown-8bit", sure=False)
+    return None
+
+
+def _markup(text: str, hints: Hints) -> str | None:
+    """HTML, SVG and XML by their root, past declarations, comments and white space."""
+    at, declared = 0, text[:64].lstrip().startswith("<?xml")
+    for _ in range(_PIECES_AT_MOST):
+        passed = _BEFORE_ROOT.match(text, at)
+        if not passed:
+            break
+        at = passed.end()
+    if doctype := _DOCTYPE.match(text, at):
+        name = doctype.group(1).lower()
+        return {"html": "text/html", "svg": "image/svg+xml"}.get(name) or _other_xml(hints)
+    root = _ROOT.match(text, at)
+    name = root.group(1).lower().rpartition(":")[2] if root else ""
+    if name == "svg":
+        return "image/svg+xml"
+    if name == "html" and declared and hints.named != "text/html":
+        return "application/xhtml+xml"
+    if name in _HTML_ROOTS:
+        return "text/html"
+    return _other_xml(hints) if declared or (root and _closes(text, root)) else None
+
+
+def _other_xml(hints: Hints) -> str:
+    finer = hints.named or hints.declared
+    return (
+        finer
+        if finer.endswith("+xml") and finer not in ("image/svg+xml", "application/xhtml+xml")
+        else "application/xml"
+    )
+
+
+def _closes(text: str, root: re.Match[str]) -> bool:
+    """Looks like a document of elements, not like a text that happens to begin with a bracket."""
+    return "xmlns" in text[root.end() : root.end() + 400] or f"</{root.group(1)}>" in text or text.count("</") >= 2
+
+
+def _marked(text: str) -> str | None:
+    begun = text[:200].lstrip()
+    for start, mime in _STARTS:
+        if begun.startswith(start):
+            return mime
+    if begun.startswith("#!"):
+        line = begun.partition("\n")[0]
+        return next((mime for program, mime in _SHEBANGS if program in line), "text/x-shellscript")
+    return None
+
+
+def _is_json(text: str, *, whole: bool) -> bool:
+    """An object or a list, well formed as far as it is here (and as far as two thousand marks)."""
+    if text[:4096].lstrip()[:1] not in ("{", "["):
+        return False
+    opened, before = "", ""
+    for count, (mark, at) in enumerate(_json_marks(text)):
+        if not _may_follow(before, mark, opened[-1:]):
+            return False
+        if mark in "{[":
+            opened += mark
+        elif mark in "}]":
+            opened = opened[:-1]
+            if not opened:
+                rest = text[at:].lstrip()
+                return not rest or (rest[0] in "{[" and "\n" in text[at : at + 2])
+        before = mark
+        if count >= _JSON_MARKS or len(opened) > _JSON_DEEP:
+            return True
+    return not whole and before not in ("", "{", "[")
+
+
+def _json_marks(text: str) -> Iterator[tuple[str, int]]:
+    """Brackets, colons and commas as they are, `"` for a string, `0` for any other value, `?` for what is no JSON."""
+    at = 0
+    while found := _JSON.match(text, at):
+        at = found.end()
+        yield found.group(1) or ('"' if found.group(2) else "0"), at
+    # A value cut off by the end of the head may begin like one; anything else that cannot be read is no JSON.
+    if text[at : at + 400].lstrip()[:1] not in ("", '"', "t", "f", "n", "-", *"0123456789"):
+        yield "?", at
+
+
+def _may_follow(before: str, mark: str, container: str) -> bool:
+    match mark:
+        case '"' | "0" | "{" | "[":
+            return before in ("", "[", ",", ":") or (before == "{" and mark == '"')
+        case ":":
+            return before == '"' and container == "{"
+        case ",":
+            return before in ('"', "0", "}", "]")
+        case "}":
+            return container == "{" and before in ('"', "0", "{", "}", "]")
+        case "]":
+            return container == "[" and before in ('"', "0", "[", "}", "]")
+        case _:
+            return False
+
+
+def _is_mail(text: str, hints: Hints) -> bool:
+    first = _MAIL_FIRST.match(text)
+    if not first and not text.startswith("From "):
+        return False
+    block = text[:16_384].replace("\r\n", "\n").partition("\n\n")[0]
+    names = {found.group(1).lower() for found in _MAIL_HEADER.finditer(block)}
+    return len(names & _MAIL_KNOWN) >= (2 if hints.suggests("message/rfc822") else 3)
+
+
+def _hinted(hints: Hints) -> str:
+    for mime in (TEXT_SUFFIXES.get(hints.suffix, ""), hints.declared):
+        if mime in _UNTOLD or (mime.startswith("text/") and mime not in _TOLD):
+            return mime
+    return ""
+
+
+_TOLD = frozenset({"text/html", "text/calendar", "text/vcard", "text/vtt"})
+"""Kinds of text that show themselves: where they do not, nobody's word makes them."""
+_UNTOLD = frozenset(
+    {"application/yaml", "application/toml", "application/sql", "application/x-subrip", "application/x-ndjson"}
+)
+
+
+def _is_table(text: str) -> bool:
+    """At least three lines with the same number of commas, tabs or semicolons, and two of those or more in each."""
+    lines = [line for line in text[:4096].splitlines()[:20] if line.strip()]
+    lines = lines[:-1] if len(text) > 4096 or not text.endswith(("\n", "\r")) else lines
+    if len(lines) < 3:
+        return False
+    for mark in (",", ";"):
+        counts = {re.sub(r'"[^"]*"', "", line).count(mark) for line in lines}
+        if len(counts) == 1 and counts.pop() >= 2:
+            return True
+    return False
