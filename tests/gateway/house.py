@@ -92,6 +92,7 @@ class House:
         self.clock = FakeClock()
         self.agent: Agent = ScriptedAgent()
         self.sessions = SessionsConfig()
+        self.access = ACCESS
         self.accounts: tuple[str, ...] = ("default",)
         self.wires: dict[str, Wire] = {}
         self._ids = count(1)
@@ -102,7 +103,7 @@ class House:
 
     def config(self) -> Config:
         adapters = tuple(
-            AdapterConfig(platform="memory", account=account, access=ACCESS, options=MemoryConfig())
+            AdapterConfig(platform="memory", account=account, access=self.access, options=MemoryConfig())
             for account in self.accounts
         )
         return Config(agent=AgentConfig(options=None), sessions=self.sessions, adapters=adapters)

@@ -10,6 +10,7 @@ COMMANDS = {
     "doctor": "Check the machine, the state folder, the configuration and every platform.",
     "config": "Show, check or write the configuration.",
     "login": "Print a fresh login link for the web chat.",
+    "pair": "Let in a stranger who wrote to the agent, or see who waits.",
     "channels": "List the channels belino knows.",
     "media": "List the media people sent.",
     "explain": "Tell what happened to a message, and why.",

@@ -35,6 +35,13 @@ class GatewayClient:
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """One request; a refusal becomes an error with the gateway's own sentence."""
+        status, read = self.answer(method, path, body)
+        if status == 404:
+            raise _refused(status, read)
+        return read
+
+    def answer(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """One request whose 404 means something to the caller; any other refusal becomes an error."""
         connection = self._connection()
         try:
             headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
@@ -46,10 +53,9 @@ class GatewayClient:
         finally:
             connection.close()
         read = _parsed(text)
-        if answer.status >= 400:
-            says = read.get("error", {}).get("message") if isinstance(read, dict) else None
-            raise BelinoError(says or f"the gateway answered with status {answer.status}")
-        return read
+        if answer.status >= 400 and answer.status != 404:
+            raise _refused(answer.status, read)
+        return answer.status, read
 
     def _connection(self) -> http.client.HTTPConnection:
         address = urlsplit(self.url)
@@ -96,6 +102,11 @@ def is_locked(home: Home) -> bool:
         return False
     finally:
         os.close(handle)
+
+
+def _refused(status: int, read: Any) -> BelinoError:
+    says = read.get("error", {}).get("message") if isinstance(read, dict) else None
+    return BelinoError(says or f"the gateway answered with status {status}")
 
 
 def _parsed(text: bytes) -> Any:

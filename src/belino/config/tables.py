@@ -95,6 +95,10 @@ class AccessConfig:
         (), "The senders who may command the agent in direct messages, by id; `*` means everybody."
     )
     channels: Mapping[str, ChannelAccess] = field(
+    direct: Literal["pairing", "list"] = setting(
+        "pairing",
+        "How others get in by direct message: `pairing`, by a code that you approve, or `list`, not at all.",
+    )
         default_factory=dict, metadata={"says": "The channels the agent listens in, by id; no other is kept."}
     )
 

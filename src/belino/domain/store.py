@@ -1,4 +1,4 @@
-"""The Store port: about forty verbs of use, each one transaction, grouped by who uses them.
+"""The Store port: some forty-five verbs of use, each one transaction, grouped by who uses them.
 
 Nothing here knows SQL or files. A room is handed only the group it needs; an implementation offers them all.
 """
@@ -230,6 +230,32 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """Somebody who wrote to an account directly: paired, or waiting for an operator to approve their code."""
+
+    platform: str
+    account: str
+    sender_id: str
+    name: str
+    """As they call themselves, made harmless; it proves nothing."""
+    at: datetime
+    """Paired since, or asked at."""
+    expires: datetime | None = None
+    """When the code ends; None once paired."""
+    tries_left: int = 0
+    """Wrong codes the operator may still enter before this one opens nothing."""
+
+    @property
+    def is_paired(self) -> bool:
+        return self.expires is None
+
+    @property
+    def who(self) -> str:
+        """How an operator names them: `platform:account:sender`, percent-encoded like a conversation."""
+        return str(ConversationKey(platform=self.platform, account=self.account, channel=self.sender_id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
     """A conversation with something to do, and when."""
 
@@ -303,7 +329,7 @@ class Outbox(Protocol):
     async def confirm_parcel(self, key: str, receipt: Receipt, author: Author) -> StoredMessage | None:
         """`sent`; what was sent becomes a message of the conversation, by the agent as author, once.
 
-        None for a parcel that makes no message of its own (an edit).
+        None for a parcel that makes no message of its own (an edit, or what the gateway itself tells a stranger).
         """
         ...
 
@@ -451,7 +477,33 @@ class Doors(Protocol):
     async def revoke(self, grant_id: str) -> bool: ...
 
 
-class Store(Inbox, Outbox, Library, Sessions, Blobs, Uploads, Doors, Protocol):
+class Pairings(Protocol):
+    """Strangers who may command in direct messages because an operator approved their code."""
+
+    async def ask_pairing(self, sender: Author, parcel: Parcel, code: str) -> bool:
+        """Keep that a stranger asked, and put the parcel that tells them their code into the outbox.
+
+        The account and the place are the parcel's. False, and nothing is kept or sent, while the sender's last code
+        lives or as many others of the account as may are waiting.
+        """
+        ...
+
+    async def is_paired(self, platform: str, account: str, sender_id: str) -> bool: ...
+
+    async def pairings(self) -> tuple[Pairing, ...]:
+        """Who waits, and who is paired; oldest first."""
+        ...
+
+    async def pair(self, code: str) -> Pairing | None:
+        """Approve whom a code was given to. A wrong one costs every code that is waiting one of its tries."""
+        ...
+
+    async def unpair(self, platform: str, account: str, sender_id: str) -> bool:
+        """Take a pairing back, or let the code of one who waits open nothing."""
+        ...
+
+
+class Store(Inbox, Outbox, Library, Sessions, Blobs, Uploads, Doors, Pairings, Protocol):
     """Everything belino keeps."""
 
     async def close(self) -> None: ...

@@ -11,14 +11,20 @@ EVERYBODY = "*"
 
 
 def decide(
-    arrival: Arrival, access: AccessConfig, *, trusts_senders: bool = False, about: StoredMessage | None = None
+    arrival: Arrival,
+    access: AccessConfig,
+    *,
+    trusts_senders: bool = False,
+    about: StoredMessage | None = None,
+    paired: bool = False,
 ) -> Verdict:
     """What the sender may do here.
 
     `trusts_senders`: the adapter lets nobody speak who has not logged in. `about`: the message that an edit, deletion,
-    reaction or delivery status is about, if this channel has it.
+    reaction or delivery status is about, if this channel has it. `paired`: an operator approved the sender's code,
+    which counts in direct messages and nowhere else.
     """
-    verdict = _place(arrival, access, trusts_senders=trusts_senders, about=about)
+    verdict = _place(arrival, access, trusts_senders=trusts_senders, about=about, paired=paired)
     if verdict.standing is Standing.DENIED:
         return verdict
     if arrival.author is not None and arrival.author.is_agent:
@@ -29,7 +35,22 @@ def decide(
     return Verdict(standing=verdict.standing, reason=verdict.reason, answer=answer)
 
 
-def _place(arrival: Arrival, access: AccessConfig, *, trusts_senders: bool, about: StoredMessage | None) -> Verdict:
+def may_pair(arrival: Arrival, access: AccessConfig) -> bool:
+    """Whether the sender is somebody whom a pairing would let in here: a person who writes directly, not on the list.
+
+    A bot is never told a code: two that answer each other would not stop.
+    """
+    author = arrival.author
+    if access.direct != "pairing" or author is None or author.is_bot or author.is_agent or _on(access.senders, author):
+        return False
+    if isinstance(arrival, Message | Unsupported):
+        return arrival.chat_type is ChatType.DIRECT
+    return arrival.conversation.channel not in access.channels
+
+
+def _place(
+    arrival: Arrival, access: AccessConfig, *, trusts_senders: bool, about: StoredMessage | None, paired: bool
+) -> Verdict:
     if trusts_senders:
         return _may_command("logged in")
     listed = arrival.conversation.channel in access.channels
@@ -43,15 +64,17 @@ def _place(arrival: Arrival, access: AccessConfig, *, trusts_senders: bool, abou
         return _denied("about a message that was never kept")
     else:
         direct = not listed
-    return _direct(arrival.author, access) if direct else _channel(arrival, access)
+    return _direct(arrival.author, access, paired=paired) if direct else _channel(arrival, access)
 
 
-def _direct(author: Author | None, access: AccessConfig) -> Verdict:
+def _direct(author: Author | None, access: AccessConfig, *, paired: bool) -> Verdict:
     if author is None:
         return _observed("the platform says so")
     if _on(access.senders, author):
         return _may_command("on the list for direct messages")
-    return _denied("not on the list for direct messages")
+    if access.direct == "list" or author.is_bot:
+        return _denied("not on the list for direct messages")
+    return _may_command("paired") if paired else _denied("not paired")
 
 
 def _channel(arrival: Arrival, access: AccessConfig) -> Verdict:

@@ -181,6 +181,7 @@ class Gateway:
             counters=self.counters,
         )
 
+            told=self._sender.wake,
     def _make_turns(self, agent: Agent) -> Turns:
         return Turns(
             self.store,

@@ -1,7 +1,7 @@
 """Take an arrival in: its size, who sent it and where, is it new; then store it, tell it and wake its session."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -12,9 +12,10 @@ from belino.domain.message import Arrival, ConversationKey, Edit, Message, Quote
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Taken
 from belino.domain.store import Store, StoredMessage, Verdict
-from belino.gateway.access import decide
+from belino.gateway.access import decide, may_pair
 from belino.gateway.counters import Counters
 from belino.gateway.notices import Notices
+from belino.gateway.pairing import offer_pairing
 from belino.gateway.sessions import Sessions
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class Intake:
         clock: Clock,
         notices: Notices,
         counters: Counters,
+        told: Callable[[ConversationKey], None],
     ) -> None:
         self._store = store
         self._doors = doors
@@ -50,6 +52,8 @@ class Intake:
         self._clock = clock
         self._notices = notices
         self._counters = counters
+        self._told = told
+        """Called with the conversation of a stranger for whom the outbox now holds a word."""
 
     def for_account(self, platform: str, account: str) -> Accept:
         """What an adapter is given: it takes in only what belongs to its own account."""
@@ -64,7 +68,10 @@ class Intake:
 
     async def accept(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
         """Take one arrival in; when it returns, arrival and cursor are on disk."""
-        verdict = self._too_long(arrival) or await self._judge(arrival)
+        verdict = self._too_long(arrival)
+        if verdict is None:
+            verdict = await self._judge(arrival)
+            await self._offer_pairing(arrival, verdict)
         if verdict.answer:
             await self._sessions.room()
         ready = None
@@ -99,7 +106,24 @@ class Intake:
         about = None
         if not isinstance(arrival, Message | Unsupported):
             about = await self._kept(arrival.conversation, arrival.message_id)
-        return decide(arrival, door.access, trusts_senders=door.trusts_senders, about=about)
+        paired = self._may_pair(arrival) and await self._is_paired(arrival)
+        return decide(arrival, door.access, trusts_senders=door.trusts_senders, about=about, paired=paired)
+
+    def _may_pair(self, arrival: Arrival) -> bool:
+        door = self._doors[arrival.conversation.platform, arrival.conversation.account]
+        return not door.trusts_senders and may_pair(arrival, door.access)
+
+    async def _is_paired(self, arrival: Arrival) -> bool:
+        where, author = arrival.conversation, arrival.author
+        return author is not None and await self._store.is_paired(where.platform, where.account, author.id)
+
+    async def _offer_pairing(self, arrival: Arrival, verdict: Verdict) -> None:
+        """Tell a stranger their code."""
+        if verdict.standing is not Standing.DENIED or not isinstance(arrival, Message) or not self._may_pair(arrival):
+            return
+        # Before the arrival is counted and its cursor moves: should we die in between, it comes again, told already.
+        if await offer_pairing(self._store, arrival):
+            self._told(arrival.conversation)
 
     async def _kept(self, conversation: ConversationKey, message_id: str) -> StoredMessage | None:
         return next(iter(await self._store.messages(conversation.whole_channel, [message_id])), None)

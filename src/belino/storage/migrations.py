@@ -107,7 +107,20 @@ CREATE TABLE grants (
 ) STRICT, WITHOUT ROWID;
 """
 
-STEPS = (M001_THE_HOUSE_STANDS,)
+# Apart from every other list: being paired in direct messages gives no right in any channel.
+M002_STRANGERS_ARE_PAIRED = """
+CREATE TABLE pairings_asked (
+    platform TEXT NOT NULL, account TEXT NOT NULL, sender_id TEXT NOT NULL, name TEXT NOT NULL, hash BLOB NOT NULL,
+    asked INTEGER NOT NULL, expires INTEGER NOT NULL, tries_left INTEGER NOT NULL,
+    PRIMARY KEY (platform, account, sender_id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE pairings (
+    platform TEXT NOT NULL, account TEXT NOT NULL, sender_id TEXT NOT NULL, name TEXT NOT NULL,
+    since INTEGER NOT NULL, PRIMARY KEY (platform, account, sender_id)
+) STRICT, WITHOUT ROWID;
+"""
+
+STEPS = (M001_THE_HOUSE_STANDS, M002_STRANGERS_ARE_PAIRED)
 
 
 def migrate(connection: sqlite3.Connection, steps: tuple[str, ...] = STEPS) -> None:

@@ -35,9 +35,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (k
 
 
 def insert_parcels(
-    connection: sqlite3.Connection, places: Places, turn: sqlite3.Row, parcels: Sequence[Parcel], now: int
+    connection: sqlite3.Connection, places: Places, turn: sqlite3.Row | None, parcels: Sequence[Parcel], now: int
 ) -> None:
-    """Put a turn's parcels into the outbox; a key that is there already stays as it is."""
+    """Put parcels into the outbox, a turn's or the gateway's own; a key that is there already stays as it is."""
     for parcel in parcels:
         place = places.conversation(connection, parcel.conversation, now)
         files = [[file.sha256, file.name, file.mime, file.size, file.send_as, file.caption] for file in parcel.files]
@@ -47,14 +47,14 @@ def insert_parcels(
                 parcel.key,
                 place.channel.id,
                 place.id,
-                turn["id"],
+                None if turn is None else turn["id"],
                 parcel.kind,
                 parcel.text,
                 parcel.markup,
                 orjson.dumps(files) if files else None,
                 parcel.reply_to,
                 parcel.edits,
-                parcel.trace or turn["trace"],
+                parcel.trace or ("" if turn is None else turn["trace"]),
                 now,
                 now,
                 now,
@@ -110,9 +110,10 @@ def confirm_parcel(
             connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (file[0], f"parcel:{key}"))
         if row["kind"] == ParcelKind.EDIT:
             _edit_sent(connection, row, to_micros(receipt.sent))
-        else:
+        elif row["turn"] is not None:
             _insert_sent(connection, keys, places, row, receipt, author, now)
-    if row["kind"] == ParcelKind.EDIT:
+    if row["kind"] == ParcelKind.EDIT or row["turn"] is None:
+        # What the gateway tells a stranger answers nothing that was kept, and is no part of a conversation.
         return None
     number = connection.execute(
         "SELECT id FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'",

@@ -32,12 +32,13 @@ _PREFIXES = {
 class Keys:
     """Subkeys of the key file, one per purpose, so that no hash can stand in for another."""
 
-    __slots__ = ("_grant", "_public", "_ref", "_seal")
+    __slots__ = ("_grant", "_pairing", "_public", "_ref", "_seal")
 
     def __init__(self, key: bytes) -> None:
         self._ref = hmac.digest(key, b"belino ref id", "sha256")
         self._public = hmac.digest(key, b"belino public name", "sha256")
         self._grant = hmac.digest(key, b"belino grant", "sha256")
+        self._pairing = hmac.digest(key, b"belino pairing", "sha256")
         self._seal = hmac.digest(key, b"belino seal", "sha256")
 
     def ref_id(self, platform: str, account: str, channel: str, message: str, item: str) -> str:
@@ -52,6 +53,10 @@ class Keys:
     def grant_hash(self, secret: str) -> bytes:
         """What is kept of a secret."""
         return hmac.digest(self._grant, secret.encode("utf-8", "surrogatepass"), "sha256")
+
+    def pairing_hash(self, code: str) -> bytes:
+        """What is kept of a pairing code."""
+        return hmac.digest(self._pairing, code.encode("utf-8", "surrogatepass"), "sha256")
 
     def seal(self, values: Mapping[str, str], ref_id: str) -> bytes | None:
         """Encrypt what a platform forces us to keep, bound to its ref."""

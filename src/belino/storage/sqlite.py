@@ -16,7 +16,7 @@ from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey
 from belino.domain.outcome import MediaOutcome, Step
 from belino.domain.ports import Clock, Taken
-from belino.domain.reply import OutgoingFile, ParcelState, Receipt
+from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
 from belino.domain.store import (
     ALBUM_WAIT,
     ChannelSummary,
@@ -25,6 +25,7 @@ from belino.domain.store import (
     ConversationSummary,
     Grant,
     GrantKind,
+    Pairing,
     ParcelRecord,
     Ready,
     RefRecord,
@@ -34,7 +35,7 @@ from belino.domain.store import (
     TurnEnd,
     Verdict,
 )
-from belino.storage import access, inbox, messages, outbox, outcomes, refs, sessions, summaries, uploads
+from belino.storage import access, inbox, messages, outbox, outcomes, pairing, refs, sessions, summaries, uploads
 from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home
 from belino.storage.migrations import migrate
@@ -294,6 +295,37 @@ class SqliteStore(Shelf):
     async def revoke(self, grant_id: str) -> bool:
         now = self._now()
         return await self._writer.write(lambda connection: access.revoke(connection, grant_id, now))
+
+    # --- pairings ---
+
+    async def ask_pairing(self, sender: Author, parcel: Parcel, code: str) -> bool:
+        now = self._now()
+
+        def work(connection: sqlite3.Connection) -> bool:
+            return pairing.ask(connection, self._keys, self._places, sender, parcel, code, now)
+
+        try:
+            return await self._writer.write(work)
+        except _NOT_TEXT:
+            sender, parcel = _mended((sender, parcel))
+            return await self._writer.write(work)
+
+    async def is_paired(self, platform: str, account: str, sender_id: str) -> bool:
+        return await self._readers.read(lambda connection: pairing.is_paired(connection, platform, account, sender_id))
+
+    async def pairings(self) -> tuple[Pairing, ...]:
+        now = self._now()
+        return await self._readers.read(lambda connection: pairing.pairings(connection, now))
+
+    async def pair(self, code: str) -> Pairing | None:
+        now = self._now()
+        return await self._writer.write(lambda connection: pairing.pair(connection, self._keys, code, now))
+
+    async def unpair(self, platform: str, account: str, sender_id: str) -> bool:
+        now = self._now()
+        return await self._writer.write(
+            lambda connection: pairing.unpair(connection, platform, account, sender_id, now)
+        )
 
     def _open_file(self, sha256: str, name: str, mime: str, size: int) -> OutgoingFile:
         return self._folder.outgoing(sha256, name=name, mime=mime, size=size)

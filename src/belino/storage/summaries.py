@@ -42,7 +42,8 @@ def channels(connection: sqlite3.Connection) -> tuple[ChannelSummary, ...]:
         "(SELECT count(*) FROM refs r WHERE r.channel = c.id) AS media, "
         "(SELECT count(*) FROM refs r WHERE r.channel = c.id AND r.outcome = 'held') AS held, "
         "(SELECT received FROM messages m WHERE m.id BETWEEN c.id << 40 AND (c.id + 1 << 40) - 1 "
-        "ORDER BY m.id DESC LIMIT 1) AS last FROM channels c ORDER BY last DESC, c.id"
+        "ORDER BY m.id DESC LIMIT 1) AS last FROM channels c "
+        "WHERE last IS NOT NULL OR c.name != '' ORDER BY last DESC, c.id"
     )
     return tuple(
         ChannelSummary(
@@ -66,7 +67,8 @@ def conversations(connection: sqlite3.Connection, platform: str | None) -> tuple
         "(SELECT count(*) FROM turns t WHERE t.conversation = v.id AND t.state IN ('waiting', 'running')) AS waiting "
         "FROM conversations v JOIN channels c ON c.id = v.channel "
         "LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages x WHERE x.conversation = v.id) "
-        "WHERE ? IS NULL OR c.platform = ? ORDER BY coalesce(m.received, v.created) DESC, v.id",
+        "WHERE (? IS NULL OR c.platform = ?) AND (m.id IS NOT NULL OR v.name != '' OR c.name != '') "
+        "ORDER BY coalesce(m.received, v.created) DESC, v.id",
         (platform, platform),
     )
     return tuple(

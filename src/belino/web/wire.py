@@ -8,6 +8,7 @@ from belino.domain.store import (
     ConversationSummary,
     Grant,
     Library,
+    Pairing,
     ParcelRecord,
     RefRecord,
     StoredMessage,
@@ -141,6 +142,19 @@ def grant_json(grant: Grant) -> Json:
         "note": grant.note,
         "created": grant.created,
         "expires": grant.expires,
+    }
+
+
+def pairing_json(pairing: Pairing) -> Json:
+    return {
+        "who": pairing.who,
+        "platform": pairing.platform,
+        "account": pairing.account,
+        "sender": pairing.sender_id,
+        "name": pairing.name,
+        "state": "paired" if pairing.is_paired else "waiting" if pairing.tries_left else "refused",
+        "at": pairing.at,
+        "expires": pairing.expires,
     }
 
 

@@ -1,0 +1,90 @@
+"""belino pair [CODE]: let a stranger in who wrote to the agent directly, see who waits, take a pairing back."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from belino.cli import FAILED, OK
+from belino.cli.ask import ask
+from belino.cli.client import GatewayClient
+from belino.cli.show import clean, local_time, show_json, show_table
+from belino.domain.message import ConversationKey
+
+if TYPE_CHECKING:
+    from belino.storage.sqlite import SqliteStore
+
+WRONG = "no one is waiting under this code: it was mistyped, has run out, or was refused; `belino pair` shows who waits"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    wish = parser.add_mutually_exclusive_group()
+    wish.add_argument("code", metavar="CODE", nargs="?", default="ls", help="the code a stranger was told; or `ls`")
+    wish.add_argument(
+        "--revoke", metavar="WHO", help="take a pairing back (platform:account:sender, as `belino pair` shows it)"
+    )
+
+
+def run(args: Namespace) -> int:
+    if args.revoke is not None:
+        return _revoke(args)
+    return _list(args) if args.code == "ls" else _approve(args)
+
+
+def _list(args: Namespace) -> int:
+    answer = ask(args, running=lambda gateway: gateway.get("/api/pairings"), resting=_pairings)
+    if args.json:
+        show_json(answer)
+        return OK
+    rows = [
+        (p["state"], p["who"], p["name"], local_time(p["at"]), local_time(p["expires"])) for p in answer["pairings"]
+    ]
+    columns = ("state", "who", "calls themselves", "since", "code ends")
+    show_table(columns, rows, empty="nobody is paired, and nobody waits; write to the agent directly to get a code")
+    return OK
+
+
+def _approve(args: Namespace) -> int:
+    async def resting(store: "SqliteStore") -> dict[str, Any] | None:
+        from belino.gateway.pairing import plain_code
+        from belino.web.wire import pairing_json
+
+        paired = await store.pair(plain_code(args.code))
+        return None if paired is None else pairing_json(paired)
+
+    def running(gateway: GatewayClient) -> dict[str, Any] | None:
+        status, answer = gateway.answer("POST", "/api/pairings", {"code": args.code})
+        return None if status == 404 else answer
+
+    answer = ask(args, running=running, resting=resting)
+    if args.json:
+        show_json({"paired": answer})
+    elif answer is None:
+        print(WRONG)
+    else:
+        print(clean(f"paired {answer['who']} ({answer['name']}): they may command the agent in direct messages"))
+    return OK if answer else FAILED
+
+
+def _revoke(args: Namespace) -> int:
+    who = ConversationKey.parse(args.revoke)
+
+    async def resting(store: "SqliteStore") -> dict[str, Any]:
+        return {"revoked": await store.unpair(who.platform, who.account, who.channel)}
+
+    def running(gateway: GatewayClient) -> dict[str, Any]:
+        status, _ = gateway.answer("DELETE", f"/api/pairings?who={quote(args.revoke, safe='')}")
+        return {"revoked": status != 404}
+
+    answer = ask(args, running=running, resting=resting)
+    if args.json:
+        show_json(answer)
+    else:
+        told = f"revoked {args.revoke}" if answer["revoked"] else f"{args.revoke} is not paired; see `belino pair`"
+        print(clean(told))
+    return OK if answer["revoked"] else FAILED
+
+
+async def _pairings(store: "SqliteStore") -> dict[str, Any]:
+    from belino.web.wire import pairing_json
+
+    return {"pairings": [pairing_json(pairing) for pairing in await store.pairings()]}

@@ -1,0 +1,35 @@
+"""Strangers who asked to be let in, and those who were: seen and approved by the person the gateway belongs to."""
+
+from starlette.responses import Response
+
+from belino.gateway.pairing import plain_code
+from belino.web.answers import Code, Refusal, answer, not_found
+from belino.web.site import Call
+from belino.web.wire import pairing_json
+
+CODE_CHARS = 64
+WRONG = (
+    "No one is waiting under this code: it was mistyped, has run out, or was refused. `belino pair` shows who waits."
+)
+
+
+async def list_pairings(call: Call) -> Response:
+    """Who waits and who is paired; never a code, which only the stranger can bring."""
+    return answer({"pairings": [pairing_json(pairing) for pairing in await call.store.pairings()]})
+
+
+async def approve(call: Call) -> Response:
+    """Let in whom a code was given to, into direct messages of that account and nothing else."""
+    fields = await call.fields("code")
+    paired = await call.store.pair(plain_code(fields.text("code", most=CODE_CHARS)))
+    if paired is None:
+        raise Refusal(404, Code.NOT_FOUND, WRONG)
+    return answer(pairing_json(paired), status=201)
+
+
+async def revoke(call: Call) -> Response:
+    """Take a pairing back; what they write next is denied."""
+    who = call.query("who").conversation("who")
+    if not await call.store.unpair(who.platform, who.account, who.channel):
+        raise not_found()
+    return Response(status_code=204)
