@@ -18,6 +18,7 @@ from belino import registry
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Adapter, Hook
 from belino.net.client import Client
+from belino.net.guard import host_of
 from belino.storage.home import Home
 from belino.testing import FakeDesk, GatewayProcess, Trial, check_adapter, make_png
 
@@ -119,8 +120,8 @@ def home(tmp_path: Path, parrot: Parrot) -> Home:
 
 
 @pytest.fixture
-async def http_client() -> AsyncIterator[Client]:
-    client = Client()
+async def http_client(parrot: Parrot) -> AsyncIterator[Client]:
+    client = Client(hosts=[host_of(parrot.url)])
     yield client
     await client.close()
 

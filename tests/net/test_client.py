@@ -11,6 +11,7 @@ from aiohttp import web
 
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unauthorized
 from belino.net.client import DEFAULT_RETRY_AFTER, Client, error_for
+from belino.net.guard import Guard
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 CANARY = "canary-in-the-path"
@@ -21,7 +22,7 @@ Serve = Callable[[Answer], Awaitable[str]]
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    made = Client()
+    made = Client(guard=Guard(["127.0.0.0/8"]))
     yield made
     await made.close()
 

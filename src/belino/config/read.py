@@ -30,7 +30,7 @@ def load(home: "Home", path: Path | None = None) -> Config:
 
 def from_table(table: Mapping[str, Any]) -> Config:
     """The configuration a parsed belino.toml means."""
-    known = ("server", "agent", "sessions", "media", "logs", "adapters")
+    known = ("server", "agent", "sessions", "media", "net", "logs", "adapters")
     for name in table:
         if name not in known:
             raise ConfigError(unknown("", name, known))

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 from belino import registry
 from belino.domain.errors import ConfigError
 from belino.media.fetch import MediaConfig
+from belino.net.guard import NetConfig
 
 T = TypeVar("T")
 
@@ -94,11 +95,11 @@ class AccessConfig:
     senders: tuple[str, ...] = setting(
         (), "The senders who may command the agent in direct messages, by id; `*` means everybody."
     )
-    channels: Mapping[str, ChannelAccess] = field(
     direct: Literal["pairing", "list"] = setting(
         "pairing",
         "How others get in by direct message: `pairing`, by a code that you approve, or `list`, not at all.",
     )
+    channels: Mapping[str, ChannelAccess] = field(
         default_factory=dict, metadata={"says": "The channels the agent listens in, by id; no other is kept."}
     )
 
@@ -144,6 +145,7 @@ class Config:
     agent: AgentConfig = field(default_factory=AgentConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     media: MediaConfig = field(default_factory=MediaConfig)
+    net: NetConfig = field(default_factory=NetConfig)
     logs: LogsConfig = field(default_factory=LogsConfig)
     adapters: tuple[AdapterConfig, ...] = field(default_factory=_web_alone)
 
@@ -152,6 +154,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "server": ServerConfig,
     "sessions": SessionsConfig,
     "media": MediaConfig,
+    "net": NetConfig,
     "logs": LogsConfig,
 }
 

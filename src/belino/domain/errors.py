@@ -9,6 +9,7 @@ BelinoError
 ├── AdapterError             belino: try again, the platform failed
 │   ├── RateLimited          belino: wait `retry_after` seconds
 │   ├── Unauthorized         the operator: the platform refused our credentials
+│   ├── AddressRefused       the operator: belino does not connect to such an address
 │   └── Undeliverable        nobody: the platform will never take this parcel
 ├── MediaError               the person who sent it
 │   ├── MediaNotFound        no such ref here
@@ -63,6 +64,10 @@ class RateLimited(AdapterError):
 
 class Unauthorized(AdapterError):
     """The platform refused our credentials."""
+
+
+class AddressRefused(AdapterError):
+    """A URL leads where belino does not connect to; tried again it still does."""
 
 
 class Undeliverable(AdapterError):

@@ -1,19 +1,37 @@
 """What an adapter is given to work with: its account's name, one HTTP client, the clock."""
 
-from belino.domain.errors import ConfigError
+from belino import registry
+from belino.config import AdapterConfig
+from belino.domain.errors import AddressRefused, ConfigError
 from belino.domain.ports import Clock
 from belino.domain.reply import OutgoingFile
 from belino.net.client import Client
+from belino.net.guard import Guard
 
 
 class AccountDesk:
     """The desk of one account."""
 
-    def __init__(self, account: str, clock: Clock) -> None:
-        self.account = account
+    def __init__(self, config: AdapterConfig, clock: Clock, guard: Guard) -> None:
+        self.account = config.account
         self.clock = clock
-        self.http = Client()
+        self.http = Client(guard=guard, hosts=own_hosts(config))
 
     async def publish(self, file: OutgoingFile) -> str:
         """No platform that fetches from us is supported yet."""
         raise ConfigError(f"{file.name} cannot be published: this belino does not serve files to platforms")
+
+
+def own_hosts(config: AdapterConfig) -> tuple[str, ...]:
+    """The hosts an adapter's module lists for this account: its `hosts(config)`, if it has one."""
+    try:
+        module = registry.find("adapters", config.platform).module
+    except ConfigError:
+        return ()  # whoever makes the adapter finds it elsewhere, or says that there is none
+    hosts = getattr(module, "hosts", None)
+    try:
+        return () if hosts is None else tuple(hosts(config.options))
+    except AddressRefused:
+        raise ConfigError(
+            f"adapters.{config.platform} names a URL that belino cannot use; write http(s)://host[:port]"
+        ) from None

@@ -29,6 +29,7 @@ from belino.gateway.supervise import AdapterHealth, keep_running
 from belino.gateway.turn import Turns
 from belino.media.fetch import Fetcher
 from belino.net.clock import SystemClock
+from belino.net.guard import Guard
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 
@@ -154,8 +155,9 @@ class Gateway:
         return dict(self._insist.troubles)
 
     def _construct(self, opening: AsyncExitStack) -> None:
+        guard = Guard(self.config.net.allow)
         for config in self.config.adapters:
-            desk = AccountDesk(config.account, self.clock)
+            desk = AccountDesk(config, self.clock, guard)
             opening.push_async_callback(desk.http.close)
             self.adapters[config.platform, config.account] = self._make_adapter(config, desk)
         agent = self._agent or registry.find("agents", self.config.agent.kind).make(self.config.agent.options)
@@ -179,9 +181,9 @@ class Gateway:
             clock=self.clock,
             notices=self.notices,
             counters=self.counters,
+            told=self._sender.wake,
         )
 
-            told=self._sender.wake,
     def _make_turns(self, agent: Agent) -> Turns:
         return Turns(
             self.store,

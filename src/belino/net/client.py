@@ -2,20 +2,29 @@
 
 import asyncio
 import json as json_format
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+import socket
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
-from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unauthorized
+from belino.domain.errors import AdapterError, AddressRefused, MediaTooLarge, RateLimited, Unauthorized
 from belino.domain.ports import HttpAnswer
+from belino.net.guard import REFUSED, Guard, Place, parse_url
 from belino.net.pace import retry_after
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 CONNECT_SECONDS = 5.0
-MOST_REDIRECTS = 5
+MOST_REDIRECTS = 3
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+# What any server may be told; every other header may be a credential, and goes to the account's own hosts alone.
+HARMLESS_HEADERS = frozenset(
+    {"accept", "content-type", "if-match", "if-modified-since", "if-none-match", "if-range", "range", "user-agent"}
+)
 
 # A platform that says 429 without saying how long.
 DEFAULT_RETRY_AFTER = 5.0
@@ -35,11 +44,33 @@ def error_for(status: int, headers: Mapping[str, str], *, now: datetime | None =
     return AdapterError(f"the platform answered with status {status}")
 
 
-class Client:
-    """An HttpClient on aiohttp, which is imported and opened by the first request."""
+async def look_up(name: str, port: int) -> Sequence[str]:
+    """Every address a name has, as the machine resolves it."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    return list(dict.fromkeys(str(where[0]) for *_, where in found))
 
-    def __init__(self) -> None:
-        self._session: ClientSession | None = None
+
+class Client:
+    """An HttpClient on aiohttp, which is imported and opened by the first request.
+
+    `hosts` are the account's own, as an adapter's `hosts(config)` lists them: `host` means HTTPS at its usual port,
+    `host:port` exactly that, be it a private one. Credentials go to them alone. An account that lists none may tell its
+    headers to whatever it calls, but never to a place that a redirect names.
+    """
+
+    def __init__(
+        self,
+        *,
+        guard: Guard | None = None,
+        hosts: Iterable[str] = (),
+        resolve: Callable[[str, int], Awaitable[Sequence[str]]] = look_up,
+    ) -> None:
+        own = tuple(hosts)
+        self._own = Guard(host if _has_port(host) else f"{host}:443" for host in own) if own else None
+        self._guard = (guard or Guard()).naming(host for host in own if _has_port(host))
+        self._resolve = resolve
+        self._sessions: dict[bool, ClientSession] = {}
 
     @asynccontextmanager
     async def request(
@@ -53,24 +84,13 @@ class Client:
         timeout: float = 30.0,
     ) -> AsyncIterator[HttpAnswer]:
         """Send one request; `timeout` bounds the wait for the answer's head and each wait for a piece of its body."""
-        from aiohttp import ClientTimeout
-
         sent_headers = dict(headers or {})
         if json is not None:
             body = json_format.dumps(json, ensure_ascii=False).encode()
             sent_headers.setdefault("Content-Type", "application/json")
         with _as_adapter_errors(method, timeout):
             async with asyncio.timeout(timeout):
-                response = await self._opened().request(
-                    method,
-                    url,
-                    headers=sent_headers,
-                    data=body,
-                    # A redirected POST would say its body again to somebody the platform names.
-                    allow_redirects=method.upper() in ("GET", "HEAD"),
-                    max_redirects=MOST_REDIRECTS,
-                    timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=timeout),
-                )
+                response = await self._follow(method, parse_url(url), sent_headers, body, timeout)
         try:
             yield _Answer(response, method, timeout)
         finally:
@@ -80,22 +100,66 @@ class Client:
                 response.close()
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        while self._sessions:
+            await self._sessions.popitem()[1].close()
 
-    def _opened(self) -> "ClientSession":
-        if self._session is None:
-            from aiohttp import ClientSession, DummyCookieJar
+    async def _follow(
+        self,
+        method: str,
+        start: Place,
+        headers: Mapping[str, str],
+        body: bytes | AsyncIterable[bytes] | None,
+        timeout: float,
+    ) -> "ClientResponse":
+        """The answer at the end of at most three redirects, each looked at like a first request."""
+        place = start
+        for _ in range(MOST_REDIRECTS + 1):
+            told = headers if self._may_know(place, start) else _harmless(headers)
+            response = await self._send(method, place, told, body, timeout)
+            # A redirected POST would say its body again to somebody the platform names.
+            if response.status not in REDIRECTS or method.upper() not in ("GET", "HEAD"):
+                return response
+            location = response.headers.get("Location")
+            if location is None:
+                return response
+            response.close()
+            place = _next(place, location)
+        raise AdapterError(f"a {method} to the platform failed: it was redirected more than {MOST_REDIRECTS} times")
 
-            # A compressed body is not asked for and not unpacked: a bomb stays small.
-            self._session = ClientSession(
-                trust_env=False,
-                auto_decompress=False,
-                cookie_jar=DummyCookieJar(),
-                headers={"Accept-Encoding": "identity", "User-Agent": "belino"},
-            )
-        return self._session
+    async def _send(
+        self,
+        method: str,
+        place: Place,
+        headers: Mapping[str, str],
+        body: bytes | AsyncIterable[bytes] | None,
+        timeout: float,
+    ) -> "ClientResponse":
+        from aiohttp import ClientTimeout
+        from yarl import URL
+
+        self._guard.check(place)
+        url = URL(str(place))
+        if (url.scheme, url.raw_host, url.port) != place.origin:
+            raise AddressRefused(REFUSED)  # two parsers disagree: neither is believed
+        return await self._session(named=self._guard.names(place)).request(
+            method,
+            url,
+            headers=headers,
+            data=body,
+            allow_redirects=False,
+            timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=timeout),
+        )
+
+    def _may_know(self, place: Place, start: Place) -> bool:
+        return place.origin == start.origin if self._own is None else self._own.names(place)
+
+    def _session(self, *, named: bool) -> "ClientSession":
+        if named not in self._sessions:
+            from belino.net.connect import open_session
+
+            # Two, so that no connection opened for a place the operator named serves another's request.
+            self._sessions[named] = open_session(None if named else self._guard, self._resolve)
+        return self._sessions[named]
 
 
 class _Answer:
@@ -129,14 +193,29 @@ class _Answer:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body piece by piece, as it arrives."""
-        pieces = aiter(self._response.content.iter_any())
-        while True:
-            with _as_adapter_errors(self._method, self._timeout):
-                try:
-                    piece = await anext(pieces)
-                except StopAsyncIteration:
-                    return
-            yield piece
+        content = self._response.content
+        with _as_adapter_errors(self._method, self._timeout):
+            while piece := await content.readany():
+                yield piece
+
+
+def _next(place: Place, location: str) -> Place:
+    """Where a redirect leads; never from HTTPS back to plain HTTP."""
+    # Looked at before it is joined: the standard library drops tabs and newlines without a word.
+    if not location.isprintable() or "\\" in location:
+        raise AddressRefused(REFUSED)
+    target = parse_url(urljoin(str(place), location))
+    if place.scheme == "https" and target.scheme != "https":
+        raise AddressRefused(REFUSED)
+    return target
+
+
+def _harmless(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() in HARMLESS_HEADERS}
+
+
+def _has_port(host: str) -> bool:
+    return host.rpartition("]")[2].rpartition(":")[2].isdigit()
 
 
 @contextmanager
@@ -149,4 +228,14 @@ def _as_adapter_errors(method: str, timeout: float) -> Iterator[None]:
     except TimeoutError:
         raise AdapterError(f"the platform did not answer a {method} within {timeout:g} seconds") from None
     except (ClientError, OSError, ValueError) as error:
+        if _was_refused(error):
+            raise AddressRefused(REFUSED) from None
         raise AdapterError(f"a {method} to the platform failed: {type(error).__name__}") from None
+
+
+def _was_refused(error: BaseException | None) -> bool:
+    from belino.net.connect import Refusal
+
+    while error is not None and not isinstance(error, Refusal):
+        error = error.__cause__
+    return error is not None

@@ -1,13 +1,47 @@
-"""Bounded, deadlined chunks: no body is endless, oversized or kept open by a trickle."""
+"""Bounded, deadlined chunks: no body is endless, oversized or kept open by a trickle, and one that breaks goes on."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from random import Random
 
-from belino.domain.errors import AdapterError, MediaTooLarge
-from belino.domain.ports import Clock
+from belino.domain.errors import (
+    AdapterError,
+    AddressRefused,
+    MediaRefused,
+    MediaTooLarge,
+    RateLimited,
+    Unauthorized,
+    Undeliverable,
+)
+from belino.domain.ports import Clock, HttpAnswer
+from belino.net.client import error_for
+from belino.net.pace import backoff
 
 MIN_RATE = 10 * 1024
 RATE_WINDOW = 20.0
+
+ATTEMPTS = 3
+# Asked to wait longer than this, nobody who wants to see a picture does.
+LONGEST_WAIT = 15.0
+# Less than this is no progress: a server could hand out a file byte by byte, a request for each.
+PROGRESS = 1 << 20
+RETRIED = frozenset({408, 429, 500, 502, 503, 504})
+
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
+_LENGTH = re.compile(r"\d{1,18}")
+_DICE = Random()  # noqa: S311 - jitter, not a secret
+
+OpenAt = Callable[[int, str | None], AbstractAsyncContextManager[HttpAnswer]]
+"""(offset, validator) → the answer to a GET of a fresh URL, with `range_headers(offset, validator)`."""
+
+
+class BrokenOff(AdapterError):
+    """The body broke off and cannot be continued; what came is worth nothing, and it may be begun again."""
+
+
+_LASTING = (AddressRefused, Unauthorized, Undeliverable, BrokenOff)
 
 
 async def bounded(
@@ -52,3 +86,103 @@ async def bounded(
             in_window, waited = 0, 0.0
         yield chunk
     raise AdapterError(late)
+
+
+def range_headers(offset: int, validator: str | None) -> dict[str, str]:
+    """What to ask with for the bytes from `offset` on, if the file is still the same."""
+    if not offset or validator is None:
+        return {}
+    return {"Range": f"bytes={offset}-", "If-Range": validator}
+
+
+async def resumed(
+    open_at: OpenAt, *, clock: Clock, attempts: int = ATTEMPTS, rng: Random = _DICE
+) -> AsyncIterator[bytes]:
+    """The whole body in order. Only what may pass is tried again: 408, 429, 5xx and a line that broke.
+
+    An attempt that brings a good piece starts the counting anew: a large file may break more often than a small one.
+    BrokenOff where the file changed meanwhile or the platform gives it only from its beginning.
+    """
+    body = _Body()
+    failures = 0
+    while True:
+        before, lasting = body.count, False
+        try:
+            async with open_at(body.count, body.validator) as answer:
+                refusal = error_for(answer.status, answer.headers, now=clock.now())
+                if refusal is not None:
+                    lasting = answer.status not in RETRIED
+                    raise refusal
+                async for chunk in body.rest(answer):
+                    yield chunk
+                return
+        except AdapterError as error:
+            failures = 1 if body.count - before >= PROGRESS else failures + 1
+            if lasting or failures >= attempts or isinstance(error, _LASTING):
+                raise
+            wait = _wait(error, failures, rng)
+            if body.count and body.validator is None:
+                raise BrokenOff("the file broke off, and the platform gives it only whole") from error
+        await clock.sleep(wait)
+
+
+def _wait(error: AdapterError, failures: int, rng: Random) -> float:
+    wait = error.retry_after if isinstance(error, RateLimited) else backoff(failures, rng=rng)
+    if wait > LONGEST_WAIT:
+        raise error
+    return wait
+
+
+class _Body:
+    """One file on its way: how much came, and what it must still be to be the same."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.validator: str | None = None
+        self._total: int | None = None
+
+    async def rest(self, answer: HttpAnswer) -> AsyncIterator[bytes]:
+        """What follows the bytes that came before."""
+        coding = _header(answer.headers, "Content-Encoding").strip().lower()
+        if coding not in ("", "identity"):
+            raise MediaRefused("the platform sent the file compressed, which nobody asked for")
+        if self.count:
+            self._check_same(answer)
+        else:
+            self._note(answer)
+        async for chunk in answer.chunks():
+            self.count += len(chunk)
+            yield chunk
+        if self._total is not None and self.count != self._total:
+            raise AdapterError(f"the file ended at {self.count} of {self._total} bytes")
+
+    def _note(self, answer: HttpAnswer) -> None:
+        if answer.status != 200:
+            raise AdapterError(f"the platform answered with status {answer.status}")
+        length = _header(answer.headers, "Content-Length").strip()
+        self._total = int(length) if _LENGTH.fullmatch(length) else None
+        self.validator = _validator(answer.headers)
+
+    def _check_same(self, answer: HttpAnswer) -> None:
+        found = _CONTENT_RANGE.fullmatch(_header(answer.headers, "Content-Range").strip())
+        fits = (
+            answer.status == 206
+            and found is not None
+            and int(found[1]) == self.count
+            and (self._total is None or found[3] in ("*", str(self._total)))
+            and _validator(answer.headers) in (None, self.validator)
+        )
+        if not fits:
+            raise BrokenOff("the file broke off, and the platform now has another")
+
+
+def _validator(headers: Mapping[str, str]) -> str | None:
+    """What tells this file from a later one; a weak tag says only that they mean the same, not that bytes do."""
+    tag = _header(headers, "ETag").strip()
+    if tag.startswith('"'):
+        return tag
+    return _header(headers, "Last-Modified").strip() or None
+
+
+def _header(headers: Mapping[str, str], wanted: str) -> str:
+    return next((value for name, value in headers.items() if name.lower() == wanted.lower()), "")

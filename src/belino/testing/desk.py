@@ -8,7 +8,7 @@ from belino.testing.clock import FakeClock
 class FakeDesk:
     """A Desk that remembers what was published; give it an HTTP client if the adapter calls its platform.
 
-    `belino.net.client.Client()` pointed at a server on loopback is better than any stand-in.
+    `belino.net.client.Client(hosts=["127.0.0.1:PORT"])` and a server on loopback are better than any stand-in.
     """
 
     def __init__(self, *, account: str = "default", clock: Clock | None = None, http: HttpClient | None = None) -> None:

@@ -16,6 +16,7 @@ from belino.domain.message import Arrival, Author, ConversationKey, Message, Uns
 from belino.domain.ports import Accept, Desk, Hook, HookAnswer
 from belino.domain.reply import Parcel, Receipt
 from belino.net.client import error_for
+from belino.net.guard import host_of
 from belino.net.redact import Secret
 
 
@@ -25,6 +26,11 @@ class Config:
 
     url: str = field(metadata={"says": "Where Parrot listens."})
     token: Secret = field(metadata={"says": "What Parrot knows us by, and we know Parrot by."})
+
+
+def hosts(config: Config) -> tuple[str, ...]:
+    """Whom our token may be told, and which private address may be called because the operator named it."""
+    return (host_of(config.url),)
 
 
 def parse(raw: dict[str, Any], *, account: str) -> tuple[Arrival, ...]:
