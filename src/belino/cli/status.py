@@ -32,8 +32,15 @@ def _running(gateway: GatewayClient) -> dict[str, Any]:
 
 
 async def _resting(store: "SqliteStore") -> dict[str, Any]:
-    counts = dict(await store.counts())
-    return {"running": False, "version": __version__, "waiting": await store.waiting_turns(), "counts": counts}
+    from belino.gateway.savings import as_json, savings
+
+    return {
+        "running": False,
+        "version": __version__,
+        "waiting": await store.waiting_turns(),
+        "counts": dict(await store.counts()),
+        "savings": as_json(savings(await store.media_tally())),
+    }
 
 
 def _show(answer: dict[str, Any]) -> None:
@@ -51,5 +58,7 @@ def _show(answer: dict[str, Any]) -> None:
         print(f"{paint('not running', 'yellow')}; start it with `belino serve`")
     print(f"state    {answer['home']}")
     print(f"waiting  {answer['waiting']} turns")
+    if answer["savings"]["media"]:
+        print(f"savings  {answer['savings']['says']}")
     for name, count in sorted(answer["counts"].items()):
         print(f"{name:<24} {count}")

@@ -71,6 +71,30 @@ class ChannelSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unfetched:
+    """Media of one sort that nobody has asked for."""
+
+    kind: MediaKind
+    mime: str
+    width: int | None
+    height: int | None
+    items: int
+    size: int
+    """Of all of them together, as far as the platform said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaTally:
+    """What came, and what of it was fetched."""
+
+    messages: int
+    seen: int
+    fetched: int
+    fetched_bytes: int
+    unfetched: tuple[Unfetched, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationSummary:
     """A conversation and its last message."""
 
@@ -401,6 +425,10 @@ class Library(Protocol):
 
     async def counts(self) -> Mapping[str, int]:
         """Numbers for status and metrics, by name."""
+        ...
+
+    async def media_tally(self) -> MediaTally:
+        """Media seen and fetched: what the savings are made of."""
         ...
 
 

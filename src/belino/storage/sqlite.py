@@ -25,6 +25,7 @@ from belino.domain.store import (
     ConversationSummary,
     Grant,
     GrantKind,
+    MediaTally,
     Pairing,
     ParcelRecord,
     Ready,
@@ -40,6 +41,7 @@ from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home
 from belino.storage.migrations import migrate
 from belino.storage.places import Places
+from belino.storage.savings import tally
 from belino.storage.seal import Keys, load_keys
 from belino.storage.shelf import Shelf
 from belino.storage.stamps import to_micros
@@ -257,6 +259,9 @@ class SqliteStore(Shelf):
 
     async def counts(self) -> Mapping[str, int]:
         return await self._readers.read(summaries.counts)
+
+    async def media_tally(self) -> MediaTally:
+        return await self._readers.read(tally)
 
     # --- sessions and doors ---
 

@@ -10,6 +10,7 @@ from belino import __version__
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.reply import ParcelState
 from belino.domain.store import GrantKind
+from belino.gateway import savings
 from belino.gateway.doctor import examine
 from belino.gateway.explain import NoSuchMessage, SeveralMessages, as_json, explain
 from belino.web.answers import Code, Refusal, answer, bad_request, not_found
@@ -111,8 +112,14 @@ async def status(call: Call) -> Response:
             "troubles": dict(gateway.troubles()),
             "waiting": await call.store.waiting_turns(),
             "counts": dict(await call.store.counts()),
+            "savings": savings.as_json(savings.savings(await call.store.media_tally())),
         }
     )
+
+
+async def show_savings(call: Call) -> Response:
+    """Media seen and fetched, and what the rest would have cost."""
+    return answer(savings.as_json(savings.savings(await call.store.media_tally())))
 
 
 def adapters_json(site: Site) -> list[Json]:

@@ -171,6 +171,7 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/conversations", api.list_conversations, requires=person, site=site),
         GuardedRoute("/api/conversations", api.open_conversation, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/status", api.status, requires=person, site=site),
+        GuardedRoute("/api/savings", api.show_savings, requires=person, site=site),
         GuardedRoute("/api/channels", api.list_channels, requires=person, site=site),
         GuardedRoute("/api/outbox", api.list_parcels, requires=person, site=site),
         GuardedRoute("/api/doctor", api.doctor, requires=person, site=site),
