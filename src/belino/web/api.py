@@ -17,6 +17,7 @@ from belino.web.answers import Code, Refusal, answer, bad_request, not_found
 from belino.web.fields import parse_conversation
 from belino.web.site import Call, Site
 from belino.web.uploads import CHUNK_BYTES
+from belino.web.visits import visitor_of
 from belino.web.wire import Json, channel_json, conversation_json, finding_json, parcel_json
 
 NAME_CHARS = 100
@@ -54,7 +55,8 @@ def me_json(site: Site) -> Json:
 async def list_conversations(call: Call) -> Response:
     """Every conversation and its last message."""
     found = await call.store.conversations()
-    return answer({"conversations": [conversation_json(summary) for summary in found]})
+    listed = [conversation_json(one) | {"visitor": visitor_of(call.site, one.conversation)} for one in found]
+    return answer({"conversations": listed})
 
 
 async def open_conversation(call: Call) -> Response:

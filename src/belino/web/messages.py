@@ -17,11 +17,12 @@ from belino.web.attachments import ATTACHMENTS, Luggage, as_ref, parse_attachmen
 from belino.web.auth import Visitor
 from belino.web.fields import Fields
 from belino.web.site import Call, Site
+from belino.web.visits import speak
 from belino.web.wire import Json, message_json
 
 log = logging.getLogger(__name__)
 
-SAY_FIELDS = ("conversation", "message", "attachments", "id")
+SAY_FIELDS = ("conversation", "message", "attachments", "id", "reply_to")
 HISTORY_FIELDS = ("conversation", "before", "after", "limit")
 PAGE = 200
 # A page of history is cut here, so that two hundred of the longest messages are not one answer.
@@ -49,7 +50,11 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
     conversation = fields.conversation()
     visitor.must_see(conversation)
     if conversation.platform != "web":
-        raise bad_request("Only web conversations take messages here; write to the others on their own platform.")
+        return await _say_elsewhere(site, conversation, fields)
+    if fields.has("reply_to"):
+        raise bad_request(
+            "reply_to is for other platforms; in a web conversation every message is meant for the agent."
+        )
     await site.must_exist(conversation)
     text = _text(fields, site.gateway.config.sessions.max_text_chars)
     message_id = _message_id(fields)
@@ -74,6 +79,16 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
     if stored is None:
         return {**_outcome(taken), "message_id": message_id, "message": None}
     return await _said(site, stored)
+
+
+async def _say_elsewhere(site: Site, conversation: ConversationKey, fields: Fields) -> Json:
+    text = _text(fields, site.gateway.config.sessions.max_text_chars)
+    reply_to = fields.text("reply_to", most=64) if fields.has("reply_to") else None
+    if fields.items("attachments", most=ATTACHMENTS):
+        raise bad_request("Files can only be sent in web conversations.")
+    if not text.strip():
+        raise Refusal(400, Code.EMPTY, "There is nothing to send.")
+    return await _said(site, await speak(site, conversation, text, key=_message_id(fields), reply_to=reply_to))
 
 
 async def history(site: Site, visitor: Visitor, fields: Fields) -> Json:

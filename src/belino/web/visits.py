@@ -1,0 +1,61 @@
+"""What the page says on another platform: only where an adapter lends it a voice, as the demo's does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Protocol, runtime_checkable
+
+from belino.domain.errors import Busy
+from belino.domain.message import ConversationKey
+from belino.domain.store import StoredMessage
+from belino.gateway.notices import Notice, NoticeKind
+from belino.web.answers import bad_request
+from belino.web.site import Site
+
+HEARD_SECONDS = 20.0
+
+
+@runtime_checkable
+class LendsVoice(Protocol):
+    """A platform on which the person at the page is somebody."""
+
+    visitor: str
+    """The id of the author under whom they speak."""
+
+    async def speak(self, conversation: ConversationKey, text: str, *, key: str, reply_to: str | None = None) -> str:
+        """Say it on the platform and return the message's id there; the same key twice is said once."""
+        ...
+
+
+def visitor_of(site: Site, conversation: ConversationKey) -> str | None:
+    """Under which author the page may speak here; None where it only watches."""
+    adapter = site.gateway.adapters.get((conversation.platform, conversation.account))
+    return adapter.visitor if isinstance(adapter, LendsVoice) else None
+
+
+async def speak(
+    site: Site, conversation: ConversationKey, text: str, *, key: str, reply_to: str | None
+) -> StoredMessage:
+    """Say it there, and wait until it has come back to us like anybody's message."""
+    adapter = site.gateway.adapters.get((conversation.platform, conversation.account))
+    if not isinstance(adapter, LendsVoice):
+        raise bad_request("Only web conversations take messages here; write to the others on their own platform.")
+    await site.must_exist(conversation)
+    async with site.gateway.notices.subscribe() as notices:
+        said = await adapter.speak(conversation, text, key=key, reply_to=reply_to)
+        for message in await site.store.messages(conversation.whole_channel, [said]):
+            return message
+        try:
+            async with asyncio.timeout(HEARD_SECONDS):
+                return await _heard(notices, conversation, said)
+        except TimeoutError:
+            raise Busy("It was said and has not come back yet; send it again under the same id.") from None
+
+
+async def _heard(notices: AsyncIterator[Notice], conversation: ConversationKey, said: str) -> StoredMessage:
+    async for notice in notices:
+        message = notice.payload
+        if notice.kind is NoticeKind.MESSAGE and isinstance(message, StoredMessage):
+            same = message.conversation.whole_channel == conversation.whole_channel
+            if same and message.id == said:
+                return message
+    raise TimeoutError
