@@ -1,0 +1,239 @@
+"""Telegram, through the Bot API: long polling or a webhook, bytes by getFile, text out."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import ClassVar, Literal
+from urllib.parse import quote, urlsplit
+
+from belino.adapters.telegram.calls import Calls
+from belino.adapters.telegram.check import check_bot
+from belino.adapters.telegram.download import FETCH_BYTES, LOCAL_FETCH_BYTES, Download
+from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
+from belino.adapters.telegram.people import PLATFORM, Me
+from belino.adapters.telegram.raw import Raw, as_table, whole, words
+from belino.adapters.telegram.send import send
+from belino.domain.errors import AdapterError, ConfigError
+from belino.domain.limits import Limits, Once
+from belino.domain.media import MediaRef
+from belino.domain.outcome import Finding
+from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Question
+from belino.domain.reply import Parcel, Receipt
+from belino.net.redact import Secret
+
+OFFICIAL_URL = "https://api.telegram.org"
+SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the header's name
+
+POLL_SECONDS = 50
+# Telegram holds a poll open; a server that does not must not be asked in a tight loop.
+LEAST_PAUSE = 1.0
+BATCH = 100
+
+_TOKEN = re.compile(r"[A-Za-z0-9:_-]{1,256}")
+_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
+
+SETUP = (
+    Question(
+        key="token",
+        ask="Which token did @BotFather give you? (In Telegram: @BotFather, /newbot; or /mybots, the bot, API Token.)",
+        secret=True,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One bot."""
+
+    token: Secret = field(metadata={"says": "The bot's token, from @BotFather."})
+    api_url: str = field(
+        default=OFFICIAL_URL, metadata={"says": "Where the Bot API is; another one for a server of your own."}
+    )
+    mode: Literal["polling", "webhook"] = field(
+        default="polling", metadata={"says": "Whether belino asks for updates, or Telegram calls with them."}
+    )
+    webhook_secret: Secret | None = field(
+        default=None, metadata={"says": "What Telegram proves itself with; mode webhook needs it."}
+    )
+    public_url: str | None = field(
+        default=None, metadata={"says": "Where Telegram reaches belino; mode webhook registers itself there."}
+    )
+    local_files: bool = field(
+        default=False,
+        metadata={"says": "Whether api_url is a server of your own that runs with `--local`: files up to 2000 MB."},
+    )
+
+    def __post_init__(self) -> None:
+        if not _TOKEN.fullmatch(self.token.reveal()):
+            raise ConfigError("token is not a bot token; it looks like 123456:ABC-DEF and comes from @BotFather")
+        _check_url("api_url", self.api_url, plain_at_home=True)
+        if self.public_url is not None:
+            _check_url("public_url", self.public_url, plain_at_home=self.api_url != OFFICIAL_URL)
+        if self.mode == "webhook" and not _SECRET.fullmatch(_revealed(self.webhook_secret)):
+            raise ConfigError(
+                "webhook_secret is needed for a webhook, or anybody could speak as Telegram; "
+                "write 1 to 256 characters of A-Z, a-z, 0-9, _ and -, e.g. from `openssl rand -hex 32`"
+            )
+
+
+def hosts(config: Config) -> frozenset[str]:
+    """Where the token may go. A server the operator names may be a private one, so its port is written out."""
+    url = urlsplit(config.api_url)
+    if config.api_url.rstrip("/") == OFFICIAL_URL:
+        return frozenset({url.netloc})
+    name = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
+    return frozenset({f"{name}:{url.port or (443 if url.scheme == 'https' else 80)}"})
+
+
+class Adapter:
+    """One bot on Telegram."""
+
+    platform: ClassVar[str] = PLATFORM
+
+    def __init__(self, config: Config, desk: Desk) -> None:
+        self._config = config
+        self._desk = desk
+        self._calls = Calls(desk.http, desk.clock, api_url=config.api_url, token=config.token)
+        self._me = Me()
+        self._accept: Accept | None = None
+        self._in_order = asyncio.Lock()
+        # Telegram takes 4096 characters; what is left is for the markup that delivery may add. It knows no keys.
+        self.limits = Limits(
+            text_chars=4000,
+            once=Once.UNCERTAIN,
+            caption_chars=1024,
+            fetch_bytes=LOCAL_FETCH_BYTES if config.local_files else FETCH_BYTES,
+        )
+
+    async def run(self, accept: Accept, cursor: str | None) -> None:
+        """Listen until cancelled; the cursor is the number of the next update."""
+        me = as_table(await self._calls.call("getMe"))
+        self._me = Me(id=whole(me, "id") or 0, username=words(me, "username"))
+        if self._config.mode == "polling":
+            await self._poll(accept, int(cursor) if cursor and cursor.isdecimal() else None)
+        else:
+            await self._be_called(accept)
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        """One sendMessage."""
+        return await send(self._calls, parcel)
+
+    @asynccontextmanager
+    async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The bytes of a ref, by a fresh link, which holds for an hour and is asked for again when it does not."""
+        limit = self.limits.fetch_bytes or FETCH_BYTES
+        download = Download(self._calls, self._desk.clock, ref, limit=limit, token=self._config.token)
+        await download.prepare()
+        async with aclosing(download.chunks()) as chunks:
+            yield chunks
+
+    async def check(self) -> Sequence[Finding]:
+        """Token, privacy mode, webhook and clock, for the doctor."""
+        name = f"{PLATFORM}:{self._desk.account}"
+        return await check_bot(self._calls, self._desk.clock, name=name, webhook=self._config.mode == "webhook")
+
+    async def take_hook(self, hook: Hook) -> HookAnswer:
+        """One call of Telegram: who it is before what it says, and 200 only after commit."""
+        if self._config.mode != "webhook":
+            return HookAnswer(status=404)
+        if not _is_secret(hook.headers.get(SECRET_HEADER, ""), _revealed(self._config.webhook_secret)):
+            return HookAnswer(status=401)
+        if hook.method != "POST":
+            return HookAnswer(status=405)
+        try:
+            update = json.loads(hook.body)
+        except (ValueError, RecursionError):
+            return HookAnswer(status=400)
+        async with self._in_order:
+            if self._accept is None:
+                return HookAnswer(status=503)
+            await self._take(update, self._accept)
+        return HookAnswer(status=200)
+
+    async def _poll(self, accept: Accept, offset: int | None) -> None:
+        """One getUpdates at a time: asking from an offset tells Telegram that everything before it is on our disk."""
+        clock = self._desk.clock
+        while True:
+            asked = clock.monotonic()
+            updates = await self._updates(offset)
+            for update in updates:
+                offset = await self._take(update, accept)
+            if not updates and (early := LEAST_PAUSE - (clock.monotonic() - asked)) > 0:
+                await clock.sleep(early)
+
+    async def _updates(self, offset: int | None) -> Sequence[Raw]:
+        fields: dict[str, object] = {
+            "timeout": POLL_SECONDS,
+            "limit": BATCH,
+            "allowed_updates": list(ALLOWED_UPDATES),
+        }
+        if offset is not None:
+            fields["offset"] = offset
+        result = await self._calls.call("getUpdates", fields, wait=POLL_SECONDS)
+        if not isinstance(result, list):
+            raise AdapterError("Telegram's answer to getUpdates cannot be read")
+        updates = [as_table(update) for update in result]
+        if any(whole(update, "update_id") is None for update in updates):
+            raise AdapterError("Telegram's answer to getUpdates has updates without a number")
+        return sorted(updates, key=lambda update: whole(update, "update_id") or 0)
+
+    async def _take(self, update: object, accept: Accept) -> int:
+        """Commit an update's arrivals; the cursor moves with the last, so that none of them can be lost."""
+        following = (whole(as_table(update), "update_id") or 0) + 1
+        arrivals = parse(update, account=self._desk.account, me=self._me, received=self._desk.clock.now())
+        for number, arrival in enumerate(arrivals, 1):
+            await accept(arrival, cursor=str(following) if number == len(arrivals) else None)
+        return following
+
+    async def _be_called(self, accept: Accept) -> None:
+        if self._config.public_url is not None:
+            path = f"/hooks/{PLATFORM}/{quote(self._desk.account, safe='')}"
+            fields = {
+                "url": self._config.public_url.rstrip("/") + path,
+                "secret_token": _revealed(self._config.webhook_secret),
+                "allowed_updates": list(ALLOWED_UPDATES),
+                "max_connections": 1,  # more would overtake each other
+            }
+            await self._calls.call("setWebhook", fields)
+        self._accept = accept
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._accept = None
+
+
+def _check_url(key: str, text: str, *, plain_at_home: bool) -> None:
+    """Refuse an address that would say the token in the clear, or hide another one in it."""
+    try:
+        url = urlsplit(text)
+        name, _ = url.hostname or "", url.port
+    except ValueError:
+        raise ConfigError(f"{key} is not a URL; write https://host") from None
+    if url.scheme not in ("https", "http") or not name or "@" in url.netloc or url.query or url.fragment:
+        raise ConfigError(f"{key} must be https://host[:port][/path], without a login, ? or #")
+    if url.scheme == "http" and not (plain_at_home and _is_at_home(name)):
+        raise ConfigError(f"{key} must begin with https://; plain http is for a server on this machine or network")
+
+
+def _is_at_home(name: str) -> bool:
+    """Whether a name can only mean a machine nearby: a private address, or a name without a dot."""
+    try:
+        return not ip_address(name).is_global
+    except ValueError:
+        return "." not in name or name.endswith((".local", ".localhost", ".internal"))
+
+
+def _revealed(secret: Secret | None) -> str:
+    return "" if secret is None else secret.reveal()
+
+
+def _is_secret(said: str, secret: str) -> bool:
+    # Hashed first, so that neither time nor length tells how near a guess is.
+    digests = [hashlib.sha256(text.encode(errors="replace")).digest() for text in (said, secret)]
+    return bool(secret) and hmac.compare_digest(*digests)

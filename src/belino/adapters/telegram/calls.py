@@ -1,0 +1,125 @@
+"""Bot API calls: the only place that knows the token, and where every refusal becomes an error of ours."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import quote
+
+from belino.adapters.telegram.raw import Raw, as_table, line, real, table, whole
+from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unauthorized
+from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.net.client import error_for
+from belino.net.pace import LONGEST_WAIT
+from belino.net.redact import Secret, redact
+
+CALL_SECONDS = 30.0
+# A hundred updates of the longest messages are some 4 MB.
+ANSWER_BYTES = 32 * 1024 * 1024
+
+
+class Refused(AdapterError):
+    """Telegram answered and said no; what that means depends on what was asked."""
+
+    def __init__(self, message: str, *, code: int, description: str, migrate_to: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.description = description
+        self.migrate_to = migrate_to
+        """Where the chat went that we tried to reach."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What a call brought, and what time it is at the other end."""
+
+    result: object
+    date: datetime | None
+
+
+class Calls:
+    """One bot's calls."""
+
+    def __init__(self, http: HttpClient, clock: Clock, *, api_url: str, token: Secret) -> None:
+        self._http = http
+        self._clock = clock
+        self._api_url = api_url.rstrip("/")
+        self._token = token
+
+    async def call(self, method: str, fields: Mapping[str, object] | None = None, *, wait: float = 0.0) -> object:
+        """The result of a method; `wait` is how long Telegram was asked to take its time."""
+        return (await self.ask(method, fields, wait=wait)).result
+
+    async def ask(self, method: str, fields: Mapping[str, object] | None = None, *, wait: float = 0.0) -> Answered:
+        url = self._url("bot", method)
+        async with self._http.request("POST", url, json=dict(fields or {}), timeout=CALL_SECONDS + wait) as answer:
+            try:
+                body = await answer.read(ANSWER_BYTES)
+            except MediaTooLarge:
+                raise AdapterError(f"Telegram's answer to {method} is over {ANSWER_BYTES} bytes") from None
+            told = _read(body)
+            if told.get("ok") is not True or "result" not in told:
+                raise self._error(method, answer, told)
+            return Answered(result=told["result"], date=_date(answer.headers))
+
+    @asynccontextmanager
+    async def file(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[HttpAnswer]:
+        """The answer to a GET of a file that getFile named."""
+        request: AbstractAsyncContextManager[HttpAnswer]
+        request = self._http.request("GET", self._url("file/bot", path), headers=headers, timeout=CALL_SECONDS)
+        async with request as answer:
+            yield answer
+
+    def _url(self, what: str, rest: str) -> str:
+        # The token stands in the path. This is the only place that writes it, and nothing here is logged or raised.
+        return f"{self._api_url}/{what}{quote(self._token.reveal(), safe=':')}/{quote(rest)}"
+
+    def _error(self, method: str, answer: HttpAnswer, told: Raw) -> AdapterError:
+        code = whole(told, "error_code") or answer.status
+        description = redact(line(told, "description"))
+        parameters = table(told, "parameters")
+        wait = real(parameters, "retry_after")
+        if code == 429 and wait is not None:
+            wait = min(max(wait, 0.0), LONGEST_WAIT)
+            return RateLimited(f"Telegram asks to wait {wait:g} seconds before {method}", retry_after=wait)
+        if code in (401, 404):
+            return Unauthorized("Telegram does not know this bot token; take the right one from @BotFather")
+        if code == 409:
+            return AdapterError(_conflict(description))
+        if code < 400:
+            return AdapterError(f"Telegram's answer to {method} cannot be read")
+        if code == 429 or code >= 500:
+            return error_for(code, answer.headers, now=self._clock.now()) or AdapterError(f"{method} failed")
+        return Refused(
+            f"Telegram refused {method}: {description or f'status {code}'}",
+            code=code,
+            description=description,
+            migrate_to=whole(parameters, "migrate_to_chat_id"),
+        )
+
+
+def _conflict(description: str) -> str:
+    if "webhook" in description:
+        return (
+            "a webhook is set for this bot, and Telegram hands out updates only one way; "
+            'delete it with deleteWebhook, or set mode = "webhook"'
+        )
+    return "another program listens with this bot's token; stop it, or give belino a bot of its own"
+
+
+def _read(body: bytes) -> Raw:
+    try:
+        return as_table(json.loads(body))
+    except (ValueError, RecursionError):
+        return {}  # a proxy's error page: its status says enough
+
+
+def _date(headers: Mapping[str, str]) -> datetime | None:
+    value = next((value for name, value in headers.items() if name.lower() == "date"), "")
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return date if date.tzinfo is not None else None

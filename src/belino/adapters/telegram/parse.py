@@ -1,0 +1,289 @@
+"""Updates as arrivals: pure, fetches nothing, never fails; what it cannot read it says."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from belino.adapters.telegram.facts import facts_of
+from belino.adapters.telegram.files import Bearer, refs_of
+from belino.adapters.telegram.people import (
+    SOMEBODY,
+    Me,
+    author_of,
+    chat_as_author,
+    chat_name,
+    chat_type,
+    origin,
+    place,
+    thread_of,
+    user,
+)
+from belino.adapters.telegram.raw import Raw, as_table, identity, moment, table, tables, whole, words
+from belino.adapters.telegram.rich import rich_files, rich_text
+from belino.adapters.telegram.service import what_it_is
+from belino.domain.media import MediaRef
+from belino.domain.message import (
+    Arrival,
+    ChatType,
+    ConversationKey,
+    Deletion,
+    Edit,
+    Message,
+    Quote,
+    Reaction,
+    Unsupported,
+)
+
+# Asked for by name: without the list Telegram leaves reactions out, and sends what we would only count.
+ALLOWED_UPDATES = (
+    "message",
+    "edited_message",
+    "channel_post",
+    "edited_channel_post",
+    "business_message",
+    "edited_business_message",
+    "deleted_business_messages",
+    "message_reaction",
+)
+
+_SAID = ("message", "channel_post", "business_message")
+_EDITED = ("edited_message", "edited_channel_post", "edited_business_message")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Frame:
+    """One update being read: whose account, which bot, the update's number, and when it reached us."""
+
+    account: str
+    me: Me
+    update_id: int
+    received: datetime
+
+    def when(self, raw: Raw, key: str) -> datetime:
+        """The time Telegram tells; where it tells none, the time it reached us."""
+        return moment(raw, key) if whole(raw, key) else self.received
+
+
+def parse(update: object, *, account: str, me: Me, received: datetime) -> tuple[Arrival, ...]:
+    """One update as arrivals, at least one: what we cannot read is Unsupported and names what it was."""
+    raw = as_table(update)
+    frame = _Frame(account=account, me=me, update_id=whole(raw, "update_id") or 0, received=received)
+    for key in _SAID:
+        if message := table(raw, key):
+            return (_said(message, frame),)
+    for key in _EDITED:
+        if message := table(raw, key):
+            return (_edited(message, frame),)
+    if deleted := table(raw, "deleted_business_messages"):
+        return tuple(_deletions(deleted, frame)) or (_unread(raw, frame),)
+    if reaction := table(raw, "message_reaction"):
+        return tuple(_reactions(reaction, frame)) or (_unread(raw, frame),)
+    return (_unread(raw, frame),)
+
+
+def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
+    where, author, name = _where(raw, frame), author_of(raw, frame.me), chat_name(table(raw, "chat")) or None
+    sort, sent, own_id = chat_type(table(raw, "chat")), frame.when(raw, "date"), _message_id(raw, frame)
+    text, refs = _text(raw), _files(raw, Bearer(where=where, message_id=own_id, sent=sent, caption=_caption(raw)))
+    addressed = _is_addressed(raw, frame.me)
+    if not text and not refs:
+        return Unsupported(
+            conversation=where,
+            id=own_id,
+            author=author,
+            sent=sent,
+            what=what_it_is(raw),
+            chat_type=sort,
+            channel_name=name,
+            addressed=addressed,
+        )
+    quote = _quote(raw, where, own_id, frame)
+    return Message(
+        conversation=where,
+        id=own_id,
+        author=author,
+        sent=sent,
+        text=text,
+        media=refs,
+        chat_type=sort,
+        channel_name=name,
+        addressed=addressed,
+        reply_to=identity(_replied_to(raw), "message_id") or None,
+        quote=quote,
+        forward=origin(table(raw, "forward_origin"), frame.me),
+        album=words(raw, "media_group_id") or None,
+    )
+
+
+def _edited(raw: Raw, frame: _Frame) -> Edit | Unsupported:
+    said = _said(raw, frame)
+    # Two edits may share a second, so the update's number tells them apart.
+    edit_id = f"{said.id}@{identity(raw, 'edit_date') or '0'}.{frame.update_id}"
+    if isinstance(said, Unsupported):
+        return replace(said, id=edit_id, what=f"an edit: {said.what}", addressed=False)
+    return Edit(
+        conversation=said.conversation,
+        id=edit_id,
+        message_id=said.id,
+        author=said.author,
+        sent=frame.when(raw, "edit_date"),
+        text=said.text,
+        media=said.media,
+    )
+
+
+def _deletions(raw: Raw, frame: _Frame) -> Iterator[Deletion]:
+    """Told only of business accounts' chats. Telegram does not say when, or who did it."""
+    where = place(frame.account, table(raw, "chat"), business=words(raw, "business_connection_id"))
+    ids = raw.get("message_ids")
+    for message_id in ids if isinstance(ids, list) else ():
+        if type(message_id) is int and (shown := identity({"id": message_id}, "id")):
+            yield Deletion(
+                conversation=where,
+                id=f"{shown}.{frame.update_id}",
+                message_id=shown,
+                author=None,
+                sent=frame.when(raw, "date"),
+            )
+
+
+def _reactions(raw: Raw, frame: _Frame) -> Iterator[Reaction]:
+    """What was put on and taken away, which Telegram tells as the lists before and after."""
+    message_id = identity(raw, "message_id")
+    author = user(table(raw, "user"), frame.me) or chat_as_author(table(raw, "actor_chat")) or SOMEBODY
+    before = [_emoji(reaction) for reaction in tables(raw, "old_reaction")]
+    after = [_emoji(reaction) for reaction in tables(raw, "new_reaction")]
+    changes = [(emoji, False) for emoji in before if emoji not in after]
+    changes += [(emoji, True) for emoji in after if emoji not in before]
+    for number, (emoji, added) in enumerate(changes if message_id else ()):
+        yield Reaction(
+            conversation=place(frame.account, table(raw, "chat")),
+            id=f"{message_id}.{frame.update_id}.{number}",
+            message_id=message_id,
+            author=author,
+            sent=frame.when(raw, "date"),
+            emoji=emoji,
+            added=added,
+        )
+
+
+def _emoji(reaction: Raw) -> str:
+    """A reaction as text; a custom emoji has only an id, and a paid one is a star."""
+    if custom := words(reaction, "custom_emoji_id"):
+        return f"custom:{custom}"
+    return words(reaction, "emoji") or "⭐"
+
+
+def _unread(update: Raw, frame: _Frame) -> Unsupported:
+    """An update we did not ask for or do not know: told with its name, from whoever it seems to be."""
+    names = sorted(key for key in update if key != "update_id")
+    payload = table(update, names[0]) if names else {}
+    chat = table(payload, "chat") or table(table(payload, "message"), "chat")
+    author = user(table(payload, "from"), frame.me) or user(table(payload, "user"), frame.me)
+    return Unsupported(
+        conversation=place(frame.account, chat, business=words(payload, "business_connection_id")),
+        id=f"update-{frame.update_id}",
+        author=author or chat_as_author(chat) or SOMEBODY,
+        sent=frame.when(payload, "date"),
+        what=f"an update of the kind {_named(names)}",
+        # Without a chat nobody spoke to us anywhere: never the start of a direct conversation.
+        chat_type=chat_type(chat) if chat else ChatType.CHANNEL,
+        channel_name=chat_name(chat) or None,
+    )
+
+
+def _named(names: list[str]) -> str:
+    known = words({"name": names[0]}, "name") if names else ""
+    return known.replace("_", " ")[:64] or "nothing"
+
+
+def _where(raw: Raw, frame: _Frame) -> ConversationKey:
+    business = words(raw, "business_connection_id")
+    return place(frame.account, table(raw, "chat"), business=business, thread=thread_of(raw))
+
+
+def _message_id(raw: Raw, frame: _Frame) -> str:
+    return identity(raw, "message_id") or f"update-{frame.update_id}"
+
+
+def _text(raw: Raw) -> str:
+    """Everything a message says in words: its text or caption, then the facts in it, a line each."""
+    parts = (words(raw, "text"), _caption(raw), rich_text(table(raw, "rich_message")), *facts_of(raw))
+    return "\n".join(part for part in parts if part)
+
+
+def _caption(raw: Raw) -> str:
+    return words(raw, "caption")
+
+
+def _files(raw: Raw, bearer: Bearer) -> tuple[MediaRef, ...]:
+    return refs_of(raw, bearer) + rich_files(table(raw, "rich_message"), bearer)
+
+
+def _replied_to(raw: Raw) -> Raw:
+    """The message this one answers. In a topic, everything answers the notice that created it: that is no reply."""
+    reply = table(raw, "reply_to_message")
+    return {} if "forum_topic_created" in reply else reply
+
+
+def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quote | None:
+    """What the message answers, with its files: in this chat, or in another one."""
+    passage = words(table(raw, "quote"), "text")
+    if reply := _replied_to(raw):
+        # The files are the same items as when that message came itself: they keep their ids.
+        bearer = Bearer(where=where, message_id=identity(reply, "message_id") or own_id, sent=frame.when(reply, "date"))
+        quote = Quote(author=author_of(reply, frame.me), message_id=identity(reply, "message_id") or None)
+        # Telegram says 0 for a message it no longer shows.
+        sent = moment(reply, "date") if whole(reply, "date") else None
+        return replace(quote, text=passage or _text(reply), sent=sent, media=_files(reply, _captioned(bearer, reply)))
+    if external := table(raw, "external_reply"):
+        # Its id counts in another chat, so the files belong to the message that brought them here.
+        bearer = Bearer(where=where, message_id=own_id, sent=frame.when(raw, "date"))
+        quote = origin(table(external, "origin"), frame.me) or Quote()
+        return replace(quote, message_id=None, text=passage or _text(external), media=_files(external, bearer))
+    return Quote(text=passage) if passage else None
+
+
+def _captioned(bearer: Bearer, raw: Raw) -> Bearer:
+    return replace(bearer, caption=_caption(raw))
+
+
+def _is_addressed(raw: Raw, me: Me) -> bool:
+    """Whether a message speaks to this bot: in private, by its name, by a command for it, or by answering it."""
+    chat = table(raw, "chat")
+    if chat_type(chat) is ChatType.DIRECT:
+        # In a business account's chats its owner writes too, but not to us.
+        return not words(raw, "business_connection_id") or whole(table(raw, "from"), "id") == whole(chat, "id")
+    if me.id and whole(table(_replied_to(raw), "from"), "id") == me.id:
+        return True
+    return any(
+        _names_me(entity, said, me)
+        for said, entities in (("text", "entities"), ("caption", "caption_entities"))
+        for said in (words(raw, said),)
+        for entity in tables(raw, entities)
+    )
+
+
+def _names_me(entity: Raw, text: str, me: Me) -> bool:
+    match words(entity, "type"):
+        case "text_mention":
+            return me.id != 0 and whole(table(entity, "user"), "id") == me.id
+        case "mention":
+            return _is_my_name(_passage(text, entity).removeprefix("@"), me)
+        case "bot_command":
+            return _is_my_name(_passage(text, entity).partition("@")[2], me)
+        case _:
+            return False
+
+
+def _is_my_name(name: str, me: Me) -> bool:
+    return bool(name) and name.lower() == me.username.lower()
+
+
+def _passage(text: str, entity: Raw) -> str:
+    """The part of a text an entity marks; Telegram counts in UTF-16 units."""
+    offset, length = whole(entity, "offset"), whole(entity, "length")
+    if offset is None or length is None or offset < 0 or not 0 < length <= len(text) * 2:
+        return ""
+    units = text.encode("utf-16-le")
+    return units[offset * 2 : (offset + length) * 2].decode("utf-16-le", "replace")

@@ -1,0 +1,103 @@
+"""Who said it, and where: users, chats and the origins of forwarded messages as our own values."""
+
+from dataclasses import dataclass
+
+from belino.adapters.telegram.raw import Raw, identity, line, moment, table, whole, words, yes
+from belino.domain.message import Author, ChatType, ConversationKey, Quote
+
+PLATFORM = "telegram"
+
+# A channel's direct messages have a topic per person whose ids are a user's, not a message's.
+DIRECT_TOPIC = "direct-"
+
+_CHAT_TYPES = {"private": ChatType.DIRECT, "group": ChatType.GROUP, "supergroup": ChatType.GROUP}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Me:
+    """Which bot we are: what tells a message to us from one to somebody else."""
+
+    id: int = 0
+    username: str = ""
+
+
+def user(raw: Raw, me: Me) -> Author | None:
+    """A User; names may be anything and may change, only the id counts."""
+    own = whole(raw, "id")
+    if own is None:
+        return None
+    name = " ".join(part for part in (line(raw, "first_name"), line(raw, "last_name")) if part)
+    return Author(
+        id=str(own),
+        name=name or line(raw, "username") or "somebody",
+        is_bot=yes(raw, "is_bot"),
+        is_agent=own == me.id != 0,
+    )
+
+
+def chat_as_author(raw: Raw, signature: str = "") -> Author | None:
+    """A chat that speaks for itself: a channel, or a group through an anonymous administrator."""
+    own = identity(raw, "id")
+    return Author(id=own, name=signature or chat_name(raw) or "somebody") if own else None
+
+
+def author_of(message: Raw, me: Me) -> Author:
+    """Who sent a message. Where a chat speaks, `from` is a stand-in that says nothing."""
+    if yes(table(message, "sender_business_bot"), "is_bot"):
+        # Said by a bot in the name of a business account: the bot is who said it.
+        return user(table(message, "sender_business_bot"), me) or SOMEBODY
+    signature = line(message, "author_signature")
+    speaker = chat_as_author(table(message, "sender_chat"), signature) or user(table(message, "from"), me)
+    if speaker is None and words(table(message, "chat"), "type") == "channel":
+        speaker = chat_as_author(table(message, "chat"), signature)
+    return speaker or SOMEBODY
+
+
+SOMEBODY = Author(id="unknown", name="somebody")
+
+
+def chat_name(chat: Raw) -> str:
+    """A chat's title, or the name of the person in a private one."""
+    person = " ".join(part for part in (line(chat, "first_name"), line(chat, "last_name")) if part)
+    return line(chat, "title") or person or line(chat, "username")
+
+
+def chat_type(chat: Raw) -> ChatType:
+    return _CHAT_TYPES.get(words(chat, "type"), ChatType.CHANNEL)
+
+
+def place(account: str, chat: Raw, *, business: str = "", thread: str | None = None) -> ConversationKey:
+    """Where something was said. A chat of a business account is not the bot's own chat with the same person."""
+    channel = identity(chat, "id") or "elsewhere"
+    return ConversationKey(
+        platform=PLATFORM, account=account, channel=f"{channel}@{business}" if business else channel, thread=thread
+    )
+
+
+def thread_of(message: Raw) -> str | None:
+    """The topic a message belongs to. Telegram numbers reply threads of plain groups too; those are no topics."""
+    if yes(message, "is_topic_message"):
+        return identity(message, "message_thread_id") or None
+    topic = identity(table(message, "direct_messages_topic"), "topic_id")
+    return f"{DIRECT_TOPIC}{topic}" if topic else None
+
+
+def origin(raw: Raw, me: Me) -> Quote | None:
+    """A MessageOrigin: who said first what was forwarded or replied to elsewhere."""
+    if not raw:
+        return None
+    signature = line(raw, "author_signature")
+    author: Author | None
+    match words(raw, "type"):
+        case "user":
+            author = user(table(raw, "sender_user"), me)
+        case "hidden_user":
+            # People who hide their account have a name and no id.
+            author = Author(id="hidden", name=line(raw, "sender_user_name") or "somebody")
+        case "chat":
+            author = chat_as_author(table(raw, "sender_chat"), signature)
+        case "channel":
+            author = chat_as_author(table(raw, "chat"), signature)
+        case _:
+            author = None
+    return Quote(author=author, message_id=identity(raw, "message_id") or None, sent=moment(raw, "date"))
