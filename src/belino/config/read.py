@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino import registry
+from belino.config.secrets import SECRETS
 from belino.config.tables import SECTIONS, AccessConfig, AdapterConfig, AgentConfig, Config
 from belino.config.validate import build, unknown, what
 from belino.domain.errors import ConfigError
@@ -23,13 +24,21 @@ def load(home: "Home", path: Path | None = None) -> Config:
             raise ConfigError(f"{path} does not exist; `belino config init` writes a file with every default")
         return Config()
     try:
-        return from_table(_read(file))
+        return from_table(read_table(file), secrets=home.secrets)
     except ConfigError as error:
         raise ConfigError(f"{file.name}: {error}") from None
 
 
-def from_table(table: Mapping[str, Any]) -> Config:
-    """The configuration a parsed belino.toml means."""
+def from_table(table: Mapping[str, Any], *, secrets: Path | None = None) -> Config:
+    """The configuration a parsed belino.toml means; `secrets` is the folder of the secrets it names as `file:NAME`."""
+    looked_in = SECRETS.set(secrets)
+    try:
+        return _config(table)
+    finally:
+        SECRETS.reset(looked_in)
+
+
+def _config(table: Mapping[str, Any]) -> Config:
     known = ("server", "agent", "sessions", "media", "net", "logs", "adapters")
     for name in table:
         if name not in known:
@@ -38,7 +47,8 @@ def from_table(table: Mapping[str, Any]) -> Config:
     return Config(agent=_agent(table.get("agent", {})), adapters=_adapters(table.get("adapters", {})), **sections)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_table(file: Path) -> dict[str, Any]:
+    """What a belino.toml or belino.json says, before anybody asks what it means."""
     try:
         text = file.read_text(encoding="utf-8")
         table = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)

@@ -47,19 +47,21 @@ def reference() -> tuple[Key, ...]:
 
 def template() -> str:
     """A belino.toml in which every key is explained and none is set, so that it means exactly the defaults."""
-    lines = ["# belino's settings. Every key stands here with its default; remove the # before a key to change it.", ""]
+    lines = ["# belino's settings. Every key stands here with its default; remove the # before a key to change it."]
     section = ""
     for key in reference():
         parent, _, name = key.name.rpartition(".")
         if parent.startswith("adapters.NAME"):
             continue
+        # A platform's table connects it, and so is only told of; the web chat is connected from the start.
+        told = "# " if parent.startswith("adapters.") and parent != "adapters.web" else ""
         if parent != section:
             section = parent
-            lines += [f"[{section}]"]
+            lines += ["", f"{told}[{section}]"]
         lines += [f"# {key.says}"]
-        lines += [f"# {name} is {key.default}." if key.default == UNSET else f"#{name} = {key.default}"]
+        lines += [f"# {name} is {key.default}." if key.default == UNSET else f"{told or '#'}{name} = {key.default}"]
     lines += ["", "# One table per platform, for example:", "# [adapters.NAME.access]", '# senders = ["ID"]', ""]
-    return "\n".join(lines).replace("\n[", "\n\n[").replace("\n\n\n", "\n\n")
+    return "\n".join(lines)
 
 
 def as_table(value: object) -> Any:

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
+from belino.config.secrets import SECRETS, read_secret
 from belino.config.words import default_of, is_union
 from belino.domain.errors import ConfigError
 from belino.net.redact import Secret
@@ -72,13 +73,18 @@ def _secret_schema(_source: object, _handler: Callable[..., object]) -> "CoreSch
 
 
 def _open_secret(value: object) -> Secret:
-    if not isinstance(value, str) or not value.startswith("env:") or len(value) == len("env:"):
-        raise ValueError('must be written "env:NAME", with the secret itself in the environment variable NAME')
-    name = value.removeprefix("env:")
-    held = os.environ.get(name, "")
-    if not held:
-        raise ValueError(f"names the environment variable {name}, which is not set; set it and start again")
-    return Secret(name, held)
+    held_in, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if held_in == "env" and name:
+        held = os.environ.get(name, "")
+        if not held:
+            raise ValueError(f"names the environment variable {name}, which is not set; set it and start again")
+        return Secret(name, held)
+    if held_in == "file" and name:
+        return Secret(name, read_secret(name, SECRETS.get()), held_in="file")
+    raise ValueError(
+        'must be written "env:NAME", with the secret itself in the environment variable NAME, '
+        'or "file:NAME", with the secret in the file NAME of the state folder\'s secrets/'
+    )
 
 
 def _check_ranges(built: object, path: str) -> None:

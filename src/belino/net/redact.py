@@ -34,12 +34,13 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 class Secret:
-    """A secret named in belino.toml as `env:NAME`: it prints as its name and refuses every serialiser."""
+    """A secret named in belino.toml as `env:NAME` or `file:NAME`: it prints as that, and refuses every serialiser."""
 
-    __slots__ = ("_value", "name")
+    __slots__ = ("_value", "held_in", "name")
 
-    def __init__(self, name: str, value: str) -> None:
+    def __init__(self, name: str, value: str, *, held_in: str = "env") -> None:
         self.name = name
+        self.held_in = held_in
         self._value = value
         hide(value)
 
@@ -48,10 +49,10 @@ class Secret:
         return self._value
 
     def __repr__(self) -> str:
-        return f"Secret('env:{self.name}')"
+        return f"Secret('{self}')"
 
     def __str__(self) -> str:
-        return f"env:{self.name}"
+        return f"{self.held_in}:{self.name}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and (self.name, self._value) == (other.name, other._value)

@@ -58,6 +58,11 @@ class Home:
         return self.path / "belino.lock"
 
     @property
+    def secrets(self) -> Path:
+        """Where `file:NAME` secrets of the configuration lie."""
+        return self.path / "secrets"
+
+    @property
     def blobs(self) -> Path:
         return self.path / "blobs"
 

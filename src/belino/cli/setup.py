@@ -1,0 +1,231 @@
+"""belino setup PLATFORM: ask what its adapter needs, try it on the platform, write it down, say how to go on."""
+
+import asyncio
+import getpass
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from belino import registry
+from belino.cli import FAILED, OK
+from belino.cli.client import is_locked
+from belino.cli.show import clean, show_json, show_marks
+from belino.config import Config, from_table
+from belino.config.edit import edited, write_config
+from belino.config.read import read_table
+from belino.config.secrets import read_secret, write_secret
+from belino.domain.errors import BelinoError, ConfigError
+from belino.domain.outcome import Finding
+from belino.domain.ports import Question
+from belino.storage.home import Home
+
+CHECK_SECONDS = 30.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Answers:
+    """What shall stand in the platform's table, and the secrets that shall lie beside it."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+    """By the name of their file."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("platform", metavar="PLATFORM", help="what to connect, like telegram")
+    parser.add_argument("--account", default="default", metavar="NAME", help="which account, if there are several")
+    parser.add_argument("--token-env", metavar="NAME", help="the secret stands in this environment variable")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an answer, given here")
+    parser.add_argument("--yes", action="store_true", help="ask nothing: take defaults for what is not given")
+    parser.add_argument("--no-check", action="store_true", help="do not try it on the platform first")
+
+
+def run(args: Namespace) -> int:
+    home = Home.at(args.home)
+    plugin = registry.find("adapters", args.platform)
+    questions: Sequence[Question] = getattr(plugin.module, "SETUP", ())
+    if not questions:
+        raise ConfigError(f"{args.platform} needs no setup")
+    path = ["adapters", plugin.name] + ([] if args.account == "default" else ["accounts", args.account])
+    answers = _answers(args, plugin, questions, _there(home.config_file, path))
+    with _laid_down(home, answers.secrets) as keep:
+        meant, text = edited(home.config_file, path, answers.values)
+        config = from_table(meant, secrets=home.secrets)
+        findings = () if args.no_check else asyncio.run(_checked(plugin, config, args.account))
+        # Credentials come first in what an adapter finds; anything after them is a warning.
+        ok = not findings or findings[0].ok
+        if ok:
+            write_config(home.config_file, text)
+            keep()
+    _tell(args, home, path, findings, ok=ok)
+    return OK if ok else FAILED
+
+
+def _there(file: Path, path: Sequence[str]) -> Mapping[str, Any]:
+    """What the table says now."""
+    table: Any = read_table(file) if file.exists() else {}
+    for step in path:
+        table = table.get(step, {}) if isinstance(table, Mapping) else {}
+    return table if isinstance(table, Mapping) else {}
+
+
+def _answers(
+    args: Namespace, plugin: registry.Plugin, questions: Sequence[Question], there: Mapping[str, Any]
+) -> Answers:
+    given = dict(_pair(text) for text in args.set)
+    hints = get_type_hints(plugin.config_type)
+    unknown = sorted(given.keys() - hints.keys())
+    if unknown:
+        raise ConfigError(f"{plugin.name} has no key {unknown[0]!r}; known keys: {', '.join(sorted(hints))}")
+    answers = Answers(values={key: _typed(hints[key], key, text) for key, text in given.items()})
+    for question in questions:
+        if question.key in answers.values:
+            continue
+        if question.secret:
+            _answer_secret(args, question, there, answers)
+        else:
+            text = _asked(args, question, there.get(question.key, question.default))
+            if text != "":
+                answers.values[question.key] = _typed(hints.get(question.key, str), question.key, text)
+    return answers
+
+
+def _answer_secret(args: Namespace, question: Question, there: Mapping[str, Any], answers: Answers) -> None:
+    """A secret's name goes into the configuration; the secret itself into a file of its own, or nowhere."""
+    if args.token_env is not None:
+        answers.values[question.key] = f"env:{args.token_env}"
+        return
+    secret = _asked_secretly(args, question, kept=question.key in there)
+    if secret:
+        account = "" if args.account == "default" else f"{args.account}."
+        name = f"{args.platform}.{account}{question.key}"
+        answers.values[question.key] = f"file:{name}"
+        answers.secrets[name] = secret
+
+
+def _asked(args: Namespace, question: Question, default: object) -> str:
+    if _silent(args):
+        if default is None:
+            raise ConfigError(f"{question.key} is needed; give it with --set {question.key}=VALUE")
+        return ""
+    shown = "" if default in (None, "") else f" [{default}]"
+    print(f"{question.ask}{shown} ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip()
+
+
+def _asked_secretly(args: Namespace, question: Question, *, kept: bool) -> str:
+    if _silent(args):
+        if kept or question.default is not None:
+            return ""
+        raise ConfigError(
+            f"{question.key} is needed; put it into an environment variable and name that with --token-env, "
+            "or run this in a terminal to be asked"
+        )
+    hint = " (Enter keeps the one there is)" if kept else ""
+    secret = getpass.getpass(f"{question.ask}{hint} ").strip()
+    if not secret and not kept and question.default is None:
+        raise ConfigError(f"{question.key} is needed; nothing was changed")
+    return secret
+
+
+def _silent(args: Namespace) -> bool:
+    return bool(args.yes or args.json or not sys.stdin.isatty())
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"--set takes KEY=VALUE, not {text!r}")
+    return key, value
+
+
+def _typed(hint: Any, key: str, text: str) -> Any:
+    """An answer in the type of its key; what it may be is the configuration's own question."""
+    kinds = {hint, *get_args(hint)}
+    if bool in kinds:
+        return text.strip().lower() in ("true", "yes", "y", "on", "1")
+    if int in kinds:
+        try:
+            return int(text)
+        except ValueError:
+            raise ConfigError(f"{key} must be a whole number") from None
+    if tuple in kinds or any(getattr(kind, "__origin__", None) is tuple for kind in kinds):
+        return [item.strip() for item in text.split(",") if item.strip()]
+    return text
+
+
+@contextmanager
+def _laid_down(home: Home, secrets: Mapping[str, str]) -> Iterator[Any]:
+    """New secrets in place while the configuration that names them is tried; put back as they were unless kept."""
+    before: dict[str, str | None] = {}
+    kept = False
+
+    def keep() -> None:
+        nonlocal kept
+        kept = True
+
+    try:
+        for name, secret in secrets.items():
+            before[name] = _old(name, home.secrets)
+            write_secret(home.secrets, name, secret)
+        yield keep
+    finally:
+        if not kept:
+            for name, old in before.items():
+                if old is None:
+                    (home.secrets / name).unlink(missing_ok=True)
+                else:
+                    write_secret(home.secrets, name, old)
+
+
+def _old(name: str, folder: Path) -> str | None:
+    try:
+        return read_secret(name, folder)
+    except ValueError:
+        return None
+
+
+async def _checked(plugin: registry.Plugin, config: Config, account: str) -> tuple[Finding, ...]:
+    """What the adapter itself finds out about its platform with these settings."""
+    from belino.domain.ports import Checks
+    from belino.gateway.desk import AccountDesk
+    from belino.net.clock import SystemClock
+    from belino.net.guard import Guard
+
+    own = next(each for each in config.adapters if (each.platform, each.account) == (plugin.name, account))
+    desk = AccountDesk(own, SystemClock(), Guard(config.net.allow))
+    who = f"{plugin.name}:{account}"
+    try:
+        adapter = plugin.make(own.options, desk)
+        if not isinstance(adapter, Checks):
+            return ()
+        async with asyncio.timeout(CHECK_SECONDS):
+            return tuple(await adapter.check())
+    except TimeoutError:
+        return (Finding(name=who, ok=False, says=f"no answer within {CHECK_SECONDS:.0f} seconds"),)
+    except BelinoError as error:
+        from belino.net.redact import redact
+
+        return (Finding(name=who, ok=False, says=redact(str(error))),)
+    finally:
+        await desk.http.close()
+
+
+def _tell(args: Namespace, home: Home, path: Sequence[str], findings: Sequence[Finding], *, ok: bool) -> None:
+    table, running = ".".join(path), is_locked(home)
+    if args.json:
+        found = [{"name": f.name, "ok": f.ok, "says": f.says, "cure": f.cure} for f in findings]
+        answer = {"ok": ok, "file": str(home.config_file), "table": table, "restart": running, "findings": found}
+        show_json(answer)
+        return
+    show_marks([(f.ok, f.name, f"{f.says}. {f.cure}" if f.cure else f.says) for f in findings])
+    if not ok:
+        print("Nothing was changed.")
+        return
+    print(clean(f"Wrote [{table}] to {home.config_file}."))
+    print("Restart the gateway that runs." if running else "Start the gateway: belino serve")
+    print("Then write to the agent there: it answers with a code, and `belino pair CODE` lets you in.")

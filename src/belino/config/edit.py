@@ -1,0 +1,91 @@
+"""Change one table of a belino.toml or belino.json and leave every other word of it as it was."""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from belino.config.read import read_table
+from belino.config.secrets import write_private
+from belino.domain.errors import ConfigError
+
+_HEADER = re.compile(r"\s*\[[^\[].*")
+
+
+def edited(file: Path, path: Sequence[str], values: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """What the file would say with these keys set in one table: parsed, and as text. Nothing is written."""
+    before = read_table(file) if file.exists() else {}
+    meant = deepcopy(before)
+    inner = meant
+    for step in path:
+        inner = inner.setdefault(step, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"{file.name}: {step} must be a table")
+    inner.update(values)
+    if file.suffix == ".json":
+        return meant, json.dumps(meant, indent=2, ensure_ascii=False) + "\n"
+    text = _with_values(file.read_text(encoding="utf-8") if file.exists() else "", path, values)
+    try:
+        if tomllib.loads(text) == meant:
+            return meant, text
+    except tomllib.TOMLDecodeError:
+        pass
+    # Written in a way that only a person should touch: keys with dots, tables in one line, strings over many lines.
+    raise ConfigError(f"{file} cannot be changed safely; write this into it yourself:\n{_as_table(path, values)}")
+
+
+def write_config(file: Path, text: str) -> None:
+    """Put the configuration in place, whole."""
+    try:
+        write_private(file, text)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from None
+
+
+def _with_values(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str:
+    lines = text.splitlines()
+    start = next((number for number, line in enumerate(lines) if _names(line, path)), None)
+    if start is None:
+        gap = "\n" if text.strip() else ""
+        return f"{text.rstrip()}{gap and chr(10)}{gap}{_as_table(path, values)}\n".lstrip("\n")
+    end = next((n for n in range(start + 1, len(lines)) if _HEADER.match(lines[n])), len(lines))
+    body, new = lines[start + 1 : end], []
+    for key, value in values.items():
+        line = f"{_key(key)} = {_value(value)}"
+        at = next((n for n, old in enumerate(body) if re.match(rf"""\s*(["']?){re.escape(key)}\1\s*=""", old)), None)
+        if at is None:
+            new.append(line)
+        else:
+            body[at] = line
+    return "\n".join([*lines[: start + 1], *new, *body, *lines[end:]]) + "\n"
+
+
+def _names(line: str, path: Sequence[str]) -> bool:
+    """Whether a line is the header of the table at this path, however it is quoted and spaced."""
+    if not _HEADER.match(line):
+        return False
+    try:
+        named: Any = tomllib.loads(line)
+    except tomllib.TOMLDecodeError:
+        return False
+    for step in path:
+        if not isinstance(named, dict) or step not in named:
+            return False
+        named = named[step]
+    return isinstance(named, dict) and not named
+
+
+def _as_table(path: Sequence[str], values: Mapping[str, Any]) -> str:
+    lines = [f"[{'.'.join(_key(step) for step in path)}]", *(f"{_key(k)} = {_value(v)}" for k, v in values.items())]
+    return "\n".join(lines)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def _value(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

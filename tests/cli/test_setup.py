@@ -1,0 +1,150 @@
+"""`belino setup telegram` against a server that keeps Telegram's rules."""
+
+import asyncio
+import fcntl
+import json
+import os
+import pty
+import stat
+import subprocess
+import sys
+import termios
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belino.testing.telegram import TOKEN, TelegramServer
+
+pytestmark = pytest.mark.slow
+
+Belino = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[TelegramServer]:
+    async with asyncio.timeout(120), TelegramServer() as server:
+        yield server
+
+
+async def setup(
+    belino: Belino, server: TelegramServer, *more: str, token: str = TOKEN
+) -> subprocess.CompletedProcess[str]:
+    given = ("setup", "telegram", "--token-env", "BOT_TOKEN", "--set", f"api_url={server.url}", *more)
+    return await asyncio.to_thread(belino, *given, BOT_TOKEN=token)
+
+
+def read(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+async def test_a_good_token_is_checked_live_and_its_name_written_down(
+    belino: Belino, home: Path, telegram: TelegramServer
+) -> None:
+    answer = read(await setup(belino, telegram, "--json"))
+    assert answer["ok"] and answer["table"] == "adapters.telegram" and not answer["restart"]
+    assert telegram.calls["getMe"] == 1
+    assert any("privacy mode" in finding["says"] for finding in answer["findings"])
+    text = (home / "belino.toml").read_text(encoding="utf-8")
+    assert 'token = "env:BOT_TOKEN"' in text and TOKEN not in text
+
+
+async def test_a_bad_token_changes_nothing_and_is_told(belino: Belino, home: Path, telegram: TelegramServer) -> None:
+    done = await setup(belino, telegram, "--yes", token="4242:wrong")
+    assert done.returncode == 1
+    assert "Nothing was changed." in done.stdout and "4242:wrong" not in done.stdout + done.stderr
+    assert not (home / "belino.toml").exists()
+
+
+async def test_a_webhook_that_is_still_set_is_a_warning(belino: Belino, telegram: TelegramServer) -> None:
+    import aiohttp
+
+    hook = {"url": "https://example.com/hook"}
+    async with aiohttp.ClientSession() as http, http.post(f"{telegram.url}/bot{TOKEN}/setWebhook", json=hook) as done:
+        assert done.status == 200
+    answer = read(await setup(belino, telegram, "--json"))
+    assert any("webhook is still set" in finding["says"] and not finding["ok"] for finding in answer["findings"])
+
+
+async def test_what_was_in_the_file_stays(belino: Belino, home: Path, telegram: TelegramServer) -> None:
+    home.mkdir(mode=0o700)
+    (home / "belino.toml").write_text('# mine\n[logs]\nlevel = "debug" # loud\n', encoding="utf-8")
+    read(await setup(belino, telegram, "--json"))
+    text = (home / "belino.toml").read_text(encoding="utf-8")
+    assert text.startswith('# mine\n[logs]\nlevel = "debug" # loud\n')
+
+
+async def test_without_a_terminal_a_missing_secret_is_told(belino: Belino, home: Path) -> None:
+    done = await asyncio.to_thread(belino, "setup", "telegram")
+    assert done.returncode == 78 and "--token-env" in done.stderr
+    assert not (home / "belino.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("setup", "web"), "web needs no setup"),
+        (("setup", "pigeon"), "there is no adapter named 'pigeon'"),
+        (("setup", "telegram", "--set", "colour=red"), "telegram has no key 'colour'"),
+        (("setup", "telegram", "--set", "token=12:abc", "--no-check"), 'token must be written "env:NAME"'),
+    ],
+)
+def test_what_cannot_be_set_up_is_told_in_a_sentence(belino: Belino, arguments: tuple[str, ...], told: str) -> None:
+    done = belino(*arguments)
+    assert done.returncode == 78 and told in done.stderr
+
+
+async def test_a_token_typed_at_a_terminal_is_not_shown_and_lies_in_a_file_of_its_own(
+    home: Path, telegram: TelegramServer
+) -> None:
+    command = [sys.executable, "-m", "belino", "setup", "telegram", "--set", f"api_url={telegram.url}"]
+    shown = await asyncio.to_thread(_typed_into, [*command, "--home", str(home)], f"{TOKEN}\n")
+    assert "Which token did @BotFather give you?" in shown and TOKEN not in shown
+    assert "belino pair CODE" in shown
+    secret = home / "secrets" / "telegram.token"
+    assert secret.read_text(encoding="utf-8").strip() == TOKEN and stat.S_IMODE(secret.stat().st_mode) == 0o600
+    text = (home / "belino.toml").read_text(encoding="utf-8")
+    assert 'token = "file:telegram.token"' in text and TOKEN not in text
+
+
+async def test_a_bad_token_typed_over_a_good_one_leaves_the_good_one(home: Path, telegram: TelegramServer) -> None:
+    command = [sys.executable, "-m", "belino", "setup", "telegram", "--set", f"api_url={telegram.url}"]
+    for typed in (TOKEN, "4242:wrong"):
+        shown = await asyncio.to_thread(_typed_into, [*command, "--home", str(home)], f"{typed}\n")
+    assert "Nothing was changed." in shown
+    assert (home / "secrets" / "telegram.token").read_text(encoding="utf-8").strip() == TOKEN
+
+
+def _typed_into(command: list[str], typed: str) -> str:
+    """What a terminal shows while somebody types this at the first question."""
+    ours, theirs = pty.openpty()
+
+    def own_the_terminal() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    process = subprocess.Popen(
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=own_the_terminal,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while b"API Token.) " not in shown and b"there is) " not in shown:
+            shown += os.read(ours, 4096)
+        os.write(ours, typed.encode())
+        while True:
+            piece = os.read(ours, 4096)
+            shown += piece
+    except OSError:  # the other end has closed
+        pass
+    finally:
+        process.wait(60)
+        os.close(ours)
+    return shown.decode()
