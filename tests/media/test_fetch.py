@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -17,9 +18,10 @@ from belino.domain.errors import (
     OverDailyLimit,
 )
 from belino.domain.media import MediaRef
+from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.store import RefRecord
-from belino.media.fetch import AT_ONCE, Fetcher, MediaConfig
+from belino.media.fetch import AT_ONCE, PER_ACCOUNT, Fetcher, MediaConfig
 from tools.town import HERE, THERE, File, Town
 
 
@@ -71,8 +73,14 @@ async def arrive(town: Town, count: int = 1, **changes: object) -> list[RefRecor
     return [await look(town, ref) for ref in refs]
 
 
-async def look(town: Town, ref: str) -> RefRecord:
-    record = await town.store.ref(HERE, ref)
+async def arrive_at(town: Town, account: str, count: int) -> list[RefRecord]:
+    where = replace(HERE, account=account)
+    _, refs = await town.say("", *[File(content=b"", size=10) for _ in range(count)], where=where)
+    return [await look(town, ref, where) for ref in refs]
+
+
+async def look(town: Town, ref: str, where: ConversationKey = HERE) -> RefRecord:
+    record = await town.store.ref(where, ref)
     assert record is not None
     return record
 
@@ -111,17 +119,22 @@ async def test_a_caller_that_gives_up_does_not_take_the_others_along(town: Town,
     assert platform.open_now == 0 and len(platform.calls) == 2
 
 
-async def test_no_more_than_eight_streams_are_open_at_once(town: Town, platform: Platform) -> None:
-    records = await arrive(town, 30)
+@pytest.mark.parametrize(("accounts", "most"), [(1, PER_ACCOUNT), (2, 2 * PER_ACCOUNT), (5, AT_ONCE)])
+async def test_three_streams_per_account_and_eight_in_all_are_open_at_once(
+    town: Town, platform: Platform, accounts: int, most: int
+) -> None:
+    records = [record for number in range(accounts) for record in await arrive_at(town, f"account-{number}", 6)]
     fetch = fetcher(town, platform, max_bytes=100)
     platform.gate.clear()
-    async with asyncio.TaskGroup() as group:
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         for record in records:
             group.create_task(fetch.fetch(record))
-        while platform.open_now < AT_ONCE:
+        while platform.open_now < most:
+            await asyncio.sleep(0)
+        for _ in range(100):  # nobody else comes in, however long we wait
             await asyncio.sleep(0)
         platform.gate.set()
-    assert platform.most_at_once == AT_ONCE and len(platform.calls) == 30
+    assert platform.most_at_once == most and len(platform.calls) == 6 * accounts
 
 
 async def test_a_ref_known_to_be_too_large_makes_no_platform_call(town: Town, platform: Platform) -> None:

@@ -164,7 +164,7 @@ async def test_a_picture_that_was_sent_as_a_document_is_shown_all_the_same(town:
 @pytest.mark.parametrize(
     ("declared", "content", "told"),
     [
-        ("image/png", b"<html>log in</html>", "unknown type, 19B. It was sent as image/png, but its bytes are not."),
+        ("image/png", b"no picture", "unknown type, 10B. It was sent as image/png, but its bytes are not."),
         ("image/png", make_jpeg(8, 6), "It was sent as image/png, but its bytes are image/jpeg."),
         ("text/plain", PNG, "It was sent as text/plain, but its bytes are image/png."),
     ],

@@ -3,7 +3,7 @@
 Nothing here knows SQL or files. A room is handed only the group it needs; an implementation offers them all.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -441,14 +441,33 @@ class Sessions(Protocol):
 class Blobs(Protocol):
     """Bytes by sha256."""
 
-    async def keep(self, chunks: AsyncIterator[bytes], *, mime: str, limit: int) -> Blob:
-        """Hash while writing, fsync, rename. MediaTooLarge past `limit`; nothing half-written is ever visible."""
+    async def keep(self, chunks: AsyncIterator[bytes], *, mime: str | Callable[[], str], limit: int) -> Blob:
+        """Hash while writing, fsync, rename. MediaTooLarge past `limit`; nothing half-written is ever visible.
+
+        A `mime` that is asked for is asked once the bytes are whole.
+        """
         ...
 
     async def blob(self, sha256: str) -> Blob | None: ...
 
     async def drop_unused(self) -> int:
         """Delete the bytes that no ref, upload or parcel uses any more. Returns how many blobs went."""
+        ...
+
+    async def touch(self, sha256: str) -> None:
+        """These bytes were asked for: others go before them."""
+        ...
+
+    async def evict(self, limit: int, *, keep: Container[str] = ()) -> int:
+        """Delete bytes that can be fetched again, those used longest ago first, until `limit` are held or none is left.
+
+        Bytes in `keep`, which may change meanwhile, of a running turn, of an undelivered parcel, and those that came
+        with their message and cannot be had again stay. Returns how many bytes are held.
+        """
+        ...
+
+    async def expire_media(self, before: datetime, *, keep: Container[str] = ()) -> int:
+        """Refs stored before then end as `expired` and let go of their bytes. Returns how many did."""
         ...
 
     def outgoing(self, sha256: str, *, name: str, mime: str) -> OutgoingFile:

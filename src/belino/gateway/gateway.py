@@ -16,9 +16,10 @@ from belino.delivery.deadline import deadline
 from belino.delivery.insist import Insistence
 from belino.delivery.send import ParcelNews, Sender
 from belino.domain.errors import ConfigError, MediaError, StoreError
-from belino.domain.media import MediaRef
+from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, Author, ConversationKey, Message
 from belino.domain.ports import Adapter, Agent, Clock, Desk, Taken
+from belino.domain.store import RefRecord
 from belino.domain.turn import Toolbox
 from belino.gateway.counters import Counters
 from belino.gateway.desk import AccountDesk
@@ -146,6 +147,10 @@ class Gateway:
         """A conversation's tools, for a client that is not in a turn."""
         return self._turns.toolbox(conversation)
 
+    async def fetch(self, record: RefRecord, progress: Callable[[int, int | None], None] | None = None) -> Blob:
+        """The bytes of a ref, for a person; one download ever, whoever asks."""
+        return await self._fetcher.fetch(record, progress=progress)
+
     def health(self) -> Mapping[tuple[str, str], AdapterHealth]:
         """How every adapter is."""
         return dict(self._health)
@@ -164,6 +169,7 @@ class Gateway:
         now = self.clock.now()
         self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
         self._sender = self._make_sender()
+        self._fetcher = Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock)
         self._turns = self._make_turns(agent)
         self._sessions = Sessions(
             self.store,
@@ -189,7 +195,7 @@ class Gateway:
             self.store,
             agent,
             self.adapters,
-            Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock),
+            self._fetcher,
             config=self.config,
             home=self.home,
             clock=self.clock,
@@ -248,13 +254,14 @@ class Gateway:
         return adapter.open_media(ref)
 
     async def _sweep(self) -> None:
-        """Uploads that no message took, and bytes that nothing uses any more, are not kept for ever."""
+        """Uploads that no message took, media past its time, and bytes that nothing uses are not kept for ever."""
         while True:
             try:
                 uploads = await self.store.sweep_uploads(self.clock.now() - UPLOADS_KEPT)
+                aged = await self._fetcher.sweep()
                 blobs = await self.store.drop_unused()
-                if uploads or blobs:
-                    log.info("swept %d uploads that no message took and %d unused blobs", uploads, blobs)
+                if uploads or aged or blobs:
+                    log.info("swept %d uploads no message took, %d aged media, %d unused blobs", uploads, aged, blobs)
             except StoreError as error:
                 log.warning("nothing could be swept: %s", type(error).__name__)
             await self.clock.sleep(SWEEP_SECONDS)

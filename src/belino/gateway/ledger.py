@@ -1,5 +1,6 @@
 """What one turn gathers on its way, so that one transaction can end it."""
 
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 
 from belino.domain.errors import StoreError
@@ -10,7 +11,7 @@ from belino.domain.reply import Parcel
 from belino.domain.store import ClaimedTurn, ManifestEntry, RefRecord, Session, Store, TurnEnd
 from belino.domain.turn import Refused, Usage
 from belino.gateway.counters import Counters
-from belino.media.fetch import Fetcher
+from belino.media.fetch import Fetcher, Progress
 
 
 class Ledger:
@@ -28,6 +29,8 @@ class Ledger:
         self._compacted = False
         self._usage = Usage()
         self._unwritten: list[Step] = []
+        self.needed = ExitStack()
+        """Closed with the turn; until then, what it fetched makes room for nothing else."""
 
     async def load(self) -> bytes | None:
         """What the agent saved last, in this turn or an earlier one."""
@@ -137,9 +140,20 @@ class NotedFetcher(Fetcher):
         self._shared = shared
         self._ledger = ledger
 
-    async def fetch(self, record: RefRecord) -> Blob:
+    async def fetch(self, record: RefRecord, *, progress: Progress | None = None) -> Blob:
         """The bytes of a ref, and a step that says how it ended."""
         try:
-            return await self._shared.fetch(record)
+            blob = await self._shared.fetch(record, progress=progress)
+            self._ledger.needed.enter_context(self._shared.pin(blob.sha256))
+            return blob
         finally:
             await self._ledger.media_ended(record)
+
+    async def read(self, blob: Blob, limit: int) -> bytes:
+        return await self._shared.read(blob, limit)
+
+    def pin(self, sha256: str) -> AbstractContextManager[None]:
+        return self._shared.pin(sha256)
+
+    async def sweep(self) -> int:
+        return await self._shared.sweep()

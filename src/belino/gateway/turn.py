@@ -168,6 +168,7 @@ class Turns:
             log.warning("turn %d (trace %s) fails: %s", claimed.id, claimed.trace, place_of(error))
             return await self._failed(claimed, ledger, reason)
         finally:
+            ledger.needed.close()
             self._running.pop(claimed.conversation, None)
             self._doing.pop(claimed.conversation, None)
             aborted = claimed.conversation in self._aborted

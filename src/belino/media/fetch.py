@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -23,14 +24,21 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.ports import Clock
 from belino.domain.store import Blobs, Library, RefRecord
+from belino.media.incoming import WEB_PAGE, Judge, judged, opened
+from belino.media.memory import Memory
 from belino.media.placeholder import format_size
-from belino.net.stream import bounded
+from belino.net.pace import backoff
+from belino.net.stream import BrokenOff, bounded
 
 AT_ONCE = 8
-OPEN_SECONDS = 30.0
+PER_ACCOUNT = 3
 STREAM_SECONDS = 600.0
+BEGINNINGS = 3
+"""How often a body that cannot be continued is begun."""
 
 OpenMedia = Callable[[MediaRef], AbstractAsyncContextManager[AsyncIterator[bytes]]]
+Progress = Callable[[int, int | None], None]
+"""(bytes so far, bytes in all if the platform said)."""
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +56,16 @@ class MediaConfig:
     image_block_bytes: int = field(
         default=1024 * 1024, metadata={"says": "The largest picture handed to an agent as a picture; above, as a file."}
     )
+    memory_bytes: int = field(
+        default=50 * 1024 * 1024, metadata={"says": "How many bytes of small files are kept in memory; 0 keeps none."}
+    )
+    disk_bytes: int = field(
+        default=5 * 1024**3,
+        metadata={"says": "How many bytes of media are kept on disk; above, those that can be fetched again go."},
+    )
+    retention_days: int = field(
+        default=30, metadata={"says": "How long media can be fetched and its bytes are kept; 0 means for ever."}
+    )
 
 
 class Fetcher:
@@ -61,25 +79,57 @@ class Fetcher:
         self._open_media = open_media
         self._config = config
         self._clock = clock
+        self._memory = Memory(config.memory_bytes)
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._accounts: dict[tuple[str, str], asyncio.Semaphore] = {}
         self._turnstiles: dict[str, _Turnstile] = {}
         self._allowances: dict[ConversationKey, _Allowance] = {}
+        self._pinned: Counter[str] = Counter()
+        self._held_bytes: int | None = None
 
-    async def fetch(self, record: RefRecord) -> Blob:
+    async def fetch(self, record: RefRecord, *, progress: Progress | None = None) -> Blob:
         """The bytes of a ref; a MediaError says why they cannot be had. A second caller waits for the first."""
         if blob := await self._held(record):
             return blob
         turnstile = self._turnstiles.setdefault(record.ref.id, _Turnstile())
         turnstile.users += 1
-        try:
-            async with turnstile.lock:
-                return await self._fetch_alone(record)
-        finally:
-            turnstile.users -= 1
-            if not turnstile.users:
-                self._turnstiles.pop(record.ref.id, None)
+        with turnstile.watched(progress):
+            try:
+                async with turnstile.lock:
+                    return await self._fetch_alone(record, turnstile)
+            finally:
+                turnstile.users -= 1
+                if not turnstile.users:
+                    self._turnstiles.pop(record.ref.id, None)
 
-    async def _fetch_alone(self, record: RefRecord) -> Blob:
+    async def read(self, blob: Blob, limit: int) -> bytes:
+        """The first `limit` bytes of a blob, from memory if they were read before."""
+        return await self._memory.read(blob, limit)
+
+    def pin(self, sha256: str) -> AbstractContextManager[None]:
+        """While inside, these bytes are needed: they make room for no others and do not grow old."""
+        return self._pin(sha256)
+
+    @contextmanager
+    def _pin(self, sha256: str) -> Iterator[None]:
+        self._pinned[sha256] += 1
+        try:
+            yield
+        finally:
+            self._pinned[sha256] -= 1
+            if not self._pinned[sha256]:
+                del self._pinned[sha256]
+
+    async def sweep(self) -> int:
+        """Let media go that is older than it is kept, and what is over the disk's limit; returns how many refs aged."""
+        aged = 0
+        if self._config.retention_days:
+            before = self._clock.now() - timedelta(days=self._config.retention_days)
+            aged = await self._blobs.expire_media(before, keep=self._pinned)
+        self._held_bytes = await self._blobs.evict(self._config.disk_bytes, keep=self._pinned)
+        return aged
+
+    async def _fetch_alone(self, record: RefRecord, turnstile: "_Turnstile") -> Blob:
         current = await self._library.ref(record.conversation.whole_channel, record.ref.id)
         if current is None:
             raise MediaNotFound(f"{record.ref.id} is not known here")
@@ -87,10 +137,8 @@ class Fetcher:
             return blob
         try:
             self._check(current)
-            async with self._room, self._allowance(current) as allowed:
-                blob = await self._stream(current.ref, allowed)
-                await self._library.end_media(current.ref.id, MediaOutcome.HELD, blob=blob)
-                return blob
+            async with self._allowance(current) as allowed, self._slot(current.ref):
+                return await self._begin(current.ref, allowed, turnstile)
         except BelinoError as error:
             outcome, reason = _end_of(error)
             await self._library.end_media(current.ref.id, outcome, reason)
@@ -102,7 +150,14 @@ class Fetcher:
             raise MediaError(f"{current.ref.id} could not be fetched: {reason}") from error
 
     async def _held(self, record: RefRecord) -> Blob | None:
-        return await self._blobs.blob(record.ref.sha256) if record.ref.sha256 else None
+        sha256 = record.ref.sha256
+        if sha256 is None or record.outcome is MediaOutcome.EXPIRED:
+            return None
+        with self.pin(sha256):
+            blob = await self._blobs.blob(sha256)
+            if blob is not None:
+                await self._blobs.touch(sha256)
+            return blob
 
     def _check(self, record: RefRecord) -> None:
         """Refuse without a platform call what cannot be had."""
@@ -112,12 +167,19 @@ class Fetcher:
                 raise MediaExpired(record.reason or f"the platform no longer has {ref.id}")
             case MediaOutcome.NOT_FOUND:
                 raise MediaNotFound(record.reason or f"the platform does not know {ref.id}")
-            case MediaOutcome.REFUSED:
+            case MediaOutcome.REFUSED if record.reason != WEB_PAGE:  # the operator may have mended the login since
                 raise MediaRefused(record.reason or f"{ref.id} was refused")
             case MediaOutcome.TOO_LARGE if ref.size is None:
                 raise MediaTooLarge(record.reason or f"{ref.id} is over {format_size(limit)}", limit=limit)
         if ref.size is not None and ref.size > limit:
             raise MediaTooLarge(f"{format_size(ref.size)} is over {format_size(limit)}", limit=limit)
+
+    @asynccontextmanager
+    async def _slot(self, ref: MediaRef) -> AsyncIterator[None]:
+        """Room for one more stream: of this account first, so that a slow platform leaves room to the others."""
+        account = self._accounts.setdefault((ref.platform, ref.account), asyncio.Semaphore(PER_ACCOUNT))
+        async with account, self._room:
+            yield
 
     @asynccontextmanager
     async def _allowance(self, record: RefRecord) -> AsyncIterator[int]:
@@ -150,24 +212,63 @@ class Fetcher:
         wanted = min(self._config.max_bytes, left)
         return wanted if allowance.reserved + wanted <= left else 0
 
-    async def _stream(self, ref: MediaRef, allowed: int) -> Blob:
-        async with _opened(self._open_media(ref)) as chunks:
-            within = bounded(chunks, limit=allowed, deadline_seconds=STREAM_SECONDS, clock=self._clock)
+    async def _begin(self, ref: MediaRef, allowed: int, turnstile: "_Turnstile") -> Blob:
+        """The bytes, kept and told of; a body that broke off for good is begun again a few times."""
+        for attempt in range(1, BEGINNINGS + 1):
             try:
-                return await self._blobs.keep(within, mime=ref.mime, limit=allowed)
+                judge = Judge(ref)
+                blob = await self._stream(ref, allowed, judge, turnstile)
+                break
+            except BrokenOff:
+                if attempt == BEGINNINGS:
+                    raise
+                await self._clock.sleep(backoff(attempt))
+        with self.pin(blob.sha256):
+            await self._library.end_media(ref.id, MediaOutcome.HELD, judge.lies, blob=blob)
+            await self._make_room(blob.size)
+        return blob
+
+    async def _stream(self, ref: MediaRef, allowed: int, judge: Judge, turnstile: "_Turnstile") -> Blob:
+        async with opened(self._open_media(ref)) as chunks:
+            within = bounded(chunks, limit=allowed, deadline_seconds=STREAM_SECONDS, clock=self._clock)
+            seen = judged(within, judge, lambda count: turnstile.tell(count, ref.size))
+            try:
+                return await self._blobs.keep(seen, mime=judge.mime, limit=allowed)
             except MediaTooLarge as error:
                 if error.limit == allowed < self._config.max_bytes:
                     limit = self._config.channel_bytes_per_day
                     raise OverDailyLimit("the file is larger than what is left for today", limit=limit) from error
                 raise
 
+    async def _make_room(self, arrived: int) -> None:
+        if self._held_bytes is not None:
+            self._held_bytes += arrived
+        if self._held_bytes is None or self._held_bytes > self._config.disk_bytes:
+            self._held_bytes = await self._blobs.evict(self._config.disk_bytes, keep=self._pinned)
+
 
 class _Turnstile:
-    """One ref being fetched, and how many wait for it."""
+    """One ref being fetched, how many wait for it, and who wants to know how far it is."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.users = 0
+        self._watchers: list[Progress] = []
+
+    @contextmanager
+    def watched(self, progress: Progress | None) -> Iterator[None]:
+        if progress is None:
+            yield
+            return
+        self._watchers.append(progress)
+        try:
+            yield
+        finally:
+            self._watchers.remove(progress)
+
+    def tell(self, count: int, total: int | None) -> None:
+        for watcher in self._watchers:
+            watcher(count, total)
 
 
 class _Allowance:
@@ -177,40 +278,6 @@ class _Allowance:
         self.changed = asyncio.Condition()
         self.reserved = 0
         self.users = 0
-
-
-@asynccontextmanager
-async def _opened(
-    opening: AbstractAsyncContextManager[AsyncIterator[bytes]],
-) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The stream, opened within its time."""
-    with _platform_failures():
-        async with asyncio.timeout(OPEN_SECONDS) as timer, opening as chunks:
-            timer.reschedule(None)
-            async with aclosing(_watched(chunks)) as watched:
-                yield watched
-
-
-async def _watched(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """The same chunks; a stream that breaks is the platform's failure, whoever reads it."""
-    with _platform_failures():
-        async for chunk in chunks:
-            yield chunk
-
-
-@contextmanager
-def _platform_failures() -> Iterator[None]:
-    """What sockets throw becomes an AdapterError, and so does a plugin's own bug: the item must have its outcome."""
-    try:
-        yield
-    except BelinoError:
-        raise
-    except TimeoutError as error:
-        raise AdapterError("the platform did not answer in time") from error
-    except OSError as error:
-        raise AdapterError(f"the platform broke off ({type(error).__name__})") from error
-    except Exception as error:
-        raise AdapterError(f"the adapter broke ({type(error).__name__})") from error
 
 
 def _end_of(error: BelinoError) -> tuple[MediaOutcome, str]:

@@ -140,11 +140,14 @@ class Partial:
             self._descriptor = None
 
 
-def insert_blob(connection: sqlite3.Connection, sha256: str, mime: str, size: int, now: int) -> None:
-    """Know a blob that is in its place; the first type it came with stays."""
+def insert_blob(
+    connection: sqlite3.Connection, sha256: str, mime: str, size: int, now: int, *, declared: bool = False
+) -> None:
+    """Know a blob that is in its place. A type that was only declared does not replace one that is known."""
     connection.execute(
-        "INSERT INTO blobs VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET kept = excluded.kept",
-        (sha256, mime, size, now),
+        "INSERT INTO blobs VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET kept = excluded.kept, "
+        "mime = iif(?, mime, excluded.mime)",
+        (sha256, mime, size, now, declared),
     )
 
 

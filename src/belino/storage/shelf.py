@@ -1,7 +1,7 @@
 """The verbs that move bytes: blobs kept whole, and uploads taken piece by piece."""
 
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Container
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -11,7 +11,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.reply import OutgoingFile
 from belino.domain.store import Upload
-from belino.storage import blobs, uploads
+from belino.storage import blobs, room, uploads
 from belino.storage.blobs import PIECE, BlobFolder, on_disk
 from belino.storage.stamps import to_micros
 from belino.storage.uploads import NOTE_BYTES, UploadFile
@@ -19,6 +19,10 @@ from belino.storage.writer import Readers, Writer
 
 FRESH = timedelta(hours=1)
 """A blob younger than this may be waiting for its first use."""
+TOUCH_EVERY = 60_000_000
+"""Microseconds: how exactly it is known when bytes were last asked for, and how rarely that costs a write."""
+AT_ONCE = 500
+"""Refs that expire in one transaction, so that arrivals need not wait for a month of media."""
 
 
 class Shelf:
@@ -31,16 +35,17 @@ class Shelf:
         self._clock = clock
         self._arriving: set[str] = set()
 
-    async def keep(self, chunks: AsyncIterator[bytes], *, mime: str, limit: int) -> Blob:
+    async def keep(self, chunks: AsyncIterator[bytes], *, mime: str | Callable[[], str], limit: int) -> Blob:
         partial = await self._folder.receive(chunks, limit=limit)
         sha256, size, now = partial.sha256, partial.size, self._now()
         try:
+            kind = mime if isinstance(mime, str) else mime()
             with self._folder.settling(sha256):
                 await on_disk(self._folder.adopt, partial.path, sha256)
-                await self._writer.write(lambda connection: blobs.insert_blob(connection, sha256, mime, size, now))
+                await self._writer.write(lambda connection: blobs.insert_blob(connection, sha256, kind, size, now))
         finally:
             partial.discard()
-        return Blob(sha256=sha256, mime=mime, size=size, path=self._folder.place(sha256))
+        return Blob(sha256=sha256, mime=kind, size=size, path=self._folder.place(sha256))
 
     async def blob(self, sha256: str) -> Blob | None:
         row = await self._readers.read(lambda connection: blobs.find_blob(connection, sha256))
@@ -66,6 +71,28 @@ class Shelf:
         for sha256 in stray:
             self._folder.remove_stray(sha256, fresh_since.timestamp())
         return len(unused) + len(stray)
+
+    async def touch(self, sha256: str) -> None:
+        now = self._now()
+        await self._writer.write(lambda connection: room.touch(connection, sha256, now, TOUCH_EVERY))
+
+    async def evict(self, limit: int, *, keep: Container[str] = ()) -> int:
+        held = await self._readers.read(room.bytes_held)
+        if held <= limit:
+            return held
+        names = await self._readers.read(lambda connection: room.least_needed(connection, held - limit, keep))
+        now = self._now()
+        gone = await self._writer.write(lambda connection: room.evict(connection, names, keep, now))
+        for sha256 in gone:  # at once, as in drop_unused: whoever moves the same bytes in is found settling
+            self._folder.remove(sha256)
+        return await self._readers.read(room.bytes_held)
+
+    async def expire_media(self, before: datetime, *, keep: Container[str] = ()) -> int:
+        now, bound, past, count = self._now(), to_micros(before), 0, 0
+        while rows := await self._readers.read(partial(room.aged_refs, before=bound, after=past, limit=AT_ONCE)):
+            past = rows[-1]["seq"]
+            count += await self._writer.write(partial(room.expire, rows=rows, keep=keep, now=now))
+        return count
 
     async def start_upload(
         self, conversation: ConversationKey, *, file_name: str, mime: str, size: int, sha256: str | None

@@ -88,7 +88,7 @@ def note_written(connection: sqlite3.Connection, upload_id: str, offset: int) ->
 
 def complete_upload(connection: sqlite3.Connection, row: sqlite3.Row, sha256: str, now: int) -> sqlite3.Row:
     """The bytes are a blob now, which the upload uses until a message does."""
-    insert_blob(connection, sha256, row["mime"], row["size"], now)
+    insert_blob(connection, sha256, row["mime"], row["size"], now, declared=True)
     connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (sha256, _owner(row["id"])))
     return _known(
         connection.execute(
