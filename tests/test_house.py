@@ -32,7 +32,7 @@ ONLY_IN = {
     "urllib.request": {"testing", "bench"},
     "httpx2": set(),
     "requests": set(),
-    "PIL": {"media/image.py"},
+    "PIL": {"media/image.py", "bench"},
     "pillow_heif": {"media/image.py"},
     "pyvips": {"media/image.py"},
 }
@@ -43,6 +43,7 @@ BROAD_EXCEPT_IN = {
     "gateway/sessions.py",
     "delivery/send.py",
     "media/incoming.py",
+    "media/sandbox_parent.py",
     "web/app.py",
     "web/chat.py",
     "tools/server.py",

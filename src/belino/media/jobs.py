@@ -1,0 +1,17 @@
+"""The jobs that the sandbox knows: a name, and the function that does it in the child.
+
+A function takes the source's descriptor, the target's if the job writes a file, and the options; it answers a small
+value that JSON can hold. A module may have a `prepare()` that imports what its functions need: the child can open no
+file, so nothing can be imported later.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+JOBS: Mapping[str, str] = MappingProxyType(
+    {
+        "image.probe": "belino.media.image:probe",
+        "image.fit": "belino.media.image:fit",
+        "image.thumb": "belino.media.image:thumb",
+    }
+)
