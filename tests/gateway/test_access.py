@@ -20,7 +20,7 @@ from belino.domain.message import (
 )
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.store import StoredMessage
-from belino.gateway.access import decide
+from belino.gateway.access import decide, may_pair
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ANN, BOB, EVE = (Author(id=name, name=name) for name in ("ann", "bob", "eve"))
@@ -119,6 +119,12 @@ def test_a_message_is_judged_by_its_sender_and_place(arrival: Message, standing:
 def test_rights_in_direct_messages_give_none_in_channels() -> None:
     assert decide(said(ANN, "team"), ACCESS).standing is Standing.OBSERVED
     assert decide(said(ANN, "elsewhere"), ACCESS).standing is Standing.DENIED
+
+
+def test_a_direct_message_to_somebody_else_is_only_observed_and_its_sender_is_told_no_code() -> None:
+    assert decide(said(ANN, "ann", direct=True, addressed=False), ACCESS).standing is Standing.OBSERVED
+    assert not may_pair(said(EVE, "eve", direct=True, addressed=False), ACCESS)
+    assert may_pair(said(EVE, "eve", direct=True), ACCESS)
 
 
 def test_rights_in_a_channel_give_none_in_direct_messages() -> None:

@@ -38,13 +38,14 @@ def decide(
 def may_pair(arrival: Arrival, access: AccessConfig) -> bool:
     """Whether the sender is somebody whom a pairing would let in here: a person who writes directly, not on the list.
 
-    A bot is never told a code: two that answer each other would not stop.
+    A bot is never told a code: two that answer each other would not stop. Nor is who writes to somebody else, in a
+    direct chat that the agent only reads along (a business account's).
     """
     author = arrival.author
     if access.direct != "pairing" or author is None or author.is_bot or author.is_agent or _on(access.senders, author):
         return False
     if isinstance(arrival, Message | Unsupported):
-        return arrival.chat_type is ChatType.DIRECT
+        return arrival.chat_type is ChatType.DIRECT and (arrival.addressed or isinstance(arrival, Unsupported))
     return arrival.conversation.channel not in access.channels
 
 
@@ -64,7 +65,11 @@ def _place(
         return _denied("about a message that was never kept")
     else:
         direct = not listed
-    return _direct(arrival.author, access, paired=paired) if direct else _channel(arrival, access)
+    if not direct:
+        return _channel(arrival, access)
+    verdict = _direct(arrival.author, access, paired=paired)
+    overheard = isinstance(arrival, Message) and not arrival.addressed and verdict.standing is Standing.MAY_COMMAND
+    return _observed("the agent was not addressed") if overheard else verdict
 
 
 def _direct(author: Author | None, access: AccessConfig, *, paired: bool) -> Verdict:
