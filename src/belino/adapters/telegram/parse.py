@@ -250,10 +250,9 @@ def _captioned(bearer: Bearer, raw: Raw) -> Bearer:
 
 def _is_addressed(raw: Raw, me: Me) -> bool:
     """Whether a message speaks to this bot: in private, by its name, by a command for it, or by answering it."""
-    chat = table(raw, "chat")
-    if chat_type(chat) is ChatType.DIRECT:
-        # In a business account's chats its owner writes too, but not to us.
-        return not words(raw, "business_connection_id") or whole(table(raw, "from"), "id") == whole(chat, "id")
+    # In a business account's chats two people write to each other; we read along.
+    if chat_type(table(raw, "chat")) is ChatType.DIRECT and not words(raw, "business_connection_id"):
+        return True
     if me.id and whole(table(_replied_to(raw), "from"), "id") == me.id:
         return True
     return any(
