@@ -13,6 +13,7 @@ from belino.domain.errors import AdapterError
 from belino.domain.outcome import Finding
 from belino.gateway import doctor
 from belino.gateway.supervise import AdapterHealth
+from belino.media.sandbox import Level, Sandbox
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store
@@ -49,19 +50,36 @@ async def test_without_a_gateway_the_machine_the_folder_and_the_store_are_looked
     assert findings["store"].ok
 
 
-@pytest.mark.parametrize(("landlock", "level"), [(7, "full"), (0, "weaker")])
-def test_without_landlock_the_sandbox_is_said_to_be_weaker(
-    monkeypatch: pytest.MonkeyPatch, landlock: int, level: str
-) -> None:
-    monkeypatch.setattr(doctor, "landlock_version", lambda: landlock)
-    sandbox = by_name(doctor.check_machine())["sandbox"]
-    assert sandbox.says.startswith(level)
-    assert bool(sandbox.cure) == (not landlock)
+class TriedSandbox(Sandbox):
+    """A sandbox whose walls are worth what the test says."""
+
+    def __init__(self, worth: Level, *leaks: str) -> None:
+        super().__init__(jobs={})
+        self.level, self.leaks = worth, leaks
+
+    async def examine(self) -> Level:
+        return self.level
 
 
-def test_beyond_linux_there_is_no_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platform.system", lambda: "Darwin")
-    assert doctor.landlock_version() == 0
+async def test_the_sandbox_is_tried_for_real_and_told_as_it_is() -> None:
+    sandbox = await doctor.check_sandbox()
+    assert sandbox.name == "sandbox"
+    assert sandbox.says.startswith(("full: ", "limited: "))
+    assert sandbox.ok
+
+
+async def test_a_sandbox_that_leaks_is_told_with_what_gets_out() -> None:
+    leaking = await doctor.check_sandbox(TriedSandbox("limited", "open files", "run programs"))
+    assert leaking.ok
+    assert leaking.says == "limited: a decoder could open files, run programs"
+    assert leaking.cure
+
+
+async def test_a_sandbox_that_must_be_full_and_is_not_is_a_fault() -> None:
+    refused = await doctor.check_sandbox(TriedSandbox("limited", "open files"), required=True)
+    assert not refused.ok
+    assert "required" in refused.says
+    assert not (await doctor.check_sandbox(TriedSandbox("none", "not be started"))).ok
 
 
 def test_files_others_can_read_are_named(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """What the doctor looks at: the machine, the state folder, the store and every adapter, one finding each."""
 
 import asyncio
-import ctypes
 import platform
 import shutil
 import stat
@@ -15,6 +14,7 @@ from belino.domain.outcome import Finding
 from belino.domain.ports import Adapter, Checks
 from belino.domain.store import Store
 from belino.gateway.supervise import AdapterHealth
+from belino.media.sandbox import Sandbox
 from belino.storage.home import Home
 
 LEAST_FREE_BYTES = 1024**3
@@ -32,38 +32,44 @@ async def examine(
     adapters: Mapping[tuple[str, str], Adapter] = NO_ADAPTERS,
     health: Mapping[tuple[str, str], AdapterHealth] = NO_HEALTH,
     troubles: Mapping[str, str] = NO_TROUBLES,
+    sandbox: Sandbox | None = None,
+    sandbox_required: bool = False,
 ) -> tuple[Finding, ...]:
     """Everything, in the order a person would look; without a running gateway there are no adapters to ask."""
     return (
-        *check_machine(),
+        check_python(),
+        await check_sandbox(sandbox, required=sandbox_required),
         *check_folder(home.path),
         await check_store(home, store, troubles),
         *await check_adapters(adapters, health),
     )
 
 
-def check_machine() -> tuple[Finding, ...]:
-    """Python, and how well a decoder of hostile files could be shut in here."""
-    landlock = landlock_version()
-    if landlock:
-        sandbox = Finding(name="sandbox", ok=True, says=f"full: the kernel has Landlock {landlock}")
-    else:
-        sandbox = Finding(
-            name="sandbox",
-            ok=True,
-            says=f"weaker: {platform.system()} without Landlock can only limit memory and time",
-            cure="Run belino on Linux 5.13 or newer if strangers may send files.",
-        )
-    python = Finding(name="python", ok=sys.version_info >= (3, 11), says=f"Python {platform.python_version()}")
-    return (python, sandbox)
+def check_python() -> Finding:
+    """Python is new enough."""
+    return Finding(name="python", ok=sys.version_info >= (3, 11), says=f"Python {platform.python_version()}")
 
 
-def landlock_version() -> int:
-    """Which version of Landlock the kernel has; 0 if none."""
-    if platform.system() != "Linux":
-        return 0
-    create_ruleset, ask_version = 444, 1
-    return max(0, int(ctypes.CDLL(None).syscall(create_ruleset, None, 0, ask_version)))
+async def check_sandbox(sandbox: Sandbox | None = None, *, required: bool = False) -> Finding:
+    """What a decoder of hostile files could still do here: a child behind the walls really tries."""
+    own = Sandbox(jobs={}) if sandbox is None else None
+    tried = own or sandbox
+    assert tried is not None
+    try:
+        level = await tried.examine()
+    finally:
+        if own is not None:
+            await own.close()
+    if level == "full":
+        says = "full: a decoder reaches no file, no network, no other process"
+        return Finding(name="sandbox", ok=True, says=says)
+    says = f"{level}: a decoder could {', '.join(tried.leaks)}" if level == "limited" else "none: it cannot be started"
+    return Finding(
+        name="sandbox",
+        ok=level == "limited" and not required,
+        says=says + (', and media.sandbox is "required": nothing is decoded' if required else ""),
+        cure="Run belino on Linux 5.13 or newer, with Landlock and seccomp, if strangers may send files.",
+    )
 
 
 def check_folder(folder: Path) -> tuple[Finding, ...]:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Literal
 
 from belino.domain.errors import (
     AdapterError,
@@ -65,6 +66,10 @@ class MediaConfig:
     )
     retention_days: int = field(
         default=30, metadata={"says": "How long media can be fetched and its bytes are kept; 0 means for ever."}
+    )
+    sandbox: Literal["auto", "required"] = field(
+        default="auto",
+        metadata={"says": "`required` decodes nothing where the sandbox is not full; `belino doctor` tells its level."},
     )
 
 
