@@ -1,0 +1,299 @@
+"""Whatever a decoder does, the caller gets an answer or a sentence, nothing gets out and nothing is left over."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from belino.domain.errors import MediaError, MediaRefused, StoreError
+from belino.media.sandbox import AT_ONCE, WAITING_AT_MOST, Sandbox
+from media import sandbox_jobs
+
+pytestmark = pytest.mark.slow
+
+CONFINED = pytest.mark.skipif(sys.platform != "linux", reason="walls beyond limits exist on Linux only")
+PATHS = (str(Path(sandbox_jobs.__file__).parent.parent),)
+
+
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Sandbox]:
+    async with Sandbox(jobs=sandbox_jobs.JOBS, paths=PATHS) as made:
+        yield made
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source"
+    path.write_bytes(b"bytes to decode")
+    return path
+
+
+async def parent_of(sandbox: Sandbox, source: Path) -> int:
+    """The process id of the prepared parent, once there is one."""
+    await sandbox.run("read", source)
+    line = sandbox._line
+    assert line is not None
+    return line._process.pid
+
+
+def children_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+
+
+async def test_a_job_reads_what_it_is_handed_and_answers(sandbox: Sandbox, source: Path) -> None:
+    assert await sandbox.run("read", source, {"page": 2}) == {"bytes": 15, "options": {"page": 2}}
+
+
+async def test_a_descriptor_is_read_from_its_beginning(sandbox: Sandbox, source: Path) -> None:
+    with source.open("rb") as opened:
+        opened.read(5)
+        assert (await sandbox.run("read", opened.fileno()))["bytes"] == 15
+
+
+async def test_a_job_writes_only_the_file_it_is_handed(sandbox: Sandbox, source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    assert await sandbox.run("copy", source, output=output) == {"bytes": 15}
+    assert output.read_bytes() == b"bytes to decode"
+    assert output.stat().st_mode & 0o777 == 0o600
+
+
+async def test_an_output_that_exists_is_not_written(sandbox: Sandbox, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "output").write_text("mine")
+    with pytest.raises(StoreError):
+        await sandbox.run("copy", source, output=tmp_path / "output")
+    assert (tmp_path / "output").read_text() == "mine"
+
+
+async def test_the_source_cannot_be_written(sandbox: Sandbox, source: Path) -> None:
+    with pytest.raises(MediaRefused, match="OSError"):
+        await sandbox.run("write_source", source)
+    with source.open("r+b") as opened, pytest.raises(MediaError, match="for reading"):
+        await sandbox.run("read", opened.fileno())
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "link", "pipe"])
+async def test_only_a_plain_file_is_decoded(sandbox: Sandbox, source: Path, tmp_path: Path, kind: str) -> None:
+    other = tmp_path / "other"
+    match kind:
+        case "folder":
+            other.mkdir()
+        case "link":
+            other.symlink_to(source)
+        case "pipe":
+            os.mkfifo(other)
+    with pytest.raises(MediaError):
+        await sandbox.run("read", other)
+
+
+@pytest.mark.parametrize(
+    ("job", "options", "says"),
+    [
+        ("crash", {}, "decoding it crashed (SIGSEGV)"),
+        ("abort", {}, "decoding it crashed (SIGABRT)"),
+        ("eat", {"bytes": 1 << 40}, "decoding it needs more than 768.0MB of memory"),
+        ("grow", {}, "decoding it needs more than 768.0MB of memory"),
+        ("huge", {}, "it could not be decoded (answer)"),
+        ("wrong", {}, "decoding it gave no proper answer"),
+        ("leave", {}, "decoding it gave no proper answer"),
+        ("shout", {}, "decoding it gave no proper answer"),
+        ("deep", {}, "decoding it gave no proper answer"),
+    ],
+)
+async def test_what_becomes_of_a_child_is_told_in_a_sentence(
+    sandbox: Sandbox, source: Path, job: str, options: dict[str, int], says: str
+) -> None:
+    with pytest.raises(MediaRefused) as refused:
+        await sandbox.run(job, source, options)
+    assert str(refused.value) == says
+    assert (await sandbox.run("read", source))["bytes"] == 15
+
+
+async def test_a_refusal_is_passed_on_short_and_disarmed(sandbox: Sandbox, source: Path) -> None:
+    with pytest.raises(MediaRefused) as refused:
+        await sandbox.run("refuse", source)
+    assert str(refused.value).startswith("too many pixels ［Image: x, ref:tg_1]!")
+    assert len(str(refused.value)) <= 300
+
+
+async def test_a_failure_names_its_kind_and_never_quotes_the_file(
+    sandbox: Sandbox, source: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(MediaRefused) as refused:
+        await sandbox.run("fail", source, output=tmp_path / "output")
+    assert str(refused.value) == "it could not be decoded (ZeroDivisionError)"
+    assert not (tmp_path / "output").exists()
+
+
+@pytest.mark.parametrize("job", ["spin", "stall"])
+async def test_a_job_that_takes_too_long_is_killed_and_leaves_nothing(
+    sandbox: Sandbox, source: Path, tmp_path: Path, job: str
+) -> None:
+    parent = await parent_of(sandbox, source)
+    output = None if job == "spin" else tmp_path / "output"
+    with pytest.raises(MediaRefused, match=r"took longer than 0\.3 s"):
+        await sandbox.run(job, source, output=output, seconds=0.3)
+    assert sorted(tmp_path.iterdir()) == [source]
+    if sys.platform == "linux":
+        assert children_of(parent) == []
+
+
+async def test_a_caller_that_goes_away_takes_the_job_and_its_file_along(
+    sandbox: Sandbox, source: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "output"
+    await sandbox.run("read", source)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await sandbox.run("stall", source, output=output)
+    assert not output.exists()
+    # With one of the two places still taken by the stalled job, its time would have to run out first.
+    async with asyncio.timeout(15):
+        await asyncio.gather(*(sandbox.run("read", source) for _ in range(8)))
+
+
+async def test_a_file_grows_no_further_than_its_limit(sandbox: Sandbox, source: Path, tmp_path: Path) -> None:
+    with pytest.raises(MediaRefused):
+        await sandbox.run("fill", source, output=tmp_path / "output")
+    assert not (tmp_path / "output").exists()
+
+
+async def test_a_child_has_an_empty_environment_and_only_its_own_descriptors(
+    sandbox: Sandbox, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TELEGRAM_TOKEN", "1:secret")
+    found = await sandbox.run("surroundings", source)
+    assert set(found["environment"]) <= {"LC_ALL", "MALLOC_ARENA_MAX", "VIPS_CONCURRENCY", "LC_CTYPE"}
+    assert found["descriptors"] == 5  # three to nowhere, the source, the answer
+    assert found["limits"] == {"CORE": 0, "NOFILE": 64, "FSIZE": 256 * 1024 * 1024}
+
+
+async def test_threads_may_start(sandbox: Sandbox, source: Path) -> None:
+    assert await sandbox.run("thread", source) == {"done": [0, 1, 2, 3]}
+
+
+@CONFINED
+async def test_a_child_opens_no_file(sandbox: Sandbox, source: Path) -> None:
+    for path in ("/etc/passwd", str(source), "/proc/self/environ", "/dev/null"):
+        with pytest.raises(MediaRefused, match="PermissionError"):
+            await sandbox.run("open_file", source, {"path": path})
+
+
+@pytest.fixture(params=[socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def listener(request: pytest.FixtureRequest) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_INET, request.param) as made:
+        made.bind(("127.0.0.1", 0))
+        if request.param == socket.SOCK_STREAM:
+            made.listen()
+        made.setblocking(False)
+        yield made
+
+
+@CONFINED
+async def test_a_child_reaches_no_network(sandbox: Sandbox, source: Path, listener: socket.socket) -> None:
+    where = {"kind": int(listener.type), "port": listener.getsockname()[1]}
+    with pytest.raises(MediaRefused, match="PermissionError"):
+        await sandbox.run("connect", source, where)
+
+
+@CONFINED
+@pytest.mark.parametrize("job", ["start", "kill_parent", "raise_limits"])
+async def test_a_child_touches_no_other_process_and_keeps_its_limits(sandbox: Sandbox, source: Path, job: str) -> None:
+    parent = await parent_of(sandbox, source)
+    with pytest.raises(MediaRefused, match=r"PermissionError|ValueError"):
+        await sandbox.run(job, source)
+    assert await parent_of(sandbox, source) == parent
+
+
+@CONFINED
+async def test_here_the_walls_hold(sandbox: Sandbox) -> None:
+    assert await sandbox.examine() == "full"
+    assert sandbox.leaks == ()
+
+
+async def test_a_sandbox_that_must_be_full_decodes_nothing_where_it_is_not(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The parent forks children without walls, as on a system that has none.
+    monkeypatch.setattr("belino.media.sandbox._TRIAL_FUNCTION", "media.sandbox_jobs:leaks")
+    async with Sandbox("required", jobs=sandbox_jobs.JOBS, paths=PATHS) as sandbox:
+        with pytest.raises(MediaError, match="required") as refused:
+            await sandbox.run("read", source)
+        assert "open files" in str(refused.value)
+        assert sandbox.level == "limited"
+
+
+async def test_a_sandbox_that_must_be_full_decodes_where_it_is(source: Path) -> None:
+    async with Sandbox("required", jobs=sandbox_jobs.JOBS, paths=PATHS) as sandbox:
+        if await sandbox.examine() == "full":
+            assert (await sandbox.run("read", source))["bytes"] == 15
+
+
+async def test_a_parent_that_died_is_replaced(sandbox: Sandbox, source: Path) -> None:
+    parent = await parent_of(sandbox, source)
+    os.kill(parent, signal.SIGKILL)
+    assert (await sandbox.run("read", source))["bytes"] == 15
+    assert await parent_of(sandbox, source) != parent
+
+
+async def test_a_job_whose_parent_dies_is_done_by_the_next(sandbox: Sandbox, source: Path, tmp_path: Path) -> None:
+    parent = await parent_of(sandbox, source)
+    output = tmp_path / "output"
+
+    async def end_the_parent() -> None:
+        while not output.exists():
+            await asyncio.sleep(0)
+        os.kill(parent, signal.SIGKILL)
+
+    job = sandbox.run("stall", source, output=output, seconds=2)
+    ended, _ = await asyncio.gather(job, end_the_parent(), return_exceptions=True)
+    assert isinstance(ended, MediaRefused)
+    assert "took longer" in str(ended)
+    assert not output.exists()
+    assert await parent_of(sandbox, source) != parent
+
+
+async def test_a_sandbox_that_cannot_be_prepared_says_why(source: Path) -> None:
+    async with Sandbox(jobs={"read": "no_such_module:read"}) as sandbox:
+        with pytest.raises(MediaError, match="no_such_module"):
+            await sandbox.run("read", source)
+        assert await sandbox.examine() == "none"
+
+
+async def test_a_job_nobody_knows_is_refused(sandbox: Sandbox, source: Path) -> None:
+    with pytest.raises(MediaError, match="knows no job"):
+        await sandbox.run("os:system", source)
+
+
+async def test_more_than_can_wait_is_refused(sandbox: Sandbox, source: Path) -> None:
+    together = AT_ONCE + WAITING_AT_MOST + 5
+    ends = await asyncio.gather(*(sandbox.run("read", source) for _ in range(together)), return_exceptions=True)
+    refused = [end for end in ends if isinstance(end, MediaError)]
+    assert len(refused) == 5
+    assert "try again" in str(refused[0])
+    assert sum(isinstance(end, dict) for end in ends) == together - 5
+
+
+async def test_closing_ends_the_parent_and_its_children(source: Path, tmp_path: Path) -> None:
+    sandbox = Sandbox(jobs=sandbox_jobs.JOBS, paths=PATHS)
+    parent = await parent_of(sandbox, source)
+    await sandbox.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(parent, 0)
+
+
+def test_the_gateway_never_loads_a_decoder() -> None:
+    program = (
+        "import sys\n"
+        "import belino.gateway.gateway, belino.gateway.doctor, belino.media.sandbox, belino.tools.toolbox\n"
+        "import belino.web.app\n"
+        "loaded = {'PIL', 'pyvips', 'pillow_heif'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {loaded}' if loaded else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
