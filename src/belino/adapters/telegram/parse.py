@@ -240,7 +240,7 @@ def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quot
         # Its id counts in another chat, so the files belong to the message that brought them here.
         bearer = Bearer(where=where, message_id=own_id, sent=frame.when(raw, "date"))
         quote = origin(table(external, "origin"), frame.me) or Quote()
-        return replace(quote, message_id=None, text=passage or _text(external), media=_files(external, bearer))
+        return replace(quote, text=passage or _text(external), media=_files(external, bearer))
     return Quote(text=passage) if passage else None
 
 

@@ -83,7 +83,7 @@ def thread_of(message: Raw) -> str | None:
 
 
 def origin(raw: Raw, me: Me) -> Quote | None:
-    """A MessageOrigin: who said first what was forwarded or replied to elsewhere."""
+    """A MessageOrigin: who said first what was forwarded or replied to elsewhere. Its id would count only there."""
     if not raw:
         return None
     signature = line(raw, "author_signature")
@@ -100,4 +100,4 @@ def origin(raw: Raw, me: Me) -> Quote | None:
             author = chat_as_author(table(raw, "chat"), signature)
         case _:
             author = None
-    return Quote(author=author, message_id=identity(raw, "message_id") or None, sent=moment(raw, "date"))
+    return Quote(author=author, sent=moment(raw, "date") if whole(raw, "date") else None)
