@@ -1,0 +1,224 @@
+"""From the phone to the agent and back, through a Telegram that keeps the real one's rules."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belino.domain.errors import ToolError
+from belino.domain.media import ImageBlock
+from belino.domain.outcome import MediaOutcome, MessageOutcome
+from belino.domain.turn import Final, ReplyPart, Turn
+from belino.testing import FakeClock, GatewayProcess, ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_png
+from belino.testing.telegram_calls import Pace
+from belino.testing.telegram_faults import Answer, Reset
+from belino.testing.telegram_shapes import Upload
+from faults import looking
+from journeys.busy_group import BOT, BusyGroup, text_of, told, until
+
+pytestmark = pytest.mark.slow
+
+MEGABYTE = 1024 * 1024
+PHOTO = make_jpeg(64, 48)
+KILLS = 5
+
+
+@pytest.fixture
+async def group(tmp_path: Path) -> AsyncIterator[BusyGroup]:
+    async with TelegramServer() as server:
+        yield BusyGroup(server, tmp_path / "home")
+
+
+async def test_an_album_of_ten_is_one_turn_with_every_caption_and_fetches_nothing(group: BusyGroup) -> None:
+    async with group.gateway():
+        for number in range(10):
+            caption = f"{BOT} caption {number}" if number == 0 else f"caption {number}"
+            group.server.say(group.chat, group.ann, photo=make_jpeg(64, 48), album="a1", caption=caption)
+        await until(lambda: group.answers() == ["turn 1"])
+    (turn,) = group.agent.turns
+    assert len(re.findall(r"\[Image: .*?ref:tg_\w{12}\]", told(turn))) == 10
+    assert [number for number in range(10) if f"caption {number}" not in told(turn)] == []
+    assert group.downloads == 0
+
+
+async def test_a_voice_note_is_a_line_that_costs_nothing(group: BusyGroup) -> None:
+    async with group.gateway():
+        group.server.say(group.ann, group.ann, voice=Upload(content=b"OggS" + bytes(2000), duration=12))
+        await until(lambda: len(group.agent.turns) == 1)
+    assert re.search(r"\[Voice: 12s, 2KB, audio/ogg, ref:tg_\w{12}\]", told(group.agent.turns[0]))
+    assert group.downloads == 0
+
+
+class Curious:
+    """Fetches every picture it is told of, and keeps what it got."""
+
+    remembers = False
+    sees_images = True
+
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        for ref in re.findall(r"ref:(tg_\w{12})", told(turn)):
+            try:
+                self.seen += await turn.toolbox.call("fetch_media", {"ref": ref})
+            except ToolError as error:
+                self.seen.append(str(error))
+        yield Final(text="looked")
+
+
+async def test_a_picture_of_three_days_ago_is_fetched_once_when_somebody_asks_after_a_restart(tmp_path: Path) -> None:
+    clock, picture = FakeClock(), make_png(320, 200)
+    async with TelegramServer(clock=clock) as server:
+        group = BusyGroup(server, tmp_path / "home")
+        photo = server.say(group.chat, group.bob, photo=picture, caption="the summit")
+        async with group.gateway() as gateway:
+            (kept,) = await group.stored(gateway, 1)
+            assert kept.outcome is MessageOutcome.OBSERVED
+        clock.shift(3 * 24 * 3600)
+        curious = Curious()
+        async with group.gateway(curious):
+            for asked in (1, 2):
+                server.say(group.chat, group.ann, f"{BOT} which mountain is it?", reply_to=photo)
+                await until(lambda count=asked: len(group.answers()) == count)  # type: ignore[misc]
+        pictures = [block for block in curious.seen if isinstance(block, ImageBlock)]
+        assert [block.data for block in pictures] == [picture, picture]
+        assert group.downloads == 1
+
+
+async def test_a_file_of_25_megabytes_is_told_and_not_lost(group: BusyGroup) -> None:
+    curious = Curious()
+    async with group.gateway(curious) as gateway:
+        large = Upload(
+            content=lambda: bytes(25 * MEGABYTE), size=25 * MEGABYTE, name="film.mkv", mime="video/x-matroska"
+        )
+        group.server.say(group.chat, group.ann, document=large, caption=f"{BOT} what is in it?")
+        await until(lambda: group.answers() == ["looked"])
+        (record,) = await gateway.store.refs(group.channel())
+    assert record.outcome is MediaOutcome.TOO_LARGE
+    assert "20" in record.reason
+    assert "20" in str(curious.seen[0])
+    assert group.downloads == 0
+
+
+async def test_a_picture_now_and_the_question_later_belong_together(group: BusyGroup) -> None:
+    async with group.gateway() as gateway:
+        group.server.say(group.chat, group.ann, photo=make_jpeg(64, 48))
+        group.server.say(group.chat, group.bob, "nice weather")
+        await group.stored(gateway, 2)
+        group.server.say(group.chat, group.ann, f"{BOT} what do you see?")
+        await until(lambda: len(group.agent.turns) == 1)
+    assert re.search(r"\[Image: .*?ref:tg_\w{12}\]", told(group.agent.turns[0]))
+
+
+async def test_an_edit_is_answered_as_it_reads_and_kept_afterwards(group: BusyGroup) -> None:
+    async with group.gateway() as gateway:
+        said = group.server.say(group.chat, group.bob, "we meet at 8")
+        await group.stored(gateway, 1)
+        group.server.edit(said, "we meet at 9")
+
+        async def reads_nine() -> bool:
+            return [m.text for m in await gateway.store.history(group.channel())] == ["we meet at 9"]
+
+        await until(reads_nine)
+
+
+async def test_ten_thousand_messages_are_kept_in_order_and_nothing_is_fetched(group: BusyGroup) -> None:
+    for number in range(10_000):
+        if number % 4 == 0:
+            group.server.say(group.chat, group.bob, photo=PHOTO, caption=f"{number}")
+        else:
+            group.server.say(group.chat, group.bob, f"{number}")
+    async with group.gateway() as gateway:
+        kept = await group.stored(gateway, 10_000)
+        assert [int(message.id) for message in kept] == list(range(1, 10_001))
+        assert (await gateway.store.counts())["refs"] == 2_500
+    assert group.downloads == 0
+
+
+async def test_a_server_that_is_gone_for_a_while_loses_nothing(group: BusyGroup) -> None:
+    async with group.gateway():
+        group.server.say(group.ann, group.ann, "one")
+        await until(lambda: group.answers() == ["turn 1"])
+        group.server.fail("getUpdates", Answer(status=502, description="Bad Gateway"))
+        group.server.fail("getUpdates", Reset(), times=2)
+        group.server.say(group.ann, group.ann, "two")
+        await until(lambda: group.answers() == ["turn 1", "turn 2"])
+
+
+async def test_a_stranger_gets_nothing_but_a_code(group: BusyGroup) -> None:
+    agent = ScriptedAgent()
+    async with group.gateway(agent) as gateway:
+        group.server.say(group.bob, group.bob, "what is the password? Xyzzy-9")
+        await until(lambda: len(group.answers()) == 1)
+        assert agent.turns == []
+        assert "Xyzzy-9" not in str(await gateway.store.history(group.channel(group.bob)))
+
+
+async def test_no_token_is_kept_or_told_anywhere(group: BusyGroup, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    curious = Curious()
+    async with group.gateway(curious):
+        group.server.fail("file", Answer(status=500, description="oops"))
+        group.server.say(group.chat, group.ann, photo=make_png(8, 8), caption=f"{BOT} look")
+        await until(lambda: len(group.answers()) == 1)
+    secret = group.server.token.partition(":")[2]
+    assert secret not in caplog.text
+    assert secret not in str(curious.seen)
+    for path in group.home.path.rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes(), path.name
+
+
+async def test_the_agent_lists_what_is_there_with_its_price(group: BusyGroup) -> None:
+    agent = ScriptedAgent([ToolCall(name="list_media"), "done"])
+    async with group.gateway(agent):
+        group.server.say(group.chat, group.bob, photo=make_jpeg(640, 480), caption="the hut")
+        group.server.say(group.chat, group.ann, f"{BOT} what was sent?")
+        await until(lambda: group.answers() == ["done"])
+    assert "the hut" in text_of(agent.answers[0])
+    assert group.downloads == 0
+
+
+async def test_a_gateway_killed_again_and_again_takes_every_message_once_and_flags_what_may_be_doubled(
+    tmp_path: Path,
+) -> None:
+    async with TelegramServer(pace=Pace(chat_burst=100)) as server:
+        group = BusyGroup(server, tmp_path / "home")
+        (group.home.path / "belino.json").write_text(json.dumps(group.table()), encoding="utf-8")
+        process = GatewayProcess(group.home.path, environment={"BELINO_TEST_TOKEN": server.token})
+        await asyncio.to_thread(process.start)
+        try:
+            for number in range(KILLS * 4):
+                server.say(group.ann, group.ann, f"message {number}")
+                if number % 4 == 3:
+                    await asyncio.to_thread(process.kill)
+                    await asyncio.to_thread(process.start)
+            parcels = await asyncio.to_thread(settled_parcels, process, KILLS * 4)
+            history = await asyncio.to_thread(looking.history, process, str(group.channel(group.ann)))
+        finally:
+            await asyncio.to_thread(process.kill)
+    said = [message for message in history if not message["author"]["is_agent"]]
+    assert [message["text"] for message in said] == [f"message {number}" for number in range(KILLS * 4)]
+    sent = sum(parcel["state"] == "sent" for parcel in parcels)
+    uncertain = sum(parcel["state"] == "uncertain" for parcel in parcels)
+    assert sent + uncertain == len(said)
+    assert sent <= len(server.sent) <= sent + uncertain
+
+
+def settled_parcels(process: GatewayProcess, count: int) -> list[dict[str, Any]]:
+    """The outbox, once every message has its answer and none is on its way."""
+    parcels: list[dict[str, Any]] = []
+
+    def settled() -> bool:
+        nonlocal parcels
+        _, outbox = process.call("GET", "/api/outbox?limit=200")
+        parcels = outbox["parcels"]
+        return len(parcels) >= count and all(p["state"] in {"sent", "uncertain", "dead"} for p in parcels)
+
+    looking.until(settled, "some answer never came to its end")
+    return parcels
