@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import urljoin
 
 from belino.domain.errors import AddressRefused, ConfigError
 
@@ -130,6 +131,20 @@ def parse_url(url: str) -> Place:
     if not 0 < port < 65536:
         raise AddressRefused(REFUSED)
     return Place(scheme=scheme, host=_host(parts[1]), port=port, rest=rest if rest.startswith("/") else f"/{rest}")
+
+
+def redirected(place: Place, location: str) -> Place:
+    """Where a redirect leads; never from HTTPS back to plain HTTP."""
+    # Looked at before it is joined: the standard library drops tabs and newlines without a word.
+    if _AMBIGUOUS.search(location):
+        raise AddressRefused(REFUSED)
+    try:
+        target = parse_url(urljoin(str(place), location))
+    except ValueError:
+        raise AddressRefused(REFUSED) from None
+    if place.scheme == "https" and target.scheme != "https":
+        raise AddressRefused(REFUSED)
+    return target
 
 
 def host_of(url: str) -> str:
