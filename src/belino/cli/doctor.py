@@ -26,7 +26,7 @@ def run(args: Namespace) -> int:
     home = Home.at(args.home)
     findings = [_as_json(finding) for finding in check_configuration(home, args.config)]
     try:
-        findings += _examined(args, home)
+        findings += _examined(args, home, required=_requires_sandbox(home, args.config))
     except BelinoError as error:
         findings.append(_as_json(Finding(name="store", ok=False, says=str(error))))
     ok = all(finding["ok"] for finding in findings)
@@ -61,11 +61,18 @@ def _open_doors(config: Config) -> Iterator[Finding]:
                 )
 
 
-def _examined(args: Namespace, home: Home) -> list[dict[str, Any]]:
+def _requires_sandbox(home: Home, path: Path | None) -> bool:
+    try:
+        return load(home, path).media.sandbox == "required"
+    except BelinoError:
+        return False
+
+
+def _examined(args: Namespace, home: Home, *, required: bool) -> list[dict[str, Any]]:
     async def resting(store: "SqliteStore") -> list[dict[str, Any]]:
         from belino.gateway.doctor import examine
 
-        return [_as_json(f) for f in await examine(home=home, store=store, adapters={}, health={})]
+        return [_as_json(f) for f in await examine(home=home, store=store, sandbox_required=required)]
 
     found: list[dict[str, Any]] = ask(
         args, running=lambda gateway: gateway.get("/api/doctor")["findings"], resting=resting

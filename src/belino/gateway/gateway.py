@@ -29,6 +29,7 @@ from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import AdapterHealth, keep_running
 from belino.gateway.turn import Turns
 from belino.media.fetch import Fetcher
+from belino.media.sandbox import Sandbox
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard
 from belino.storage.home import Home
@@ -80,6 +81,7 @@ class Gateway:
         self.clock: Clock = clock or SystemClock()
         self.notices = Notices()
         self.counters = Counters()
+        self.sandbox = Sandbox(config.media.sandbox)
         self.adapters: dict[tuple[str, str], Adapter] = {}
         self._agent = agent
         self._make_adapter = make_adapter
@@ -160,6 +162,7 @@ class Gateway:
         return dict(self._insist.troubles)
 
     def _construct(self, opening: AsyncExitStack) -> None:
+        opening.push_async_callback(self.sandbox.close)
         guard = Guard(self.config.net.allow)
         for config in self.config.adapters:
             desk = AccountDesk(config, self.clock, guard)

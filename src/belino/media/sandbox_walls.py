@@ -154,7 +154,7 @@ def try_walls(options: Mapping[str, object]) -> dict[str, object]:
     """From inside: what a decoder that was taken over could do here. Nothing, if the walls hold."""
     tries: dict[str, Callable[[], object]] = {
         "open files": lambda: os.close(os.open("/etc/passwd", os.O_RDONLY)),
-        "write files": lambda: os.close(os.open(f"/tmp/belino-{os.getpid()}", os.O_CREAT | os.O_WRONLY)),  # noqa: S108
+        "write files": _write,
         "reach the network by TCP": lambda: _reach(socket.SOCK_STREAM),
         "reach the network by UDP": lambda: _reach(socket.SOCK_DGRAM),
         "signal other processes": lambda: os.kill(os.getppid(), 0),
@@ -172,6 +172,12 @@ def _managed(attempt: Callable[[], object]) -> bool:
         # "Refused" comes from the network itself: it was reached.
         return error.errno == errno.ECONNREFUSED
     return True
+
+
+def _write() -> None:
+    path = Path(f"/tmp/belino-{os.getpid()}")  # noqa: S108 - made exclusively, and gone at once
+    path.touch(0o600, exist_ok=False)
+    path.unlink()
 
 
 def _reach(kind: int) -> None:

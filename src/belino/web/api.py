@@ -165,5 +165,7 @@ async def doctor(call: Call) -> Response:
         adapters=gateway.adapters,
         health=gateway.health(),
         troubles=gateway.troubles(),
+        sandbox=gateway.sandbox,
+        sandbox_required=gateway.config.media.sandbox == "required",
     )
     return answer({"ok": all(finding.ok for finding in findings), "findings": [finding_json(f) for f in findings]})

@@ -11,13 +11,15 @@ from typing import Protocol
 from starlette.requests import ClientDisconnect, Request
 
 from belino.config import Config
+from belino.domain.media import Blob
 from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Adapter, Clock, Taken
-from belino.domain.store import Store
+from belino.domain.store import RefRecord, Store
 from belino.domain.turn import Toolbox
 from belino.gateway.counters import Counters
 from belino.gateway.notices import Notices
 from belino.gateway.supervise import AdapterHealth
+from belino.media.sandbox import Sandbox
 from belino.storage.home import Home
 from belino.web.answers import Code, Refusal, bad_request
 from belino.web.auth import Attempts, Origins, Visitor
@@ -51,6 +53,8 @@ class House(Protocol):
     @property
     def counters(self) -> Counters: ...
     @property
+    def sandbox(self) -> Sandbox: ...
+    @property
     def adapters(self) -> Mapping[tuple[str, str], Adapter]: ...
     @property
     def web(self) -> PostsMessages | None: ...
@@ -58,6 +62,7 @@ class House(Protocol):
     def started(self) -> datetime: ...
     def toolbox(self, conversation: ConversationKey) -> Toolbox: ...
     async def abort(self, conversation: ConversationKey) -> bool: ...
+    async def fetch(self, record: RefRecord, progress: Callable[[int, int | None], None] | None = None) -> Blob: ...
     def health(self) -> Mapping[tuple[str, str], AdapterHealth]: ...
     def troubles(self) -> Mapping[str, str]: ...
 
