@@ -42,8 +42,6 @@ class ChaosServer:
             self.asked.append(Asked(method=method, target=target, headers=headers))
             act = self.script[min(len(self.asked), len(self.script)) - 1]
             await act(self.asked[-1], writer)
-            await writer.drain()
-        writer.close()
 
 
 @asynccontextmanager
@@ -62,9 +60,9 @@ class Canary:
         self.touched = 0
         self.port = 0
 
-    async def count(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def count(self, _reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        """One more."""
         self.touched += 1
-        writer.close()
 
 
 @asynccontextmanager
@@ -149,7 +147,11 @@ async def _listening(
         running.add(task)
         try:
             await answer(reader, writer)
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
         finally:
+            writer.transport.abort()
             running.discard(task)
 
     server = await asyncio.start_server(owned, host, 0)
