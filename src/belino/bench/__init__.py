@@ -40,10 +40,14 @@ def _cells(row: Row) -> tuple[str, ...]:
         _figure(row.ours),
         "" if row.beside is None else _figure(row.beside),
         row.beside_name,
-        "" if row.ratio is None else f"{row.ratio:.1f}×",
+        "" if row.ratio is None else _ratio(row.ratio),
         row.goal,
         {None: "", True: "met", False: "MISSED"}[row.ok],
     )
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.1f}×" if value >= 0.1 or not value else f"1/{1 / value:.0f}"
 
 
 def _figure(value: float) -> str:

@@ -91,7 +91,7 @@ def _gateway() -> tuple[float, float]:
         with gateway:
             for number in range(1, TURNS + 1):
                 _turn(gateway, number)
-            return cpu, _resident(gateway.pid)
+            return cpu, resident(gateway.pid)
 
 
 def _turn(gateway: GatewayProcess, number: int) -> None:
@@ -117,9 +117,9 @@ def _bare_server() -> tuple[float, float]:
     ) as server:
         assert server.stdout is not None
         _healthy(f"http://127.0.0.1:{server.stdout.readline().strip()}")
-        resident = _resident(server.pid)
+        held = resident(server.pid)
         server.send_signal(signal.SIGKILL)
-    return _children_cpu() - before, resident
+    return _children_cpu() - before, held
 
 
 def _healthy(url: str) -> None:
@@ -137,7 +137,7 @@ def _children_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _resident(pid: int) -> float:
+def resident(pid: int) -> float:
     """Megabytes a process holds in memory."""
     status = Path(f"/proc/{pid}/statm")
     if status.exists():

@@ -6,6 +6,7 @@ OK, FAILED, USAGE, NOT_RUNNING, BAD_CONFIG, INTERRUPTED = 0, 1, 2, 69, 78, 130
 
 COMMANDS = {
     "serve": "Start the gateway and the web chat.",
+    "demo": "Watch a busy group that costs nothing until somebody asks; needs no key.",
     "setup": "Connect a platform: ask, check, write it down.",
     "status": "Show whether a gateway runs, and what it holds.",
     "doctor": "Check the machine, the state folder, the configuration and every platform.",

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--port", type=_port, help="the port to listen on; 0 takes any free one")
+    parser.add_argument("--port", type=port_number, help="the port to listen on; 0 takes any free one")
     parser.add_argument("--bind", help="the address to listen on")
     parser.add_argument("--config", type=Path, metavar="FILE", help="use this file instead of the state folder's")
 
@@ -39,11 +39,12 @@ def run(args: Namespace) -> int:
             runner.run(_serve(config, home, as_json=args.json))
         except* BelinoError as group:
             # Tasks fail together; the operator needs the one sentence that began it.
-            raise _first(group) from None
+            raise first_error(group) from None
     return OK
 
 
-def _first(group: BaseExceptionGroup[BelinoError]) -> BelinoError:
+def first_error(group: BaseExceptionGroup[BelinoError]) -> BelinoError:
+    """What began it."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -61,14 +62,14 @@ async def _serve(config: Config, home: Home, *, as_json: bool) -> None:
         print(json.dumps({"url": url}) if as_json else f"belino is at {url}", flush=True)
 
     async with Gateway(config, home) as gateway:
-        _stop_on_signals(gateway)
+        stop_on_signals(gateway)
         async with asyncio.TaskGroup() as group:
             page = group.create_task(serve(gateway, ready=ready))
             await gateway.run()
             page.cancel()
 
 
-def _stop_on_signals(gateway: "Gateway") -> None:
+def stop_on_signals(gateway: "Gateway") -> None:
     """The first signal stops cleanly; a second says that nobody wants to wait."""
     asked = False
 
@@ -94,7 +95,8 @@ def _overridden(config: Config, args: Namespace) -> Config:
     return replace(config, server=server)
 
 
-def _port(text: str) -> int:
+def port_number(text: str) -> int:
+    """A port, as an argument; 0 takes any free one."""
     port = int(text)
     if not 0 <= port <= 65535:
         raise ValueError

@@ -1,5 +1,6 @@
 """What one turn gathers on its way, so that one transaction can end it."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 
@@ -136,9 +137,10 @@ def repaired(text: str) -> str:
 class NotedFetcher(Fetcher):
     """A fetcher whose every end is written into one turn's ledger; the work is done by the one all turns share."""
 
-    def __init__(self, shared: Fetcher, ledger: Ledger) -> None:
+    def __init__(self, shared: Fetcher, ledger: Ledger, told: Callable[[RefRecord], Awaitable[None]]) -> None:
         self._shared = shared
         self._ledger = ledger
+        self._told = told
 
     async def fetch(self, record: RefRecord, *, progress: Progress | None = None) -> Blob:
         """The bytes of a ref, and a step that says how it ended."""
@@ -148,6 +150,7 @@ class NotedFetcher(Fetcher):
             return blob
         finally:
             await self._ledger.media_ended(record)
+            await self._told(record)
 
     async def read(self, blob: Blob, limit: int) -> bytes:
         return await self._shared.read(blob, limit)

@@ -212,7 +212,7 @@ class Turns:
 
     async def _build(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> Turn:
         conversation = claimed.conversation
-        fetcher = NotedFetcher(self._fetcher, ledger)
+        fetcher = NotedFetcher(self._fetcher, ledger, self._tell_media)
         # An agent that forgets has nothing in its context that could spare it a picture.
         manifest = session.manifest if self._agent.remembers else ()
         return Turn(
@@ -302,6 +302,16 @@ class Turns:
         except StoreError:
             self._notices.lost()
         self._notices.turn(claimed.conversation, claimed.id, end.state, end.reason)
+
+    async def _tell_media(self, record: RefRecord) -> None:
+        """Whoever watches sees a promise become a picture, or why it did not."""
+        if not self._notices.watched:
+            return
+        try:
+            for message in await self._store.messages(record.conversation.whole_channel, [record.ref.message_id]):
+                self._notices.message(message)
+        except StoreError:
+            self._notices.lost()
 
     async def _keep_typing(self, conversation: ConversationKey) -> None:
         adapter = self._adapters.get((conversation.platform, conversation.account))

@@ -4,16 +4,22 @@ import * as format from "./format.js";
 import { render } from "./markdown.js";
 import { mediaNodes } from "./media.js";
 
-// `does` holds what a bubble may ask for: why(message), open(pictures, index), retry(id), edit(id), discard(id).
-export function bubble(message, does) {
-  const mine = !message.author.is_agent;
-  return make("article", { class: `message ${mine ? "mine" : "theirs"}`, "data-id": message.id, "data-state": message.state ?? "stored" },
+// `does` holds what a bubble may ask for: why(message), open(pictures, index), retry(id), edit(id), discard(id), ask(message).
+// `place` says where it was said: on which platform, and under which author the reader speaks there.
+export function bubble(message, does, place) {
+  return make("article", { class: `message ${side(message, place)}`, "data-id": message.id, "data-state": message.state ?? "stored" },
     make("p", { class: "author" }, message.author.name || message.author.id, spoken(" wrote:")),
     ...mediaNodes(message.media, does.open),
     words(message),
     reactions(message),
-    meta(message, does),
+    meta(message, does, place),
   );
+}
+
+// The agent is "theirs", the reader "mine"; elsewhere than in the web chat there are others.
+function side({ author }, { platform, visitor }) {
+  if (author.is_agent) return "theirs";
+  return platform === "web" || author.id === "me" || author.id === visitor ? "mine" : "others";
 }
 
 function words(message) {
@@ -26,10 +32,10 @@ function reactions({ reactions: all = [] }) {
   return make("p", { class: "reactions", "aria-label": "Reactions" }, ...all.map(([emoji, times]) => make("span", { text: times > 1 ? `${emoji} ${times}` : emoji })));
 }
 
-function meta(message, does) {
+function meta(message, does, place) {
   const line = make("p", { class: "meta" }, make("time", { datetime: message.sent, title: format.fullTime(message.sent), text: format.time(message.sent) }));
   if (message.edited) line.append(make("span", { text: "edited" }));
-  for (const part of message.state ? unsent(message, does) : stored(message, does)) line.append(part);
+  for (const part of message.state ? unsent(message, does) : stored(message, does, place)) line.append(part);
   return line;
 }
 
@@ -45,20 +51,27 @@ function unsent(message, does) {
   ];
 }
 
-function stored(message, does) {
-  const note = outcomeNote(message);
+function stored(message, does, place) {
+  const note = outcomeNote(message, place);
   const why = make("button", { type: "button", class: "text-button why-button", text: "Why?", "aria-haspopup": "dialog", onclick: () => does.why(message) });
   why.append(spoken(` What happened to the message of ${format.time(message.sent)}`));
-  return [note && make("span", { class: note.bad ? "trouble" : "", text: note.text }), why].filter(Boolean);
+  return [note && make("span", { class: note.bad ? "trouble" : "", text: note.text }), askButton(message, does, place), why].filter(Boolean);
+}
+
+// Where the reader has a voice, media can be asked about with one click.
+function askButton(message, does, { visitor }) {
+  if (!visitor || !message.media.length || message.author.is_agent) return null;
+  return make("button", { type: "button", class: "text-button ask-button", text: "Ask about it", onclick: () => does.ask(message) }, spoken(` Ask about the ${message.media[0].kind} of ${message.author.name}`));
 }
 
 // A stored reason tells who was let in; why a turn failed is told by its answer and by "why?".
-function outcomeNote({ outcome, reason, standing, delivery }) {
+function outcomeNote({ outcome, reason, standing, delivery }, { platform }) {
   if (outcome === "failed") return { text: "Not answered", bad: true };
   if (outcome === "aborted") return { text: "Stopped", bad: false };
   if (outcome === "waiting") return { text: "Waiting", bad: false };
   if (outcome === "unsupported") return { text: `Not supported: ${reason}`, bad: true };
-  if (standing === "observed") return { text: "Not meant for the agent", bad: false };
+  // In a group nearly nothing is.
+  if (standing === "observed" && platform === "web") return { text: "Not meant for the agent", bad: false };
   if (delivery === "dead" || delivery === "failed") return { text: "Not delivered", bad: true };
   return delivery === "uncertain" ? { text: "Delivery uncertain", bad: true } : null;
 }

@@ -14,6 +14,7 @@ export class Composer {
   #attachments;
   #conversation = null;
   #readOnly = false;
+  #takesFiles = true;
   #waiting = false;
   #failedBefore = 0;
   #onsend;
@@ -33,16 +34,19 @@ export class Composer {
       this.#attach(target.files);
       target.value = "";
     });
-    acceptDrops(() => !this.#readOnly && !document.querySelector("dialog[open]"), (files) => this.#attach(files));
+    acceptDrops(() => this.#takesFiles && !document.querySelector("dialog[open]"), (files) => this.#attach(files));
   }
 
-  open(conversation, readOnly) {
+  // `place`: may one write here, may files come along, and what the empty box says.
+  open(conversation, { writable, takesFiles, hint }) {
     this.#conversation = conversation;
-    this.#readOnly = Boolean(readOnly);
+    this.#readOnly = !writable;
+    this.#takesFiles = takesFiles;
     this.#waiting = false;
     this.#text.value = kept(`draft:${conversation}`, "");
-    this.#text.disabled = byId("attach").disabled = this.#readOnly;
-    this.#text.placeholder = readOnly || "Write a message";
+    this.#text.disabled = this.#readOnly;
+    byId("attach").disabled = !takesFiles;
+    this.#text.placeholder = hint;
     this.#attachments.open(conversation);
     this.#grow();
   }
@@ -73,7 +77,7 @@ export class Composer {
 
   #paste(event) {
     const files = filesOf(event.clipboardData);
-    if (!files.length) return;
+    if (!files.length || !this.#takesFiles) return;
     event.preventDefault();
     this.#attach(files);
   }

@@ -3,10 +3,11 @@ import { ApiError, call } from "./api.js";
 import { byId, say } from "./dom.js";
 
 // The token leaves the address bar before anything else happens: history and shared screens keep it otherwise.
+// A link may lead into a conversation: #token=…&c=…
 export function takeToken() {
-  const match = /^#token=([^&]+)/.exec(location.hash);
+  const match = /^#token=([^&]+)(?:&(c=.+))?/.exec(location.hash);
   if (!match) return null;
-  history.replaceState(null, "", location.pathname + location.search);
+  history.replaceState(null, "", location.pathname + location.search + (match[2] ? `#${match[2]}` : ""));
   try {
     return decodeURIComponent(match[1]);
   } catch {

@@ -8,6 +8,7 @@ import { forgetEverything } from "./keep.js";
 import { showWelcome, signIn, takeToken } from "./login.js";
 import { Outbox } from "./outbox.js";
 import { Room } from "./room.js";
+import { Savings } from "./savings.js";
 import { Socket } from "./socket.js";
 import { Turns } from "./turns.js";
 import { Uploads } from "./uploads.js";
@@ -15,6 +16,7 @@ import { Viewer } from "./viewer.js";
 import { Why } from "./why.js";
 
 const FIRST_TRY_AGAIN = 2000;
+const QUESTION = "What is this?";
 
 async function start(token) {
   let me;
@@ -38,6 +40,7 @@ async function enter(me) {
   const conversations = new Conversations((conversation) => turns.isBusy(conversation));
   const composer = new Composer(uploads, (message) => outbox.add(message));
   const room = new Room({ me, outbox, turns, does: actions(outbox, composer) });
+  const savings = new Savings();
 
   byId("room-agent").textContent = `with ${me.agent.name}`;
   byId("version").textContent = `belino ${me.version}`;
@@ -48,7 +51,7 @@ async function enter(me) {
   byId("skip").addEventListener("click", () => byId("text").focus());
   byId("sign-out").addEventListener("click", () => signOut(socket));
   showConnection(socket);
-  listen({ socket, room, turns, conversations, uploads });
+  listen({ socket, room, turns, conversations, uploads, savings });
 
   const openFromAddress = () => open({ room, composer, conversations });
   window.addEventListener("hashchange", openFromAddress);
@@ -67,6 +70,7 @@ const actions = (outbox, composer) => {
     open: (pictures, at) => viewer.open(pictures, at),
     retry: (id) => outbox.retry(id),
     discard: (id) => outbox.remove(id),
+    ask: ({ conversation, id }) => outbox.add({ conversation, text: QUESTION, reply_to: id }),
     edit: (id) => {
       composer.restore(outbox.get(id)?.text ?? "");
       outbox.remove(id);
@@ -74,17 +78,19 @@ const actions = (outbox, composer) => {
   };
 };
 
-function listen({ socket, room, turns, conversations, uploads }) {
+function listen({ socket, room, turns, conversations, uploads, savings }) {
   const quietly = (promise) => promise.catch(() => {});
   socket.addEventListener("hello", () => {
     quietly(room.catchUp());
     quietly(conversations.load());
     uploads.hurry();
+    savings.changed();
   });
   socket.addEventListener("lost", () => quietly(room.catchUp()));
   socket.addEventListener("message", ({ detail: { message } }) => {
     room.take(message);
     quietly(conversations.took(message));
+    savings.changed();
   });
   socket.addEventListener("turn", ({ detail }) => {
     turns.take(detail);
@@ -99,13 +105,15 @@ async function open({ room, composer, conversations }) {
   const wanted = fromAddress() ?? room.conversation;
   const known = conversations.get(wanted) ?? conversations.get("web:default:main") ?? conversations.get(conversations.newest);
   if (!known) return;
-  const { conversation, name, platform } = known;
+  const { conversation, platform, visitor } = known;
   if (fromAddress() !== conversation) history.replaceState(null, "", addressOf(conversation));
   if (conversation === room.conversation) return;
   conversations.open(conversation);
-  composer.open(conversation, platform === "web" ? "" : `This conversation is answered on ${platform}`);
+  const web = platform === "web";
+  const hint = web ? "Write a message" : visitor ? "Ask the agent in this group" : `This conversation is answered on ${platform}`;
+  composer.open(conversation, { writable: web || Boolean(visitor), takesFiles: web, hint });
   composer.focus();
-  await room.open(conversation, name || conversation).catch(() => {});
+  await room.open(known).catch(() => {});
 }
 
 async function signOut(socket) {

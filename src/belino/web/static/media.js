@@ -60,7 +60,8 @@ function card(item) {
   const name = item.file_name || `${item.kind} without a name`;
   const words = make("span", { class: "file-words" }, make("span", { class: "file-name", text: name }), facts(item));
   const trouble = item.reason || (item.url || item.local ? "" : missing(item.outcome));
-  if (trouble) words.append(make("span", { class: "file-trouble", text: trouble }));
+  const promise = trouble && item.outcome === "referenced";
+  if (trouble) words.append(make("span", { class: promise ? "file-promise" : "file-trouble", text: trouble }));
   const inside = [make("span", { class: "file-icon" }, icon(iconFor(item.mime))), words];
   if (!item.url || item.local) return make("div", { class: "file" }, ...inside);
   return make("a", { class: "file", href: item.url, download: name, "aria-label": `Download ${name}` }, ...inside, icon("download"));

@@ -30,8 +30,8 @@ export class Outbox extends EventTarget {
     return new Set([...this.#entries.values()].flatMap((entry) => entry.attachments.map((file) => file.upload_id)));
   }
 
-  add({ conversation, text, attachments }) {
-    const entry = { id: newId(), conversation, text, attachments, made: new Date().toISOString(), state: "sending", reason: "" };
+  add({ conversation, text, attachments = [], reply_to }) {
+    const entry = { id: newId(), conversation, text, attachments, reply_to, made: new Date().toISOString(), state: "sending", reason: "" };
     this.#change(entry);
     this.#run();
     return entry;
@@ -70,10 +70,10 @@ export class Outbox extends EventTarget {
   }
 
   async #send(entry) {
-    const { id, conversation, text } = entry;
+    const { id, conversation, text, reply_to } = entry;
     const attachments = entry.attachments.map(({ upload_id }) => ({ upload_id }));
     try {
-      const answer = await this.#socket.request("chat.send", { id, conversation, message: text, attachments });
+      const answer = await this.#socket.request("chat.send", { id, conversation, message: text, attachments, reply_to });
       if (!this.#entries.has(id)) return true;
       // Refused at the gate: nothing was stored, so the words stay here.
       if (!answer.message) this.#change({ ...entry, state: "failed", reason: answer.reason || answer.outcome });

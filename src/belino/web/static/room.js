@@ -35,13 +35,13 @@ export class Room {
     return this.#conversation;
   }
 
-  async open(conversation, name) {
+  async open({ conversation, name, platform, visitor }) {
     this.#conversation = conversation;
     this.#loaded = false;
-    this.#timeline.clear();
+    this.#timeline.clear({ platform, visitor });
     show(byId("older"), false);
-    say(byId("room-name"), name);
-    document.title = `${name} · belino`;
+    say(byId("room-name"), name || conversation);
+    document.title = `${name || conversation} · belino`;
     this.#turns.open(conversation);
     await this.catchUp();
   }

@@ -13,12 +13,14 @@ export class Timeline {
   #nodes = new Map();
   #days = new Map();
   #does;
+  #place = { platform: "web", visitor: null };
 
   constructor(does) {
     this.#does = does;
   }
 
-  clear() {
+  clear(place) {
+    this.#place = place;
     for (const known of [this.#messages, this.#unsent, this.#nodes, this.#days]) known.clear();
     this.#list.replaceChildren();
     show(this.#empty, false);
@@ -70,7 +72,7 @@ export class Timeline {
   }
 
   #draw(message) {
-    const node = bubble(message, this.#does);
+    const node = bubble(message, this.#does, this.#place);
     const old = this.#nodes.get(message.id);
     if (old) {
       this.#keepFocus(old, node);

@@ -1,0 +1,200 @@
+"""belino demo: a busy group on a Telegram of its own, the real gateway before it, and a page to watch it all."""
+
+import asyncio
+import json
+import os
+import sys
+import webbrowser
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from belino.cli import OK
+from belino.cli.serve import first_error, port_number, stop_on_signals
+from belino.domain.errors import BelinoError
+from belino.domain.message import ConversationKey
+from belino.net.redact import configure_logging, hide
+
+if TYPE_CHECKING:
+    from belino.config import AdapterConfig, Config
+    from belino.domain.ports import Adapter, Desk
+    from belino.gateway.gateway import Gateway, MakeAdapter
+    from belino.testing import TelegramServer
+    from belino.testing.telegram_crowd import Crowd
+
+MESSAGES, MEDIA = 212, 61
+"""With one question and its answer, 214 messages."""
+OPENING = 30
+"""Said before the page opens, so that nobody looks at an empty group."""
+PACE_SECONDS = 0.45
+ASKED_AFTER = 90
+QUESTION = "what is in this picture?"
+SETTLING_SECONDS = 60.0
+LOOK_AGAIN_SECONDS = 0.05
+
+EXPLAINS = (
+    "A group of eight talks on a Telegram that lives on this machine only; nothing leaves it.\n"
+    "Watch, or ask about a picture. Ctrl-C ends the demo and removes everything it kept."
+)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--no-browser", action="store_true", help="only print the address of the page")
+    parser.add_argument("--fast", action="store_true", help="let the group say everything at once")
+    parser.add_argument("--port", type=port_number, default=0, help="the page's port; any free one unless given")
+
+
+def run(args: Namespace) -> int:
+    import uvloop
+
+    configure_logging("error")
+    # The state folder of a real belino is left alone, whatever --home says.
+    with (
+        TemporaryDirectory(prefix="belino-demo-") as folder,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop,
+    ):
+        try:
+            loop.run(_demo(args, Path(folder)))
+        except* BelinoError as group:
+            raise first_error(group) from None
+    return OK
+
+
+async def _demo(args: Namespace, folder: Path) -> None:
+    from belino.gateway.gateway import Gateway
+    from belino.storage.home import Home
+    from belino.testing import TelegramServer
+    from belino.testing.telegram_crowd import Crowd
+    from belino.web.server import serve
+
+    told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    async with TelegramServer() as server:
+        crowd, visitor = Crowd(server), server.user("You")
+        config = _config(server, crowd, port=args.port)
+        home = Home.at(folder / "home")
+        async with Gateway(config, home, make_adapter=_with_voice(server, visitor)) as gateway:
+            stop_on_signals(gateway)
+            show = Show(args=args, server=server, crowd=crowd, gateway=gateway)
+            async with asyncio.TaskGroup() as group:
+                page = group.create_task(serve(gateway, ready=told.set_result))
+                play = group.create_task(show.play(told))
+                await gateway.run()
+                play.cancel()
+                page.cancel()
+            await show.bill("Not spent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """The play: what is said when, and what the terminal tells of it."""
+
+    args: Namespace
+    server: "TelegramServer"
+    crowd: "Crowd"
+    gateway: "Gateway"
+
+    async def play(self, told: asyncio.Future[str]) -> None:
+        """Let the group talk, and somebody in it ask about a picture."""
+        from belino.testing.telegram_crowd import conversation
+
+        lines = conversation(MESSAGES, MEDIA)
+        for line in lines[:OPENING]:
+            self.crowd.say(line)
+        await self._until(self._known)
+        await self._open(await told)
+        picture = None
+        for number, line in enumerate(lines[OPENING:], start=OPENING):
+            said = self.crowd.say(line)
+            picture = said if "photo" in said else picture
+            if number == ASKED_AFTER and picture is not None:
+                self.crowd.ask(QUESTION, picture)
+            await self.gateway.clock.sleep(0 if self.args.fast else PACE_SECONDS)
+        await self._until(self._quiet)
+        await self.bill("So far")
+
+    async def bill(self, title: str) -> None:
+        """Print what was seen and what was not spent."""
+        from belino.gateway.savings import as_json, savings
+
+        told = as_json(savings(await self.gateway.store.media_tally()))
+        self._print({"savings": told}, f"{title}: {told['says']}")
+
+    async def _open(self, url: str) -> None:
+        where = f"{url}&c={quote(str(_group_key(self.crowd)), safe='')}"
+        hide(url.partition("#token=")[2])
+        self._print({"url": where}, f"belino demo is at {where}\n{EXPLAINS}")
+        if not self.args.no_browser and _has_screen():
+            await asyncio.to_thread(webbrowser.open, where)
+
+    def _print(self, value: object, text: str) -> None:
+        print(json.dumps(value, ensure_ascii=False) if self.args.json else text, flush=True)
+
+    async def _known(self) -> bool:
+        return bool(await self.gateway.store.conversations(platform="telegram"))
+
+    async def _quiet(self) -> bool:
+        counts = await self.gateway.store.counts()
+        busy = ("turns_waiting", "turns_running", "parcels_ready", "parcels_sending")
+        return not self.server.updates.pending and not any(counts[name] for name in busy)
+
+    async def _until(self, done: Any) -> None:
+        async with asyncio.timeout(SETTLING_SECONDS):
+            while not await done():
+                await self.gateway.clock.sleep(LOOK_AGAIN_SECONDS)
+
+
+def _config(server: "TelegramServer", crowd: "Crowd", *, port: int) -> "Config":
+    """What an operator would write: the group is listed, everybody in it may ask, the agent answers when mentioned."""
+    from belino import registry
+    from belino.config import AccessConfig, AdapterConfig, ChannelAccess, Config, ServerConfig
+    from belino.net.redact import Secret
+
+    options = registry.find("adapters", "telegram").config_type(
+        token=Secret("DEMO_TOKEN", server.token), api_url=server.url
+    )
+    channel = {str(crowd.group["id"]): ChannelAccess(senders=("*",), mention=True)}
+    telegram = AdapterConfig(platform="telegram", access=AccessConfig(channels=channel), options=options)
+    return Config(server=ServerConfig(port=port), adapters=(*Config().adapters, telegram))
+
+
+def _with_voice(server: "TelegramServer", visitor: dict[str, Any]) -> "MakeAdapter":
+    """Adapters as always, but the page's visitor is a member of the group and may speak there."""
+    from belino.adapters.telegram import Adapter as TelegramAdapter
+    from belino.gateway.gateway import from_registry
+
+    said: dict[str, str] = {}
+    visitor_id = visitor["id"]
+
+    class Visited(TelegramAdapter):
+        """The real adapter, and a seat in the group."""
+
+        visitor = str(visitor_id)
+
+        async def speak(self, where: ConversationKey, text: str, *, key: str, reply_to: str | None = None) -> str:
+            """Say it in the group, to the agent, as people there do."""
+            if key not in said:
+                name = f"@{server.bot['username']}"
+                words = text if name in text else f"{name} {text}"
+                group = server.chats[int(where.channel)]
+                number = int(reply_to) if reply_to and reply_to.isdecimal() else 0
+                answered = server.messages.get((group["id"], number))
+                fields = {} if answered is None else {"reply_to": answered}
+                said[key] = str(server.say(group, visitor, words, **fields)["message_id"])
+            return said[key]
+
+    def make(config: "AdapterConfig", desk: "Desk") -> "Adapter":
+        return Visited(config.options, desk) if config.platform == "telegram" else from_registry(config, desk)
+
+    return make
+
+
+def _group_key(crowd: "Crowd") -> ConversationKey:
+    return ConversationKey(platform="telegram", account="default", channel=str(crowd.group["id"]))
+
+
+def _has_screen() -> bool:
+    """A browser in the terminal would hide what the demo prints."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

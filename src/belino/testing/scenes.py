@@ -1,0 +1,166 @@
+"""Files as people send them, made on the spot and exactly as large as announced; only what is fetched is ever made."""
+
+import io
+import struct
+import zipfile
+from functools import lru_cache
+from random import Random
+from typing import TYPE_CHECKING
+
+from belino.testing.files import make_pdf, make_webp
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+WIDTH, HEIGHT = 1280, 960
+VARIETIES = 8
+SCENES = ("hills", "board", "hills", "chart", "hills", "receipt")
+
+_NOTES = {
+    "board": (
+        "WHO BRINGS WHAT",
+        "Ana      tent, stove",
+        "Bo       coffee (lots)",
+        "Chidi    first aid",
+        "Dana     maps",
+    ),
+    "receipt": (
+        "HARBOUR CAFE",
+        "4 x fish soup   38.00",
+        "2 x pie         11.00",
+        "coffee          12.50",
+        "TOTAL 61.50",
+    ),
+}
+_VOTES = {"Tacos": 7, "Soup": 3, "Pizza": 9, "Grill": 5}
+_COMMENT = 0xFE
+
+
+def picture(scene: str, size: int, variety: int) -> bytes:
+    """A photo of a scene as a JPEG of exactly this many bytes."""
+    for quality in (85, 70, 50, 30, 10):
+        made = _photo(scene, variety % VARIETIES if scene == "hills" else 0, quality)
+        if len(made) <= size - 4:
+            break
+    return _padded_jpeg(made, size)
+
+
+@lru_cache(maxsize=64)
+def _photo(scene: str, variety: int, quality: int) -> bytes:
+    from PIL import Image as Images
+
+    drawn = _hills(variety) if scene == "hills" else _chart() if scene == "chart" else _written(scene)
+    grain = Images.effect_noise((WIDTH, HEIGHT), 18).convert("RGB")
+    made = io.BytesIO()
+    Images.blend(drawn, grain, 0.06).save(made, "JPEG", quality=quality)
+    return made.getvalue()
+
+
+def voice(size: int) -> bytes:
+    """An Ogg stream that says it is Opus."""
+    head = b"OpusHead" + struct.pack("<BBHIhB", 1, 1, 312, 48_000, 0, 0)
+    page = b"OggS" + struct.pack("<BBqIIIB", 0, 2, 0, 1, 0, 0, 1) + bytes([len(head)]) + head
+    return page.ljust(size, b"\0")[:size]
+
+
+def film(size: int) -> bytes:
+    """An MP4 whose film is empty space."""
+    kind = struct.pack(">I", 24) + b"ftypisom" + struct.pack(">I", 512) + b"isommp42"
+    return kind + struct.pack(">I", size - 24) + b"mdat" + bytes(size - 32)
+
+
+def song(size: int) -> bytes:
+    """Silence as MP3 frames."""
+    frame = (b"\xff\xfb\x90\x64" + bytes(413)) * (size // 417 + 1)
+    return (b"ID3\x03\x00\x00\x00\x00\x00\x00" + frame)[:size]
+
+
+def sticker(size: int) -> bytes:
+    """A lossless WebP of 512 pixels, with a chunk that readers pass over."""
+    body = make_webp(512, 512)[8:]
+    pad = max(0, size - len(body) - 16) & ~1
+    body += b"XTRA" + struct.pack("<I", pad) + bytes(pad)
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def table(size: int) -> bytes:
+    """A CSV of expenses."""
+    lines = b"".join(b"2026-07-%02d;Ana;boat;%d.50\n" % (day % 28 + 1, day % 90) for day in range(size // 20 + 1))
+    return (b"day;who;what;amount\n" + lines)[:size]
+
+
+def report(size: int) -> bytes:
+    """A PDF of one page; what it is too short is a comment."""
+    page = make_pdf("Tide table and ferry times")
+    end = page[page.rindex(b"startxref") :]
+    return page + b"%" + b" " * max(0, size - len(page) - len(end) - 2) + b"\n" + end
+
+
+def letter(size: int) -> bytes:
+    """A Word document with a large picture in it."""
+    return _zipped(size - len(_zipped(0)))
+
+
+def _zipped(padding: int) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as file:
+        file.writestr(zipfile.ZipInfo("[Content_Types].xml"), "<Types/>")
+        file.writestr(zipfile.ZipInfo("word/document.xml"), "<w:document><w:t>Packing list</w:t></w:document>")
+        file.writestr(zipfile.ZipInfo("word/media/image1.bin"), bytes(max(0, padding)))
+    return made.getvalue()
+
+
+def _padded_jpeg(jpeg: bytes, size: int) -> bytes:
+    """Comments before the last marker make up what is missing: no decoder looks at them."""
+    missing, comments = size - len(jpeg), b""
+    while missing >= 4:
+        length = min(missing, 65_537)
+        # What is left must be nothing or enough for another comment.
+        length -= 4 if 0 < missing - length < 4 else 0
+        comments += struct.pack(">BBH", 0xFF, _COMMENT, length - 2) + bytes(length - 4)
+        missing -= length
+    return jpeg[:-2] + comments + jpeg[-2:]
+
+
+def _hills(variety: int) -> "Image":
+    from PIL import Image as Images
+    from PIL import ImageDraw
+
+    rng = Random(variety)  # noqa: S311 - scenery
+    sky = Images.linear_gradient("L").resize((WIDTH, HEIGHT))
+    warm, cool = Images.new("RGB", (WIDTH, HEIGHT), (250, 190, 140)), Images.new("RGB", (WIDTH, HEIGHT), (84, 128, 180))
+    scene = Images.composite(warm, cool, sky)
+    draw = ImageDraw.Draw(scene)
+    x, y = rng.randint(300, 980), rng.randint(240, 420)
+    draw.ellipse((x - 80, y - 80, x + 80, y + 80), fill=(255, 238, 200))
+    for base, height, color in ((600, 130, (62, 116, 108)), (720, 110, (38, 84, 74)), (850, 60, (24, 56, 52))):
+        tops = [(step * 160, base - rng.randint(0, height)) for step in range(9)]
+        draw.polygon([(0, HEIGHT), *tops, (WIDTH, HEIGHT)], fill=color)
+    return scene
+
+
+def _chart() -> "Image":
+    from PIL import Image as Images
+    from PIL import ImageDraw, ImageFont
+
+    scene = Images.new("RGB", (WIDTH, HEIGHT), (250, 249, 245))
+    draw, font = ImageDraw.Draw(scene), ImageFont.load_default(size=52)
+    draw.text((110, 60), "Dinner on Saturday", fill=(30, 40, 40), font=font)
+    for place, (name, votes) in enumerate(_VOTES.items()):
+        left = 130 + place * 280
+        draw.rectangle((left, 820 - votes * 68, left + 180, 820), fill=(29, 107 + place * 20, 88))
+        draw.text((left, 850), f"{name} {votes}", fill=(30, 40, 40), font=font)
+    return scene
+
+
+def _written(scene: str) -> "Image":
+    from PIL import Image as Images
+    from PIL import ImageDraw, ImageFont
+
+    paper = Images.new("RGB", (WIDTH, HEIGHT), (238, 238, 232) if scene == "board" else (212, 202, 188))
+    draw, font = ImageDraw.Draw(paper), ImageFont.load_default(size=64)
+    if scene == "receipt":
+        draw.rectangle((220, 40, 1060, 920), fill=(252, 251, 247))
+    for row, line in enumerate(_NOTES[scene]):
+        draw.text((280 if scene == "receipt" else 120, 110 + row * 150), line, fill=(38, 52, 110), font=font)
+    return paper

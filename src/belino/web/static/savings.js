@@ -1,0 +1,23 @@
+// The line that says what was not spent: media that came and that nobody has fetched.
+import { call } from "./api.js";
+import { byId, say, show } from "./dom.js";
+
+// A busy group changes the numbers many times a second; nobody reads that fast.
+const EVERY = 1000;
+
+export class Savings {
+  #waiting = false;
+
+  // Something happened: the numbers are asked for soon, and once for everything that happens until then.
+  changed() {
+    if (this.#waiting) return;
+    this.#waiting = true;
+    setTimeout(async () => {
+      this.#waiting = false;
+      const saved = await call("GET", "/api/savings").catch(() => null);
+      if (!saved) return;
+      say(byId("savings"), saved.says);
+      show(byId("savings"), saved.media > 0);
+    }, EVERY);
+  }
+}
