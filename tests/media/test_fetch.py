@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -17,11 +19,13 @@ from belino.domain.errors import (
     MediaTooLarge,
     OverDailyLimit,
 )
-from belino.domain.media import MediaRef
+from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.store import RefRecord
-from belino.media.fetch import AT_ONCE, PER_ACCOUNT, Fetcher, MediaConfig
+from belino.media.fetch import AT_ONCE, BEGINNINGS, PER_ACCOUNT, Fetcher, MediaConfig
+from belino.net.stream import BrokenOff
+from belino.testing import make_png
 from tools.town import HERE, THERE, File, Town
 
 
@@ -63,7 +67,7 @@ def platform() -> Platform:
     return Platform()
 
 
-def fetcher(town: Town, platform: Platform, **limits: int) -> Fetcher:
+def fetcher(town: Town, platform: Platform, **limits: Any) -> Fetcher:
     return Fetcher(town.store, town.store, platform.open_media, MediaConfig(**limits), town.clock)
 
 
@@ -248,3 +252,222 @@ async def test_a_fetch_that_is_cancelled_leaves_the_ref_as_it_was(town: Town, pl
             await fetcher(town, platform).fetch(record)
     assert (await look(town, record.ref.id)).outcome is MediaOutcome.REFERENCED
     assert platform.open_now == 0
+
+
+Told = list[tuple[int, int | None]]
+
+
+def note(told: Told, count: int, total: int | None) -> None:
+    told.append((count, total))
+
+
+async def test_whoever_waits_is_told_how_far_it_is(town: Town, platform: Platform) -> None:
+    (record,) = await arrive(town)
+    fetch = fetcher(town, platform)
+    first, second, held = Told(), Told(), Told()
+    platform.gate.clear()
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        for told in (first, second):
+            group.create_task(fetch.fetch(record, progress=partial(note, told)))
+        while not platform.open_now:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        platform.gate.set()
+    assert first == second == [(4, 10), (8, 10), (10, 10)]
+    await fetch.fetch(record, progress=partial(note, held))
+    assert held == []
+
+
+@pytest.mark.parametrize(
+    ("body", "declared", "name", "mime", "lies"),
+    [
+        (make_png(4, 4), "image/png", None, "image/png", ""),
+        (make_png(4, 4), "image/jpeg", "x.jpg", "image/png", "declared image/jpeg, is image/png"),
+        (make_png(4, 4), "application/octet-stream", "x", "image/png", ""),
+        (b"%PDF-1.7\n%%EOF", "", None, "application/pdf", ""),
+        (b"", "text/plain", "empty.txt", "application/octet-stream", ""),
+    ],
+)
+async def test_a_blob_is_what_its_bytes_say_and_a_lie_is_kept_with_the_ref(
+    town: Town, platform: Platform, body: bytes, declared: str, name: str | None, mime: str, lies: str
+) -> None:
+    (record,) = await arrive(town, mime=declared, name=name, size=len(body))
+    platform.body = body
+    blob = await fetcher(town, platform).fetch(record)
+    held = await town.store.blob(blob.sha256)
+    ended = await look(town, record.ref.id)
+    assert held is not None and held.size == len(body)
+    assert (ended.outcome, ended.reason) == (MediaOutcome.HELD, lies)
+    if body:
+        assert blob.mime == held.mime == mime
+
+
+PAGE = b"<!DOCTYPE html>\n<html><head><title>Log in</title></head><body>" + b"x" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("mime", "kind", "name"),
+    [
+        ("image/png", None, None),
+        ("video/mp4", None, "clip.mp4"),
+        ("application/pdf", None, "report.pdf"),
+        ("application/octet-stream", MediaKind.VOICE, None),
+        ("", MediaKind.STICKER, None),
+    ],
+)
+async def test_a_login_page_in_place_of_a_file_is_refused_until_the_platform_has_the_file(
+    town: Town, platform: Platform, mime: str, kind: MediaKind | None, name: str | None
+) -> None:
+    (record,) = await arrive(town, mime=mime, kind=kind, name=name, size=None)
+    platform.body = PAGE
+    fetch = fetcher(town, platform)
+    with pytest.raises(MediaRefused, match="web page"):
+        await fetch.fetch(record)
+    ended = await look(town, record.ref.id)
+    assert ended.outcome is MediaOutcome.REFUSED and ended.ref.sha256 is None
+    assert (await town.store.counts())["blobs"] == 0
+    platform.body = make_png(2, 2)
+    assert (await fetch.fetch(record)).mime == "image/png"
+
+
+@pytest.mark.parametrize(
+    ("mime", "name"), [("text/html", None), ("application/octet-stream", "x.html"), ("text/plain", "x.txt")]
+)
+async def test_a_page_that_somebody_sent_as_a_page_is_a_file(
+    town: Town, platform: Platform, mime: str, name: str | None
+) -> None:
+    (record,) = await arrive(town, mime=mime, name=name, size=len(PAGE))
+    platform.body = PAGE
+    assert (await fetcher(town, platform).fetch(record)).size == len(PAGE)
+
+
+async def test_nothing_where_something_was_promised_is_a_failure_that_may_pass(town: Town, platform: Platform) -> None:
+    (record,) = await arrive(town, size=10)
+    platform.body = b""
+    fetch = fetcher(town, platform)
+    with pytest.raises(MediaError, match="empty file"):
+        await fetch.fetch(record)
+    assert (await look(town, record.ref.id)).outcome is MediaOutcome.FAILED
+    platform.body = b"0123456789"
+    assert (await fetch.fetch(record)).size == 10
+
+
+async def test_a_body_that_cannot_be_continued_is_begun_again(town: Town, platform: Platform) -> None:
+    (record,) = await arrive(town)
+    platform.breaking = BrokenOff("it changed")
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        fetching = group.create_task(fetcher(town, platform).fetch(record))
+        while not town.clock.sleeping:
+            await asyncio.sleep(0)
+        platform.breaking = None
+        await town.clock.advance(60)
+    assert fetching.result().path.read_bytes() == platform.body
+    assert len(platform.calls) == 2
+
+
+async def test_a_body_that_never_holds_is_given_up(town: Town, platform: Platform) -> None:
+    (record,) = await arrive(town)
+    platform.breaking = BrokenOff("it changed")
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        fetching = group.create_task(failing(fetcher(town, platform), record))
+        while not fetching.done():
+            await town.clock.advance(60)
+    assert len(platform.calls) == BEGINNINGS
+    assert (await look(town, record.ref.id)).outcome is MediaOutcome.FAILED
+
+
+async def failing(fetch: Fetcher, record: RefRecord) -> None:
+    with pytest.raises(MediaError):
+        await fetch.fetch(record)
+
+
+async def hold(town: Town, platform: Platform, fetch: Fetcher, body: bytes) -> tuple[RefRecord, Blob]:
+    (record,) = await arrive(town, size=len(body))
+    platform.body = body
+    blob = await fetch.fetch(record)
+    return await look(town, record.ref.id), blob
+
+
+async def test_what_was_used_longest_ago_makes_room_and_can_be_fetched_again(town: Town, platform: Platform) -> None:
+    fetch = fetcher(town, platform, disk_bytes=25)
+    old, _ = await hold(town, platform, fetch, b"0" * 10)
+    used, _ = await hold(town, platform, fetch, b"1" * 10)
+    town.clock.shift(3600)
+    await fetch.fetch(old)  # asked for again: the other one is older now
+    new, _ = await hold(town, platform, fetch, b"2" * 10)
+    outcomes = [(await look(town, record.ref.id)).outcome for record in (old, used, new)]
+    assert outcomes == [MediaOutcome.HELD, MediaOutcome.REFERENCED, MediaOutcome.HELD]
+    again = await look(town, used.ref.id)
+    assert "made room" in again.reason and again.ref.sha256 == used.ref.sha256
+    platform.body = b"1" * 10
+    assert (await fetch.fetch(again)).path.read_bytes() == b"1" * 10
+
+
+async def test_what_is_needed_now_makes_no_room(town: Town, platform: Platform) -> None:
+    fetch = fetcher(town, platform, disk_bytes=15)
+    first, blob = await hold(town, platform, fetch, b"0" * 10)
+    with fetch.pin(blob.sha256):
+        second, _ = await hold(town, platform, fetch, b"1" * 10)
+        assert (await look(town, first.ref.id)).outcome is MediaOutcome.HELD and blob.path.exists()
+    await hold(town, platform, fetch, b"2" * 10)
+    assert (await look(town, first.ref.id)).outcome is MediaOutcome.REFERENCED and not blob.path.exists()
+    assert (await look(town, second.ref.id)).outcome is MediaOutcome.REFERENCED
+
+
+async def test_media_past_its_time_is_expired_and_not_asked_for(town: Town, platform: Platform) -> None:
+    fetch = fetcher(town, platform, retention_days=30)
+    held, blob = await hold(town, platform, fetch, b"0" * 10)
+    (promised,) = await arrive(town)
+    town.clock.shift(29 * 86_400)
+    assert await fetch.sweep() == 0
+    town.clock.shift(2 * 86_400)
+    assert await fetch.sweep() == 2
+    await town.store.drop_unused()
+    assert not blob.path.exists()
+    calls = len(platform.calls)
+    for record in (held, promised):
+        ended = await look(town, record.ref.id)
+        assert ended.outcome is MediaOutcome.EXPIRED and record.ref.id in ended.reason
+        with pytest.raises(MediaExpired, match=record.ref.id):
+            await fetch.fetch(record)
+    assert len(platform.calls) == calls
+    assert await fetch.sweep() == 0
+
+
+async def test_media_may_be_kept_for_ever(town: Town, platform: Platform) -> None:
+    fetch = fetcher(town, platform, retention_days=0)
+    held, _ = await hold(town, platform, fetch, b"0" * 10)
+    town.clock.shift(4000 * 86_400)
+    assert await fetch.sweep() == 0
+    assert (await look(town, held.ref.id)).outcome is MediaOutcome.HELD
+
+
+async def test_small_files_are_read_from_disk_once(town: Town, platform: Platform) -> None:
+    fetch = fetcher(town, platform, memory_bytes=1000)
+    _, small = await hold(town, platform, fetch, b"small")
+    _, large = await hold(town, platform, fetch, b"x" * 101)
+    assert await fetch.read(small, 3) == b"sma" and await fetch.read(large, 3) == b"xxx"
+    small.path.unlink()
+    large.path.unlink()
+    assert await fetch.read(small, 100) == b"small"
+    with pytest.raises(MediaNotFound):
+        await fetch.read(large, 3)
+
+
+async def test_memory_holds_no_more_than_it_may(town: Town, platform: Platform) -> None:
+    fetch = fetcher(town, platform, memory_bytes=1000)
+    blobs = [(await hold(town, platform, fetch, bytes([number]) * 100))[1] for number in range(11)]
+    for blob in blobs:
+        await fetch.read(blob, 1)
+    for blob in blobs:
+        blob.path.unlink()
+    for blob in blobs[1:]:
+        assert len(await fetch.read(blob, 100)) == 100
+    with pytest.raises(MediaNotFound):
+        await fetch.read(blobs[0], 1)
+    nothing = fetcher(town, platform, memory_bytes=0)
+    _, blob = await hold(town, platform, nothing, b"again")
+    assert await nothing.read(blob, 10) == b"again"
+    blob.path.unlink()
+    with pytest.raises(MediaNotFound):
+        await nothing.read(blob, 10)
