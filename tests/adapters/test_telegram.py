@@ -233,8 +233,9 @@ async def test_business_chats_and_a_channels_direct_messages_are_answered_where_
 async def test_a_group_that_became_a_supergroup_is_followed(server: TelegramServer, bot: Bot) -> None:
     old = server.group("Engine room", kind="group")
     new = server.migrate(old)
-    await bot.adapter.send(Parcel(key="p", conversation=place(old), text="hi", reply_to="1"))
+    receipt = await bot.adapter.send(Parcel(key="p", conversation=place(old), text="hi", reply_to="1"))
     assert server.sent[0]["chat"]["id"] == new["id"]
+    assert receipt.message_id == f"{server.sent[0]['message_id']}@{new['id']}", "the old group may have that number too"
 
 
 async def test_what_telegram_will_never_take_is_undeliverable_and_says_why(server: TelegramServer, bot: Bot) -> None:

@@ -1,5 +1,7 @@
 """Parcels out: one sendMessage each."""
 
+from dataclasses import replace
+
 from belino.adapters.telegram.calls import Calls, Refused
 from belino.adapters.telegram.people import DIRECT_TOPIC
 from belino.adapters.telegram.raw import as_table, identity, moment, whole
@@ -14,29 +16,31 @@ async def send(calls: Calls, parcel: Parcel) -> Receipt:
         raise Undeliverable("belino sends only text to Telegram so far")
     fields = fields_of(parcel)
     try:
-        result = await _sent(calls, fields)
+        return await _sent(calls, fields)
     except Refused as error:
         if error.migrate_to is None:
-            raise Undeliverable(f"Telegram will not deliver it: {error.description or error.code}") from error
-        result = await _sent_there(calls, fields, error.migrate_to)
-    message = as_table(result)
+            raise _undeliverable(error) from error
+        chat_id = error.migrate_to
+    # A message of the old group has another id in the new one: the answer goes without its reply.
+    moved = {name: value for name, value in fields.items() if name != "reply_parameters"}
+    try:
+        receipt = await _sent(calls, moved | {"chat_id": chat_id})
+    except Refused as error:
+        raise _undeliverable(error) from error
+    # The new group counts its messages anew: the bare number may be another message of the old one.
+    return replace(receipt, message_id=f"{receipt.message_id}@{chat_id}")
+
+
+async def _sent(calls: Calls, fields: dict[str, object]) -> Receipt:
+    message = as_table(await calls.call("sendMessage", fields))
     message_id = identity(message, "message_id")
     if not message_id:
         raise AdapterError("Telegram took the message and did not say under which id")
     return Receipt(message_id=message_id, sent=moment(message, "date"))
 
 
-async def _sent(calls: Calls, fields: dict[str, object]) -> object:
-    return await calls.call("sendMessage", fields)
-
-
-async def _sent_there(calls: Calls, fields: dict[str, object], chat_id: int) -> object:
-    try:
-        # A message of the old group has another id in the new one: the answer goes without its reply.
-        moved = {name: value for name, value in fields.items() if name != "reply_parameters"}
-        return await _sent(calls, moved | {"chat_id": chat_id})
-    except Refused as error:
-        raise Undeliverable(f"Telegram will not deliver it: {error.description or error.code}") from error
+def _undeliverable(error: Refused) -> Undeliverable:
+    return Undeliverable(f"Telegram will not deliver it: {error.description or error.code}")
 
 
 def fields_of(parcel: Parcel) -> dict[str, object]:
