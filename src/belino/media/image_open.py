@@ -1,0 +1,371 @@
+"""Open a hostile picture in the sandbox: what it is, within the limits, then upright and in sRGB."""
+
+import io
+import os
+import re
+import struct
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from belino.domain.errors import MediaRefused
+
+if TYPE_CHECKING:
+    import pyvips
+    from PIL import Image
+
+MAX_PIXELS = 40_000_000
+MAX_SIDE = 16_384
+MAX_FRAMES = 200
+MAX_FRAME_PIXELS = 400_000_000
+"""Of all frames together."""
+
+HEAD_BYTES = 64 * 1024
+# What Pillow's plugins raise on broken bytes; it is more than they document.
+_PILLOW_ERRORS: tuple[type[Exception], ...] = (
+    OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, ArithmeticError, RuntimeError, AttributeError,
+    struct.error, zlib.error,
+)  # fmt: skip
+_TURNED = frozenset({5, 6, 7, 8})
+_ORIENTATION_TAG = 0x0112
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoder:
+    """Who opens a type of picture: a loader of libvips, else Pillow by the names it gives the type."""
+
+    mime: str
+    loader: str | None
+    operation: str | None
+    pillow: tuple[str, ...]
+
+
+_DECODERS = {
+    decoder.mime: decoder
+    for decoder in (
+        Decoder(mime="image/png", loader="pngload_source", operation="VipsForeignLoadPng", pillow=("PNG",)),
+        Decoder(mime="image/jpeg", loader="jpegload_source", operation="VipsForeignLoadJpeg", pillow=("JPEG",)),
+        Decoder(mime="image/gif", loader="gifload_source", operation="VipsForeignLoadNsgif", pillow=("GIF",)),
+        Decoder(mime="image/webp", loader="webpload_source", operation="VipsForeignLoadWebp", pillow=("WEBP",)),
+        Decoder(mime="image/avif", loader="heifload_source", operation="VipsForeignLoadHeif", pillow=("AVIF",)),
+        Decoder(mime="image/tiff", loader="tiffload_source", operation="VipsForeignLoadTiff", pillow=("TIFF",)),
+        Decoder(mime="image/heic", loader=None, operation=None, pillow=("HEIF",)),
+        Decoder(mime="image/bmp", loader=None, operation=None, pillow=("BMP",)),
+    )
+}
+"""Everything else is refused, whatever libraries could do with it."""
+MIMES = frozenset(_DECODERS)
+
+_SIGNATURES = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
+    (re.compile(rb"II[*+]\0|MM\0[*+]"), "image/tiff"),
+    (re.compile(rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", re.DOTALL), "image/bmp"),
+)
+_AVIF_BRANDS = frozenset({b"avif", b"avis"})
+_HEIC_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a picture says of itself before any pixel is decoded."""
+
+    mime: str
+    width: int
+    height: int
+    """As stored; `upright` turns them."""
+    frames: int
+    has_alpha: bool
+    orientation: int
+    plain: bool
+    """Eight bits, grey or RGB, in sRGB: pixels that mean the same everywhere."""
+    size: int
+    """Bytes of the file."""
+
+    @property
+    def upright(self) -> tuple[int, int]:
+        return (self.height, self.width) if self.orientation in _TURNED else (self.width, self.height)
+
+
+@cache
+def vips() -> Any:
+    """The library, allowed to open only what is on our list, one thread, nothing remembered."""
+    import pyvips
+
+    pyvips.block_untrusted_set(True)
+    pyvips.operation_block_set("VipsForeignLoad", True)
+    for decoder in _DECODERS.values():
+        if decoder.operation:
+            pyvips.operation_block_set(decoder.operation, False)
+    pyvips.cache_set_max(0)
+    pyvips.vips_lib.vips_concurrency_set(1)
+    return pyvips
+
+
+def prepare() -> None:
+    """Import what every job needs, so that a child forked afterwards finds it there."""
+    vips()
+    import PIL.AvifImagePlugin
+    import PIL.MpoImagePlugin
+    import PIL.TiffImagePlugin
+    import PIL.WebPImagePlugin
+
+    PIL.Image.preinit()
+    _heif()
+
+
+@cache
+def _heif() -> bool:
+    """Whether HEIC can be opened here: an extra brings the library."""
+    try:
+        import pillow_heif
+    except ImportError:
+        return False
+    pillow_heif.register_heif_opener()
+    return True
+
+
+def look(source: int) -> Header:
+    """What the picture is, refused when it is none of ours or too large; no pixel is decoded."""
+    mime = mime_of(os.pread(source, HEAD_BYTES, 0))
+    header = _look_vips(source, _DECODERS[mime]) or _look_pillow(source, _DECODERS[mime])
+    width, height, frames = header.width, header.height, header.frames
+    if max(width, height) > MAX_SIDE:
+        raise MediaRefused(f"the picture is {width}×{height}; no side may be over {MAX_SIDE:,} pixels")
+    if width * height > MAX_PIXELS:
+        raise MediaRefused(f"the picture is {width}×{height}; at most {MAX_PIXELS:,} pixels are decoded")
+    if frames > MAX_FRAMES:
+        raise MediaRefused(f"the animation has {frames} frames; at most {MAX_FRAMES} are looked at")
+    if frames * width * height > MAX_FRAME_PIXELS:
+        raise MediaRefused(f"the animation has {frames} frames of {width}×{height}; that is too much")
+    return header
+
+
+def mime_of(head: bytes) -> str:
+    """The type of a picture we decode, from its first bytes; anything else is refused."""
+    if head[4:8] == b"ftyp":
+        length = min(int.from_bytes(head[:4]), len(head))
+        brands = {head[8:12], *(head[at : at + 4] for at in range(16, length, 4))}
+        if brands & _AVIF_BRANDS:
+            return "image/avif"
+        if brands & _HEIC_BRANDS:
+            return "image/heic"
+    for signature, mime in _SIGNATURES:
+        if signature.match(head):
+            return mime
+    known = ", ".join(mime.removeprefix("image/").upper() for mime in _DECODERS)
+    raise MediaRefused(f"the bytes are not a picture of a type that is decoded ({known})")
+
+
+def decode(source: int, header: Header, *, shrink: int = 1, box: tuple[int, int] | None = None) -> "pyvips.Image":
+    """The first frame in memory: upright, eight bits, grey or sRGB, at most as large as `box`.
+
+    `shrink` (1, 2, 4 or 8) lets a JPEG decoder leave out what nobody will see.
+    """
+    error = vips().Error
+    try:
+        return _finish(_load_vips(source, header, shrink), header.orientation, box)
+    except error as first:
+        # Pillow forgives other faults than libvips does. What neither reads is broken.
+        try:
+            image, orientation = _load_pillow(source, _DECODERS[header.mime])
+            return _finish(image, orientation, box)
+        except (error, *_PILLOW_ERRORS) as second:
+            raise MediaRefused(f"the {header.mime} is damaged: {_short(second)}") from first
+
+
+def check(source: int, header: Header) -> None:
+    """Decode every pixel and keep none: a picture that is handed on as it is must be whole."""
+    try:
+        _load_vips(source, header, 8).avg()
+    except vips().Error:
+        decode(source, header, box=(64, 64))
+
+
+def _look_vips(source: int, decoder: Decoder) -> Header | None:
+    if decoder.loader is None:
+        return None
+    pyvips = vips()
+    try:
+        image = _open_vips(source, decoder.loader)
+    except pyvips.Error:
+        return None
+    fields = set(image.get_fields())
+    frames = int(image.get("n-pages")) if "n-pages" in fields and decoder.mime != "image/tiff" else 1
+    profiled = "icc-profile-data" in fields and not _is_srgb(image.get("icc-profile-data"))
+    return Header(
+        mime=decoder.mime,
+        width=image.width,
+        height=image.height,
+        frames=max(frames, _png_frames(source) if decoder.mime == "image/png" else 1),
+        has_alpha=image.hasalpha(),
+        orientation=_orientation(image, fields),
+        plain=not profiled and image.format == "uchar" and image.interpretation in ("srgb", "b-w"),
+        size=os.fstat(source).st_size,
+    )
+
+
+def _open_vips(source: int, loader: str, **options: object) -> Any:
+    opened = vips().Source.new_from_descriptor(source)
+    return getattr(vips().Image, loader)(opened, access="sequential", fail_on="truncated", **options)
+
+
+def _load_vips(source: int, header: Header, shrink: int) -> Any:
+    loader = _DECODERS[header.mime].loader
+    if loader is None:
+        raise vips().Error("libvips does not open this type")
+    return _open_vips(source, loader, **({"shrink": shrink} if header.mime == "image/jpeg" and shrink > 1 else {}))
+
+
+def _orientation(image: Any, fields: set[str]) -> int:
+    """From the metadata, wherever the format keeps it; 1 when there is none or it is nonsense."""
+    if "orientation" in fields:
+        return _sane(image.get("orientation"))
+    if "exif-data" in fields:
+        from PIL.Image import Exif
+
+        exif = Exif()
+        try:
+            exif.load(bytes(image.get("exif-data")))
+            return _sane(exif.get(_ORIENTATION_TAG))
+        except _PILLOW_ERRORS:
+            return 1
+    return 1
+
+
+def _sane(orientation: object) -> int:
+    return orientation if isinstance(orientation, int) and 1 <= orientation <= 8 else 1
+
+
+def _png_frames(source: int) -> int:
+    """An APNG tells how many frames it has before the first pixels."""
+    head = os.pread(source, HEAD_BYTES, 0)
+    at = head.find(b"acTL", 0, max(head.find(b"IDAT"), 0))
+    return int.from_bytes(head[at + 4 : at + 8]) if at > 0 else 1
+
+
+def _look_pillow(source: int, decoder: Decoder) -> Header:
+    try:
+        with _open_pillow(source, decoder) as image:
+            width, height = image.size
+            return Header(
+                mime=decoder.mime,
+                width=width,
+                height=height,
+                frames=int(getattr(image, "n_frames", 1)),
+                has_alpha=image.has_transparency_data,
+                orientation=_sane(image.getexif().get(_ORIENTATION_TAG)),
+                plain=False,
+                size=os.fstat(source).st_size,
+            )
+    except _PILLOW_ERRORS as error:
+        raise MediaRefused(f"the {decoder.mime} cannot be opened: {_short(error)}") from error
+
+
+def _open_pillow(source: int, decoder: Decoder) -> "Image.Image":
+    from PIL import Image
+
+    if decoder.mime == "image/heic" and not _heif():
+        raise MediaRefused("HEIC pictures need the extra `belino[heic]`")
+    # Our own limits are checked on the header; Pillow's only warns.
+    Image.MAX_IMAGE_PIXELS = None
+    os.lseek(source, 0, os.SEEK_SET)
+    return Image.open(io.FileIO(source, closefd=False), formats=decoder.pillow)
+
+
+def _load_pillow(source: int, decoder: Decoder) -> tuple[Any, int]:
+    """The pixels as libvips sees them, and the turn that is still to be made."""
+    with _open_pillow(source, decoder) as image:
+        width, height = image.size
+        if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
+            raise MediaRefused(f"the picture is {width}×{height}; that is too much")
+        image.load()
+        profile = image.info.get("icc_profile")
+        orientation = _sane(image.getexif().get(_ORIENTATION_TAG))
+        if image.mode.startswith("I;16"):
+            mode, format_ = "I;16", "ushort"
+        elif image.mode in ("L", "LA", "RGB", "RGBA", "CMYK"):
+            mode, format_ = image.mode, "uchar"
+        else:
+            mode, format_ = _simple_mode(image), "uchar"
+        plain = image if image.mode == mode else image.convert(mode)
+        made = vips().Image.new_from_memory(plain.tobytes(), *plain.size, len(plain.getbands()), format_)
+    meaning = {"L": "b-w", "LA": "b-w", "I;16": "grey16", "CMYK": "cmyk"}.get(mode, "srgb")
+    made = made.copy(interpretation=meaning)
+    if profile:
+        made.set_type(vips().GValue.blob_type, "icc-profile-data", profile)
+    return made, orientation
+
+
+def _simple_mode(image: "Image.Image") -> str:
+    if image.has_transparency_data:
+        return "RGBA"
+    return "L" if image.mode in ("1", "I", "F") else "RGB"
+
+
+def _finish(image: Any, orientation: int, box: tuple[int, int] | None) -> "pyvips.Image":
+    """Shrink first, for every later step then has less to do; turn last, for a turn needs all rows at once."""
+    if box and orientation in _TURNED:
+        box = (box[1], box[0])
+    if box and (image.width > box[0] or image.height > box[1]):
+        image = shrunk(image, min(box[0] / image.width, box[1] / image.height))
+    image = _srgb(image)
+    return _turned(image.copy_memory(), orientation)
+
+
+def shrunk(image: Any, scale: float) -> Any:
+    """The picture made smaller; what is transparent does not bleed its hidden colour."""
+    across = max(1, round(image.width * scale)) / image.width
+    down = max(1, round(image.height * scale)) / image.height
+    if not image.hasalpha():
+        return image.resize(across, vscale=down)
+    format_ = image.format
+    return image.premultiply().resize(across, vscale=down).unpremultiply().cast(format_)
+
+
+def _srgb(image: Any) -> Any:
+    """Eight bits of grey or sRGB, with alpha where there was some; the colour profile is applied and gone."""
+    if "icc-profile-data" in image.get_fields() and not _is_srgb(image.get("icc-profile-data")):
+        # A profile that is broken or of another kind of picture: then the pixels speak for themselves.
+        with suppress(vips().Error):
+            image = image.icc_transform("srgb", embedded=True, intent="perceptual")
+    if image.interpretation not in ("srgb", "b-w"):
+        image = image.colourspace("b-w" if image.interpretation == "grey16" else "srgb")
+    if image.format != "uchar":
+        image = image.cast("uchar", shift=image.format == "ushort")
+    return image[:4] if image.bands > 4 else image
+
+
+def _is_srgb(profile: Any) -> bool:
+    """Most profiles only say what is assumed anyway; applying them costs more than everything else."""
+    text = bytes(profile[:4096]).replace(b"\0", b"")
+    return b"sRGB" in text
+
+
+def _turned(image: Any, orientation: int) -> Any:
+    match orientation:
+        case 2:
+            image = image.fliphor()
+        case 3:
+            image = image.rot180()
+        case 4:
+            image = image.flipver()
+        case 5:
+            image = image.rot90().fliphor()
+        case 6:
+            image = image.rot90()
+        case 7:
+            image = image.rot270().fliphor()
+        case 8:
+            image = image.rot270()
+    return image.copy_memory() if orientation > 1 else image
+
+
+def _short(error: BaseException) -> str:
+    """One line for a person; a library's text may hold bytes of the file."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return re.sub(r"[^\x20-\x7e]", "?", lines[0])[:120]

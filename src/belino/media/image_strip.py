@@ -1,0 +1,135 @@
+"""Take the metadata out of a picture without decoding it: places, cameras, comments, previews, whatever comes after.
+
+What a decoder needs is named; everything else is left behind, known or not. None means that the bytes do not follow
+their format closely enough to be cut, so that the picture has to be drawn anew.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_PNG_KEPT = frozenset({b"IHDR", b"PLTE", b"tRNS", b"sRGB", b"gAMA", b"cHRM", b"sBIT", b"IDAT", b"IEND"})
+_WEBP_KEPT = frozenset({b"VP8 ", b"VP8L", b"ALPH"})
+_WEBP_ALPHA = 0x10
+
+# JPEG: JFIF and Adobe's colour transform among the application segments, and the tables.
+_JPEG_KEPT = frozenset({0xE0, 0xEE, 0xDB, 0xC4, 0xDD, *range(0xC0, 0xD0)}) - {0xC8, 0xCC}
+_JPEG_SCAN = 0xDA
+_JPEG_END = 0xD9
+_RESTARTS = frozenset(range(0xD0, 0xD8))
+
+_GIF_CONTROL = b"\x21\xf9"
+
+
+def strip(mime: str, content: bytes) -> bytes | None:
+    """The same picture without anything that is not the picture."""
+    cut = _CUTS.get(mime)
+    try:
+        return b"".join(cut(content)) if cut else None
+    except (IndexError, ValueError):
+        return None
+
+
+def _jpeg(content: bytes) -> Iterator[bytes]:
+    yield content[:2]
+    at = 2
+    while True:
+        if content[at] != 0xFF:
+            raise ValueError("no marker where one must be")
+        marker = content[at + 1]
+        if marker == 0xFF:
+            at += 1
+            continue
+        if marker == _JPEG_END:
+            yield content[at : at + 2]
+            return
+        end = at + 2 + int.from_bytes(content[at + 2 : at + 4])
+        if end > len(content) or end < at + 4:
+            raise ValueError("a segment runs out of the file")
+        if marker == _JPEG_SCAN:
+            end = _after_scan(content, end)
+            yield content[at:end]
+        elif marker in _JPEG_KEPT:
+            yield content[at:end]
+        at = end
+
+
+def _after_scan(content: bytes, at: int) -> int:
+    """Where the compressed pixels end: at a marker that is neither a stuffed byte nor a restart."""
+    while True:
+        at = content.index(b"\xff", at)
+        if content[at + 1] != 0 and content[at + 1] not in _RESTARTS:
+            return at
+        at += 2
+
+
+def _png(content: bytes) -> Iterator[bytes]:
+    yield _PNG
+    at = len(_PNG)
+    while True:
+        kind = content[at + 4 : at + 8]
+        end = at + 12 + int.from_bytes(content[at : at + 4])
+        if len(kind) < 4 or end > len(content):
+            raise ValueError("a chunk runs out of the file")
+        if kind in _PNG_KEPT:
+            yield content[at:end]
+        if kind == b"IEND":
+            return
+        at = end
+
+
+def _webp(content: bytes) -> Iterator[bytes]:
+    """Only what draws; the extended header is rewritten, for it counts what is no longer there."""
+    chunks = list(_webp_chunks(content))
+    body = b"".join(piece for kind, piece in chunks if kind in _WEBP_KEPT)
+    if not body:
+        raise ValueError("no picture inside")
+    for kind, piece in chunks:
+        if kind == b"VP8X" and any(other == b"ALPH" for other, _ in chunks):
+            body = piece[:8] + bytes([_WEBP_ALPHA, 0, 0, 0]) + piece[12:18] + body
+    yield b"RIFF" + (len(body) + 4).to_bytes(4, "little") + b"WEBP" + body
+
+
+def _webp_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at, end = 12, min(len(content), 8 + int.from_bytes(content[4:8], "little"))
+    while at + 8 <= end:
+        size = int.from_bytes(content[at + 4 : at + 8], "little")
+        after = at + 8 + size + size % 2
+        if at + 8 + size > len(content):
+            raise ValueError("a chunk runs out of the file")
+        yield content[at : at + 4], content[at:after].ljust(after - at, b"\0")
+        at = after
+
+
+def _gif(content: bytes) -> Iterator[bytes]:
+    at = 13 + _colour_table(content[10])
+    yield content[:at]
+    while content[at] != 0x3B:
+        if content[at] == 0x21:
+            end = _after_blocks(content, at + 2)
+            if content[at : at + 2] == _GIF_CONTROL:
+                yield content[at:end]
+        elif content[at] == 0x2C:
+            end = _after_blocks(content, at + 11 + _colour_table(content[at + 9]))
+            yield content[at:end]
+        else:
+            raise ValueError("no block where one must be")
+        at = end
+    yield b"\x3b"
+
+
+def _colour_table(flags: int) -> int:
+    return 3 << ((flags & 7) + 1) if flags & 0x80 else 0
+
+
+def _after_blocks(content: bytes, at: int) -> int:
+    while content[at]:
+        at += content[at] + 1
+    return at + 1
+
+
+_CUTS: Mapping[str, Callable[[bytes], Iterator[bytes]]] = {
+    "image/jpeg": _jpeg,
+    "image/png": _png,
+    "image/webp": _webp,
+    "image/gif": _gif,
+}
