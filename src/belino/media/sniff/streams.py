@@ -48,7 +48,7 @@ def stream_type(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
     """The type of a sound or a video, or of a picture in the same kind of box."""
     return (
         _riff(head) or _boxed(head, hints, whole=whole) or _matroska(head, hints) or _ogg(head) or _asf(head, hints)
-        or _tagged(head) or _framed(head) or _transport(head)
+        or _tagged(head, hints) or _framed(head, hints) or _transport(head)
     )  # fmt: skip
 
 
@@ -122,27 +122,26 @@ def _matroska(head: bytes, hints: Hints) -> Found | None:
     if not head.startswith(_EBML):
         return None
     at = head.find(b"\x42\x82", 4, 128)
-    size = head[at + 2] & 0x7F if 0 < at < len(head) - 2 else 0
-    webm = head[at + 3 : at + 3 + size].rstrip(b"\0") == b"webm" if size else hints.suggests("video/webm", "audio/webm")
+    begin, size = _element_size(head, at + 2) if at > 0 else (0, 0)
+    webm = head[begin : begin + size].rstrip(b"\0") == b"webm" if size else hints.suggests("video/webm", "audio/webm")
     video, audio = ("video/webm", "audio/webm") if webm else ("video/x-matroska", "audio/x-matroska")
-    begin = head.find(_TRACKS)
-    listed = head[begin:] if begin >= 0 else b""
+    tracks = head.find(_TRACKS)
+    listed = head[tracks:] if tracks >= 0 else b""
     if b"\x83\x81\x01" in listed or b"V_" in listed:
         return video, True
-    if b"\x86\x86A_OPUS" in listed or b"A_VORBIS" in listed or b"A_" in listed:
-        return audio, _ends_here(listed)
+    if b"A_" in listed:
+        begin, size = _element_size(listed, len(_TRACKS))
+        return audio, 0 < begin + size <= len(listed)
     spoken = hints.declared.startswith("audio/") or hints.suggests("audio/webm", "audio/x-matroska")
     return (audio, False) if spoken else (video, bool(size))
 
 
-def _ends_here(tracks: bytes) -> bool:
-    """Whether the list of tracks, whose size follows its four bytes of name, is here to its end."""
-    first = tracks[4] if len(tracks) > 4 else 0
-    width = 9 - first.bit_length()
-    if not 1 <= width <= 8:
-        return False
-    size = int.from_bytes(tracks[4 : 4 + width]) & ((1 << 7 * width) - 1)
-    return 4 + width + size <= len(tracks)
+def _element_size(head: bytes, at: int) -> tuple[int, int]:
+    """Where an element's content begins and how long it is; its leading zero bits tell how wide that number is."""
+    width = 9 - head[at].bit_length() if at < len(head) else 9
+    if width > 8:
+        return 0, 0
+    return at + width, int.from_bytes(head[at : at + width]) & ((1 << 7 * width) - 1)
 
 
 def _ogg(head: bytes) -> Found | None:
@@ -166,7 +165,7 @@ def _asf(head: bytes, hints: Hints) -> Found | None:
     return "video/x-ms-asf", True
 
 
-def _tagged(head: bytes) -> Found | None:
+def _tagged(head: bytes, hints: Hints) -> Found | None:
     """An ID3 tag stands before MP3 nearly always, sometimes before AAC or FLAC."""
     if head[:3] != b"ID3" or len(head) < 10 or any(byte & 0x80 for byte in head[6:10]):
         return None
@@ -174,10 +173,10 @@ def _tagged(head: bytes) -> Found | None:
     after = head[size : size + 4096].lstrip(b"\0")
     if after.startswith(b"fLaC"):
         return "audio/flac", True
-    return (_framed(after) if len(after) > 8 else None) or ("audio/mpeg", True)
+    return (_framed(after, hints) if len(after) > 8 else None) or ("audio/mpeg", True)
 
 
-def _framed(head: bytes) -> Found | None:
+def _framed(head: bytes, hints: Hints) -> Found | None:
     """MP3 and AAC without any header: frames that follow each other where they say they would."""
     if len(head) < 8 or head[0] != 0xFF or head[1] & 0xE0 != 0xE0:
         if head[:2] == b"\x0b\x77" and len(head) > 8 and head[4] & 0x3F < 38:
@@ -189,7 +188,10 @@ def _framed(head: bytes) -> Found | None:
         if not length:
             return None
         seen += 1
-    return (mime, True) if seen >= 2 else (mime, False) if seen else None
+    if seen >= 2:
+        return mime, True
+    # One frame alone may be anything, a mark of UTF-16 for one.
+    return (mime, False) if seen and hints.suggests(mime) else None
 
 
 def _frame_lengths(head: bytes, mime: str) -> Iterator[int]:
