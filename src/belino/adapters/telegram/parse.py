@@ -20,7 +20,7 @@ from belino.adapters.telegram.people import (
 )
 from belino.adapters.telegram.raw import Raw, as_table, identity, moment, table, tables, whole, words
 from belino.adapters.telegram.rich import rich_files, rich_text
-from belino.adapters.telegram.service import what_it_is
+from belino.adapters.telegram.wordless import what_it_is
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     Arrival,
