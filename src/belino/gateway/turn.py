@@ -45,6 +45,7 @@ from belino.gateway.ledger import Ledger, NotedFetcher, repaired
 from belino.gateway.notices import Notices
 from belino.media.fetch import Fetcher
 from belino.storage.home import Home
+from belino.tools.pictures import Draws
 from belino.tools.toolbox import make_toolbox
 
 log = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class Turns:
         adapters: Mapping[tuple[str, str], Adapter],
         fetcher: Fetcher,
         *,
+        images: Callable[[], Draws],
         config: Config,
         home: Home,
         clock: Clock,
@@ -81,6 +83,8 @@ class Turns:
         self._agent = agent
         self._adapters = adapters
         self._fetcher = fetcher
+        self._images = images
+        """Made with the first toolbox: its cache costs start-up time."""
         self._config = config
         self._home = home
         self._clock = clock
@@ -247,8 +251,10 @@ class Turns:
             notes=ledger.note if ledger else None,
             shown=ledger.shown if ledger else None,
             clock=self._clock,
+            images=self._images(),
             sees_images=self._agent.sees_images,
             image_block_bytes=self._config.media.image_block_bytes,
+            image_block_side=self._config.media.image_block_side,
             manifest=manifest,
         )
 

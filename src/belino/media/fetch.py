@@ -55,7 +55,15 @@ class MediaConfig:
         default=500 * 1024 * 1024, metadata={"says": "How many bytes one channel may fetch within 24 hours."}
     )
     image_block_bytes: int = field(
-        default=1024 * 1024, metadata={"says": "The largest picture handed to an agent as a picture; above, as a file."}
+        default=1024 * 1024,
+        metadata={"says": "The largest picture handed to an agent as a picture, in bytes; a larger one is shrunk."},
+    )
+    image_block_side: int = field(
+        default=1568,
+        metadata={
+            "says": "The longer side of a picture handed to an agent, in pixels; a larger one is shrunk.",
+            "least": 16,
+        },
     )
     memory_bytes: int = field(
         default=50 * 1024 * 1024, metadata={"says": "How many bytes of small files are kept in memory; 0 keeps none."}

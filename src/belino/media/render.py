@@ -1,5 +1,7 @@
 """Renditions of a blob and their price; a picture's type and size are read from its header, nothing is decoded."""
 
+from collections.abc import Iterator
+
 from belino.domain.media import MediaKind
 from belino.domain.store import RefRecord
 from belino.domain.tokens import IMAGE_TOKENS_AT_MOST, estimate_image_tokens
@@ -10,15 +12,17 @@ HEADER_BYTES = 256 * 1024
 
 BLOCK_MIMES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What models take as a picture."""
-MAX_PIXELS = 40_000_000
-MAX_SIDE = 16_384
-
-KNOWN_MIMES = BLOCK_MIMES | {"image/bmp"}
-"""Types whose header `image_size` reads: bytes that say one of these and are not are a lie."""
+BLOCK_SIDE = 1568
+"""Models shrink what is larger themselves, and are paid for it."""
+THUMB_SIDE = 256
+THUMB_BYTES = 64 * 1024
+DRAWN_MIMES = BLOCK_MIMES | {"image/heic", "image/heif", "image/avif", "image/tiff", "image/bmp"}
+"""What we can decode, and so turn into something models take."""
 
 _BYTES_PER_TOKEN = 4
 _TEXT_MIMES = frozenset({"application/json", "application/xml", "application/x-yaml", "application/toml"})
 _SIDEWAYS = frozenset({5, 6, 7, 8})
+_PNG_WORDS = frozenset({b"eXIf", b"iTXt", b"zTXt", b"tEXt"})
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
@@ -28,17 +32,76 @@ def image_size(header: bytes) -> tuple[str, int, int] | None:
     return found if found and found[1] > 0 and found[2] > 0 else None
 
 
-def price(record: RefRecord) -> dict[str, int]:
-    """Estimated tokens for each rendition of a ref: as a picture, as its text, as a file."""
+def price(record: RefRecord, *, side: int = BLOCK_SIDE) -> dict[str, int]:
+    """Estimated tokens for each rendition of a ref: as a picture of at most `side`, as a thumb, as text, as a file."""
     ref = record.ref
-    prices: dict[str, int] = {}
-    if ref.kind in (MediaKind.IMAGE, MediaKind.STICKER) or clean_mime(ref.mime) in BLOCK_MIMES:
-        known = ref.width and ref.height
-        prices["image"] = estimate_image_tokens(ref.width or 0, ref.height or 0) if known else IMAGE_TOKENS_AT_MOST
-    if is_text(ref.mime) and ref.size is not None:
-        prices["text"] = -(-ref.size // _BYTES_PER_TOKEN)
-    prices["file"] = 0
-    return prices
+    size = (ref.width, ref.height) if ref.width and ref.height else None
+    return prices(ref.mime, ref.size, size, picture=is_picture(ref.kind, ref.mime), side=side)
+
+
+def prices(
+    mime: str, size: int | None, dimensions: tuple[int, int] | None, *, picture: bool, side: int = BLOCK_SIDE
+) -> dict[str, int]:
+    """Estimated tokens for each rendition of a file, by its name in `fetch_media`."""
+    found: dict[str, int] = {}
+    if picture:
+        found["image"] = _picture_tokens(dimensions, side)
+        found["thumb"] = _picture_tokens(dimensions, THUMB_SIDE)
+    if is_text(mime) and size is not None:
+        found["text"] = -(-size // _BYTES_PER_TOKEN)
+    found["file"] = 0
+    return found
+
+
+def is_picture(kind: MediaKind, mime: str) -> bool:
+    """Whether a ref is said to be a picture that can be shown; a moving sticker is none."""
+    plain = clean_mime(mime)
+    return plain in DRAWN_MIMES or (not plain and kind in (MediaKind.IMAGE, MediaKind.STICKER))
+
+
+def within(width: int, height: int, side: int) -> tuple[int, int]:
+    """The size of a picture once its longer side is no longer than `side`."""
+    longer = max(width, height)
+    if longer <= side:
+        return width, height
+    return max(1, round(width * side / longer)), max(1, round(height * side / longer))
+
+
+def _picture_tokens(dimensions: tuple[int, int] | None, side: int) -> int:
+    if dimensions is None:
+        return min(IMAGE_TOKENS_AT_MOST, estimate_image_tokens(side, side))
+    return estimate_image_tokens(*within(*dimensions, side))
+
+
+def carries_metadata(picture: bytes) -> bool:
+    """Whether a picture models take brings more than itself: where and when it was taken, or how to turn it."""
+    if picture.startswith(b"\x89PNG"):
+        return any(name in _PNG_WORDS for name in _png_chunks(picture))
+    if picture.startswith(b"\xff\xd8"):
+        return any(marker in (0xE1, 0xED) for marker in _jpeg_markers(picture))
+    if picture.startswith(b"GIF8"):
+        return b"XMP DataXMP" in picture
+    flags = picture[20:21] if picture[12:16] == b"VP8X" else b"\0"
+    return bool(flags) and bool(flags[0] & 0x0C)
+
+
+def _png_chunks(picture: bytes) -> Iterator[bytes]:
+    at = 8
+    while at + 8 <= len(picture):
+        yield picture[at + 4 : at + 8]
+        at += 12 + int.from_bytes(picture[at : at + 4])
+
+
+def _jpeg_markers(picture: bytes) -> Iterator[int]:
+    """The markers of the segments that stand before the picture itself."""
+    at = 2
+    while at + 4 <= len(picture) and picture[at] == 0xFF:
+        marker = picture[at + 1]
+        if marker in (0xD9, 0xDA):
+            return
+        yield marker
+        bare = marker == 0xFF or marker == 0x01 or 0xD0 <= marker <= 0xD7
+        at += (1 if marker == 0xFF else 2) if bare else 2 + int.from_bytes(picture[at + 2 : at + 4])
 
 
 def is_text(mime: str) -> bool:

@@ -116,6 +116,12 @@ def ref(connection: sqlite3.Connection, keys: Keys, channel: ConversationKey, re
     return None if row is None else _record(keys, row)
 
 
+def find_ref(connection: sqlite3.Connection, keys: Keys, ref_id: str) -> RefRecord | None:
+    """A ref of any channel: for the person the gateway belongs to, never for a channel's tools."""
+    row = connection.execute(f"{_SELECT} WHERE r.id = ?", (ref_id,)).fetchone()
+    return None if row is None else _record(keys, row)
+
+
 def ref_by_public_name(connection: sqlite3.Connection, keys: Keys, public_name: str) -> RefRecord | None:
     """The ref that is served under this name."""
     row = connection.execute(f"{_SELECT} WHERE r.public_name = ?", (public_name,)).fetchone()

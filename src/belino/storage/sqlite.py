@@ -236,6 +236,9 @@ class SqliteStore(Shelf):
             )
         )
 
+    async def find_ref(self, ref_id: str) -> RefRecord | None:
+        return await self._readers.read(lambda connection: refs.find_ref(connection, self._keys, ref_id))
+
     async def ref_by_public_name(self, public_name: str) -> RefRecord | None:
         return await self._readers.read(lambda connection: refs.ref_by_public_name(connection, self._keys, public_name))
 

@@ -25,21 +25,13 @@ from belino.domain.turn import ToolSpec
 from belino.media.fetch import Fetcher
 from belino.media.paths import place, stored_name
 from belino.media.placeholder import clean_mime, clean_name, format_size, one_line
-from belino.media.render import (
-    BLOCK_MIMES,
-    HEADER_BYTES,
-    KNOWN_MIMES,
-    MAX_PIXELS,
-    MAX_SIDE,
-    image_size,
-    is_text,
-    price,
-)
+from belino.media.render import THUMB_BYTES, THUMB_SIDE, is_text, price
 from belino.tools.arguments import Arguments
 from belino.tools.lines import iso_time, json_text, line, media_json, short_time
+from belino.tools.pictures import Draws, Looked, look, measured, reason_of, shown
 
 FORMATS = ("compact", "json")
-RENDITIONS = ("auto", "file")
+RENDITIONS = ("auto", "image", "thumb", "file")
 LIST_DEFAULT = 20
 LIST_MOST = 100
 SEQ_MOST = 2**63 - 1
@@ -68,8 +60,10 @@ LIST_MEDIA = ToolSpec(
 FETCH_MEDIA = ToolSpec(
     name="fetch_media",
     description=(
-        "Get one media item of this channel by its ref: a picture to look at, or else the path of a copy of the file "
-        "in your folder. as=file always gives the path. A picture shown to you before is only named, unless again=true."
+        "Get one media item of this channel by its ref: a picture to look at (made upright and shrunk where need be, "
+        "then with the path of the original), anything else as the path of a copy in your folder. as=thumb: the "
+        "picture small and cheap; as=file: only the path. A picture shown to you before is only named, unless "
+        "again=true."
     ),
     schema={
         "type": "object",
@@ -93,8 +87,10 @@ class Shelf:
     fetcher: Fetcher
     folder: Path
     clock: Clock
+    images: Draws
     sees_images: bool
     image_block_bytes: int
+    image_block_side: int
     manifest: Sequence[ManifestEntry]
     shown: Callable[[ImageBlock], None] | None
     shown_now: set[str]
@@ -114,7 +110,8 @@ async def list_media(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block, 
     )
     records, more = found[:limit], len(found) > limit
     cursor = str(records[-1].seq) if more else None
-    text = _list_json(records, cursor) if style == "json" else _list_lines(records, cursor)
+    told = _list_json if style == "json" else _list_lines
+    text = told(records, cursor, shelf.image_block_side)
     return (TextBlock(text=text),)
 
 
@@ -133,15 +130,27 @@ async def fetch_one(shelf: Shelf, ref_id: str, *, rendition: str, again: bool) -
     record = await shelf.library.ref(shelf.channel, ref_id) if REF_ID.fullmatch(ref_id) else None
     if record is None:
         raise ToolError("there is no such media in this channel; list_media shows what there is")
-    if rendition == "auto" and not again and (note := _shown_before(shelf, record, ref_id)):
+    if rendition in ("auto", "image") and not again and (note := _shown_before(shelf, record, ref_id)):
         return (note,)
     blob = await _fetch(shelf, record)
-    found = image_size(await asyncio.to_thread(_head, blob.path, HEADER_BYTES))
-    if rendition == "auto" and found and _fits(shelf, blob, found):
-        if not again and (note := _shown_before(shelf, record, blob.sha256)):
+    with shelf.fetcher.pin(blob.sha256):
+        looked = await look(shelf.fetcher, record.ref, blob)
+        if looked.is_picture:
+            looked = await measured(shelf.images, blob, looked)
+        if rendition in ("image", "thumb"):
+            _must_be_seen(shelf, record, looked)
+        if rendition == "file" or not shelf.sees_images or not looked.is_picture:
+            return await _as_file(shelf, record, blob, looked)
+        if rendition != "thumb" and not again and (note := _shown_before(shelf, record, blob.sha256)):
             return (note,)
-        return await _as_picture(shelf, record, blob, found)
-    return await _as_file(shelf, record, blob, found)
+        return await _as_picture(shelf, record, blob, looked, thumb=rendition == "thumb")
+
+
+def _must_be_seen(shelf: Shelf, record: RefRecord, looked: Looked) -> None:
+    if not shelf.sees_images:
+        raise ToolError("you cannot look at pictures here; as=file gives the path of a copy")
+    if not looked.is_picture:
+        raise ToolError(f"{record.ref.id} is {looked.mime}, not a picture; as=file gives the path of a copy")
 
 
 def _cursor(text: str | None) -> int | None:
@@ -152,17 +161,17 @@ def _cursor(text: str | None) -> int | None:
     return int(text)
 
 
-def _list_lines(records: Sequence[RefRecord], cursor: str | None) -> str:
+def _list_lines(records: Sequence[RefRecord], cursor: str | None, side: int) -> str:
     if not records:
         return "No media here."
     lines = [f"{len(records)} media, newest first: {COLUMNS}"]
-    lines += [line(_fields(record)) for record in records]
+    lines += [line(_fields(record, side)) for record in records]
     if cursor:
         lines.append(f"More: cursor={cursor}")
     return "\n".join(lines)
 
 
-def _fields(record: RefRecord) -> list[str]:
+def _fields(record: RefRecord, side: int) -> list[str]:
     ref = record.ref
     return [
         ref.id,
@@ -173,16 +182,16 @@ def _fields(record: RefRecord) -> list[str]:
         clean_name(record.author.name),
         short_time(record.sent),
         "not fetched" if record.outcome is MediaOutcome.REFERENCED else record.outcome.value,
-        " ".join(f"{form} {tokens}" for form, tokens in price(record).items()),
+        " ".join(f"{form} {tokens}" for form, tokens in price(record, side=side).items()),
         one_line(ref.caption or ""),
     ]
 
 
-def _list_json(records: Sequence[RefRecord], cursor: str | None) -> str:
-    return json_text({"media": [record_json(record) for record in records], "next_cursor": cursor})
+def _list_json(records: Sequence[RefRecord], cursor: str | None, side: int) -> str:
+    return json_text({"media": [record_json(record, side) for record in records], "next_cursor": cursor})
 
 
-def record_json(record: RefRecord) -> dict[str, object]:
+def record_json(record: RefRecord, side: int) -> dict[str, object]:
     """A ref as `list_media` tells it."""
     ref = record.ref
     return media_json(ref) | {
@@ -193,7 +202,7 @@ def record_json(record: RefRecord) -> dict[str, object]:
         "caption": one_line(ref.caption) if ref.caption else None,
         "outcome": record.outcome.value,
         "is_held": record.outcome is MediaOutcome.HELD,
-        "price": price(record),
+        "price": price(record, side=side),
     }
 
 
@@ -230,55 +239,43 @@ async def _fetch(shelf: Shelf, record: RefRecord) -> Blob:
         raise ToolError(f"{ref} could not be kept: the gateway's disk is full or failing; tell the operator") from error
 
 
-def _head(path: Path, size: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(size)
-
-
-def _fits(shelf: Shelf, blob: Blob, found: tuple[str, int, int]) -> bool:
-    mime, width, height = found
-    small = blob.size <= shelf.image_block_bytes and width * height <= MAX_PIXELS and max(width, height) <= MAX_SIDE
-    return shelf.sees_images and mime in BLOCK_MIMES and small
-
-
-async def _as_picture(shelf: Shelf, record: RefRecord, blob: Blob, found: tuple[str, int, int]) -> tuple[Block, ...]:
-    data = await asyncio.to_thread(_head, blob.path, shelf.image_block_bytes + 1)
-    picture = ImageBlock(mime=found[0], data=data, ref=record.ref.id, sha256=blob.sha256)
+async def _as_picture(shelf: Shelf, record: RefRecord, blob: Blob, looked: Looked, *, thumb: bool) -> tuple[Block, ...]:
+    max_bytes = min(THUMB_BYTES, shelf.image_block_bytes) if thumb else shelf.image_block_bytes
+    max_side = min(THUMB_SIDE, shelf.image_block_side) if thumb else shelf.image_block_side
+    try:
+        seen = await shown(shelf.fetcher, shelf.images, blob, looked, max_bytes=max_bytes, max_side=max_side)
+    except MediaError as error:
+        return await _as_file(shelf, record, blob, looked, why=f" It cannot be shown: {reason_of(error)}.")
+    picture = ImageBlock(mime=seen.mime, data=seen.data, ref=record.ref.id, sha256=blob.sha256)
+    about = f"{_title(record)}: {looked.told(blob)}"
+    if thumb:
+        # Seen this small it is not known yet: asked for in full it is shown in full.
+        return TextBlock(text=f"{about} {seen.changes}".rstrip()), picture
     shelf.shown_now.update((record.ref.id, blob.sha256))
     if shelf.shown:
         shelf.shown(picture)
-    return TextBlock(text=_about(record, blob, found)), picture
+    if not seen.changes:
+        return TextBlock(text=about), picture
+    original = await _placed(shelf, record, blob, looked)
+    return TextBlock(text=f"{about} {seen.changes} The original is at {original.path}."), picture, original
 
 
-async def _as_file(
-    shelf: Shelf, record: RefRecord, blob: Blob, found: tuple[str, int, int] | None
-) -> tuple[Block, ...]:
+async def _as_file(shelf: Shelf, record: RefRecord, blob: Blob, looked: Looked, *, why: str = "") -> tuple[Block, ...]:
+    file = await _placed(shelf, record, blob, looked)
+    how = "read it as text" if is_text(file.mime) else "open it with a program that knows its type"
+    return TextBlock(text=f"{_title(record)}: {looked.told(blob)}{why} A copy is at {file.path}; {how}."), file
+
+
+async def _placed(shelf: Shelf, record: RefRecord, blob: Blob, looked: Looked) -> FileBlock:
     try:
         path = await asyncio.to_thread(place, shelf.folder, stored_name(record.ref), blob.path)
     except StoreError as error:
         raise ToolError(f"{record.ref.id} could not be copied to your folder: {error}") from error
-    mime = found[0] if found else clean_mime(record.ref.mime) or "application/octet-stream"
-    how = "read it as text" if is_text(mime) else "open it with a program that knows its type"
-    text = f"{_about(record, blob, found)} A copy is at {path}; {how}."
-    return TextBlock(text=text), FileBlock(path=path, mime=mime, ref=record.ref.id, sha256=blob.sha256)
-
-
-def _about(record: RefRecord, blob: Blob, found: tuple[str, int, int] | None) -> str:
-    """Name, real type, dimensions, size; and where the type it was sent under is not true."""
-    declared = clean_mime(record.ref.mime)
-    if found is None:
-        lie = f" It was sent as {declared}, but its bytes are not." if declared in KNOWN_MIMES else ""
-        kind = "unknown type" if lie or not declared else declared
-        return f"{_title(record)}: {kind}, {format_size(blob.size)}.{lie}"
-    mime, width, height = found
-    lie = f" It was sent as {declared}, but its bytes are {mime}." if declared and _differs(declared, mime) else ""
-    return f"{_title(record)}: {mime}, {width}×{height}, {format_size(blob.size)}.{lie}"
-
-
-def _differs(declared: str, real: str) -> bool:
-    """Generic types and the old spelling of JPEG are no lie."""
-    return declared not in (real, "application/octet-stream") and (declared, real) != ("image/jpg", "image/jpeg")
+    return FileBlock(path=path, mime=looked.mime, ref=record.ref.id, sha256=blob.sha256)
 
 
 def _title(record: RefRecord) -> str:
-    return clean_name(record.ref.file_name or "") or f"{record.ref.kind.value.capitalize()} {record.ref.id}"
+    ref = record.ref
+    name = clean_name(ref.file_name or "") or f"{ref.kind.value.capitalize()} {ref.id}"
+    # A sticker's caption is the emoji it stands for, which says more than its bytes.
+    return f"{name} ({clean_name(ref.caption)})" if ref.kind is MediaKind.STICKER and ref.caption else name

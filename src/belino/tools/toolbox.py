@@ -13,8 +13,10 @@ from belino.domain.ports import Clock
 from belino.domain.store import Library, ManifestEntry
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.fetch import Fetcher
+from belino.media.render import BLOCK_SIDE
 from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, Shelf, fetch_media, list_media
+from belino.tools.pictures import Draws
 
 RESULT_BYTES = 1024 * 1024
 FAILED = "the tool could not do its work just now; try again in a moment"
@@ -33,19 +35,23 @@ def make_toolbox(
     notes: Notes | None = None,
     shown: Callable[[ImageBlock], None] | None = None,
     clock: Clock,
+    images: Draws,
     sees_images: bool,
     image_block_bytes: int,
+    image_block_side: int = BLOCK_SIDE,
     manifest: Sequence[ManifestEntry] = (),
 ) -> Toolbox:
-    """The tools of one conversation's channel. `manifest` names what the agent still has in its context."""
+    """The tools of one conversation's channel. `images` decodes; `manifest` names what the agent has in its context."""
     shelf = Shelf(
         channel=conversation.whole_channel,
         library=library,
         fetcher=fetcher,
         folder=folder,
         clock=clock,
+        images=images,
         sees_images=sees_images,
         image_block_bytes=image_block_bytes,
+        image_block_side=image_block_side,
         manifest=tuple(manifest),
         shown=shown,
         shown_now=set(),

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from belino.domain.errors import BelinoError
-from belino.web import api, chat, hooks, logins, mcp, media, messages, metrics, pages, pairings, uploads
+from belino.web import api, chat, fetches, hooks, logins, mcp, media, messages, metrics, pages, pairings, uploads
 from belino.web.answers import Code, Refusal, not_found, refusal_of, refuse
 from belino.web.auth import Requires, admit
 from belino.web.site import Call, House, Site
@@ -181,6 +181,7 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/pairings", pairings.list_pairings, requires=person, site=site),
         GuardedRoute("/api/pairings", pairings.approve, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/pairings", pairings.revoke, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/media/fetch", fetches.fetch_media, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/metrics", metrics.show_metrics, requires=person, site=site),
     ]
 

@@ -1,0 +1,109 @@
+"""One picture as an agent may look at it: unchanged where it is small and clean, else upright, converted, shrunk."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from belino.domain.errors import MediaError
+from belino.domain.media import Blob, MediaRef
+from belino.media.fetch import Fetcher
+from belino.media.placeholder import clean_mime, format_size, one_line
+from belino.media.render import BLOCK_MIMES, DRAWN_MIMES, HEADER_BYTES, carries_metadata, image_size
+from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
+
+if TYPE_CHECKING:
+    from belino.media.image import Fitted, ImageFacts
+
+REASON_CHARS = 200
+UNKNOWN = "application/octet-stream"
+
+
+class Draws(Protocol):
+    """Decodes pictures where they can do no harm; see media/image.py."""
+
+    async def probe(self, blob: Blob) -> "ImageFacts": ...
+
+    async def fit(self, blob: Blob, *, max_bytes: int, max_side: int | None = None) -> "Fitted": ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What the bytes of a ref are, seen without decoding any."""
+
+    sniffed: Sniffed
+    size: tuple[int, int] | None
+    """As the picture is seen, upright; None where only a decoder could tell."""
+    declared: str
+
+    @property
+    def mime(self) -> str:
+        return self.sniffed.mime
+
+    @property
+    def is_picture(self) -> bool:
+        return self.mime in DRAWN_MIMES
+
+    def told(self, blob: Blob) -> str:
+        """Real type, dimensions, size; and where the type it was sent under is not true."""
+        dimensions = f"{self.size[0]}×{self.size[1]}, " if self.size else ""
+        unknown = self.mime == UNKNOWN
+        lie = f" It was sent as {self.declared}, but its bytes are {'not' if unknown else self.mime}."
+        untrue = self.sniffed.lies and self.declared not in ("", UNKNOWN)
+        kind = "unknown type" if unknown else self.mime
+        return f"{kind}, {dimensions}{format_size(blob.size)}.{lie if untrue else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A picture ready to be handed over, and what was done to it."""
+
+    data: bytes
+    mime: str
+    changes: str
+    """Empty if these are the very bytes that were sent."""
+
+
+async def look(fetcher: Fetcher, ref: MediaRef, blob: Blob) -> Looked:
+    """What a blob is, by its first bytes."""
+    head = await fetcher.read(blob, HEADER_BYTES)
+    declared = clean_mime(ref.mime)
+    sniffed = sniff(head[:HEAD_BYTES], name=ref.file_name, declared=declared, whole=blob.size <= HEAD_BYTES)
+    found = image_size(head)
+    return Looked(sniffed=sniffed, size=found[1:] if found else None, declared=declared)
+
+
+async def measured(images: Draws, blob: Blob, looked: Looked) -> Looked:
+    """The same with its dimensions, where only a decoder can tell them and it can."""
+    if looked.size is not None or not looked.is_picture:
+        return looked
+    try:
+        facts = await images.probe(blob)
+    except MediaError:
+        return looked
+    return Looked(sniffed=looked.sniffed, size=(facts.width, facts.height), declared=looked.declared)
+
+
+async def shown(fetcher: Fetcher, images: Draws, blob: Blob, looked: Looked, *, max_bytes: int, max_side: int) -> Shown:
+    """The picture within these limits. MediaError if it cannot be decoded."""
+    if looked.mime in BLOCK_MIMES and looked.size and max(looked.size) <= max_side and blob.size <= max_bytes:
+        data = await fetcher.read(blob, max_bytes)
+        if not carries_metadata(data):
+            return Shown(data=data, mime=looked.mime, changes="")
+    fitted = await images.fit(blob, max_bytes=max_bytes, max_side=max_side)
+    return Shown(data=fitted.data, mime=fitted.mime, changes=_changes(fitted, blob, looked))
+
+
+def _changes(fitted: "Fitted", blob: Blob, looked: Looked) -> str:
+    """What the agent should know of the difference."""
+    size = (fitted.width, fitted.height)
+    done = []
+    if looked.size is not None and size != looked.size:
+        done.append("shrunk")
+    if fitted.mime != looked.mime:
+        done.append("converted")
+    how = " and ".join(done) or "upright and without its metadata"
+    return f"You see it {how}: {fitted.mime}, {size[0]}×{size[1]}, {format_size(len(fitted.data))}."
+
+
+def reason_of(error: MediaError) -> str:
+    """Why a picture cannot be shown, in words that may have come from a decoder."""
+    return one_line(str(error))[:REASON_CHARS].rstrip(". ")
