@@ -30,12 +30,22 @@ ONLY_IN = {
     "socket": {"net", "web/server.py", "testing", *SANDBOX},
     "http.client": {"cli/client.py", "testing", "bench"},
     "urllib.request": {"testing", "bench"},
-    "httpx2": set(),
-    "requests": set(),
+    **{foreign: set() for foreign in ("httpx", "httpx2", "httpcore", "requests", "urllib3", "pycurl", "ftplib")},
     "PIL": {"media/image.py", "bench"},
     "pillow_heif": {"media/image.py"},
     "pyvips": {"media/image.py"},
 }
+OPENS_SOCKETS = {
+    "open_connection",
+    "create_connection",
+    "create_datagram_endpoint",
+    "create_unix_connection",
+    "open_unix_connection",
+    "sock_connect",
+    "urlopen",
+    "urlretrieve",
+}
+SOCKET_ROOMS = ("net", "testing", "bench")
 # Tasks are supervised here, so that one that dies is restarted or told; the HTTP edge answers 500.
 BROAD_EXCEPT_IN = {
     "gateway/supervise.py",
@@ -114,6 +124,31 @@ def test_a_room_uses_only_what_belongs_to_it(path: Path) -> None:
         for guarded, rooms in ONLY_IN.items():
             if module == guarded or module.startswith(guarded + "."):
                 assert any(name == room or name.startswith(room + "/") for room in rooms), f"{name} imports {module}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_only_one_room_opens_sockets_to_the_outside(path: Path) -> None:
+    """Every other way to a socket that the standard library has, whoever's loop or module it is called on."""
+    if path.relative_to(SRC).parts[0] in SOCKET_ROOMS:
+        return
+    named = {
+        word
+        for node in ast.walk(parsed(path))
+        for word in (getattr(node, field, None) for field in ("attr", "id", "name"))
+    }
+    assert not named & OPENS_SOCKETS
+
+
+def test_the_bytes_of_media_come_through_one_door() -> None:
+    """Only the fetcher opens a ref, and only adapters are asked to."""
+    callers = {
+        name_of(path)
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute) and node.attr in {"open_media", "_open_media"}
+    }
+    ours = {caller for caller in callers if not caller.startswith(("adapters/", "testing/"))}
+    assert ours == {"gateway/gateway.py", "media/fetch.py"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
