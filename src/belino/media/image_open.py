@@ -202,7 +202,7 @@ def _look_vips(source: int, decoder: Decoder) -> Header | None:
         width=image.width,
         height=image.height,
         frames=max(frames, _png_frames(source) if decoder.mime == "image/png" else 1),
-        has_alpha=image.hasalpha(),
+        has_alpha=bool(image.hasalpha()),
         orientation=_orientation(image, fields),
         plain=not profiled and image.format == "uchar" and image.interpretation in ("srgb", "b-w"),
         size=os.fstat(source).st_size,
