@@ -79,9 +79,13 @@ def insert_refs(
 
 
 def replace_refs(connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: Bearer) -> None:
-    """A message now brings these refs of its own; items it keeps keep what became of them."""
+    """A message now brings these refs of its own; items it keeps keep what became of them, under their new caption."""
     before = _unlink(connection, bearer.message, OWN)
     insert_refs(connection, keys, refs, bearer)
+    for ref in refs:
+        connection.execute(
+            "UPDATE refs SET caption = ? WHERE channel = ? AND id = ?", (ref.caption, bearer.channel, ref.id)
+        )
     _forget_unlinked(connection, before)
 
 
