@@ -189,6 +189,8 @@ def test_text_cut_inside_a_character_is_still_text() -> None:
         ("BM is short for bone marrow", "text/plain"),
         ("From: here to there: a story\nOnce upon a time\n", "text/plain"),
         ("PK is how it starts", "text/plain"),
+        ("FWS and CWS are two of the schools", "text/plain"),
+        ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n", "application/pgp-keys"),
         ("%PDF-1.4 is how a PDF begins", "application/pdf"),
         ("As they say: %PDF-1.4 is how a PDF begins", "text/plain"),
     ],
@@ -198,13 +200,30 @@ def test_text_is_told_by_how_it_is_built(text: str, mime: str) -> None:
 
 
 def test_json_that_is_cut_is_still_json() -> None:
-    content = b'{"messages": [' + b'{"id": 1, "text": "a \\" b"}, ' * 400
-    assert sniff(content[:4096]).mime == "application/json"
+    content = b'{"messages": [' + b'{"id": 1, "text": "a \\" b", "more": {}}, ' * 400
+    for size in range(100, 200):
+        assert sniff(content[:size]).mime == "application/json", content[:size]
+
+
+def test_a_page_that_begins_with_a_templates_words_is_a_page() -> None:
+    text = b"{% extends base %}\n<h1>hello</h1>"
+    assert sniff(text, name="page.html", whole=True).mime == "text/html"
+    assert sniff(text, declared="text/html", whole=True).mime == "text/html"
+    assert sniff(b"just words, no tags: 1 < 2", name="page.html", whole=True).mime == "text/plain"
+
+
+def test_a_suffix_that_others_bear_too_is_no_promise() -> None:
+    assert sniff(b"-----BEGIN RSA PRIVATE KEY-----\n", name="server.key", whole=True).lies == ""
+
+
+def test_a_zip_without_a_mark_is_taken_at_its_name() -> None:
+    found = sniff(make_zip({"Index/Document.iwa": "x"}), name="letter.pages", whole=True)
+    assert (found.mime, found.exact) == ("application/vnd.apple.pages", False)
 
 
 def test_a_word_counts_only_for_types_that_no_byte_tells() -> None:
     noise = SAMPLES["noise.bin"][1]
-    assert sniff(noise, declared="application/x-blender").mime == "application/x-blender"
+    assert sniff(noise, declared="application/x-lathe-program").mime == "application/x-lathe-program"
     assert sniff(noise, declared="application/pdf").mime == UNKNOWN
     assert sniff(noise, declared="image/jpeg").mime == UNKNOWN
     assert sniff(noise, declared="text/html").mime == UNKNOWN

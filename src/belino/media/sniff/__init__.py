@@ -5,9 +5,9 @@ from typing import Literal
 
 from belino.domain.media import MediaKind, kind_of
 from belino.media.sniff.archives import TGS, archive_type
-from belino.media.sniff.hints import SUFFIXES, UNKNOWN, Hints, hints_of, normal
-from belino.media.sniff.magic import STARTS, by_shape, by_start, late_pdf
-from belino.media.sniff.streams import Found, stream_type
+from belino.media.sniff.hints import SUFFIXES, UNKNOWN, Found, Hints, hints_of, normal
+from belino.media.sniff.magic import STARTS, by_shape, by_start, late_pdf, tiff
+from belino.media.sniff.streams import stream_type
 from belino.media.sniff.text import read, text_type
 
 HEAD_BYTES = 64 * 1024
@@ -39,6 +39,8 @@ _WIDER = {
 }  # fmt: skip
 # Types without bytes of their own, for which the sender's word is all there is.
 _UNMARKED = frozenset({"image/x-tga", "application/x-iso9660-image", "application/x-apple-diskimage"})
+_SHARED_SUFFIXES = frozenset({"db", "dot", "key", "msg", "numbers", "pages", "ts"})
+"""Suffixes that more than one kind of file bears: none of them is a promise."""
 _TELLING = {mime for _, mime in STARTS} | set(SUFFIXES.values())
 """Types that show themselves: bytes that do not are not of them, whatever is said."""
 _WORD_COUNTS = ("application/", "font/", "model/", "chemical/")
@@ -85,9 +87,9 @@ def group_of(mime: str) -> Group:
 def _found(head: bytes, hints: Hints, *, whole: bool) -> tuple[Found, str]:
     if told := by_start(head):
         return (told, True), ""
-    if found := archive_type(head, hints, whole=whole) or stream_type(head, hints, whole=whole):
+    if found := (archive_type(head, hints, whole=whole) or stream_type(head, hints, whole=whole) or tiff(head, hints)):
         return found, ""
-    if told := by_shape(head, hints):
+    if told := by_shape(head):
         return (told, True), ""
     if late_pdf(head):
         return ("application/pdf", True), ""
@@ -109,7 +111,8 @@ def _lies(mime: str, hints: Hints, head: bytes) -> str:
         return ""
     if hints.declared and not _true(hints.declared, mime):
         return f"declared {hints.declared}, is {mime}"
-    if hints.named and not hints.declared and not _true(hints.named, mime):
+    named = hints.named if hints.suffix not in _SHARED_SUFFIXES else ""
+    if named and not hints.declared and not _true(named, mime):
         return f"named .{hints.suffix}, is {mime}"
     return ""
 

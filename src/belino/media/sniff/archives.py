@@ -5,8 +5,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from belino.media.sniff.hints import SUFFIXES, Hints
-from belino.media.sniff.streams import Found
+from belino.media.sniff.hints import SUFFIXES, Found, Hints
 
 ENTRIES_AT_MOST = 2_000
 INFLATED_AT_MOST = 64 * 1024
@@ -28,6 +27,11 @@ _MAIN_PARTS = (
     (b"ms-word.document.macroEnabled.main+xml", SUFFIXES["docm"]),
     (b"ms-excel.sheet.macroEnabled.main+xml", SUFFIXES["xlsm"]),
     (b"ms-powerpoint.presentation.macroEnabled.main+xml", SUFFIXES["pptm"]),
+    (b"ms-word.template.macroEnabledTemplate.main+xml", "application/vnd.ms-word.template.macroenabled.12"),
+    (b"ms-excel.template.macroEnabled.main+xml", "application/vnd.ms-excel.template.macroenabled.12"),
+    (b"ms-excel.addin.macroEnabled.main+xml", "application/vnd.ms-excel.addin.macroenabled.12"),
+    (b"ms-powerpoint.template.macroEnabled.main+xml", "application/vnd.ms-powerpoint.template.macroenabled.12"),
+    (b"ms-powerpoint.slideshow.macroEnabled.main+xml", "application/vnd.ms-powerpoint.slideshow.macroenabled.12"),
     (b"ms-excel.sheet.binary.macroEnabled.main", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
     (b"ms-visio.drawing.main+xml", "application/vnd.ms-visio.drawing"),
     (b"ms-package.3dmanufacturing-3dmodel+xml", "model/3mf"),
@@ -47,6 +51,10 @@ _TOLD_BY_NAME = (
 _OFFICE_PARTS = ("[Content_Types].xml", "_rels/", "docProps/", "docMetadata/", "customXml/")
 _OFFICE_FOLDERS = (("word/", _DOCX), ("xl/", _XLSX), ("ppt/", _PPTX))
 _OFFICE_HINTS = tuple(SUFFIXES[suffix] for suffix in ("docx", "xlsx", "pptx", "docm", "xlsm", "pptm"))
+# Zips without a mark of their own: the name is all there is.
+_ZIP_HINTS = tuple(
+    SUFFIXES[suffix] for suffix in ("jar", "apk", "kmz", "pages", "numbers", "key", "xpi", "cbz", "usdz")
+)
 _ODF = re.compile(r"application/vnd\.(?:oasis\.opendocument|sun\.xml)\.[a-z.-]{1,40}")
 _WRITTEN_IN = frozenset({"application/epub+zip", "image/openraster", "application/x-krita", "application/hwp+zip"})
 
@@ -103,7 +111,7 @@ def _zip(head: bytes, hints: Hints, *, whole: bool) -> Found:
     for mime in _OFFICE_HINTS if office or not whole else ():
         if hints.suggests(mime) and (office or not names):
             return mime, False
-    return ZIP, True
+    return next(((mime, False) for mime in _ZIP_HINTS if hints.suggests(mime)), (ZIP, True))
 
 
 def _by_content(entry: Entry, *, first: bool) -> str | None:

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 
 UNKNOWN = "application/octet-stream"
 
+Found = tuple[str, bool]
+"""A type, and whether the bytes alone said so."""
+
 _MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
-_SUFFIX = re.compile(r"[a-z0-9+_-]{1,10}")
+_SUFFIX = re.compile(r"[a-z0-9+_-]{1,12}")
 
 # One name for each type, however a platform, a camera or a mail program spells it.
 ALIASES = {
@@ -84,6 +87,9 @@ SUFFIXES = TEXT_SUFFIXES | {
     "odp": "application/vnd.oasis.opendocument.presentation", "odg": "application/vnd.oasis.opendocument.graphics",
     "epub": "application/epub+zip", "jar": "application/java-archive",
     "apk": "application/vnd.android.package-archive", "kmz": "application/vnd.google-earth.kmz",
+    "pages": "application/vnd.apple.pages", "numbers": "application/vnd.apple.numbers",
+    "key": "application/vnd.apple.keynote", "xpi": "application/x-xpinstall",
+    "cbz": "application/vnd.comicbook+zip", "usdz": "model/vnd.usdz+zip",
     "doc": "application/msword", "dot": "application/msword", "xls": "application/vnd.ms-excel",
     "ppt": "application/vnd.ms-powerpoint", "pps": "application/vnd.ms-powerpoint",
     "msg": "application/vnd.ms-outlook", "vsd": "application/vnd.visio", "msi": "application/x-msi",

@@ -2,13 +2,15 @@
 
 import re
 
-from belino.media.sniff.hints import Hints
+from belino.media.sniff.hints import Found, Hints
 
 # Longest first where one begins like another.
 STARTS: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\x8aMNG\r\n\x1a\n", "video/x-mng"),
+    (b"\xff\xd8\xff\xf7", "image/jls"),
     (b"\xff\xd8\xff", "image/jpeg"),
+    (b"\xff\x0a", "image/jxl"),
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
     (b"8BPS", "image/vnd.adobe.photoshop"),
@@ -29,6 +31,10 @@ STARTS: tuple[tuple[bytes, str], ...] = (
     (b"\xb1\x68\xde\x3a", "image/x-dcx"),
     (b"\x80\xe8\0\0", "image/x-pixar"),
     (b"gimp xcf ", "image/x-xcf"),
+    (b"II\xbc\x01", "image/jxr"),
+    (b"\xabKTX 11\xbb\r\n", "image/ktx"),
+    (b"\xabKTX 20\xbb\r\n", "image/ktx2"),
+    (b"AC10", "image/vnd.dwg"),
     (b"BPG\xfb", "image/bpg"),
     (b"AT&TFORM", "image/vnd.djvu"),
     (b"fLaC", "audio/flac"),
@@ -46,6 +52,10 @@ STARTS: tuple[tuple[bytes, str], ...] = (
     (b"DSD ", "audio/x-dsf"),
     (b"TTA1", "audio/x-tta"),
     (b"ADIF", "audio/aac"),
+    (b"Creative Voice File\x1a", "audio/x-voc"),
+    (b"Extended Module: ", "audio/x-xm"),
+    (b"IMPM", "audio/x-it"),
+    (b".RMF", "application/vnd.rn-realmedia"),
     (b"FLV\x01", "video/x-flv"),
     (b"\0\0\x01\xba", "video/mpeg"),
     (b"\0\0\x01\xb3", "video/mpeg"),
@@ -68,6 +78,15 @@ STARTS: tuple[tuple[bytes, str], ...] = (
     (b"!<arch>\n", "application/x-archive"),
     (b"\xed\xab\xee\xdb", "application/x-rpm"),
     (b"070701", "application/x-cpio"),
+    (b"070707", "application/x-cpio"),
+    (b"\xc7\x71", "application/x-cpio"),
+    (b"\x60\xea", "application/x-arj"),
+    (b"Cr24", "application/x-google-chrome-extension"),
+    (b"FWS", "application/x-shockwave-flash"),
+    (b"CWS", "application/x-shockwave-flash"),
+    (b"ZWS", "application/x-shockwave-flash"),
+    (b"BLENDER", "application/x-blender"),
+    (b"\x06\x06\xed\xf5\xd8\x1d\x46\xe5", "application/x-indesign"),
     (b"ITSF\x03\0\0\0", "application/vnd.ms-htmlhelp"),
     (b"wOFF", "font/woff"),
     (b"wOF2", "font/woff2"),
@@ -93,7 +112,6 @@ STARTS: tuple[tuple[bytes, str], ...] = (
     (b"\xa1\xb2\xc3\xd4", "application/vnd.tcpdump.pcap"),
     (b"bplist00", "application/x-bplist"),
     (b"d8:announce", "application/x-bittorrent"),
-    (b"-----BEGIN PGP ", "application/pgp-encrypted"),
     (b"\x4c\0\0\0\x01\x14\x02\0\0\0\0\0\xc0\0\0\0", "application/x-ms-shortcut"),
     (b"!BDN", "application/vnd.ms-outlook-pst"),
 )
@@ -102,7 +120,9 @@ _BY_FIRST: dict[int, tuple[tuple[bytes, str], ...]] = {
 }
 # A text may begin with one of these; what they stand for is not text.
 _WORDS = frozenset(
-    start for start, mime in STARTS if re.fullmatch(rb"[ -~]{1,4}", start) and mime != "application/postscript"
+    start
+    for start, mime in STARTS
+    if len(start) <= 2 or (re.fullmatch(rb"[ -~]{1,4}", start) and mime != "application/postscript")
 )
 _WORDS_REACH = 512
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
@@ -115,6 +135,16 @@ _PNM_TYPES = {
     b"7": "image/x-portable-arbitrarymap", b"F": "image/x-portable-floatmap", b"f": "image/x-portable-floatmap",
 }  # fmt: skip
 _TIFF_RAWS = ("image/x-adobe-dng", "image/x-nikon-nef", "image/x-sony-arw", "image/x-pentax-pef")
+_MARKS_WITHIN = (
+    (2, b"-lh", "application/x-lzh-compressed"),
+    (7, b"**ACE**", "application/x-ace-compressed"),
+    (34, b"LP", "application/vnd.ms-fontobject"),
+    (36, b"acsp", "application/vnd.iccprofile"),
+    (44, b"SCRM", "audio/x-s3m"),
+    (60, b"BOOKMOBI", "application/x-mobipocket-ebook"),
+    (128, b"DICM", "application/dicom"),
+    (32_769, b"CD001", "application/x-iso9660-image"),
+)
 _PDF_LATER = re.compile(rb"[\r\n\0\xff-]%PDF-\d\.\d")
 _PDF_REACH = 1024
 
@@ -127,31 +157,30 @@ def by_start(head: bytes) -> str | None:
     return None
 
 
-def by_shape(head: bytes, hints: Hints) -> str | None:
+def by_shape(head: bytes) -> str | None:
     """Types told by several fields together, where the first bytes alone would lie too often."""
-    return (
-        _tiff(head, hints)
-        or _bmp(head)
-        or _icon(head)
-        or _pnm(head)
-        or _old_pictures(head)
-        or _program(head)
-        or _tar(head)
-    )
+    for told in (_bmp, _icon, _pnm, _old_pictures, _program, _tar, _further_in):
+        if mime := told(head):
+            return mime
+    return None
+
+
+def tiff(head: bytes, hints: Hints) -> Found | None:
+    """TIFF, and the raw pictures of cameras that dress as one."""
+    if head[:4] not in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
+        return None
+    if head[8:11] == b"CR\x02":
+        return "image/x-canon-cr2", True
+    for mime in _TIFF_RAWS:
+        if hints.suggests(mime):
+            return mime, False
+    return "image/tiff", True
 
 
 def late_pdf(head: bytes) -> bool:
     """Readers accept junk before the header of a PDF; what follows must look like one."""
     found = _PDF_LATER.search(head[:_PDF_REACH])
     return bool(found and (b" obj" in head[found.end() : found.end() + 2048] or not head[: found.start()].isascii()))
-
-
-def _tiff(head: bytes, hints: Hints) -> str | None:
-    if head[:4] not in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
-        return None
-    if head[8:11] == b"CR\x02":
-        return "image/x-canon-cr2"
-    return next((mime for mime in _TIFF_RAWS if hints.suggests(mime)), "image/tiff")
 
 
 def _bmp(head: bytes) -> str | None:
@@ -197,6 +226,14 @@ def _program(head: bytes) -> str | None:
     if head[:4] == b"\xca\xfe\xba\xbe" and len(head) >= 8:
         # A Java class has a version of at least 45 where a Mach-O has the number of its architectures.
         return "application/java-vm" if int.from_bytes(head[6:8]) >= 45 else "application/x-mach-binary"
+    return None
+
+
+def _further_in(head: bytes) -> str | None:
+    """Types whose mark stands some way into the file."""
+    for at, mark, mime in _MARKS_WITHIN:
+        if head.startswith(mark, at):
+            return mime
     return None
 
 

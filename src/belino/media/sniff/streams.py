@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator
 
-from belino.media.sniff.hints import Hints
-
-Found = tuple[str, bool]
-"""A type, and whether the bytes alone said so."""
+from belino.media.sniff.hints import Found, Hints
 
 _BRANDS = {
     b"heic": "image/heic", b"heix": "image/heic", b"heim": "image/heic", b"heis": "image/heic",
@@ -54,10 +51,10 @@ def stream_type(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
 
 def _riff(head: bytes) -> Found | None:
     form, kind = head[:4], head[8:12]
-    if form in (b"RIFF", b"RF64", b"BW64"):
+    if form in (b"RIFF", b"RIFX", b"RF64", b"BW64"):
         known = {
             b"WAVE": "audio/wav", b"WEBP": "image/webp", b"AVI ": "video/x-msvideo", b"RMID": "audio/midi",
-            b"ACON": "application/x-navi-animation",
+            b"QLCM": "audio/qcelp", b"ACON": "application/x-navi-animation",
         }.get(kind)  # fmt: skip
         return (known, True) if known else None
     if form == b"FORM" and kind in (b"AIFF", b"AIFC"):
@@ -80,7 +77,8 @@ def _boxed(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
 
 def _by_brand(head: bytes, hints: Hints, *, whole: bool) -> Found:
     size = min(max(int.from_bytes(head[:4]), 16), 4096)
-    major, others = head[8:12], [head[at : at + 4] for at in range(16, min(size, len(head)), 4)]
+    # Some writers fill a short brand with zeros instead of spaces.
+    major, others = head[8:12].replace(b"\0", b" "), [head[at : at + 4] for at in range(16, min(size, len(head)), 4)]
     if major in _STILL_BRANDS:
         inner = next((_BRANDS[brand] for brand in others if _BRANDS.get(brand, "").startswith("image/")), "image/heif")
         return inner, True
@@ -171,6 +169,10 @@ def _tagged(head: bytes, hints: Hints) -> Found | None:
         return None
     size = 10 + (head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9])
     after = head[size : size + 4096].lstrip(b"\0")
+    if not after:
+        return next(
+            ((mime, False) for mime in ("audio/flac", "audio/aac") if hints.suggests(mime)), ("audio/mpeg", True)
+        )
     if after.startswith(b"fLaC"):
         return "audio/flac", True
     return (_framed(after, hints) if len(after) > 8 else None) or ("audio/mpeg", True)

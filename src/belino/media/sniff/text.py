@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from belino.media.sniff.hints import TEXT_SUFFIXES, Hints
-from belino.media.sniff.streams import Found
+from belino.media.sniff.hints import TEXT_SUFFIXES, Found, Hints
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
          (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))  # fmt: skip
@@ -24,6 +23,7 @@ _HTML_ROOTS = frozenset({
     "br", "p", "meta", "link", "center", "form", "img", "span", "ul", "ol", "section", "article", "main", "nav",
     "header", "footer",
 })  # fmt: skip
+_TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]{0,20}[\s>]")
 _PIECES_AT_MOST = 50
 
 _MAIL_FIRST = re.compile(
@@ -51,6 +51,10 @@ _STARTS = (
     ("<?php", "text/x-php"),
     ("/* XPM */", "image/x-xpixmap"),
     ("GIMP Palette", "text/x-gimp-gpl"),
+    ("-----BEGIN PGP PUBLIC", "application/pgp-keys"),
+    ("-----BEGIN PGP PRIVATE", "application/pgp-keys"),
+    ("-----BEGIN PGP SIGNATURE", "application/pgp-signature"),
+    ("-----BEGIN PGP MESSAGE", "application/pgp-encrypted"),
     ("-----BEGIN CERTIFICATE", "application/x-x509-ca-cert"),
     ("-----BEGIN ", "application/x-pem-file"),
     ("diff --git ", "text/x-diff"),
@@ -86,6 +90,10 @@ def text_type(written: Written, hints: Hints, *, whole: bool) -> Found:
         return (hints.named or hints.declared, False) if lines else ("application/json", True)
     if _is_mail(written.text, hints):
         return "message/rfc822", True
+    if hints.suggests("text/html") and _TAG.search(written.text):
+        return "text/html", False  # a page that begins with a template's or a server's own words
+    if written.text.startswith("solid ") and "facet" in written.text[:1024]:
+        return "model/stl", True
     hinted = _hinted(hints)
     if hinted:
         return hinted, hinted == "text/plain" and written.sure
@@ -184,7 +192,7 @@ def _is_json(text: str, *, whole: bool) -> bool:
     """An object or a list, well formed as far as it is here (and as far as two thousand marks)."""
     if text[:4096].lstrip()[:1] not in ("{", "["):
         return False
-    opened, before = "", ""
+    opened, before, count = "", "", 0
     for count, (mark, at) in enumerate(_json_marks(text)):
         if not _may_follow(before, mark, opened[-1:]):
             return False
@@ -198,7 +206,7 @@ def _is_json(text: str, *, whole: bool) -> bool:
         before = mark
         if count >= _JSON_MARKS or len(opened) > _JSON_DEEP:
             return True
-    return not whole and before not in ("", "{", "[")
+    return not whole and count >= 1
 
 
 def _json_marks(text: str) -> Iterator[tuple[str, int]]:
