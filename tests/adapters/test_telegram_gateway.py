@@ -78,6 +78,7 @@ async def test_telegram_calls_at_the_web_door_and_is_answered(
         await until(lambda: server.calls["getMe"])
         hook = server.updates.webhook
         hook.url, hook.secret_token = f"{url}/hooks/telegram/default", HOOK_SECRET
+        # Our Telegram looks for its webhook after each call.
         await gateway.adapters["telegram", "default"].check()  # type: ignore[attr-defined]
         server.say(ada, ada, "hello")
         await until(lambda: server.sent)

@@ -163,6 +163,9 @@ async def test_a_wrong_token_and_a_silent_server_are_found(server: TelegramServe
     server.fail("getMe", Answer(status=503, body=b""))
     silent = await findings(bot)
     assert not silent["token"][0] and "reaches the Bot API" in silent["token"][2]
+    server.fail("getWebhookInfo", Answer(status=404, description="Not Found"))
+    partly = await findings(bot)
+    assert partly["token"][0] and not partly["webhook"][0]
 
 
 async def test_a_clock_that_is_wrong_is_found(server: TelegramServer, bot_at: BotAt) -> None:

@@ -155,6 +155,7 @@ def test_a_reply_to_another_chat_brings_its_file_and_no_foreign_id() -> None:
         ("forward_hidden_user", "hidden", "Shy Person"),
         ("forward_chat", "-1001234567890", "the boss"),
         ("forward_channel", "-1005555555555", "The editor"),
+        ("forward_old_style", "-1005555555555", "The editor"),
     ],
 )
 def test_a_forwarded_message_names_who_said_it_first(name: str, author_id: str, author: str) -> None:

@@ -48,6 +48,10 @@ class Calls:
         self._api_url = api_url.rstrip("/")
         self._token = token
 
+    def now(self) -> datetime:
+        """Our own time, where Telegram tells none."""
+        return self._clock.now()
+
     async def call(self, method: str, fields: Mapping[str, object] | None = None, *, wait: float = 0.0) -> object:
         """The result of a method; `wait` is how long Telegram was asked to take its time."""
         return (await self.ask(method, fields, wait=wait)).result

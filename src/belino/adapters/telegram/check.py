@@ -15,18 +15,17 @@ async def check_bot(calls: Calls, clock: Clock, *, name: str, webhook: bool) -> 
     """Everything in two calls that change nothing; `webhook` says whether we expect to be called."""
     try:
         me = await calls.ask("getMe")
-        hook = as_table(await calls.call("getWebhookInfo"))
     except Unauthorized as error:
-        cure = "Open @BotFather, /mybots, the bot, API Token; put it into the environment and start again."
+        cure = "Open @BotFather, /mybots, the bot, API Token; run `belino setup telegram` with it."
         return (Finding(name=f"{name} token", ok=False, says=str(error), cure=cure),)
     except AdapterError as error:
         cure = "See whether this machine reaches the Bot API."
         return (Finding(name=f"{name} token", ok=False, says=str(error), cure=cure),)
-    return (
-        *_bot(as_table(me.result), name),
-        _hook(hook, name, webhook=webhook),
-        *_clock(me, clock, name),
-    )
+    try:
+        hook = _hook(as_table(await calls.call("getWebhookInfo")), name, webhook=webhook)
+    except AdapterError:
+        hook = Finding(name=f"{name} webhook", ok=False, says="the Bot API does not tell whether one is set")
+    return (*_bot(as_table(me.result), name), hook, *_clock(me, clock, name))
 
 
 def _bot(me: Raw, name: str) -> Iterator[Finding]:

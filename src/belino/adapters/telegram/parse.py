@@ -13,6 +13,7 @@ from belino.adapters.telegram.people import (
     chat_as_author,
     chat_name,
     chat_type,
+    forwarded_from,
     origin,
     place,
     thread_of,
@@ -110,7 +111,7 @@ def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
         addressed=addressed,
         reply_to=identity(_replied_to(raw), "message_id") or None,
         quote=quote,
-        forward=origin(table(raw, "forward_origin"), frame.me),
+        forward=forwarded_from(raw, frame.me),
         album=words(raw, "media_group_id") or None,
     )
 

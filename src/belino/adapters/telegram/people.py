@@ -10,6 +10,9 @@ PLATFORM = "telegram"
 # A channel's direct messages have a topic per person whose ids are a user's, not a message's.
 DIRECT_TOPIC = "direct-"
 
+# People who hide their account where they are forwarded have a name and no id.
+HIDDEN = "hidden"
+
 _CHAT_TYPES = {"private": ChatType.DIRECT, "group": ChatType.GROUP, "supergroup": ChatType.GROUP}
 
 
@@ -41,6 +44,9 @@ def chat_as_author(raw: Raw, signature: str = "") -> Author | None:
     return Author(id=own, name=signature or chat_name(raw) or "somebody") if own else None
 
 
+SOMEBODY = Author(id="unknown", name="somebody")
+
+
 def author_of(message: Raw, me: Me) -> Author:
     """Who sent a message. Where a chat speaks, `from` is a stand-in that says nothing."""
     if yes(table(message, "sender_business_bot"), "is_bot"):
@@ -51,9 +57,6 @@ def author_of(message: Raw, me: Me) -> Author:
     if speaker is None and words(table(message, "chat"), "type") == "channel":
         speaker = chat_as_author(table(message, "chat"), signature)
     return speaker or SOMEBODY
-
-
-SOMEBODY = Author(id="unknown", name="somebody")
 
 
 def chat_name(chat: Raw) -> str:
@@ -82,6 +85,19 @@ def thread_of(message: Raw) -> str | None:
     return f"{DIRECT_TOPIC}{topic}" if topic else None
 
 
+def forwarded_from(message: Raw, me: Me) -> Quote | None:
+    """Where a forwarded message comes from; servers older than Bot API 7.0 spread the origin over the message."""
+    if (found := origin(table(message, "forward_origin"), me)) is not None or not whole(message, "forward_date"):
+        return found
+    author = user(table(message, "forward_from"), me) or chat_as_author(
+        table(message, "forward_from_chat"), line(message, "forward_signature")
+    )
+    hidden = line(message, "forward_sender_name")
+    if author is None and hidden:
+        author = Author(id=HIDDEN, name=hidden)
+    return Quote(author=author, sent=moment(message, "forward_date"))
+
+
 def origin(raw: Raw, me: Me) -> Quote | None:
     """A MessageOrigin: who said first what was forwarded or replied to elsewhere. Its id would count only there."""
     if not raw:
@@ -92,8 +108,7 @@ def origin(raw: Raw, me: Me) -> Quote | None:
         case "user":
             author = user(table(raw, "sender_user"), me)
         case "hidden_user":
-            # People who hide their account have a name and no id.
-            author = Author(id="hidden", name=line(raw, "sender_user_name") or "somebody")
+            author = Author(id=HIDDEN, name=line(raw, "sender_user_name") or "somebody")
         case "chat":
             author = chat_as_author(table(raw, "sender_chat"), signature)
         case "channel":

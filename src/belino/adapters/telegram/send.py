@@ -36,7 +36,7 @@ async def _sent(calls: Calls, fields: dict[str, object]) -> Receipt:
     message_id = identity(message, "message_id")
     if not message_id:
         raise AdapterError("Telegram took the message and did not say under which id")
-    return Receipt(message_id=message_id, sent=moment(message, "date"))
+    return Receipt(message_id=message_id, sent=moment(message, "date") if whole(message, "date") else calls.now())
 
 
 def _undeliverable(error: Refused) -> Undeliverable:
