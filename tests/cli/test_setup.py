@@ -24,7 +24,7 @@ Belino = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
-    async with asyncio.timeout(120), TelegramServer() as server:
+    async with TelegramServer() as server:
         yield server
 
 

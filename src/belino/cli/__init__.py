@@ -14,7 +14,7 @@ COMMANDS = {
     "login": "Print a fresh login link for the web chat.",
     "pair": "Let in a stranger who wrote to the agent, or see who waits.",
     "channels": "List the channels belino knows.",
-    "media": "List the media people sent.",
+    "media": "List and fetch what people sent; look at local files as belino would.",
     "explain": "Tell what happened to a message, and why.",
     "token": "Make, list or revoke tokens for programs.",
     "bench": "Measure this machine against the goals.",

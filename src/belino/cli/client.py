@@ -5,6 +5,8 @@ import http.client
 import json
 import os
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -42,20 +44,35 @@ class GatewayClient:
 
     def answer(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """One request whose 404 means something to the caller; any other refusal becomes an error."""
+        with self._asked(method, path, body) as answer:
+            read = _parsed(answer.read())
+        if answer.status >= 400 and answer.status != 404:
+            raise _refused(answer.status, read)
+        return answer.status, read
+
+    @contextmanager
+    def opened(
+        self, method: str, path: str, body: object = None, *, accept: str = "*/*"
+    ) -> Iterator[http.client.HTTPResponse]:
+        """An answer to be read piece by piece; a refusal becomes an error."""
+        with self._asked(method, path, body, accept=accept) as answer:
+            if answer.status >= 400:
+                raise _refused(answer.status, _parsed(answer.read()))
+            yield answer
+
+    @contextmanager
+    def _asked(
+        self, method: str, path: str, body: object, *, accept: str = "application/json"
+    ) -> Iterator[http.client.HTTPResponse]:
         connection = self._connection()
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", "Accept": accept}
         try:
-            headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
             connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
-            answer = connection.getresponse()
-            text = answer.read()
+            yield connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             raise BelinoError(f"the gateway at {self.url} does not answer ({type(error).__name__})") from None
         finally:
             connection.close()
-        read = _parsed(text)
-        if answer.status >= 400 and answer.status != 404:
-            raise _refused(answer.status, read)
-        return answer.status, read
 
     def _connection(self) -> http.client.HTTPConnection:
         address = urlsplit(self.url)

@@ -1,27 +1,61 @@
-"""belino media ls: what people sent, newest first, and what became of it."""
+"""belino media ls|fetch|price|sniff|fit: what people sent, its bytes, and what local files are and would cost."""
 
+import json
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
-from belino.cli.ask import ask
-from belino.cli.show import shorten, show_json, show_table
+from belino.cli.ask import ask, plain, with_store
+from belino.cli.client import GatewayClient, running_gateway
+from belino.cli.command import NotRunning
+from belino.cli.files import Target, fit_file, price_file, sniff_files, written
+from belino.cli.show import clean, progress_bar, shorten, show_json, show_table
+from belino.domain.errors import BelinoError
 from belino.domain.media import MediaKind
 from belino.domain.message import ConversationKey
+from belino.storage.home import Home
 
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
 
+LINES = "application/x-ndjson"
+CHUNK = 256 * 1024
+
 
 def add_arguments(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ls")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ls|fetch|price|sniff|fit")
     listing = actions.add_parser("ls", help="list media, newest first", description="List media, newest first.")
     listing.add_argument("--channel", metavar="CHANNEL", help="only of this channel (platform:account:channel)")
     listing.add_argument("--kind", choices=[str(kind) for kind in MediaKind], help="only of this kind")
     listing.add_argument("--limit", type=int, default=20, metavar="N", help="at most so many (default: 20)")
+    fetch = actions.add_parser("fetch", help="get the bytes of a ref", description="Get the bytes of a ref.")
+    fetch.add_argument("ref", metavar="REF", help="as `belino media ls` shows it, like tg_k3v9d0q2m7xa")
+    fetch.add_argument("-o", "--output", type=Path, metavar="OUT", help="write here (default: its name, here)")
+    price = actions.add_parser("price", help="what a file would cost an agent", description="Price a local file.")
+    price.add_argument("file", type=Path, metavar="FILE")
+    sniff = actions.add_parser("sniff", help="what files really are", description="Tell what local files are.")
+    sniff.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    fit = actions.add_parser("fit", help="shrink a picture", description="Make a picture fit a limit, upright, clean.")
+    fit.add_argument("file", type=Path, metavar="FILE")
+    fit.add_argument("--max-bytes", type=int, required=True, metavar="N", help="at most so many bytes")
+    fit.add_argument("--max-side", type=int, metavar="N", help="at most so many pixels on the longer side")
+    fit.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="write here")
 
 
 def run(args: Namespace) -> int:
+    actions: dict[str, Callable[[Namespace], int]] = {
+        "ls": _list,
+        "fetch": _fetch,
+        "price": price_file,
+        "sniff": sniff_files,
+        "fit": fit_file,
+    }
+    return actions[args.action](args)
+
+
+def _list(args: Namespace) -> int:
     channel = ConversationKey.parse(args.channel).whole_channel if args.channel else None
     limit = min(max(args.limit, 1), 200)
 
@@ -46,3 +80,66 @@ def run(args: Namespace) -> int:
     ]
     show_table(("ref", "kind", "name", "type", "bytes", "outcome", "why"), rows, empty="no media yet")
     return OK
+
+
+def _fetch(args: Namespace) -> int:
+    home = Home.at(args.home)
+    gateway = running_gateway(home)
+    media, path = _fetch_running(args, gateway) if gateway else _fetch_resting(args, home)
+    if args.json:
+        show_json({"media": media, "path": str(path)})
+    else:
+        print(clean(f"{path} ({path.stat().st_size} bytes, {media['mime']})"))
+    return OK
+
+
+def _fetch_running(args: Namespace, gateway: GatewayClient) -> tuple[dict[str, Any], Path]:
+    """Let the gateway fetch, watching it; then take the bytes from it."""
+    media: dict[str, Any] | None = None
+    with (
+        progress_bar(args.ref, quiet=args.json) as told,
+        gateway.opened("POST", "/api/media/fetch", {"ref": args.ref}, accept=LINES) as answer,
+    ):
+        for line in answer:
+            step = json.loads(line)
+            if "error" in step:
+                raise BelinoError(step["error"]["message"])
+            media = step.get("media", media)
+            if media is None:
+                told(step["bytes"], step["total"])
+    if media is None or media["url"] is None:
+        raise BelinoError("the gateway broke off while it fetched; try again")
+    with (
+        Target(args.output, media) as target,
+        progress_bar(target.path.name, quiet=args.json) as told,
+        gateway.opened("GET", media["url"]) as answer,
+    ):
+        total, done = answer.length, 0
+        while chunk := answer.read(CHUNK):
+            target.file.write(chunk)
+            done += len(chunk)
+            told(done, total)
+        if total is not None and done != total:
+            raise BelinoError("the gateway broke off in the middle; nothing was written")
+        target.keep()
+    return media, target.path
+
+
+def _fetch_resting(args: Namespace, home: Home) -> tuple[dict[str, Any], Path]:
+    """Without a gateway there is nobody to ask the platform; bytes that are held can still be had."""
+    import asyncio
+
+    async def resting(store: "SqliteStore") -> dict[str, Any]:
+        from belino.web.wire import record_json
+
+        record = await store.find_ref(args.ref)
+        if record is None:
+            raise BelinoError(f"there is no media {args.ref}; see `belino media ls`")
+        blob = await store.blob(record.ref.sha256) if record.ref.sha256 else None
+        if blob is None:
+            raise NotRunning(f"the bytes of {args.ref} are not held here; start `belino serve` to fetch them")
+        media = plain(record_json(record))
+        return {"media": media, "path": str(written(blob.path, Target(args.output, media)))}
+
+    found = asyncio.run(with_store(home, resting))
+    return found["media"], Path(found["path"])

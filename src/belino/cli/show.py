@@ -3,7 +3,8 @@
 import json
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 
@@ -29,6 +30,21 @@ def show_marks(marks: Sequence[tuple[bool, str, str]]) -> None:
     width = max((len(name) for _, name, _ in marks), default=0)
     for ok, name, says in marks:
         print(f"{paint('✓', 'green') if ok else paint('✗', 'red')} {clean(name):<{width}}  {clean(says)}")
+
+
+@contextmanager
+def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on a terminal, fed with (bytes so far, bytes in all if known); nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.fields[what]}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("", what=clean(shorten(what, 40)), total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
 
 
 def paint(text: str, style: str) -> str:

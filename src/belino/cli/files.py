@@ -1,0 +1,173 @@
+"""Files on this machine as belino would see them: what they are, what they would cost, and pictures made to fit."""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import tempfile
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from belino.cli import OK
+from belino.cli.show import clean, show_json, show_table
+from belino.domain.errors import BelinoError, MediaError
+from belino.domain.media import Blob, MediaKind
+from belino.media.paths import safe_name
+from belino.media.render import DRAWN_MIMES, HEADER_BYTES, image_size, prices
+from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
+
+_NAMELESS = {"file_name": None, "mime": "", "kind": MediaKind.IMAGE}
+
+
+class Target:
+    """A file being written: seen only once it is whole. A name we chose ourselves never replaces what is there."""
+
+    def __init__(self, output: Path | None, media: Mapping[str, Any]) -> None:
+        name = safe_name(media["file_name"], mime=str(media["mime"]), kind=MediaKind(media["kind"]))
+        self.path = output if output is not None else Path(name)
+        self._replaces = output is not None
+
+    def __enter__(self) -> Self:
+        if self.path.is_dir() or (not self._replaces and os.path.lexists(self.path)):
+            raise BelinoError(f"{self.path} is already there; name another file with -o")
+        try:
+            handle, name = tempfile.mkstemp(prefix=".belino-", dir=self.path.parent)
+        except OSError as error:
+            raise BelinoError(f"{self.path} cannot be written: {error.strerror}") from None
+        self.file = os.fdopen(handle, "wb")
+        self._beside = Path(name)
+        return self
+
+    def keep(self) -> None:
+        """It is whole: put it in its place."""
+        self.file.close()
+        self._beside.replace(self.path)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.file.close()
+        with suppress(FileNotFoundError):
+            self._beside.unlink()
+
+
+def written(source: Path, target: Target) -> Path:
+    """A copy of a held blob at the target."""
+    with target, source.open("rb") as reader:
+        shutil.copyfileobj(reader, target.file)
+        target.keep()
+    return target.path
+
+
+def sniff_files(args: Namespace) -> int:
+    """belino media sniff FILE…"""
+    found = [(path, _sniffed(path)) for path in args.files]
+    if args.json:
+        rows = [
+            {"file": str(path), "mime": s.mime, "kind": s.kind, "group": s.group, "exact": s.exact, "lies": s.lies}
+            for path, s in found
+        ]
+        show_json({"files": rows})
+        return OK
+    cells = [(path.name, s.mime, s.group, "the bytes" if s.exact else "a hint", s.lies) for path, s in found]
+    show_table(("file", "type", "is a", "told by", "lie"), cells, empty="no file")
+    return OK
+
+
+def price_file(args: Namespace) -> int:
+    """belino media price FILE"""
+    path: Path = args.file
+    sniffed, size = _sniffed(path), path.stat().st_size
+    found = image_size(_head(path, HEADER_BYTES))
+    dimensions = found[1:] if found else None
+    if sniffed.mime in DRAWN_MIMES and dimensions is None:
+        dimensions = asyncio.run(_measured(_as_blob(path, sniffed)))
+    cost = prices(sniffed.mime, size, dimensions, picture=sniffed.mime in DRAWN_MIMES)
+    if args.json:
+        width, height = dimensions or (None, None)
+        answer = {"file": str(path), "mime": sniffed.mime, "size": size, "width": width, "height": height}
+        show_json({**answer, "price": cost})
+        return OK
+    seen = f", {dimensions[0]}×{dimensions[1]}" if dimensions else ""
+    print(clean(f"{path.name}: {sniffed.mime}{seen}, {size} bytes"))
+    show_table(("as", "tokens"), list(cost.items()), empty="")
+    return OK
+
+
+def fit_file(args: Namespace) -> int:
+    """belino media fit FILE --max-bytes N [--max-side N] -o OUT"""
+    if args.max_bytes < 1 or (args.max_side is not None and args.max_side < 1):
+        raise BelinoError("--max-bytes and --max-side must be at least 1")
+    sniffed = _sniffed(args.file)
+    if sniffed.mime not in DRAWN_MIMES:
+        raise BelinoError(f"{args.file} is {sniffed.mime}, not a picture that belino can fit")
+    answer = asyncio.run(_fitted(_as_blob(args.file, sniffed), args))
+    if args.json:
+        show_json(answer)
+    else:
+        size = f"{answer['width']}×{answer['height']}"
+        print(clean(f"{answer['path']}: {answer['mime']}, {size}, {answer['bytes']} bytes"))
+    return OK
+
+
+def _formats(output: Path) -> tuple[str, ...]:
+    """What the name of the output asks for; any, if it asks for nothing."""
+    from belino.media.image import FORMATS
+
+    wanted = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp"}
+    suffix = output.suffix.lower()
+    return (wanted[suffix],) if suffix in wanted else FORMATS
+
+
+async def _fitted(blob: Blob, args: Namespace) -> dict[str, Any]:
+    from belino.media.image import Images
+    from belino.media.sandbox import Sandbox
+
+    with tempfile.TemporaryDirectory(prefix="belino-") as scratch, Target(args.output, _NAMELESS) as target:
+        async with Sandbox() as sandbox:
+            fitted = await Images(sandbox, Path(scratch)).fit(
+                blob, max_bytes=args.max_bytes, max_side=args.max_side, formats=_formats(args.output)
+            )
+        target.file.write(fitted.data)
+        target.keep()
+    answer = {"mime": fitted.mime, "width": fitted.width, "height": fitted.height, "bytes": len(fitted.data)}
+    return {"path": str(target.path), **answer}
+
+
+async def _measured(blob: Blob) -> tuple[int, int] | None:
+    """How large a picture is that only a decoder can measure; one that cannot be decoded has no size."""
+    from belino.media.image import Images
+    from belino.media.sandbox import Sandbox
+
+    with tempfile.TemporaryDirectory(prefix="belino-") as scratch:
+        async with Sandbox() as sandbox:
+            try:
+                facts = await Images(sandbox, Path(scratch)).probe(blob)
+            except MediaError:
+                return None
+    return facts.width, facts.height
+
+
+def _sniffed(path: Path) -> Sniffed:
+    head = _head(path, HEAD_BYTES + 1)
+    return sniff(head[:HEAD_BYTES], name=path.name, whole=len(head) <= HEAD_BYTES)
+
+
+def _head(path: Path, size: int) -> bytes:
+    if not path.is_file():
+        raise BelinoError(f"{path} is not a file")
+    try:
+        with path.open("rb") as file:
+            return file.read(size)
+    except OSError as error:
+        raise BelinoError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _as_blob(path: Path, sniffed: Sniffed) -> Blob:
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return Blob(sha256=sha256, mime=sniffed.mime, size=path.stat().st_size, path=path.absolute())

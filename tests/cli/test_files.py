@@ -1,0 +1,97 @@
+"""`belino media sniff|price|fit` on files of this machine, without a gateway or a state folder of any kind."""
+
+import json
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from belino.media.render import image_size
+from belino.testing.files import make_pdf, make_png
+
+pytestmark = pytest.mark.slow
+
+Belino = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def read(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def photo(tmp_path: Path) -> Path:
+    """Lying on its side, as a phone held upright writes it."""
+    file = tmp_path / "photo.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.effect_noise((900, 600), 90).convert("RGB").save(file, quality=95, exif=exif)
+    return file
+
+
+def test_files_are_told_by_their_bytes_and_lies_are_named(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(make_png(8, 8))
+    (tmp_path / "b.png").write_bytes(make_pdf())
+    first, second = read(belino("media", "sniff", str(tmp_path / "a.png"), str(tmp_path / "b.png"), "--json"))["files"]
+    assert (first["mime"], first["group"], first["exact"], first["lies"]) == ("image/png", "image", True, "")
+    assert (second["mime"], second["lies"]) == ("application/pdf", "named .png, is application/pdf")
+    assert "named .png, is application/pdf" in belino("media", "sniff", str(tmp_path / "b.png")).stdout
+
+
+@pytest.mark.parametrize("suffix", ["tiff", "bmp", "avif"])
+def test_a_picture_is_priced_in_each_form_by_its_real_size(belino: Belino, tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"p.{suffix}"
+    Image.new("RGB", (750, 500), "teal").save(file)
+    answer = read(belino("media", "price", str(file), "--json"))
+    assert (answer["width"], answer["height"]) == (750, 500)
+    assert answer["price"] == {"image": 500, "thumb": 58, "file": 0}
+
+
+def test_a_text_is_priced_by_its_length(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("word " * 80)
+    assert read(belino("media", "price", str(tmp_path / "a.txt"), "--json"))["price"] == {"text": 100, "file": 0}
+
+
+def test_a_damaged_picture_is_priced_at_the_most_it_could_cost(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "a.heic").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0heicmif1" + b"\0" * 64)
+    answer = read(belino("media", "price", str(tmp_path / "a.heic"), "--json"))
+    assert answer["width"] is None and answer["price"]["image"] == 1600
+
+
+def test_a_picture_is_made_to_fit_upright_in_the_form_its_name_asks_for(
+    belino: Belino, photo: Path, tmp_path: Path
+) -> None:
+    for suffix, mime in (("jpg", "image/jpeg"), ("webp", "image/webp")):
+        out = tmp_path / f"out.{suffix}"
+        answer = read(
+            belino("media", "fit", str(photo), "--max-bytes", "50000", "--max-side", "300", "-o", str(out), "--json")
+        )
+        held = out.read_bytes()
+        assert image_size(held) == (mime, answer["width"], answer["height"])
+        assert len(held) == answer["bytes"] <= 50_000 and b"Exif" not in held
+        assert answer["width"] < answer["height"] <= 300
+        assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["out.jpg", "out.webp", "photo.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "told"),
+    [
+        (make_pdf(), ("--max-bytes", "9000"), "is application/pdf, not a picture that belino can fit"),
+        (make_png(9, 9), ("--max-bytes", "0"), "must be at least 1"),
+        (make_png(9, 9)[:40], ("--max-bytes", "9000"), ""),
+        (None, ("--max-bytes", "9000"), "is not a file"),
+    ],
+)
+def test_what_cannot_be_fitted_is_told_and_leaves_nothing(
+    belino: Belino, tmp_path: Path, content: bytes | None, arguments: tuple[str, ...], told: str
+) -> None:
+    if content is not None:
+        (tmp_path / "in").write_bytes(content)
+    done = belino("media", "fit", str(tmp_path / "in"), *arguments, "-o", str(tmp_path / "out"))
+    assert done.returncode == 1 and told in done.stderr and done.stderr.startswith("belino: ")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["in"] * (content is not None)
