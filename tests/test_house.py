@@ -21,6 +21,8 @@ CAMEL_PARTS = re.compile(r"[A-Z][a-z0-9]*|[a-z0-9]+")
 
 # A line to the prepared parent, which passes descriptors; and the try at reaching a network from behind the walls.
 SANDBOX = ("media/sandbox_line.py", "media/sandbox_parent.py", "media/sandbox_walls.py")
+# What runs in the sandbox's child; the bench compares, and testing draws pictures of its own.
+DECODING = {"media/image.py", "media/image_fit.py", "media/image_open.py"}
 # Who may use what the rest of the house must not touch, and why.
 ONLY_IN = {
     "sqlite3": {"storage", "bench"},
@@ -31,9 +33,9 @@ ONLY_IN = {
     "http.client": {"cli/client.py", "testing", "bench"},
     "urllib.request": {"testing", "bench"},
     **{foreign: set() for foreign in ("httpx", "httpx2", "httpcore", "requests", "urllib3", "pycurl", "ftplib")},
-    "PIL": {"media/image.py", "bench"},
-    "pillow_heif": {"media/image.py"},
-    "pyvips": {"media/image.py"},
+    "PIL": {*DECODING, "bench", "testing"},
+    "pillow_heif": DECODING,
+    "pyvips": DECODING,
 }
 OPENS_SOCKETS = {
     "open_connection",
