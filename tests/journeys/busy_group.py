@@ -18,7 +18,7 @@ from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import ScriptedAgent, TelegramServer
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 BOT = "@belino_bot"
 
 
