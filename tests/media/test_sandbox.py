@@ -279,12 +279,26 @@ async def test_more_than_can_wait_is_refused(sandbox: Sandbox, source: Path) -> 
     assert sum(isinstance(end, dict) for end in ends) == together - 5
 
 
-async def test_closing_ends_the_parent_and_its_children(source: Path, tmp_path: Path) -> None:
+async def test_closing_ends_the_parent_its_children_and_whatever_waits_for_them(source: Path, tmp_path: Path) -> None:
     sandbox = Sandbox(jobs=sandbox_jobs.JOBS, paths=PATHS)
     parent = await parent_of(sandbox, source)
-    await sandbox.close()
+    output = tmp_path / "output"
+
+    async def close_when_it_runs() -> None:
+        while not output.exists() or not output.stat().st_size:
+            await asyncio.sleep(0)
+        await sandbox.close()
+
+    async with asyncio.timeout(15):
+        job = sandbox.run("stall", source, output=output)
+        ended, closed = await asyncio.gather(job, close_when_it_runs(), return_exceptions=True)
+    assert closed is None
+    assert isinstance(ended, MediaError)
+    assert not output.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(parent, 0)
+    with pytest.raises(MediaError, match="stopping"):
+        await sandbox.run("read", source)
 
 
 def test_the_gateway_never_loads_a_decoder() -> None:

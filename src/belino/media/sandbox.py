@@ -56,6 +56,7 @@ class Sandbox:
         self._room = asyncio.Semaphore(AT_ONCE)
         self._opening = asyncio.Lock()
         self._inside = 0
+        self._closed = False
         self._line: Line | None = None
 
     async def __aenter__(self) -> Self:
@@ -68,6 +69,7 @@ class Sandbox:
 
     async def close(self) -> None:
         """End the prepared parent, and with it whatever it runs."""
+        self._closed = True
         line, self._line = self._line, None
         if line is not None:
             await line.close()
@@ -158,6 +160,8 @@ class Sandbox:
             if self._line is not None and self._line.lost:
                 line, self._line = self._line, None
                 await line.close()
+            if self._closed:
+                raise MediaError("belino is stopping; nothing was decoded")
             if self._line is None:
                 modules = sorted({function.partition(":")[0] for function in self._jobs.values()})
                 self._line = await Line.open(modules, self._paths)

@@ -1,7 +1,6 @@
 """The gateway's end of the line to the prepared parent: start it, hand it jobs, hear how they ended."""
 
 import asyncio
-import contextlib
 import json
 import socket
 import subprocess
@@ -91,7 +90,7 @@ class Line:
 
     async def close(self) -> None:
         """End the parent, and with it whatever it runs."""
-        self._lose("it was closed")
+        self._lose("it was closed")  # and it goes by itself, after its children
         try:
             await asyncio.to_thread(self._process.wait, GRACE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -148,8 +147,6 @@ class Line:
                 waiting.set_exception(LineLost(why))
                 # Nobody may be waiting any more; that is not worth a warning.
                 waiting.exception()
-        with contextlib.suppress(OSError):
-            self._process.kill()
 
 
 def _start(control: socket.socket, modules: Sequence[str], paths: Sequence[str]) -> subprocess.Popen[bytes]:
