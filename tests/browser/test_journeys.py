@@ -18,22 +18,28 @@ TRANSFER = """([name, type, content]) => {
 }"""
 
 
+def arrive(page: Page, gateway: GatewayProcess) -> None:
+    """A person who opens the printed address sees the page before they use it."""
+    page.goto(gateway.login_url)
+    expect(page.locator("#connection")).to_have_attribute("data-state", "connected")
+
+
 def test_from_the_printed_address_to_an_answer_that_is_still_there_after_a_restart(
     page: Page, gateway: GatewayProcess
 ) -> None:
-    page.goto(gateway.login_url)
+    arrive(page, gateway)
     send(page, "Good morning to you all")
     answered(page)
     expect(bubbles(page, "theirs")).to_contain_text("5 words")
     gateway.stop()
     gateway.start()
-    page.goto(gateway.login_url)
+    arrive(page, gateway)
     expect(bubbles(page, "mine").locator(".words")).to_have_text(["Good morning to you all"])
     answered(page)
 
 
 def test_a_picture_dropped_on_the_page_is_named_with_its_real_dimensions(page: Page, gateway: GatewayProcess) -> None:
-    page.goto(gateway.login_url)
+    arrive(page, gateway)
     # Declared as a PNG under a name without a meaning: only the bytes say what it is.
     content = base64.b64encode(make_jpeg(321, 123)).decode()
     transfer = page.evaluate_handle(TRANSFER, ["holiday.png", "image/png", content])
