@@ -29,8 +29,8 @@ test: setup-dev check ## everything that CI runs
 soak: setup-dev ## the long fault, fuzz and load runs: same code, more rounds
 	BELINO_SOAK=1 $(VENV)/bin/pytest -q tests/faults
 
-screenshot: setup-dev ## make the README's picture anew
-	BELINO_SCREENSHOT=1 $(VENV)/bin/pytest -q tests/browser/test_screenshot.py
+screenshot: setup-dev ## make the README's pictures anew
+	BELINO_SCREENSHOT=1 $(VENV)/bin/pytest -q tests/browser/test_screenshot.py tests/browser/test_demo.py
 
 lock: $(VENV)/.uv ## compile both lock files anew
 	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra heic -o requirements.lock

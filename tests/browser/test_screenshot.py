@@ -1,4 +1,4 @@
-"""The picture in the README, made by the page itself: `make screenshot` writes docs/screenshot.png anew."""
+"""The picture of the web chat, made by the page itself: `make screenshot` writes docs/screenshot.png anew."""
 
 import math
 import os

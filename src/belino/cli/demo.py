@@ -30,7 +30,9 @@ MESSAGES, MEDIA = 212, 61
 OPENING = 30
 """Said before the page opens, so that nobody looks at an empty group."""
 PACE_SECONDS = 0.45
-ASKED_AFTER = 90
+ASKED_AFTER = 110
+BREATH_SECONDS = 5.0
+"""How long the group is quiet after an answer, so that it can be read."""
 QUESTION = "what is in this picture?"
 SETTLING_SECONDS = 60.0
 LOOK_AGAIN_SECONDS = 0.05
@@ -43,7 +45,8 @@ EXPLAINS = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--no-browser", action="store_true", help="only print the address of the page")
-    parser.add_argument("--fast", action="store_true", help="let the group say everything at once")
+    parser.add_argument("--fast", action="store_const", const=0.0, dest="pace", help="let them say everything at once")
+    parser.add_argument("--pace", type=float, default=PACE_SECONDS, metavar="SECONDS", help="between two messages")
     parser.add_argument("--port", type=port_number, default=0, help="the page's port; any free one unless given")
 
 
@@ -97,21 +100,25 @@ class Show:
     gateway: "Gateway"
 
     async def play(self, told: asyncio.Future[str]) -> None:
-        """Let the group talk, and somebody in it ask about a picture."""
+        """Let the group talk, and somebody in it ask about a picture, unless the visitor did."""
         from belino.testing.telegram_crowd import conversation
+        from belino.testing.telegram_faults import FILE
 
         lines = conversation(MESSAGES, MEDIA)
         for line in lines[:OPENING]:
             self.crowd.say(line)
         await self._until(self._known)
         await self._open(await told)
-        picture = None
+        picture, answers = None, 0
         for number, line in enumerate(lines[OPENING:], start=OPENING):
             said = self.crowd.say(line)
             picture = said if "photo" in said else picture
-            if number == ASKED_AFTER and picture is not None:
+            if number == ASKED_AFTER and picture is not None and not self.server.calls[FILE]:
                 self.crowd.ask(QUESTION, picture)
-            await self.gateway.clock.sleep(0 if self.args.fast else PACE_SECONDS)
+            await self.gateway.clock.sleep(self.args.pace)
+            if len(self.server.sent) > answers and self.args.pace:
+                answers = len(self.server.sent)
+                await self.gateway.clock.sleep(BREATH_SECONDS)
         await self._until(self._quiet)
         await self.bill("So far")
 

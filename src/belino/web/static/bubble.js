@@ -1,4 +1,5 @@
 // Draws one message: author, words, media, and the quiet line beneath with time, state and "why?".
+import { isPicture } from "./attachments.js";
 import { make, spoken } from "./dom.js";
 import * as format from "./format.js";
 import { render } from "./markdown.js";
@@ -6,9 +7,11 @@ import { mediaNodes } from "./media.js";
 
 // `does` holds what a bubble may ask for: why(message), open(pictures, index), retry(id), edit(id), discard(id), ask(message).
 // `place` says where it was said: on which platform, and under which author the reader speaks there.
-export function bubble(message, does, place) {
+// `answered` is the message it answers, where that one is on the page.
+export function bubble(message, does, place, answered) {
   return make("article", { class: `message ${side(message, place)}`, "data-id": message.id, "data-state": message.state ?? "stored" },
     make("p", { class: "author" }, message.author.name || message.author.id, spoken(" wrote:")),
+    quote(answered),
     ...mediaNodes(message.media, does.open),
     words(message),
     reactions(message),
@@ -20,6 +23,18 @@ export function bubble(message, does, place) {
 function side({ author }, { platform, visitor }) {
   if (author.is_agent) return "theirs";
   return platform === "web" || author.id === "me" || author.id === visitor ? "mine" : "others";
+}
+
+const SNIPPET = 80;
+
+function quote(answered) {
+  if (!answered) return null;
+  const picture = answered.media.find((item) => isPicture(item.mime) && item.url);
+  const said = answered.text || answered.media.map((item) => item.file_name || item.kind).join(", ");
+  return make("p", { class: "quote" },
+    picture ? make("img", { src: picture.url, alt: "", decoding: "async" }) : null,
+    make("span", { class: "quote-words" }, spoken("In answer to "), make("strong", { text: answered.author.name }), make("span", { text: said.length > SNIPPET ? `${said.slice(0, SNIPPET)}…` : said })),
+  );
 }
 
 function words(message) {

@@ -1,6 +1,6 @@
 // The box a message is written in: draft, files, paste, and when sending is possible.
 import { Attachments } from "./attachments.js";
-import { byId, say } from "./dom.js";
+import { byId, say, show } from "./dom.js";
 import { acceptDrops, filesOf } from "./drop.js";
 import { keep, kept } from "./keep.js";
 
@@ -45,6 +45,7 @@ export class Composer {
     this.#waiting = false;
     this.#text.value = kept(`draft:${conversation}`, "");
     this.#text.disabled = this.#readOnly;
+    show(byId("attach"), takesFiles || !writable);
     byId("attach").disabled = !takesFiles;
     this.#text.placeholder = hint;
     this.#attachments.open(conversation);

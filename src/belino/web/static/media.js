@@ -57,7 +57,7 @@ function player(item) {
 }
 
 function card(item) {
-  const name = item.file_name || `${item.kind} without a name`;
+  const name = item.file_name || item.kind.replace(/^./, (first) => first.toUpperCase());
   const words = make("span", { class: "file-words" }, make("span", { class: "file-name", text: name }), facts(item));
   const trouble = item.reason || (item.url || item.local ? "" : missing(item.outcome));
   const promise = trouble && item.outcome === "referenced";

@@ -113,7 +113,7 @@ export class Room {
     if (entry.conversation !== this.#conversation) return;
     this.#timeline.putUnsent({
       id: entry.id, conversation: entry.conversation, author: { id: "me", name: this.#me.name, is_agent: false },
-      sent: entry.made, text: entry.text, state: entry.state, reason: entry.reason,
+      sent: entry.made, text: entry.text, state: entry.state, reason: entry.reason, reply_to: entry.reply_to,
       media: entry.attachments.map(localMedia),
     });
     if (entry.state === "sending") this.#scroll.toEnd();

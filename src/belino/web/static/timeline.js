@@ -48,6 +48,7 @@ export class Timeline {
       this.#unsent.delete(message.id);
       this.#messages.set(message.id, message);
       this.#draw(message);
+      this.#drawAnswers(message);
     }
     this.#arrange();
     return fresh;
@@ -71,8 +72,13 @@ export class Timeline {
     return [...this.#messages.values()].map((message) => message.seq);
   }
 
+  // What answers a message shows a little of it.
+  #drawAnswers({ id }) {
+    for (const other of [...this.#messages.values(), ...this.#unsent.values()]) if (other.reply_to === id) this.#draw(other);
+  }
+
   #draw(message) {
-    const node = bubble(message, this.#does, this.#place);
+    const node = bubble(message, this.#does, this.#place, this.#messages.get(message.reply_to));
     const old = this.#nodes.get(message.id);
     if (old) {
       this.#keepFocus(old, node);
@@ -85,7 +91,7 @@ export class Timeline {
   #keepFocus(old, node) {
     if (!old.contains(document.activeElement)) return;
     const kind = document.activeElement.className;
-    queueMicrotask(() => [...node.querySelectorAll("button, a")].find((one) => one.className === kind)?.focus());
+    queueMicrotask(() => [...node.querySelectorAll("button, a")].find((one) => one.className === kind)?.focus({ preventScroll: true }));
   }
 
   #arrange() {
