@@ -113,7 +113,7 @@ def home(tmp_path: Path, parrot: Parrot) -> Home:
     home = Home.at(tmp_path / "home")
     (home.path / "belino.toml").write_text(
         f'[adapters.parrot]\nurl = "{parrot.url}"\ntoken = "env:PARROT_TOKEN"\n'
-        '[adapters.parrot.access]\nsenders = ["polly"]\n',
+        '[adapters.parrot.access]\nsenders = ["polly"]\ndirect = "list"\n',
         encoding="utf-8",
     )
     return home
