@@ -28,20 +28,20 @@ class LendsVoice(Protocol):
 
 def visitor_of(site: Site, conversation: ConversationKey) -> str | None:
     """Under which author the page may speak here; None where it only watches."""
-    adapter = site.gateway.adapters.get((conversation.platform, conversation.account))
-    return adapter.visitor if isinstance(adapter, LendsVoice) else None
+    voice = _voice(site, conversation)
+    return None if voice is None else voice.visitor
 
 
 async def speak(
     site: Site, conversation: ConversationKey, text: str, *, key: str, reply_to: str | None
 ) -> StoredMessage:
     """Say it there, and wait until it has come back to us like anybody's message."""
-    adapter = site.gateway.adapters.get((conversation.platform, conversation.account))
-    if not isinstance(adapter, LendsVoice):
+    voice = _voice(site, conversation)
+    if voice is None:
         raise bad_request("Only web conversations take messages here; write to the others on their own platform.")
     await site.must_exist(conversation)
     async with site.gateway.notices.subscribe() as notices:
-        said = await adapter.speak(conversation, text, key=key, reply_to=reply_to)
+        said = await voice.speak(conversation, text, key=key, reply_to=reply_to)
         for message in await site.store.messages(conversation.whole_channel, [said]):
             return message
         try:
@@ -49,6 +49,11 @@ async def speak(
                 return await _heard(notices, conversation, said)
         except TimeoutError:
             raise Busy("It was said and has not come back yet; send it again under the same id.") from None
+
+
+def _voice(site: Site, conversation: ConversationKey) -> LendsVoice | None:
+    adapter: object = site.gateway.adapters.get((conversation.platform, conversation.account))
+    return adapter if isinstance(adapter, LendsVoice) else None
 
 
 async def _heard(notices: AsyncIterator[Notice], conversation: ConversationKey, said: str) -> StoredMessage:
