@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from belino.testing import GatewayProcess, make_jpeg
-from browser.acting import answered, bubbles, chip, send
+from browser.acting import Enter, answered, bubbles, chip, send
 
 pytestmark = pytest.mark.slow
 
@@ -32,8 +32,8 @@ def test_from_the_printed_address_to_an_answer_that_is_still_there_after_a_resta
     answered(page)
 
 
-def test_a_picture_dropped_on_the_page_is_named_with_its_real_dimensions(page: Page, gateway: GatewayProcess) -> None:
-    page.goto(gateway.login_url)
+def test_a_picture_dropped_on_the_page_is_named_with_its_real_dimensions(page: Page, enter: Enter) -> None:
+    enter(page)
     # Declared as a PNG under a name without a meaning: only the bytes say what it is.
     content = base64.b64encode(make_jpeg(321, 123)).decode()
     transfer = page.evaluate_handle(TRANSFER, ["holiday.png", "image/png", content])
