@@ -27,7 +27,7 @@ test: setup-dev check ## everything that CI runs
 	$(VENV)/bin/pytest -q -n 2 -m slow
 
 soak: setup-dev ## the long fault, fuzz and load runs: same code, more rounds
-	BELINO_SOAK=1 $(VENV)/bin/pytest -q tests/faults
+	BELINO_SOAK=1 $(VENV)/bin/pytest -q -o faulthandler_timeout=0 tests/faults
 
 screenshot: setup-dev ## make the README's pictures anew
 	BELINO_SCREENSHOT=1 $(VENV)/bin/pytest -q tests/browser/test_screenshot.py tests/browser/test_demo.py

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from belino.testing import GatewayProcess, make_jpeg
-from browser.acting import answered, bubbles, chip, send
+from browser.acting import Enter, answered, bubbles, chip, send
 
 pytestmark = pytest.mark.slow
 
@@ -18,28 +18,22 @@ TRANSFER = """([name, type, content]) => {
 }"""
 
 
-def arrive(page: Page, gateway: GatewayProcess) -> None:
-    """A person who opens the printed address sees the page before they use it."""
-    page.goto(gateway.login_url)
-    expect(page.locator("#connection")).to_have_attribute("data-state", "connected")
-
-
 def test_from_the_printed_address_to_an_answer_that_is_still_there_after_a_restart(
     page: Page, gateway: GatewayProcess
 ) -> None:
-    arrive(page, gateway)
+    page.goto(gateway.login_url)
     send(page, "Good morning to you all")
     answered(page)
     expect(bubbles(page, "theirs")).to_contain_text("5 words")
     gateway.stop()
     gateway.start()
-    arrive(page, gateway)
+    page.goto(gateway.login_url)
     expect(bubbles(page, "mine").locator(".words")).to_have_text(["Good morning to you all"])
     answered(page)
 
 
-def test_a_picture_dropped_on_the_page_is_named_with_its_real_dimensions(page: Page, gateway: GatewayProcess) -> None:
-    arrive(page, gateway)
+def test_a_picture_dropped_on_the_page_is_named_with_its_real_dimensions(page: Page, enter: Enter) -> None:
+    enter(page)
     # Declared as a PNG under a name without a meaning: only the bytes say what it is.
     content = base64.b64encode(make_jpeg(321, 123)).decode()
     transfer = page.evaluate_handle(TRANSFER, ["holiday.png", "image/png", content])

@@ -100,8 +100,7 @@ def test_the_example_answers_in_the_web_chat(tmp_path: Path) -> None:
             assert gateway.call("POST", "/api/messages", {"conversation": MAIN, "message": "Hello"})[0] == 200
             assert wait_for(lambda: answer_in(gateway))["text"].startswith("On my shelf:")
         finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(30)
+            process.kill()
 
 
 class Running(GatewayProcess):

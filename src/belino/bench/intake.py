@@ -12,6 +12,7 @@ from belino.bench import Row
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.store import Verdict
+from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 
@@ -24,17 +25,6 @@ GOAL_BURST_SECONDS = 15.0
 
 _ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="bench", answer=True)
 _TEXTS = ("What is in this picture?", "Please read the attached report and tell me what changed since last week. " * 4)
-
-
-class _RealClock:
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
@@ -85,7 +75,7 @@ async def _measure(count: int, conversations: int, texts: Sequence[str], *, at_o
     """
     greetings, messages = _messages(conversations, count, texts)
     with TemporaryDirectory(prefix="belino-bench-") as folder:
-        store = await open_store(Home.at(Path(folder) / "state"), clock=_RealClock())
+        store = await open_store(Home.at(Path(folder) / "state"), clock=SystemClock())
         try:
             if met:
                 await _offer_together(store, greetings)

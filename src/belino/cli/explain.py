@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
 from belino.cli.ask import ask
-from belino.cli.show import clean, local_time, paint, shorten, show_json
+from belino.cli.show import clean, local_clock, local_time, paint, shorten, show_json
 
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
@@ -42,4 +42,4 @@ def _show(answer: dict[str, Any]) -> None:
         subject = f" {step['subject']}" if step.get("subject") else ""
         why = f": {step['reason']}" if step.get("reason") else ""
         told = clean(f"{step['outcome']}{subject}{why}")
-        print(f"{paint(local_time(step['at']), 'dim')}  {step['stage']:<9} {told}")
+        print(f"{paint(local_clock(step['at']), 'dim')}  {step['stage']:<9} {told}")

@@ -73,6 +73,11 @@ def local_time(stamp: str | None) -> str:
     return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M:%S") if stamp else ""
 
 
+def local_clock(stamp: str) -> str:
+    """An ISO time as the clock here showed it, to the millisecond."""
+    return datetime.fromisoformat(stamp).astimezone().strftime("%H:%M:%S.%f")[:-3]
+
+
 def _text(value: object) -> str:
     return "" if value is None else str(value)
 
