@@ -8,7 +8,7 @@ import re
 import secrets
 import sqlite3
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +18,7 @@ from belino.domain.media import Blob
 from belino.domain.reply import OutgoingFile
 
 PIECE = 1 << 20
+WRITES = 32
 
 T = TypeVar("T")
 
@@ -46,10 +47,8 @@ class BlobFolder:
         with ExitStack() as unfinished:
             unfinished.callback(partial.discard)
             await on_disk(partial.open)
-            async for piece in pieces(chunks):
-                if partial.size + len(piece) > limit:
-                    raise MediaTooLarge(f"the bytes are over the limit of {limit} bytes", limit=limit)
-                await on_disk(partial.write, piece)
+            async for batch in batches(chunks, limit=limit):
+                await on_disk(partial.write, batch)
             await on_disk(partial.close)
             unfinished.pop_all()
         return partial
@@ -113,11 +112,12 @@ class Partial:
         self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         os.fchmod(self._descriptor, 0o600)
 
-    def write(self, piece: bytes) -> None:
+    def write(self, batch: Sequence[bytes]) -> None:
         assert self._descriptor is not None
-        write_all(self._descriptor, piece)
-        self._hash.update(piece)
-        self.size += len(piece)
+        for piece in batch:
+            write_all(self._descriptor, piece)
+            self._hash.update(piece)
+            self.size += len(piece)
 
     def close(self) -> None:
         """The bytes are on disk."""
@@ -178,18 +178,26 @@ def as_blob(row: sqlite3.Row, folder: BlobFolder) -> Blob | None:
     return Blob(sha256=row["sha256"], mime=row["mime"], size=row["size"], path=place) if place.is_file() else None
 
 
-async def pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same bytes in pieces worth a hop to a thread."""
+async def batches(chunks: AsyncIterator[bytes], *, limit: int) -> AsyncIterator[Sequence[bytes]]:
+    """The same bytes in batches worth a hop to a thread; large chunks are not copied for it."""
     waiting: list[bytes] = []
-    size = 0
+    size = count = 0
     async for chunk in chunks:
+        count += len(chunk)
+        if count > limit:
+            raise MediaTooLarge(f"the bytes are over the limit of {limit} bytes", limit=limit)
         waiting.append(chunk)
         size += len(chunk)
         if size >= PIECE:
-            yield b"".join(waiting)
+            yield _worth_writing(waiting)
             waiting, size = [], 0
     if size:
-        yield b"".join(waiting)
+        yield _worth_writing(waiting)
+
+
+def _worth_writing(chunks: list[bytes]) -> Sequence[bytes]:
+    """Each as it is, or all as one where a write for each would cost more than the copy."""
+    return chunks if len(chunks) <= WRITES else (b"".join(chunks),)
 
 
 async def read_pieces(place: Path) -> AsyncIterator[bytes]:
