@@ -467,3 +467,11 @@ async def test_downloads_break_in_every_way(server: TelegramServer, bot: Bot) ->
             assert len(await answer.content.readexactly(least)) == least
             answer.close()
     assert server.calls["file"] == 5
+
+
+async def test_a_server_that_goes_away_says_so_to_who_waits() -> None:
+    async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
+        async with TelegramServer() as server:
+            waiting = group.create_task(Bot(server, session).refused("getUpdates", timeout=30))
+            await polling(server, 1)
+        assert await waiting == (500, "Internal Server Error: restart")

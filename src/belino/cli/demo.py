@@ -6,6 +6,7 @@ import os
 import sys
 import webbrowser
 from argparse import ArgumentParser, Namespace
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -107,7 +108,10 @@ class Show:
         lines = conversation(MESSAGES, MEDIA)
         for line in lines[:OPENING]:
             self.crowd.say(line)
-        await self._until(self._known)
+        if not await self._until(self._known):
+            raise BelinoError(
+                f"the group was not heard within {SETTLING_SECONDS:g} seconds; is this machine very busy?"
+            )
         await self._open(await told)
         picture, answers = None, 0
         for number, line in enumerate(lines[OPENING:], start=OPENING):
@@ -147,10 +151,15 @@ class Show:
         busy = ("turns_waiting", "turns_running", "parcels_ready", "parcels_sending")
         return not self.server.updates.pending and not any(counts[name] for name in busy)
 
-    async def _until(self, done: Any) -> None:
-        async with asyncio.timeout(SETTLING_SECONDS):
-            while not await done():
-                await self.gateway.clock.sleep(LOOK_AGAIN_SECONDS)
+    async def _until(self, done: Callable[[], Awaitable[bool]]) -> bool:
+        """Whether it came to be in time; a visitor who asks without end is no reason to stop."""
+        try:
+            async with asyncio.timeout(SETTLING_SECONDS):
+                while not await done():
+                    await self.gateway.clock.sleep(LOOK_AGAIN_SECONDS)
+        except TimeoutError:
+            return False
+        return True
 
 
 def _config(server: "TelegramServer", crowd: "Crowd", *, port: int) -> "Config":

@@ -17,7 +17,7 @@ from belino.testing.telegram_faults import FILE, Answer, Fault, Faults, Hang, Re
 from belino.testing.telegram_files import LINK_SECONDS, cut, serve_file
 from belino.testing.telegram_shapes import Upload
 from belino.testing.telegram_town import Town
-from belino.testing.telegram_updates import push
+from belino.testing.telegram_updates import RESTART, push
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -86,7 +86,7 @@ class TelegramServer(Town):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.updates.interrupt("Internal Server Error: restart")
+        self.updates.interrupt(RESTART)
         self._stopped.set()
         if self._pusher is not None:
             self._pusher.cancel()

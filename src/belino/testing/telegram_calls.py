@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from belino.domain.ports import Clock
 from belino.testing.telegram_shapes import Json, Upload, units
 from belino.testing.telegram_town import Town
-from belino.testing.telegram_updates import WEBHOOK_SET, Conflict, Webhook
+from belino.testing.telegram_updates import RESTART, WEBHOOK_SET, Conflict, Webhook
 
 TEXT_CHARS = 4096
 CAPTION_CHARS = 1024
@@ -138,7 +138,7 @@ class Calls:
                 offset=call.whole("offset", 0), limit=min(max(call.whole("limit", 100), 1), 100), timeout=timeout
             )
         except Conflict as error:
-            raise CallError(409, str(error)) from None
+            raise CallError(500 if str(error) == RESTART else 409, str(error)) from None
 
     def _allow(self, call: Call) -> None:
         kinds = call.value("allowed_updates")

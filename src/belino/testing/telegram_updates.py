@@ -21,10 +21,11 @@ WEBHOOK_ACTIVE = (
 )
 OTHER_POLLER = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
 WEBHOOK_SET = "Conflict: terminated by setWebhook request"
+RESTART = "Internal Server Error: restart"
 
 
 class Conflict(Exception):
-    """Somebody else took the updates over."""
+    """Somebody else took the updates over, or nobody gives them any more."""
 
 
 @dataclass(slots=True)
@@ -105,8 +106,10 @@ class Updates:
         return self._waiting[0].update
 
     def done(self, update: Json) -> None:
-        self._waiting = [waiting for waiting in self._waiting if waiting.update is not update]
-        self.confirmed += 1
+        """The webhook took it; updates that were dropped meanwhile are gone already."""
+        if self._waiting and self._waiting[0].update is update:
+            del self._waiting[0]
+            self.confirmed += 1
 
     def _confirm(self, offset: int) -> None:
         self._forget_old()
