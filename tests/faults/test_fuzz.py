@@ -236,7 +236,7 @@ async def test_every_picture_is_decoded_or_refused_whatever_happened_to_it(tmp_p
         images = Images(sandbox, scratch)
         await look(images, tmp_path / "blob", make_png(2, 2), Random(0))  # the parent starts now
         held = open_descriptors()
-        for number, rng in rounds(200, 20_000):
+        for number, rng in rounds(200, 5_000):
             ends = await look(images, tmp_path / "blob", mutated(rng, rng.choice(begin)[1]), rng)
             assert all(isinstance(end, ImageFacts | Fitted | MediaError) for end in ends), f"round {number}: {ends}"
             assert not list(scratch.iterdir()), f"round {number}"
