@@ -93,6 +93,10 @@ def _server() -> Iterator[str]:
         process.communicate(timeout=WAIT_SECONDS)
 
 
+def _round(url: str, size: int, folder: Path) -> tuple[float, float, float]:
+    return (*_ours(url, size, folder), _curl(f"{url}{size // PIECE}", folder))
+
+
 def _curl(url: str, folder: Path) -> float:
     """CPU seconds of curl writing the same bytes to the same disk; 0 where there is no curl."""
     if shutil.which("curl") is None:
