@@ -65,15 +65,12 @@ class BusyGroup:
 
     async def stored(self, gateway: Gateway, count: int) -> tuple[StoredMessage, ...]:
         """What the group's channel holds, once it holds so many."""
-        found: tuple[StoredMessage, ...] = ()
 
         async def enough() -> bool:
-            nonlocal found
-            found = await gateway.store.history(self.channel(), limit=20_000)
-            return len(found) >= count
+            return (await gateway.store.counts())["messages"] >= count
 
         await until(enough)
-        return found
+        return await gateway.store.history(self.channel(), limit=count)
 
     def answers(self) -> list[str]:
         """What the bot made visible."""
