@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,9 +19,10 @@ from browser.acting import OpenPage, no_sideways_scroll, no_violation
 MOVIE = Path(__file__).parents[2] / "docs" / "demo.webp"
 MOST_BYTES = 1_500_000
 WIDTH, HEIGHT = 960, 640
-PACE = "0.06"
+PACE = "0.08"
 WAIT_SECONDS = 90.0
-END = "214 messages, 61 media, 1 fetched"
+# On a machine so slow that somebody else asks first, it is two more messages and one more picture.
+END = re.compile(r"^21[46] messages, 61 media, [12] fetched, ")
 
 
 @pytest.fixture
@@ -75,7 +77,7 @@ def test_a_visitor_watches_asks_about_a_picture_and_reads_the_bill(
     film = Film(page)
     page.goto(address)
     expect(page.locator("article.others").first).to_be_visible()
-    expect(page.locator("#savings")).to_contain_text("0 fetched")
+    expect(page.locator("#savings")).to_contain_text("tokens not spent")
     film.shoot(180, times=8)
     ask = page.locator("article.others", has_text="image/jpeg").last.get_by_role("button", name="Ask about it")
     ask.scroll_into_view_if_needed()
@@ -84,18 +86,18 @@ def test_a_visitor_watches_asks_about_a_picture_and_reads_the_bill(
     question = page.locator("article.mine", has_text="@belino_bot What is this?")
     expect(question).to_be_visible()
     film.shoot(250, times=3)
-    expect(page.locator("article.theirs")).to_contain_text("I was shown")
+    expect(page.locator("article.theirs").last).to_contain_text("I was shown")
     expect(question.locator(".quote img")).to_have_js_property("complete", True)
     question.scroll_into_view_if_needed()
     film.shoot(300, times=2)
-    expect(page.locator("#savings")).to_contain_text("1 fetched")
+    expect(page.locator("#savings")).not_to_contain_text("0 fetched")
     film.shoot(2000)
-    page.locator("article.others .picture").scroll_into_view_if_needed()
+    page.locator("article.others .picture").first.scroll_into_view_if_needed()
     film.shoot(1600)
     page.locator("#log").evaluate("log => log.scrollTo(0, log.scrollHeight)")
     for _ in range(60):
         film.shoot(140)
-        if END in page.locator("#savings").inner_text():
+        if END.search(page.locator("#savings").inner_text()):
             break
         page.wait_for_timeout(150)
     expect(page.locator("#savings")).to_contain_text(END)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
+from belino.cli.demo import PACE_SECONDS, add_arguments
 
 WAIT_SECONDS = 90.0
 pytestmark = pytest.mark.slow
@@ -67,6 +70,13 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
     demo.process.wait(WAIT_SECONDS)
     assert demo.process.stdout is not None
     demo.process.stdout.close()
+
+
+@pytest.mark.parametrize(("given", "pace"), [([], PACE_SECONDS), (["--fast"], 0.0), (["--pace", "2"], 2.0)])
+def test_people_talk_at_their_own_pace_unless_told(given: list[str], pace: float) -> None:
+    parser = ArgumentParser()
+    add_arguments(parser)
+    assert parser.parse_args(given).pace == pace
 
 
 def test_the_group_talks_one_picture_is_fetched_and_the_bill_says_what_was_not_spent(demo: Demo) -> None:

@@ -36,6 +36,8 @@ BREATH_SECONDS = 5.0
 """How long the group is quiet after an answer, so that it can be read."""
 QUESTION = "what is in this picture?"
 SETTLING_SECONDS = 60.0
+ARRIVING_SECONDS = 15.0
+"""How long the group waits for somebody to open the page."""
 LOOK_AGAIN_SECONDS = 0.05
 
 EXPLAINS = (
@@ -46,8 +48,9 @@ EXPLAINS = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--no-browser", action="store_true", help="only print the address of the page")
-    parser.add_argument("--fast", action="store_const", const=0.0, dest="pace", help="let them say everything at once")
-    parser.add_argument("--pace", type=float, default=PACE_SECONDS, metavar="SECONDS", help="between two messages")
+    pace = parser.add_mutually_exclusive_group()
+    pace.add_argument("--pace", type=float, default=PACE_SECONDS, metavar="SECONDS", help="between two messages")
+    pace.add_argument("--fast", action="store_const", const=0.0, dest="pace", help="let them say everything at once")
     parser.add_argument("--port", type=port_number, default=0, help="the page's port; any free one unless given")
 
 
@@ -88,7 +91,7 @@ async def _demo(args: Namespace, folder: Path) -> None:
                 await gateway.run()
                 play.cancel()
                 page.cancel()
-            await show.bill("Not spent")
+            await show.bill("In the end")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +116,8 @@ class Show:
                 f"the group was not heard within {SETTLING_SECONDS:g} seconds; is this machine very busy?"
             )
         await self._open(await told)
+        if self.args.pace:
+            await self._until(self._watched, seconds=ARRIVING_SECONDS)
         picture, answers = None, 0
         for number, line in enumerate(lines[OPENING:], start=OPENING):
             said = self.crowd.say(line)
@@ -151,10 +156,13 @@ class Show:
         busy = ("turns_waiting", "turns_running", "parcels_ready", "parcels_sending")
         return not self.server.updates.pending and not any(counts[name] for name in busy)
 
-    async def _until(self, done: Callable[[], Awaitable[bool]]) -> bool:
+    async def _watched(self) -> bool:
+        return self.gateway.notices.watched
+
+    async def _until(self, done: Callable[[], Awaitable[bool]], *, seconds: float = SETTLING_SECONDS) -> bool:
         """Whether it came to be in time; a visitor who asks without end is no reason to stop."""
         try:
-            async with asyncio.timeout(SETTLING_SECONDS):
+            async with asyncio.timeout(seconds):
                 while not await done():
                     await self.gateway.clock.sleep(LOOK_AGAIN_SECONDS)
         except TimeoutError:

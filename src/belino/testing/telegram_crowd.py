@@ -18,7 +18,7 @@ ALBUM = 4
 _TALK = (
     "Who has the keys to the hut?",
     "I can drive, four seats left.",
-    "The forecast says sun until Sunday 🌤",
+    "The forecast says sun until Sunday",
     "Bring boots, the path is muddy after the bridge.",
     "Ferry leaves at 9:40, not 9:50!",
     "Has anybody paid the deposit?",
@@ -152,7 +152,7 @@ def _upload(kind: str, rng: Random) -> Upload:
     make = {"voice": scenes.voice, "audio": scenes.song, "sticker": scenes.sticker}.get(kind, scenes.film)
     if kind == "sticker":
         size -= size % 2
-        return Upload(content=partial(make, size), size=size, width=512, height=512)
+        return Upload(content=partial(make, size), size=size, width=512, height=512, extra={"emoji": "😂"})
     seconds = max(1, size // {"voice": 4_000, "audio": 24_000}.get(kind, 250_000))
     side = (384, 384) if kind == "video_note" else (1280, 720)
     return Upload(
