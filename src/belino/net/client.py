@@ -16,7 +16,6 @@ from belino.net.pace import retry_after
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-CONNECT_SECONDS = 5.0
 MOST_REDIRECTS = 3
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -89,7 +88,7 @@ class Client:
             sent_headers.setdefault("Content-Type", "application/json")
         with _as_adapter_errors(method, timeout):
             async with asyncio.timeout(timeout):
-                response = await self._follow(method, parse_url(url), sent_headers, body, timeout)
+                response = await self._follow(method, parse_url(url), sent_headers, body)
         try:
             yield _Answer(response, method, timeout)
         finally:
@@ -108,13 +107,12 @@ class Client:
         start: Place,
         headers: Mapping[str, str],
         body: bytes | AsyncIterable[bytes] | None,
-        timeout: float,
     ) -> "ClientResponse":
         """The answer at the end of at most three redirects, each looked at like a first request."""
         place = start
         for _ in range(MOST_REDIRECTS + 1):
             told = headers if self._may_know(place, start) else _harmless(headers)
-            response = await self._send(method, place, told, body, timeout)
+            response = await self._send(method, place, told, body)
             # A redirected POST would say its body again to somebody the platform names.
             if response.status not in REDIRECTS or method.upper() not in ("GET", "HEAD"):
                 return response
@@ -126,14 +124,8 @@ class Client:
         raise AdapterError(f"a {method} to the platform failed: it was redirected more than {MOST_REDIRECTS} times")
 
     async def _send(
-        self,
-        method: str,
-        place: Place,
-        headers: Mapping[str, str],
-        body: bytes | AsyncIterable[bytes] | None,
-        timeout: float,
+        self, method: str, place: Place, headers: Mapping[str, str], body: bytes | AsyncIterable[bytes] | None
     ) -> "ClientResponse":
-        from aiohttp import ClientTimeout
         from yarl import URL
 
         self._guard.check(place)
@@ -146,7 +138,6 @@ class Client:
             headers=headers,
             data=body,
             allow_redirects=False,
-            timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=timeout),
         )
 
     def _may_know(self, place: Place, start: Place) -> bool:
@@ -194,7 +185,11 @@ class _Answer:
         """The body piece by piece, as it arrives."""
         content = self._response.content
         with _as_adapter_errors(self._method, self._timeout):
-            while piece := await content.readany():
+            while True:
+                async with asyncio.timeout(self._timeout):
+                    piece = await content.readany()
+                if not piece:
+                    return
                 yield piece
 
 
