@@ -1,14 +1,10 @@
 """Pictures: what one is, and the best copy of it under a limit; decoding happens in the sandbox only."""
 
-import asyncio
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-
-from cachebox import LRUCache
 
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
@@ -63,6 +59,8 @@ class Images:
     def __init__(self, sandbox: Runs, scratch: Path) -> None:
         self._sandbox = sandbox
         self._scratch = scratch
+        from cachebox import LRUCache  # Brings asyncio along, which the sandbox's parent can do without.
+
         self._facts: LRUCache[str, ImageFacts] = LRUCache(FACTS_KEPT)
         self._fitted: dict[tuple[str, int, int | None, tuple[str, ...]], Fitted] = {}
 
@@ -91,10 +89,10 @@ class Images:
 
     async def _made(self, job: str, blob: Blob, options: Mapping[str, Any], *, max_bytes: int) -> Fitted:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        output = self._scratch / f"picture-{secrets.token_hex(8)}"
+        output = self._scratch / f"picture-{os.urandom(8).hex()}"
         try:
             told = await self._sandbox.run(job, blob.path, options, output=output)
-            data = await asyncio.to_thread(_read, output, max_bytes)
+            data = _read(output, max_bytes)
         finally:
             output.unlink(missing_ok=True)
         return _checked(told, data, options)

@@ -6,38 +6,39 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
-from belino.media.image_open import Header, decode, shrunk, vips
+from belino.media.image_open import MAX_SIDE, Header, decode, resized, vips
 
 if TYPE_CHECKING:
     import pyvips
 
 # All weights, found on photographs, screenshots and drawings by SSIM at the original size (`belino bench media`).
 BEST_QUALITY = 95
-"""Above, bytes grow and nobody sees it."""
-ENOUGH = 0.94
+BEST_QUALITY_LOSSLESS = 100
+"""For pictures that were never lossy."""
+ENOUGH = 0.92
 """A result that uses this part of the limit is not searched further."""
 AIM = 0.97
 """The part of the limit a guess aims at, because a miss costs an encode."""
-BYTES_PER_PIXEL_PHOTO = 0.07
-"""A JPEG is decoded at least at this many pixels for the limit; more are decoded only when they would fit."""
-BYTES_PER_PIXEL_LEAST = 0.02
-"""Below, no picture is worth its pixels, not even a drawing."""
-GROWTH = 0.85
-"""Bytes grow with pixels to this power: a smaller picture has more detail in each pixel."""
+GROWTH = 1.7
+"""Bytes grow with a side to this power, not to 2: a smaller picture has more detail in each pixel."""
 STEEPNESS = 0.65
 """Bytes grow with the fineness of quantisation to this power, as long as nothing better is known."""
-EDGE, TEXTURE = 32, 8
-HARD_EDGES = 0.25
-"""Of all detail lost by halving a picture, the part that is hard edges: in photographs ≤ .2, in screens ≥ .26."""
-LOSSLESS_HOPE = 1.4
-"""Lossless is tried when a sample promises at most this times the limit: a sample compresses worse than the whole."""
-TILES = 4
-TILE_SHARE = 16
-"""A sample is 4 × 4 tiles, each a sixteenth of the picture's sides, never smaller than 64 pixels."""
-TILE_LEAST = 64
-TILE_MOST = 192
-ROUNDS = 8
-ENCODES_PER_ROUND = 4
+STEP = 1.1
+"""A better size is worth another encode when it differs by this factor."""
+NEAR = 0.75
+"""A size guessed beforehand counts only when it is smaller than this part of the whole."""
+SPARE = 1.14
+"""A photograph is decoded this much wider than it is likely to end, all of it only if that fits."""
+WEBP_SIDE = 16_383
+EDGE, TEXTURE, NO_DETAIL = 32, 8, 2.55
+DRAWN, WRITTEN = 0.27, 0.47
+"""Of the detail lost by halving, the part that is hard edges: photographs ≤ .2, screens ≥ .35, pages of text ≥ .5."""
+HOPE, HOPE_WRITTEN = 1.6, 3.7
+"""Lossless WebP is tried up to this many times the limit as a quick PNG: it makes .5 to .7 of one, .25 of text."""
+TILES, TILE = 4, 80
+"""Edges are counted on 4 × 4 tiles."""
+ROUNDS = 6
+REFINEMENTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +52,8 @@ class Wish:
 
     def box(self, width: int, height: int) -> tuple[int, int]:
         """The largest size with the same shape inside the pixel limits."""
-        scale = 1.0
-        if self.max_side:
-            scale = min(scale, self.max_side / max(width, height))
+        side = min(self.max_side or max(width, height), WEBP_SIDE if "image/webp" in self.formats else MAX_SIDE)
+        scale = min(1.0, side / max(width, height))
         if self.max_pixels:
             scale = min(scale, math.sqrt(self.max_pixels / (width * height)))
         if scale >= 1:
@@ -75,13 +75,16 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """A lossy way to write a picture, and the qualities at which it is at its best."""
+    """A lossy way to write a picture, and where it is at its best."""
 
     mime: str
     write: Callable[["pyvips.Image", int], bytes]
     start: int
+    """The quality from which on more pixels look better than finer ones, as long as there are more."""
     floor: int
     """Below this quality fewer pixels look better than coarser ones."""
+    bytes_per_pixel: float
+    """What to expect at the start."""
 
 
 class Search:
@@ -94,86 +97,127 @@ class Search:
     def best(self, source: int, header: Header) -> Encoded:
         """The picture read from `source`, as good as the wish allows."""
         box = self.wish.box(*header.upright)
-        for shrink in _shrinks(header, box, self.wish.max_bytes):
-            image = decode(source, header, shrink=shrink, box=_decoded_box(box, self.wish.max_bytes))
-            found = self._encoded(image, header, last=shrink == 1 or (image.width, image.height) == box)
-            if found:
+        size = _first_size(header, box, self.wish.max_bytes)
+        while True:
+            image = _without_idle_alpha(decode(source, header, size))
+            found = self._encoded(image, header, finer=size != box)
+            if isinstance(found, Encoded):
                 return found
-        raise MediaRefused(f"the picture cannot be made to fit into {self.wish.max_bytes:,} bytes")
+            if found is None:
+                raise MediaRefused(f"the picture cannot be made to fit into {self.wish.max_bytes:,} bytes")
+            size = _within(box, found * size[0] / box[0])
 
-    def _encoded(self, image: Any, header: Header, *, last: bool) -> Encoded | None:
-        """None when there is room for more pixels than were decoded."""
-        image = _without_idle_alpha(image)
+    def _encoded(self, image: Any, header: Header, *, finer: bool) -> Encoded | float | None:
+        """The picture; or how many times larger it should be decoded, if it can; or None."""
         if image.hasalpha() and not {"image/webp", "image/png"} & set(self.wish.formats):
             image = image.flatten(background=255).copy_memory()
         edges = hard_edges(image)
-        drawn = edges > HARD_EDGES
-        if (drawn or header.mime not in _LOSSY) and (lossless := self._lossless(image)):
+        drawn, lossy = edges > DRAWN, header.mime in _LOSSY
+        if drawn and finer:
+            return math.inf
+        if not lossy and (lossless := self._lossless(image, edges)):
             return lossless
-        codec = self._codec(image, drawn=drawn)
-        if codec is None:
-            return self._shrinking_png(image)
-        return self._lossy(image, codec, last=last)
+        if drawn and lossy and (found := self._still_fine(image)):
+            return found
+        codec = self._codec(image, header, drawn=drawn)
+        most = BEST_QUALITY if lossy else BEST_QUALITY_LOSSLESS
+        return self._lossy(image, codec, most, finer=finer) if codec else self._shrinking_png(image)
 
-    def _lossless(self, image: Any) -> Encoded | None:
-        mime = next((mime for mime in ("image/webp", "image/png") if mime in self.wish.formats), None)
-        if mime is None:
+    def _lossless(self, image: Any, edges: float) -> Encoded | None:
+        """A quick PNG says what to hope for, and often is good enough."""
+        limit, formats = self.wish.max_bytes, self.wish.formats
+        if not {"image/webp", "image/png"} & set(formats):
             return None
-        sample = tiles(image)
-        share = (image.width * image.height) / (sample.width * sample.height)
-        if share > 1 and len(self._write(_LOSSLESS[mime], sample)) * share > LOSSLESS_HOPE * self.wish.max_bytes:
+        content = self._write(_quick_png, image)
+        if "image/png" in formats and len(content) <= limit:
+            return _encoded(content, "image/png", image, 100)
+        if len(content) > (HOPE_WRITTEN if edges > WRITTEN else HOPE) * limit:
             return None
-        content = self._write(_LOSSLESS[mime], image)
-        return _encoded(content, mime, image, 100) if len(content) <= self.wish.max_bytes else None
+        mime, write = ("image/webp", _lossless_webp) if "image/webp" in formats else ("image/png", _small_png)
+        content = self._write(write, image)
+        return _encoded(content, mime, image, 100) if len(content) <= limit else None
 
-    def _codec(self, image: Any, *, drawn: bool) -> Codec | None:
-        """JPEG for photographs: as good and five times faster. WebP keeps edges and alpha."""
+    def _still_fine(self, image: Any) -> Encoded | None:
+        """A drawing that was a JPEG already loses little as one, if all its pixels fit."""
+        if "image/jpeg" not in self.wish.formats:
+            return None
+        content = self._write(_JPEG_FINE.write, image, _JPEG_FINE.start)
+        return self._refined(image, _JPEG_FINE, content, BEST_QUALITY) if len(content) <= self.wish.max_bytes else None
+
+    def _codec(self, image: Any, header: Header, *, drawn: bool) -> Codec | None:
+        """JPEG for photographs: almost as good and many times faster. WebP keeps edges and alpha."""
         preferred = (_WEBP_DRAWN, _JPEG_DRAWN) if drawn else (_JPEG, _WEBP)
+        if header.mime == "image/webp" and not drawn:
+            preferred = (_WEBP, _JPEG)
         allowed = [codec for codec in preferred if codec.mime in self.wish.formats]
         if image.hasalpha():
             allowed = [codec for codec in allowed if codec.mime == "image/webp"]
         return allowed[0] if allowed else None
 
-    def _lossy(self, image: Any, codec: Codec, *, last: bool) -> Encoded | None:
-        limit, whole, scale = self.wish.max_bytes, image, 1.0
+    def _lossy(self, whole: Any, codec: Codec, most: int, *, finer: bool) -> Encoded | float | None:
+        """First the size at which the starting quality fits, then the quality that fills the limit."""
+        limit = self.wish.max_bytes
+        scale = math.sqrt(limit / codec.bytes_per_pixel / (whole.width * whole.height))
+        scale = scale if scale < NEAR else 1.0
+        points: list[tuple[float, float]] = []
+        best: tuple[Any, bytes] | None = None
         for _ in range(ROUNDS):
-            found, over = self._quality(image, codec)
-            if found:
-                roomy = scale == 1 and found.quality > codec.start
-                return None if roomy and not last else found
-            scale *= min(0.95, (AIM * limit / over) ** (0.5 / GROWTH))
-            image = shrunk(whole, scale).copy_memory()
-        return None
+            image = whole if scale == 1 else _scaled(whole, scale)
+            content = self._write(codec.write, image, codec.start)
+            points.append((math.log(scale), math.log(len(content))))
+            better = math.exp(_meeting(points, math.log(AIM * limit), GROWTH, (1.0, 6.0)))
+            if len(content) > limit:
+                if found := self._refined(image, codec, content, most):
+                    return found
+                scale = min(better, scale / STEP)
+                continue
+            best = image, content
+            if better < scale * STEP or (scale == 1 and not finer):
+                break
+            if scale == 1:
+                return better
+            scale = min(better, 1.0)
+        return self._refined(best[0], codec, best[1], most) if best else self._coarse(whole, scale)
 
-    def _quality(self, image: Any, codec: Codec) -> tuple[Encoded | None, int]:
-        """The finest quality that fits, or None and the bytes at the coarsest."""
-        limit, quality = self.wish.max_bytes, codec.start
-        low, high = codec.floor, BEST_QUALITY
+    def _refined(self, image: Any, codec: Codec, content: bytes, most: int) -> Encoded | None:
+        """The finest quality that fits, from an encode at the start on; None if even the floor is too much."""
+        limit, quality, low, high = self.wish.max_bytes, codec.start, codec.floor, most
         best: Encoded | None = None
         points: list[tuple[float, float]] = []
-        size = 0
-        for _ in range(ENCODES_PER_ROUND):
-            content = self._write(codec.write, image, quality)
-            size = len(content)
-            points.append((_fineness(quality), math.log(size)))
-            if size <= limit:
+        for _ in range(REFINEMENTS + 1):
+            points.append((_fineness(quality), math.log(len(content))))
+            if len(content) <= limit:
                 best, low = _encoded(content, codec.mime, image, quality), quality + 1
             else:
                 high = quality - 1
-            if low > high or ENOUGH * limit <= size <= limit:
+            wanted = _quality_for(points, math.log(AIM * limit))
+            if low > high or ENOUGH * limit <= len(content) <= limit or (best is None and wanted < codec.floor):
                 break
-            quality = min(max(_quality_for(points, math.log(AIM * limit)), low), high)
-        return best, size
+            quality = min(max(wanted, low), high)
+            content = self._write(codec.write, image, quality)
+        return best
 
-    def _shrinking_png(self, image: Any) -> Encoded | None:
-        """The only way left for a transparent picture where WebP is not taken."""
-        whole, scale = image, 1.0
-        for _ in range(ROUNDS):
-            content = self._write(_LOSSLESS["image/png"], image)
+    def _coarse(self, whole: Any, scale: float) -> Encoded | None:
+        """The last resort for a limit that is hard to meet: halve until it fits."""
+        image = whole.flatten(background=255) if whole.hasalpha() else whole
+        mime = next(mime for mime in ("image/jpeg", "image/webp") if mime in self.wish.formats)
+        while scale * max(whole.width, whole.height) >= 1:
+            small = _scaled(image, scale)
+            content = self._write(_jpeg if mime == "image/jpeg" else _webp, small, 50)
+            if len(content) <= self.wish.max_bytes:
+                return _encoded(content, mime, small, 50)
+            scale /= 2
+        return None
+
+    def _shrinking_png(self, whole: Any) -> Encoded | None:
+        """The only way left where PNG alone may be written."""
+        image, scale = whole, 1.0
+        while scale * max(whole.width, whole.height) >= 1:
+            content = self._write(_small_png, image)
             if len(content) <= self.wish.max_bytes:
                 return _encoded(content, "image/png", image, 100)
-            scale *= min(0.9, (AIM * self.wish.max_bytes / len(content)) ** (0.5 / GROWTH))
-            image = shrunk(whole, scale).copy_memory()
+            scale *= min(0.9, (AIM * self.wish.max_bytes / len(content)) ** (1 / GROWTH))
+            image = _scaled(whole, scale)
         return None
 
     def _write(self, write: Callable[..., bytes], *arguments: object) -> bytes:
@@ -183,46 +227,41 @@ class Search:
 
 def hard_edges(image: Any) -> float:
     """How much of the detail that halving would lose is hard edges: letters and lines, not leaves."""
-    grey = tiles(image)
-    grey = (grey.flatten(background=255) if grey.hasalpha() else grey).colourspace("b-w")
+    grey = _tiles(image)
+    grey = (grey.flatten(background=255) if grey.hasalpha() else grey).bandmean()
     if min(grey.width, grey.height) < 2:
-        return 1.0
+        return 0.0
     grey = grey.crop(0, 0, grey.width // 2 * 2, grey.height // 2 * 2)
-    lost = (grey - grey.shrink(2, 2).resize(2, kernel="linear")).abs()
-    return float((lost > EDGE).avg() / ((lost > TEXTURE).avg() + 0.01))
+    lost = (grey - grey.shrink(2, 2).zoom(2, 2)).abs().copy_memory()
+    return float((lost > EDGE).avg() / ((lost > TEXTURE).avg() + NO_DETAIL))
 
 
-def tiles(image: Any) -> Any:
-    """A small picture made of parts of the picture, for guesses about the whole."""
-    across, down = (_tile(side) for side in (image.width, image.height))
-    if across * down * TILES * TILES >= image.width * image.height or TILES * max(across, down) > min(
-        image.width, image.height
-    ):
+def _tiles(image: Any) -> Any:
+    """A small picture made of parts of the picture, for a guess about the whole."""
+    if min(image.width, image.height) <= TILES * TILE:
         return image
-    places = [(column, row) for row in range(TILES) for column in range(TILES)]
-    step_x, step_y = (image.width - across) // (TILES - 1), (image.height - down) // (TILES - 1)
-    parts = [image.crop(column * step_x, row * step_y, across, down) for column, row in places]
+    across, down = (image.width - TILE) // (TILES - 1), (image.height - TILE) // (TILES - 1)
+    places = [(column * across, row * down) for row in range(TILES) for column in range(TILES)]
+    parts = [image.crop(left, top, TILE, TILE) for left, top in places]
     return vips().Image.arrayjoin(parts, across=TILES).copy_memory()
 
 
-def _tile(side: int) -> int:
-    return min(max(side // TILE_SHARE, TILE_LEAST), TILE_MOST)
-
-
-def _shrinks(header: Header, box: tuple[int, int], max_bytes: int) -> list[int]:
-    """How coarsely to decode: first no finer than the limit can need, then finer if that left room."""
+def _first_size(header: Header, box: tuple[int, int], max_bytes: int) -> tuple[int, int]:
+    """The size to decode at: a JPEG as a photograph is likely to end, anything else whole."""
     if header.mime != "image/jpeg":
-        return [1]
-    width, height = header.upright
-    wanted = min(max_bytes / BYTES_PER_PIXEL_PHOTO, box[0] * box[1])
-    usable = [by for by in (8, 4, 2, 1) if (width // by) * (height // by) >= wanted or by == 1]
-    return usable[:1] if usable[0] == 1 else [usable[0], *(by for by in (4, 2, 1) if by < usable[0])]
+        return box
+    return _within(box, math.sqrt(max_bytes / _JPEG.bytes_per_pixel / (box[0] * box[1])))
 
 
-def _decoded_box(box: tuple[int, int], max_bytes: int) -> tuple[int, int]:
-    most = max(1.0, max_bytes / BYTES_PER_PIXEL_LEAST)
-    scale = math.sqrt(most / (box[0] * box[1]))
-    return box if scale >= 1 else (max(1, math.floor(box[0] * scale)), max(1, math.floor(box[1] * scale)))
+def _within(box: tuple[int, int], scale: float) -> tuple[int, int]:
+    """Somewhat more than the scale asks for, so that a guess that was too low costs no second decoding."""
+    scale *= SPARE
+    return box if scale > NEAR else (max(1, round(box[0] * scale)), max(1, round(box[1] * scale)))
+
+
+def _scaled(image: Any, scale: float) -> Any:
+    width, height = max(1, round(image.width * scale)), max(1, round(image.height * scale))
+    return resized(image, width, height).copy_memory()
 
 
 def _without_idle_alpha(image: Any) -> Any:
@@ -238,16 +277,21 @@ def _encoded(content: bytes, mime: str, image: Any, quality: int) -> Encoded:
 
 def _fineness(quality: int) -> float:
     """How finely a quality quantises, on a scale where the logarithm of the bytes is almost a line (JPEG's own)."""
-    return -math.log(5000 / quality if quality < 50 else 200 - 2 * quality)
+    return -math.log(5000 / quality if quality < 50 else max(1, 200 - 2 * quality))
 
 
 def _quality_for(points: list[tuple[float, float]], wanted: float) -> int:
-    """The quality at which the line through the last points meets the wanted logarithm of bytes."""
-    (x, y), slope = points[-1], STEEPNESS
-    if len(points) > 1 and points[-2][0] != x:
-        slope = min(max((y - points[-2][1]) / (x - points[-2][0]), 0.2), 2.0)
-    step = math.exp(-(x + (wanted - y) / slope))
+    """The quality that gives the wanted logarithm of bytes."""
+    step = math.exp(-_meeting(points, wanted, STEEPNESS, (0.2, 2.0)))
     return int(5000 / step) if step > 100 else int((200 - step) / 2)
+
+
+def _meeting(points: list[tuple[float, float]], wanted: float, slope: float, slopes: tuple[float, float]) -> float:
+    """Where the line through the last two points meets the wanted height; through one, with a slope that is usual."""
+    x, y = points[-1]
+    if len(points) > 1 and points[-2][0] != x:
+        slope = min(max((y - points[-2][1]) / (x - points[-2][0]), slopes[0]), slopes[1])
+    return x + (wanted - y) / slope
 
 
 def _jpeg(image: Any, quality: int) -> bytes:
@@ -256,23 +300,33 @@ def _jpeg(image: Any, quality: int) -> bytes:
 
 
 def _webp(image: Any, quality: int) -> bytes:
+    content: bytes = image.webpsave_buffer(Q=quality, effort=4, keep="none")
+    return content
+
+
+def _webp_drawn(image: Any, quality: int) -> bytes:
     content: bytes = image.webpsave_buffer(Q=quality, effort=2, keep="none")
     return content
 
 
-def _webp_lossless(image: Any) -> bytes:
+def _lossless_webp(image: Any) -> bytes:
     content: bytes = image.webpsave_buffer(lossless=True, effort=1, keep="none")
     return content
 
 
-def _png(image: Any) -> bytes:
-    content: bytes = image.pngsave_buffer(compression=9, keep="none")
+def _quick_png(image: Any) -> bytes:
+    content: bytes = image.pngsave_buffer(compression=6, filter="none", keep="none")
     return content
 
 
-_JPEG = Codec(mime="image/jpeg", write=_jpeg, start=66, floor=60)
-_WEBP = Codec(mime="image/webp", write=_webp, start=80, floor=76)
-_WEBP_DRAWN = Codec(mime="image/webp", write=_webp, start=60, floor=12)
-_JPEG_DRAWN = Codec(mime="image/jpeg", write=_jpeg, start=60, floor=15)
-_LOSSLESS = {"image/webp": _webp_lossless, "image/png": _png}
+def _small_png(image: Any) -> bytes:
+    content: bytes = image.pngsave_buffer(compression=9, filter="all", keep="none")
+    return content
+
+
+_JPEG = Codec(mime="image/jpeg", write=_jpeg, start=80, floor=74, bytes_per_pixel=0.14)
+_JPEG_FINE = Codec(mime="image/jpeg", write=_jpeg, start=86, floor=86, bytes_per_pixel=0.14)
+_WEBP = Codec(mime="image/webp", write=_webp, start=85, floor=80, bytes_per_pixel=0.14)
+_WEBP_DRAWN = Codec(mime="image/webp", write=_webp_drawn, start=60, floor=5, bytes_per_pixel=0.02)
+_JPEG_DRAWN = Codec(mime="image/jpeg", write=_jpeg, start=60, floor=15, bytes_per_pixel=0.02)
 _LOSSY = frozenset({"image/jpeg", "image/heic", "image/avif"})

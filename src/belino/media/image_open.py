@@ -161,19 +161,20 @@ def mime_of(head: bytes) -> str:
     raise MediaRefused(f"the bytes are not a picture of a type that is decoded ({known})")
 
 
-def decode(source: int, header: Header, *, shrink: int = 1, box: tuple[int, int] | None = None) -> "pyvips.Image":
-    """The first frame in memory: upright, eight bits, grey or sRGB, at most as large as `box`.
+def decode(source: int, header: Header, size: tuple[int, int] | None = None) -> "pyvips.Image":
+    """The first frame in memory: upright, eight bits, grey or sRGB, of this size if one is given.
 
-    `shrink` (1, 2, 4 or 8) lets a JPEG decoder leave out what nobody will see.
+    A JPEG decoder leaves out what a smaller size does not need.
     """
+    width, height = size or header.upright
     error = vips().Error
     try:
-        return _finish(_load_vips(source, header, shrink), header.orientation, box)
+        return _finish(_load_vips(source, header, (width, height)), header.orientation, header, (width, height))
     except error as first:
         # Pillow forgives other faults than libvips does. What neither reads is broken.
         try:
             image, orientation = _load_pillow(source, _DECODERS[header.mime])
-            return _finish(image, orientation, box)
+            return _finish(image, orientation, header, (width, height))
         except (error, *_PILLOW_ERRORS) as second:
             raise MediaRefused(f"the {header.mime} is damaged: {_short(second)}") from first
 
@@ -181,9 +182,9 @@ def decode(source: int, header: Header, *, shrink: int = 1, box: tuple[int, int]
 def check(source: int, header: Header) -> None:
     """Decode every pixel and keep none: a picture that is handed on as it is must be whole."""
     try:
-        _load_vips(source, header, 8).avg()
+        _load_vips(source, header, (1, 1)).avg()
     except vips().Error:
-        decode(source, header, box=(64, 64))
+        decode(source, header, (1, 1))
 
 
 def _look_vips(source: int, decoder: Decoder) -> Header | None:
@@ -214,11 +215,15 @@ def _open_vips(source: int, loader: str, **options: object) -> Any:
     return getattr(vips().Image, loader)(opened, access="sequential", fail_on="truncated", **options)
 
 
-def _load_vips(source: int, header: Header, shrink: int) -> Any:
+def _load_vips(source: int, header: Header, size: tuple[int, int]) -> Any:
     loader = _DECODERS[header.mime].loader
     if loader is None:
         raise vips().Error("libvips does not open this type")
-    return _open_vips(source, loader, **({"shrink": shrink} if header.mime == "image/jpeg" and shrink > 1 else {}))
+    if header.mime != "image/jpeg":
+        return _open_vips(source, loader)
+    width, height = header.upright
+    shrink = max(by for by in (1, 2, 4, 8) if by == 1 or (width / by > size[0] and height / by > size[1]))
+    return _open_vips(source, loader, **({"shrink": shrink} if shrink > 1 else {}))
 
 
 def _orientation(image: Any, fields: set[str]) -> int:
@@ -307,24 +312,33 @@ def _simple_mode(image: "Image.Image") -> str:
     return "L" if image.mode in ("1", "I", "F") else "RGB"
 
 
-def _finish(image: Any, orientation: int, box: tuple[int, int] | None) -> "pyvips.Image":
+def _finish(image: Any, orientation: int, header: Header, size: tuple[int, int]) -> "pyvips.Image":
     """Shrink first, for every later step then has less to do; turn last, for a turn needs all rows at once."""
-    if box and orientation in _TURNED:
-        box = (box[1], box[0])
-    if box and (image.width > box[0] or image.height > box[1]):
-        image = shrunk(image, min(box[0] / image.width, box[1] / image.height))
-    image = _srgb(image)
-    return _turned(image.copy_memory(), orientation)
+    across, down = (size[1], size[0]) if orientation in _TURNED else size
+    if (across, down) != (image.width, image.height):
+        image = resized(image, across, down, stored=(header.width, header.height))
+    return _turned(_srgb(image).copy_memory(), orientation)
 
 
-def shrunk(image: Any, scale: float) -> Any:
-    """The picture made smaller; what is transparent does not bleed its hidden colour."""
-    across = max(1, round(image.width * scale)) / image.width
-    down = max(1, round(image.height * scale)) / image.height
-    if not image.hasalpha():
-        return image.resize(across, vscale=down)
-    format_ = image.format
-    return image.premultiply().resize(across, vscale=down).unpremultiply().cast(format_)
+def resized(image: Any, width: int, height: int, *, stored: tuple[int, int] | None = None) -> Any:
+    """The picture at another size; what is transparent does not bleed its hidden colour.
+
+    A decoder that shrinks drops the last column where the division leaves a rest: `stored` keeps the scale exact.
+    """
+    whole = stored or (image.width, image.height)
+    over = (_shrunk_by(whole[0], image.width), _shrunk_by(whole[1], image.height))
+    across, down = width * over[0] / whole[0], height * over[1] / whole[1]
+    if image.hasalpha():
+        format_ = image.format
+        image = image.premultiply().resize(across, vscale=down).unpremultiply().cast(format_)
+    else:
+        image = image.resize(across, vscale=down)
+    return image if (image.width, image.height) == (width, height) else image.embed(0, 0, width, height, extend="copy")
+
+
+def _shrunk_by(whole: int, part: int) -> float:
+    """1, 2, 4 or 8: what a decoder has shrunk by; anything else where the size was never as the header said."""
+    return next((by for by in (1, 2, 4, 8) if whole // by == part or -(-whole // by) == part), whole / part)
 
 
 def _srgb(image: Any) -> Any:
