@@ -2,13 +2,9 @@
 
 from dataclasses import asdict, dataclass
 
-from belino.domain.media import MediaKind
 from belino.domain.store import MediaTally, Unfetched
-from belino.domain.tokens import IMAGE_TOKENS_AT_MOST, estimate_image_tokens
-from belino.media.placeholder import clean_mime
-from belino.media.render import BLOCK_MIMES, is_text
+from belino.media.render import is_picture, prices
 
-_BYTES_PER_TOKEN = 4
 # A text of any length would be cut somewhere; what a model is shown of one file in other designs is about this much.
 _TEXT_TOKENS_AT_MOST = 10_000
 
@@ -54,14 +50,10 @@ def says(saved: Savings) -> str:
 
 
 def _tokens(group: Unfetched) -> int:
-    mime = clean_mime(group.mime)
-    if group.kind in (MediaKind.IMAGE, MediaKind.STICKER) or mime in BLOCK_MIMES:
-        known = group.width and group.height
-        each = estimate_image_tokens(group.width or 0, group.height or 0) if known else IMAGE_TOKENS_AT_MOST
-        return each * group.items
-    if is_text(mime):
-        return min(group.size // _BYTES_PER_TOKEN, _TEXT_TOKENS_AT_MOST * group.items)
-    return 0
+    """What `list_media` would say that each of them costs, as a picture or as text."""
+    size = (group.width, group.height) if group.width and group.height else None
+    each = prices(group.mime, group.size // group.items, size, picture=is_picture(group.kind, group.mime))
+    return group.items * (each.get("image") or min(each.get("text", 0), _TEXT_TOKENS_AT_MOST))
 
 
 def _number(value: int) -> str:
