@@ -1,0 +1,100 @@
+"""One picture made to fit in a process of its own, so that its CPU and memory can be told; or how alike two are.
+
+`python -m belino.bench.picture ours|usual FILE LIMIT OUT` and `… score FILE RESULT`; the answer is one line of JSON.
+"""
+
+import io
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+STEPS, SCALE, QUALITY = 6, 0.75, 85
+# A score is taken at the original's size, up to this many pixels: more would only take longer.
+SCORED_PIXELS = 6_000_000
+# The constants of SSIM for values from 0 to 255, and the width of its window.
+_C1, _C2, _SIGMA = 6.5025, 58.5225, 1.5
+
+
+def ours(file: Path, limit: int, out: Path) -> None:
+    """What belino does."""
+    from belino.media import image
+
+    source = os.open(file, os.O_RDONLY)
+    target = os.open(out, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    image.fit(source, target, {"max_bytes": limit})
+
+
+def usual(file: Path, limit: int, out: Path) -> None:
+    """Save with Pillow; while it is too large, up to six times, make it three quarters as wide and high."""
+    from PIL import Image, ImageOps
+
+    with Image.open(file) as opened:
+        kind = opened.format if opened.format in ("PNG", "GIF", "WEBP") else "JPEG"
+        picture: Any = ImageOps.exif_transpose(opened)
+    for step in range(STEPS + 1):
+        if step:
+            size = (max(1, int(picture.width * SCALE)), max(1, int(picture.height * SCALE)))
+            picture = picture.resize(size, Image.Resampling.LANCZOS)
+        saved = io.BytesIO()
+        fits = kind != "JPEG" or picture.mode in ("RGB", "L", "CMYK")
+        (picture if fits else picture.convert("RGB")).save(saved, kind, quality=QUALITY)
+        if saved.tell() <= limit:
+            out.write_bytes(saved.getvalue())
+            return
+    raise ValueError("still too large after six steps")
+
+
+def score(file: Path, result: Path) -> float:
+    """How alike they are: SSIM of their luma at the original's size."""
+    original, made = _luma(file), _luma(result)
+    if original.width * original.height > SCORED_PIXELS:
+        original = original.resize((SCORED_PIXELS / (original.width * original.height)) ** 0.5)
+    made = made.resize(original.width / made.width, vscale=original.height / made.height, kernel="cubic")
+    return float(_ssim(original.copy_memory(), made.copy_memory()))
+
+
+def _luma(file: Path) -> Any:
+    from belino.media import image_open
+
+    source = os.open(file, os.O_RDONLY)
+    picture: Any = image_open.decode(source, image_open.look(source))
+    if picture.hasalpha():
+        picture = picture.flatten(background=255)
+    if picture.bands >= 3:
+        picture = picture[0] * 0.299 + picture[1] * 0.587 + picture[2] * 0.114
+    return picture[0].cast("float").copy_memory()
+
+
+def _ssim(one: Any, other: Any) -> float:
+    def blur(image: Any) -> Any:
+        return image.gaussblur(_SIGMA, precision="float", min_ampl=0.01)
+
+    mean, mean_other = blur(one), blur(other)
+    spread = blur(one * one) - mean * mean
+    spread_other = blur(other * other) - mean_other * mean_other
+    together = blur(one * other) - mean * mean_other
+    alike = (mean * mean_other * 2 + _C1) * (together * 2 + _C2)
+    apart = (mean * mean + mean_other * mean_other + _C1) * (spread + spread_other + _C2)
+    return float((alike / apart).avg())
+
+
+def main(how: str, file: Path, rest: list[str]) -> dict[str, object]:
+    """Do it and tell what it took."""
+    if how == "score":
+        return {"score": score(file, Path(rest[0]))}
+    if how == "ours":
+        from belino.media import image
+
+        image.prepare()
+    begun = time.process_time()
+    {"ours": ours, "usual": usual}[how](file, int(rest[0]), Path(rest[1]))
+    spent = time.process_time() - begun
+    return {"cpu": spent, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])))
