@@ -58,14 +58,14 @@ def _rows(name: str, pairs: Sequence[tuple[Fitted | None, Fitted | None]]) -> li
     cpu, cpu_beside = (median(pair[side].cpu for pair in both) for side in (0, 1))
     memory, memory_beside = (median(pair[side].memory for pair in both) / 2**20 for side in (0, 1))
     speed = median(usual.cpu / max(ours.cpu, 1e-4) for ours, usual in both)
-    leaner = median(ours.memory / usual.memory for ours, usual in both)
+    leaner = median(ours.memory / max(usual.memory, 1) for ours, usual in both)
     return [
         *rows,
         Row(metric=f"{name}: likeness to the original (SSIM), median", ours=score, beside_name=BESIDE,
             beside=score_beside, ratio=score / score_beside),
         Row(metric=f"{name}: CPU seconds, median", ours=cpu, beside_name=BESIDE, beside=cpu_beside, ratio=speed,
             goal=f"≥ {GOAL_SPEED} × faster", ok=speed >= GOAL_SPEED),
-        Row(metric=f"{name}: peak memory in MB, median", ours=memory, beside_name=BESIDE, beside=memory_beside,
+        Row(metric=f"{name}: MB a picture takes, median", ours=memory, beside_name=BESIDE, beside=memory_beside,
             ratio=leaner, goal="lower", ok=leaner < 1),
     ]  # fmt: skip
 
