@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from belino.domain.errors import MediaRefused
+from belino.domain.errors import MediaError, MediaRefused
 from belino.domain.media import Blob
 from belino.media import image
 from belino.media.image import Images
