@@ -1,7 +1,7 @@
 """The best picture under a byte and a pixel limit, in few encodes."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,30 +15,41 @@ if TYPE_CHECKING:
 BEST_QUALITY = 95
 BEST_QUALITY_LOSSLESS = 100
 """For pictures that were never lossy."""
-ENOUGH = 0.92
+ENOUGH = 0.9
 """A result that uses this part of the limit is not searched further."""
-AIM = 0.97
+AIM = 0.96
 """The part of the limit a guess aims at, because a miss costs an encode."""
 GROWTH = 1.7
 """Bytes grow with a side to this power, not to 2: a smaller picture has more detail in each pixel."""
 STEEPNESS = 0.65
 """Bytes grow with the fineness of quantisation to this power, as long as nothing better is known."""
 STEP = 1.1
-"""A better size is worth another encode when it differs by this factor."""
+"""A better size is worth the work when it differs by this factor."""
 NEAR = 0.75
-"""A size guessed beforehand counts only when it is smaller than this part of the whole."""
+"""A size guessed before decoding counts only when it is smaller than this part of the whole."""
 SPARE = 1.14
 """A photograph is decoded this much wider than it is likely to end, all of it only if that fits."""
+LIKELY = 0.14
+"""Bytes a pixel of a photograph is likely to end with."""
 WEBP_SIDE = 16_383
 EDGE, TEXTURE, NO_DETAIL = 32, 8, 2.55
 DRAWN, WRITTEN = 0.27, 0.47
 """Of the detail lost by halving, the part that is hard edges: photographs ≤ .2, screens ≥ .35, pages of text ≥ .5."""
 HOPE, HOPE_WRITTEN = 1.6, 3.7
 """Lossless WebP is tried up to this many times the limit as a quick PNG: it makes .5 to .7 of one, .25 of text."""
+STRIP, STRIPS, SHARE = 16, 16, 8
+"""A sample is at most 16 strips, together an eighth, on the grid of JPEG's blocks: what was a JPEG before compresses
+well only there."""
+MORE = 1.02
+"""What strips weigh too little, for they meet fewer surprises than the whole."""
 TILES, TILE = 4, 80
 """Edges are counted on 4 × 4 tiles."""
+BUSY, SMALL = 0.09, 2_000_000
+"""Huffman tables of its own cost a JPEG thrice the time and spare 2 % above .09 bytes a pixel, 10 % and more below."""
 ROUNDS = 6
-REFINEMENTS = 3
+PATIENCE = 2
+"""So many rounds look for a better size; the others take what fits."""
+REFINEMENTS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +89,13 @@ class Codec:
     """A lossy way to write a picture, and where it is at its best."""
 
     mime: str
-    write: Callable[["pyvips.Image", int], bytes]
+    write: Callable[["pyvips.Image", int, int], bytes]
     start: int
     """The quality from which on more pixels look better than finer ones, as long as there are more."""
     floor: int
     """Below this quality fewer pixels look better than coarser ones."""
-    bytes_per_pixel: float
-    """What to expect at the start."""
+    header: int
+    """Bytes that do not grow with the picture."""
 
 
 class Search:
@@ -141,8 +152,8 @@ class Search:
         """A drawing that was a JPEG already loses little as one, if all its pixels fit."""
         if "image/jpeg" not in self.wish.formats:
             return None
-        content = self._write(_JPEG_FINE.write, image, _JPEG_FINE.start)
-        return self._refined(image, _JPEG_FINE, content, BEST_QUALITY) if len(content) <= self.wish.max_bytes else None
+        guess = _Guess(image, _JPEG_FINE, self.wish.max_bytes)
+        return self._refined(guess, BEST_QUALITY) if guess.size(_JPEG_FINE.floor) <= self.wish.max_bytes else None
 
     def _codec(self, image: Any, header: Header, *, drawn: bool) -> Codec | None:
         """JPEG for photographs: almost as good and many times faster. WebP keeps edges and alpha."""
@@ -151,50 +162,43 @@ class Search:
             preferred = (_WEBP, _JPEG)
         allowed = [codec for codec in preferred if codec.mime in self.wish.formats]
         if image.hasalpha():
-            allowed = [codec for codec in allowed if codec.mime == "image/webp"]
+            allowed = [_WEBP_DRAWN if drawn else _WEBP_ALPHA] if "image/webp" in self.wish.formats else []
         return allowed[0] if allowed else None
 
     def _lossy(self, whole: Any, codec: Codec, most: int, *, finer: bool) -> Encoded | float | None:
         """First the size at which the starting quality fits, then the quality that fills the limit."""
-        limit = self.wish.max_bytes
-        scale = math.sqrt(limit / codec.bytes_per_pixel / (whole.width * whole.height))
-        scale = scale if scale < NEAR else 1.0
-        points: list[tuple[float, float]] = []
-        best: tuple[Any, bytes] | None = None
-        for _ in range(ROUNDS):
-            image = whole if scale == 1 else _scaled(whole, scale)
-            content = self._write(codec.write, image, codec.start)
-            points.append((math.log(scale), math.log(len(content))))
-            better = math.exp(_meeting(points, math.log(AIM * limit), GROWTH, (1.0, 6.0)))
-            if len(content) > limit:
-                if found := self._refined(image, codec, content, most):
+        wanted, image, scale, bias = AIM * self.wish.max_bytes, whole, 1.0, MORE
+        for tried in range(ROUNDS):
+            guess = _Guess(image, codec, self.wish.max_bytes, bias)
+            room = math.pow(wanted / guess.size(codec.start), 1 / GROWTH)
+            if scale == 1 and finer and room > STEP:
+                return room
+            good = scale == 1 or room < STEP or tried >= PATIENCE
+            if good and guess.quality(wanted) >= codec.floor:
+                if found := self._refined(guess, most):
                     return found
-                scale = min(better, scale / STEP)
-                continue
-            best = image, content
-            if better < scale * STEP or (scale == 1 and not finer):
-                break
-            if scale == 1:
-                return better
-            scale = min(better, 1.0)
-        return self._refined(best[0], codec, best[1], most) if best else self._coarse(whole, scale)
+                scale, bias = scale / STEP, guess.bias
+            else:
+                scale = min(1.0, scale * room)
+            image = whole if scale == 1 else _scaled(whole, scale)
+        return self._coarse(whole, scale)
 
-    def _refined(self, image: Any, codec: Codec, content: bytes, most: int) -> Encoded | None:
-        """The finest quality that fits, from an encode at the start on; None if even the floor is too much."""
-        limit, quality, low, high = self.wish.max_bytes, codec.start, codec.floor, most
+    def _refined(self, guess: "_Guess", most: int) -> Encoded | None:
+        """The finest quality that fits; None if even the floor is too much."""
+        limit, low, high = self.wish.max_bytes, guess.codec.floor, most
         best: Encoded | None = None
         points: list[tuple[float, float]] = []
-        for _ in range(REFINEMENTS + 1):
+        for tried in range(REFINEMENTS):
+            wanted = guess.quality(AIM * limit) if tried < 2 else _quality_for(points, math.log(AIM * limit))
+            quality = min(max(wanted, low), high)
+            content = self._write(guess.write, quality)
             points.append((_fineness(quality), math.log(len(content))))
             if len(content) <= limit:
-                best, low = _encoded(content, codec.mime, image, quality), quality + 1
+                best, low = _encoded(content, guess.codec.mime, guess.image, quality), quality + 1
             else:
                 high = quality - 1
-            wanted = _quality_for(points, math.log(AIM * limit))
-            if low > high or ENOUGH * limit <= len(content) <= limit or (best is None and wanted < codec.floor):
+            if low > high or ENOUGH * limit <= len(content) <= limit:
                 break
-            quality = min(max(wanted, low), high)
-            content = self._write(codec.write, image, quality)
         return best
 
     def _coarse(self, whole: Any, scale: float) -> Encoded | None:
@@ -203,7 +207,7 @@ class Search:
         mime = next(mime for mime in ("image/jpeg", "image/webp") if mime in self.wish.formats)
         while scale * max(whole.width, whole.height) >= 1:
             small = _scaled(image, scale)
-            content = self._write(_jpeg if mime == "image/jpeg" else _webp, small, 50)
+            content = self._write(_jpeg if mime == "image/jpeg" else _webp, small, 50, self.wish.max_bytes)
             if len(content) <= self.wish.max_bytes:
                 return _encoded(content, mime, small, 50)
             scale /= 2
@@ -225,6 +229,38 @@ class Search:
         return write(*arguments)
 
 
+class _Guess:
+    """What a picture will weigh, guessed from a sample of it, and better after each time it was weighed."""
+
+    def __init__(self, image: Any, codec: Codec, limit: int, bias: float = MORE) -> None:
+        self.image, self.codec, self.bias = image, codec, bias
+        self._limit = limit
+        self._sample = strips(image)
+        self._share: float = image.width * image.height / (self._sample.width * self._sample.height)
+        self._known: dict[int, bytes] = {}
+
+    def size(self, quality: int) -> float:
+        """Bytes at a quality."""
+        if quality not in self._known:
+            self._known[quality] = self.codec.write(self._sample, quality, self._limit)
+        header = self.codec.header
+        return header + self.bias * max(1, len(self._known[quality]) - header) * self._share
+
+    def quality(self, wanted: float) -> int:
+        """The quality that gives so many bytes."""
+        self.size(self.codec.start)
+        points = [(_fineness(quality), math.log(self.size(quality))) for quality in self._known]
+        return _quality_for(points, math.log(wanted))
+
+    def write(self, quality: int) -> bytes:
+        """The picture itself, from which the guess learns."""
+        expected = self.size(quality)
+        whole = self._sample is self.image
+        content = self._known[quality] if whole else self.codec.write(self.image, quality, self._limit)
+        self.bias *= len(content) / expected
+        return content
+
+
 def hard_edges(image: Any) -> float:
     """How much of the detail that halving would lose is hard edges: letters and lines, not leaves."""
     grey = _tiles(image)
@@ -236,8 +272,18 @@ def hard_edges(image: Any) -> float:
     return float((lost > EDGE).avg() / ((lost > TEXTURE).avg() + NO_DETAIL))
 
 
+def strips(image: Any) -> Any:
+    """A small picture made of parts of the picture, for guesses about the whole."""
+    count = min(STRIPS, image.height // (SHARE * STRIP))
+    if count < 4:
+        return image
+    step = (image.height - STRIP) / (count - 1)
+    parts = [image.crop(0, int(row * step) // STRIP * STRIP, image.width, STRIP) for row in range(count)]
+    return vips().Image.arrayjoin(parts, across=1).copy_memory()
+
+
 def _tiles(image: Any) -> Any:
-    """A small picture made of parts of the picture, for a guess about the whole."""
+    """Small squares from all over the picture."""
     if min(image.width, image.height) <= TILES * TILE:
         return image
     across, down = (image.width - TILE) // (TILES - 1), (image.height - TILE) // (TILES - 1)
@@ -250,7 +296,7 @@ def _first_size(header: Header, box: tuple[int, int], max_bytes: int) -> tuple[i
     """The size to decode at: a JPEG as a photograph is likely to end, anything else whole."""
     if header.mime != "image/jpeg":
         return box
-    return _within(box, math.sqrt(max_bytes / _JPEG.bytes_per_pixel / (box[0] * box[1])))
+    return _within(box, math.sqrt(max_bytes / LIKELY / (box[0] * box[1])))
 
 
 def _within(box: tuple[int, int], scale: float) -> tuple[int, int]:
@@ -280,31 +326,28 @@ def _fineness(quality: int) -> float:
     return -math.log(5000 / quality if quality < 50 else max(1, 200 - 2 * quality))
 
 
-def _quality_for(points: list[tuple[float, float]], wanted: float) -> int:
-    """The quality that gives the wanted logarithm of bytes."""
-    step = math.exp(-_meeting(points, wanted, STEEPNESS, (0.2, 2.0)))
-    return int(5000 / step) if step > 100 else int((200 - step) / 2)
-
-
-def _meeting(points: list[tuple[float, float]], wanted: float, slope: float, slopes: tuple[float, float]) -> float:
-    """Where the line through the last two points meets the wanted height; through one, with a slope that is usual."""
-    x, y = points[-1]
+def _quality_for(points: Sequence[tuple[float, float]], wanted: float) -> int:
+    """Where the line through the last two points (through one: as steep as usual) meets the wanted height."""
+    (x, y), slope = points[-1], STEEPNESS
     if len(points) > 1 and points[-2][0] != x:
-        slope = min(max((y - points[-2][1]) / (x - points[-2][0]), slopes[0]), slopes[1])
-    return x + (wanted - y) / slope
+        slope = min(max((y - points[-2][1]) / (x - points[-2][0]), 0.2), 2.0)
+    step = math.exp(min(max(-(x + (wanted - y) / slope), 0.0), 8.0))
+    return max(1, int(5000 / step) if step > 100 else int((200 - step) / 2))
 
 
-def _jpeg(image: Any, quality: int) -> bytes:
-    content: bytes = image.jpegsave_buffer(Q=quality, optimize_coding=True, subsample_mode="on", keep="none")
+def _jpeg(image: Any, quality: int, limit: int) -> bytes:
+    pixels = image.width * image.height
+    own_tables = pixels < SMALL or limit / pixels < BUSY
+    content: bytes = image.jpegsave_buffer(Q=quality, optimize_coding=own_tables, subsample_mode="on", keep="none")
     return content
 
 
-def _webp(image: Any, quality: int) -> bytes:
+def _webp(image: Any, quality: int, _limit: int) -> bytes:
     content: bytes = image.webpsave_buffer(Q=quality, effort=4, keep="none")
     return content
 
 
-def _webp_drawn(image: Any, quality: int) -> bytes:
+def _quick_webp(image: Any, quality: int, _limit: int) -> bytes:
     content: bytes = image.webpsave_buffer(Q=quality, effort=2, keep="none")
     return content
 
@@ -324,9 +367,10 @@ def _small_png(image: Any) -> bytes:
     return content
 
 
-_JPEG = Codec(mime="image/jpeg", write=_jpeg, start=80, floor=74, bytes_per_pixel=0.14)
-_JPEG_FINE = Codec(mime="image/jpeg", write=_jpeg, start=86, floor=86, bytes_per_pixel=0.14)
-_WEBP = Codec(mime="image/webp", write=_webp, start=85, floor=80, bytes_per_pixel=0.14)
-_WEBP_DRAWN = Codec(mime="image/webp", write=_webp_drawn, start=60, floor=5, bytes_per_pixel=0.02)
-_JPEG_DRAWN = Codec(mime="image/jpeg", write=_jpeg, start=60, floor=15, bytes_per_pixel=0.02)
+_JPEG = Codec(mime="image/jpeg", write=_jpeg, start=82, floor=78, header=600)
+_JPEG_FINE = Codec(mime="image/jpeg", write=_jpeg, start=86, floor=86, header=600)
+_JPEG_DRAWN = Codec(mime="image/jpeg", write=_jpeg, start=60, floor=15, header=600)
+_WEBP = Codec(mime="image/webp", write=_webp, start=85, floor=80, header=40)
+_WEBP_ALPHA = Codec(mime="image/webp", write=_quick_webp, start=80, floor=60, header=40)
+_WEBP_DRAWN = Codec(mime="image/webp", write=_quick_webp, start=60, floor=5, header=40)
 _LOSSY = frozenset({"image/jpeg", "image/heic", "image/avif"})
