@@ -88,7 +88,7 @@ def _fitted(how: str, picture: Path, limit: int) -> Fitted | None:
 
 
 def _ask(how: str, *arguments: Path | str) -> dict[str, float] | None:
-    command = [sys.executable, "-m", "belino.bench.picture", how, *map(str, arguments)]
+    command = [sys.executable, "-m", "belino.bench._picture", how, *map(str, arguments)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=True)  # noqa: S603 - our own module
     except subprocess.SubprocessError:

@@ -11,7 +11,7 @@ from belino.cli.show import show_json
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    names = sorted(module.name for module in pkgutil.iter_modules(bench.__path__))
+    names = sorted(module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_"))
     parser.add_argument("name", metavar="NAME", choices=names, help=f"what to measure: {', '.join(names)}")
     parser.add_argument("--corpus", type=Path, metavar="FOLDER", help="measure on these files instead of made ones")
 

@@ -1,6 +1,6 @@
 """One picture made to fit in a process of its own, so that its CPU and memory can be told; or how alike two are.
 
-`python -m belino.bench.picture ours|usual FILE LIMIT OUT` and `… score FILE RESULT`; the answer is one line of JSON.
+`python -m belino.bench._picture ours|usual FILE LIMIT OUT` and `… score FILE RESULT`; the answer is one line of JSON.
 """
 
 import io

@@ -1,0 +1,19 @@
+"""Every benchmark can be run by its name."""
+
+import pkgutil
+from importlib import import_module
+
+import pytest
+
+from belino import bench
+
+NAMES = [module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_benchmark_has_a_run(name: str) -> None:
+    assert callable(import_module(f"belino.bench.{name}").run)
+
+
+def test_they_are_the_ones_the_page_lists() -> None:
+    assert NAMES == ["intake", "media", "sniff", "start", "stream", "telegram"]
