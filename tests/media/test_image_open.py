@@ -1,6 +1,8 @@
 """A hostile picture is opened within limits, turned upright, and means the same afterwards."""
 
 import random
+import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -171,20 +173,31 @@ def test_few_large_frames_are_as_bad_as_many_small_ones(tmp_path: Path) -> None:
         probed(first[:-1] + frame * 19 + b";", tmp_path)
 
 
+def _gif_that_claims(side: int) -> bytes:
+    """A small GIF whose screen and frame say they are large: nothing is decoded to find out."""
+    claimed = struct.pack("<HH", side, side)
+    gif = make_gif(2, 2)
+    frame = gif.index(b",\0\0\0\0") + 5
+    return gif[:6] + claimed + gif[10:frame] + claimed + gif[frame + 4 :]
+
+
 @pytest.mark.parametrize(
-    "content",
+    "make",
     [
-        make_png(8_000, 8_000),
-        make_png(13_000, 13_000),
-        make_png(16_385, 1),
-        make_gif(7_000, 7_000),
-        make_jpeg(8_000, 8_000),
-        saved(Image.new("1", (7_000, 7_000)), "TIFF", compression="group4"),
-        saved(Image.new("1", (7_000, 7_000)), "BMP"),
+        lambda: make_png(8_000, 8_000),
+        lambda: make_png(13_000, 13_000),
+        lambda: make_png(16_385, 1),
+        lambda: _gif_that_claims(7_000),
+        lambda: make_jpeg(8_000, 8_000),
+        lambda: saved(Image.new("1", (7_000, 7_000)), "TIFF", compression="group4"),
+        lambda: saved(Image.new("1", (7_000, 7_000)), "BMP"),
     ],
     ids=["png", "larger png", "long png", "gif", "jpeg", "tiff", "bmp"],
 )
-def test_too_many_pixels_are_refused_before_any_is_decoded(content: bytes, fitted: Fit, tmp_path: Path) -> None:
+def test_too_many_pixels_are_refused_before_any_is_decoded(
+    make: Callable[[], bytes], fitted: Fit, tmp_path: Path
+) -> None:
+    content = make()
     with pytest.raises(MediaRefused, match="pixels"):
         probed(content, tmp_path)
     with pytest.raises(MediaRefused, match="pixels"):

@@ -209,6 +209,7 @@ async def test_what_is_no_picture_cannot_be_asked_for_as_one(town: Town, renditi
          "application/x-tgsticker", "application/x-tgsticker"),
         (b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\x82\x84webm" + b"\0" * 64, "video/webm", "video/webm"),
     ],
+    ids=["tgs", "webm"],
 )  # fmt: skip
 async def test_a_moving_sticker_comes_as_a_file_and_its_emoji_is_told(
     town: Town, content: bytes, mime: str, real: str
