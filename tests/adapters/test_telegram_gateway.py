@@ -11,7 +11,7 @@ import pytest
 from adapters.telegram_desk import LIMIT, until
 from belino.config import from_table
 from belino.domain.message import ConversationKey
-from belino.domain.store import StoredMessage
+from belino.domain.record import StoredMessage
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import ScriptedAgent, TelegramServer, make_jpeg

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from belino.delivery.lanes import Lanes
 from belino.domain.message import ConversationKey
-from belino.domain.store import Ready
+from belino.domain.record import Ready
 from belino.testing import FakeClock, settle
 
 

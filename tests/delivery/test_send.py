@@ -8,8 +8,8 @@ from belino.delivery.send import FIRST_WAIT, SEND_SECONDS, TRIES, UNAUTHORIZED_S
 from belino.domain.errors import AdapterError, RateLimited, StoreFull, Unauthorized, Undeliverable
 from belino.domain.limits import Limits, Once
 from belino.domain.message import Author
+from belino.domain.record import ParcelRecord, StoredMessage
 from belino.domain.reply import Parcel, ParcelState, Receipt
-from belino.domain.store import ParcelRecord, StoredMessage
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent
 from gateway.house import House, until

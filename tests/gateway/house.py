@@ -15,8 +15,8 @@ from belino.domain.limits import Limits, Once
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Message
 from belino.domain.ports import Accept, Adapter, Agent, Desk
+from belino.domain.record import StoredMessage
 from belino.domain.reply import Parcel, Receipt
-from belino.domain.store import StoredMessage
 from belino.domain.turn import Accepted, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home

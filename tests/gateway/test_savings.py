@@ -1,7 +1,7 @@
 """What laziness saved, in numbers and in words."""
 
 from belino.domain.media import MediaKind
-from belino.domain.store import MediaTally, Unfetched
+from belino.domain.record import MediaTally, Unfetched
 from belino.gateway.savings import as_json, savings, says
 
 

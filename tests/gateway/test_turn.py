@@ -10,7 +10,7 @@ from belino.domain.errors import AgentError, StoreError, StoreFull
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome, TurnState
-from belino.domain.store import Session, TurnEnd
+from belino.domain.record import Session, TurnEnd
 from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, ToolNote, Turn
 from belino.gateway.gateway import Gateway
 from belino.gateway.notices import TurnNotice

@@ -12,7 +12,7 @@ from belino.config import Config, from_table
 from belino.domain.media import FileBlock, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Agent
-from belino.domain.store import StoredMessage
+from belino.domain.record import StoredMessage
 from belino.domain.turn import Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home

@@ -22,7 +22,7 @@ from belino.domain.errors import (
 from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.domain.store import RefRecord
+from belino.domain.record import RefRecord
 from belino.media.fetch import AT_ONCE, BEGINNINGS, PER_ACCOUNT, Fetcher, MediaConfig
 from belino.net.stream import BrokenOff
 from belino.testing import make_png

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.domain.store import RefRecord
+from belino.domain.record import RefRecord
 from belino.media.render import carries_metadata, image_size, price
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_webp
 

@@ -14,8 +14,8 @@ from belino.domain.errors import StoreError
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Edit, Message, Quote, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
+from belino.domain.record import ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.domain.reply import Parcel
-from belino.domain.store import ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock

@@ -9,8 +9,8 @@ from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import Author, ConversationKey, Deletion, DeliveryState, DeliveryStatus, Message
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, TurnState
+from belino.domain.record import ClaimedParcel, ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
-from belino.domain.store import ClaimedParcel, ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock

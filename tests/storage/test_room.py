@@ -9,8 +9,8 @@ import pytest
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing, TurnState
+from belino.domain.record import ClaimedTurn, RefRecord, TurnEnd, Verdict
 from belino.domain.reply import Parcel, ParcelKind
-from belino.domain.store import ClaimedTurn, RefRecord, TurnEnd, Verdict
 from belino.storage import shelf
 from belino.storage.sqlite import SqliteStore
 from belino.testing.clock import FakeClock

@@ -8,7 +8,7 @@ import pytest
 
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import Standing, TurnState
-from belino.domain.store import ClaimedTurn, ManifestEntry, Session, TurnEnd, Verdict
+from belino.domain.record import ClaimedTurn, ManifestEntry, Session, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock

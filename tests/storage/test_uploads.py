@@ -17,7 +17,7 @@ from belino.domain.errors import UploadError
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.store import Upload, Verdict
+from belino.domain.record import Upload, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.storage.uploads import NOTE_BYTES

@@ -9,7 +9,7 @@ from belino.domain.errors import MediaExpired, ToolError
 from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import Author, Message, Quote
 from belino.domain.outcome import Standing
-from belino.domain.store import Verdict
+from belino.domain.record import Verdict
 from belino.testing.files import make_png
 from tools.town import HERE, THERE, File, Town
 

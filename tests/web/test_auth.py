@@ -9,7 +9,7 @@ from starlette.requests import HTTPConnection
 from belino.config import ServerConfig
 from belino.domain.errors import ConfigError
 from belino.domain.message import ConversationKey
-from belino.domain.store import Grant, GrantKind
+from belino.domain.record import Grant, GrantKind
 from belino.testing import FakeClock
 from belino.web.answers import Refusal
 from belino.web.auth import Attempts, Origins, Visitor

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from belino.domain.store import GrantKind
+from belino.domain.record import GrantKind
 
 MAIN = "web:default:main"
 

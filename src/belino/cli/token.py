@@ -10,7 +10,7 @@ from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
 from belino.cli.show import local_time, show_json, show_table
 from belino.domain.message import ConversationKey
-from belino.domain.store import GrantKind
+from belino.domain.record import GrantKind
 
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from belino.domain.media import MediaRef, TextBlock
 from belino.domain.message import Quote
 from belino.domain.outcome import MediaOutcome
-from belino.domain.store import RefRecord, StoredMessage
+from belino.domain.record import RefRecord, StoredMessage
 from belino.media.placeholder import clean_name, disarm, one_line, placeholder
 
 QUOTE_CHARS = 1000

@@ -7,7 +7,7 @@ from datetime import datetime
 from belino.delivery.deadline import deadline
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.store import Ready
+from belino.domain.record import Ready
 
 Step = Callable[[ConversationKey], Awaitable[datetime | None]]
 """Do one thing for a conversation; say when to come again (now or earlier: at once), None if nothing is left."""

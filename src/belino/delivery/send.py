@@ -16,8 +16,9 @@ from belino.domain.limits import Once
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, ReadsBack
+from belino.domain.record import Ready, StoredMessage
 from belino.domain.reply import Parcel, ParcelState, Receipt
-from belino.domain.store import Outbox, Ready, StoredMessage
+from belino.domain.store import Outbox
 from belino.net.pace import backoff
 
 log = logging.getLogger(__name__)

@@ -4,290 +4,35 @@ Nothing here knows SQL or files. A room is handed only the group it needs; an im
 """
 
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Protocol
 
-from belino.domain.media import Blob, MediaKind, MediaRef
-from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote
-from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, TurnState
+from belino.domain.media import Blob, MediaKind
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey
+from belino.domain.outcome import MediaOutcome, Step
 from belino.domain.ports import Taken
-from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.record import (
+    ChannelSummary,
+    ClaimedParcel,
+    ClaimedTurn,
+    ConversationSummary,
+    Grant,
+    GrantKind,
+    MediaTally,
+    Pairing,
+    ParcelRecord,
+    Ready,
+    RefRecord,
+    Session,
+    StoredMessage,
+    Story,
+    TurnEnd,
+    Upload,
+    Verdict,
+)
+from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
 
 ALBUM_WAIT = timedelta(seconds=10)
-
-# --- values ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What access decided about an arrival."""
-
-    standing: Standing
-    reason: str
-    answer: bool = False
-    """A turn shall answer it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMessage:
-    """A message as the store keeps it."""
-
-    seq: int
-    """Grows with every message of its channel; what pages catch up by."""
-    conversation: ConversationKey
-    id: str
-    author: Author
-    sent: datetime
-    received: datetime
-    text: str
-    media: tuple[MediaRef, ...]
-    standing: Standing
-    outcome: MessageOutcome
-    reason: str
-    trace: str
-    reply_to: str | None = None
-    quote: Quote | None = None
-    forward: Quote | None = None
-    album: str | None = None
-    edited: datetime | None = None
-    deleted: datetime | None = None
-    reactions: tuple[tuple[str, int], ...] = ()
-    """Emoji and how many people put it there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelSummary:
-    """A channel and what it holds."""
-
-    channel: ConversationKey
-    name: str
-    chat_type: ChatType
-    messages: int
-    media: int
-    media_held: int
-    last: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfetched:
-    """Media of one sort that nobody has asked for."""
-
-    kind: MediaKind
-    mime: str
-    width: int | None
-    height: int | None
-    items: int
-    size: int
-    """Of all of them together, as far as the platform said."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MediaTally:
-    """What came, and what of it was fetched."""
-
-    messages: int
-    seen: int
-    fetched: int
-    fetched_bytes: int
-    unfetched: tuple[Unfetched, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationSummary:
-    """A conversation and its last message."""
-
-    conversation: ConversationKey
-    name: str
-    messages: int
-    last: datetime | None
-    last_author: str
-    last_text: str
-    waiting: int
-    """Turns waiting or running."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimedTurn:
-    """A turn somebody works on."""
-
-    id: int
-    conversation: ConversationKey
-    number: int
-    """Counts the conversation's turns from 1."""
-    attempt: int
-    messages: tuple[StoredMessage, ...]
-    """What it answers: one message, or the items of an album."""
-    trace: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestEntry:
-    """A media item the agent of a conversation was shown."""
-
-    artifact_id: str
-    display_name: str
-    media_type: str
-    content_hash: str
-    source_message_id: str
-    source_thread_id: str | None
-    included_at_turn: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnEnd:
-    """Everything that ends a turn, in one transaction."""
-
-    state: TurnState
-    reason: str = ""
-    parcels: tuple[Parcel, ...] = ()
-    shown: tuple[ManifestEntry, ...] = ()
-    forget_shown: bool = False
-    """The agent's memory was compacted: the manifest no longer suppresses anything shown before."""
-    memory: bytes | None = None
-    """None leaves the session's memory as it is."""
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """What the store remembers of a conversation's agent."""
-
-    memory: bytes | None
-    turns: int
-    """Turns ended so far."""
-    manifest: tuple[ManifestEntry, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimedParcel:
-    """A parcel somebody is about to send."""
-
-    parcel: Parcel
-    attempt: int
-    """Counts from 1."""
-    created: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParcelRecord:
-    """A parcel and where it is."""
-
-    key: str
-    conversation: ConversationKey
-    kind: ParcelKind
-    text: str
-    state: ParcelState
-    attempts: int
-    reason: str
-    created: datetime
-    changed: datetime
-    ready: datetime
-    message_id: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefRecord:
-    """A ref, who sent it, and what became of it."""
-
-    ref: MediaRef
-    conversation: ConversationKey
-    author: Author
-    sent: datetime
-    outcome: MediaOutcome
-    reason: str
-    public_name: str
-    """The name it is served under: a keyed hash, no extension."""
-    seq: int
-    """What listings are paged by."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
-    """What happened to one message, from arrival to receipt."""
-
-    message: StoredMessage
-    steps: tuple[Step, ...]
-    refs: tuple[RefRecord, ...]
-    parcels: tuple[ParcelRecord, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
-    """Bytes arriving piece by piece. Complete when offset = size; then `sha256` is known."""
-
-    id: str
-    conversation: ConversationKey
-    file_name: str
-    mime: str
-    size: int
-    offset: int
-    created: datetime
-    sha256: str | None = None
-
-
-class GrantKind(StrEnum):
-    """What a secret opens."""
-
-    LOGIN = "login"
-    """Once, for a browser session."""
-    BROWSER = "browser"
-    """Everything a person may do."""
-    PROGRAM = "program"
-    """Everything, for the CLI while this gateway runs."""
-    CHANNEL = "channel"
-    """One conversation's tools and messages."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
-    """A secret that was handed out; only its hash is kept."""
-
-    id: str
-    kind: GrantKind
-    conversation: ConversationKey | None
-    note: str
-    created: datetime
-    expires: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pairing:
-    """Somebody who wrote to an account directly: paired, or waiting for an operator to approve their code."""
-
-    platform: str
-    account: str
-    sender_id: str
-    name: str
-    """As they call themselves, made harmless; it proves nothing."""
-    at: datetime
-    """Paired since, or asked at."""
-    expires: datetime | None = None
-    """When the code ends; None once paired."""
-    tries_left: int = 0
-    """Wrong codes the operator may still enter before this one opens nothing."""
-
-    @property
-    def is_paired(self) -> bool:
-        return self.expires is None
-
-    @property
-    def who(self) -> str:
-        """How an operator names them: `platform:account:sender`, percent-encoded like a conversation."""
-        return str(ConversationKey(platform=self.platform, account=self.account, channel=self.sender_id))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    """A conversation with something to do, and when."""
-
-    conversation: ConversationKey
-    at: datetime
-
-
-# --- verbs ----------------------------------------------------------------------------------------------------------
 
 
 class Inbox(Protocol):

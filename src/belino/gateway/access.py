@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from belino.config import AccessConfig
 from belino.domain.message import Arrival, Author, ChatType, DeliveryStatus, Edit, Message, Unsupported
 from belino.domain.outcome import Standing
-from belino.domain.store import StoredMessage, Verdict
+from belino.domain.record import StoredMessage, Verdict
 
 EVERYBODY = "*"
 

@@ -7,7 +7,8 @@ from datetime import datetime
 from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Step
-from belino.domain.store import Library, ParcelRecord, RefRecord, StoredMessage, Story
+from belino.domain.record import ParcelRecord, RefRecord, StoredMessage, Story
+from belino.domain.store import Library
 
 
 class NoSuchMessage(BelinoError):

@@ -19,7 +19,7 @@ from belino.domain.errors import ConfigError, MediaError, StoreError
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, Author, ConversationKey, Message
 from belino.domain.ports import Adapter, Agent, Clock, Desk, Taken
-from belino.domain.store import RefRecord
+from belino.domain.record import RefRecord
 from belino.domain.turn import Toolbox
 from belino.gateway.counters import Counters
 from belino.gateway.desk import AccountDesk

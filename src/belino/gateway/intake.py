@@ -11,7 +11,8 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Edit, Message, Quote, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Taken
-from belino.domain.store import Store, StoredMessage, Verdict
+from belino.domain.record import StoredMessage, Verdict
+from belino.domain.store import Store
 from belino.gateway.access import decide, may_pair
 from belino.gateway.counters import Counters
 from belino.gateway.notices import Notices

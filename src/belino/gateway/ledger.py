@@ -8,8 +8,9 @@ from belino.domain.errors import StoreError
 from belino.domain.media import Blob, ImageBlock
 from belino.domain.outcome import MediaOutcome, Stage, Step, TurnState
 from belino.domain.ports import Clock
+from belino.domain.record import ClaimedTurn, ManifestEntry, RefRecord, Session, TurnEnd
 from belino.domain.reply import Parcel
-from belino.domain.store import ClaimedTurn, ManifestEntry, RefRecord, Session, Store, TurnEnd
+from belino.domain.store import Store
 from belino.domain.turn import Refused, Usage
 from belino.gateway.counters import Counters
 from belino.media.fetch import Fetcher, Progress

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from belino.domain.store import MediaTally, Unfetched
+from belino.domain.record import MediaTally, Unfetched
 from belino.media.render import is_picture, prices
 
 # A text of any length would be cut somewhere; what a model is shown of one file in other designs is about this much.

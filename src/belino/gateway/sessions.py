@@ -13,7 +13,8 @@ from belino.delivery.reasons import place_of
 from belino.domain.errors import Busy
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.store import ClaimedTurn, Inbox, Ready
+from belino.domain.record import ClaimedTurn, Ready
+from belino.domain.store import Inbox
 from belino.net.pace import backoff
 
 log = logging.getLogger(__name__)

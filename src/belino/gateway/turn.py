@@ -18,16 +18,9 @@ from belino.domain.media import ImageBlock, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, ShowsTyping
+from belino.domain.record import ClaimedTurn, ManifestEntry, RefRecord, Session, StoredMessage, TurnEnd
 from belino.domain.reply import Parcel, Reply
-from belino.domain.store import (
-    ClaimedTurn,
-    ManifestEntry,
-    RefRecord,
-    Session,
-    Store,
-    StoredMessage,
-    TurnEnd,
-)
+from belino.domain.store import Store
 from belino.domain.turn import (
     Accepted,
     Compacted,

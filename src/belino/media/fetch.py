@@ -24,7 +24,8 @@ from belino.domain.media import Blob, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.ports import Clock
-from belino.domain.store import Blobs, Library, RefRecord
+from belino.domain.record import RefRecord
+from belino.domain.store import Blobs, Library
 from belino.media.incoming import WEB_PAGE, Judge, judged, opened
 from belino.media.memory import Memory
 from belino.media.placeholder import format_size

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from belino.domain.media import MediaKind
-from belino.domain.store import RefRecord
+from belino.domain.record import RefRecord
 from belino.domain.tokens import IMAGE_TOKENS_AT_MOST, estimate_image_tokens
 from belino.media.placeholder import clean_mime
 

@@ -5,7 +5,7 @@ import sqlite3
 from datetime import timedelta
 
 from belino.domain.message import ConversationKey
-from belino.domain.store import Grant, GrantKind
+from belino.domain.record import Grant, GrantKind
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, maybe_from_micros
 

@@ -8,7 +8,7 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Taken
-from belino.domain.store import ClaimedTurn, Ready, TurnEnd, Verdict
+from belino.domain.record import ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.storage.access import count_denied, move_cursor
 from belino.storage.changes import apply_changes, take_change
 from belino.storage.messages import MessageRow, by_number, insert_message, quote_row, trace_of

@@ -10,7 +10,7 @@ import orjson
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
-from belino.domain.store import StoredMessage
+from belino.domain.record import StoredMessage
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
 from belino.storage.refs import FORWARDED, OWN, QUOTED, author_of, refs_of_messages
 from belino.storage.seal import Keys

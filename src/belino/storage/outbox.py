@@ -10,8 +10,8 @@ from belino.domain.limits import Markup, SendAs
 from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MessageOutcome, Standing
+from belino.domain.record import ClaimedParcel, ParcelRecord, Ready, StoredMessage
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
-from belino.domain.store import ClaimedParcel, ParcelRecord, Ready, StoredMessage
 from belino.storage.changes import apply_changes
 from belino.storage.messages import MessageRow, by_number, insert_message
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Places, find_place, key_of

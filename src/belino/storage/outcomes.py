@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome, Stage, Step
-from belino.domain.store import Story
+from belino.domain.record import Story
 from belino.storage.messages import by_number
 from belino.storage.outbox import parcel_record, parcels_of_turn
 from belino.storage.places import find_channel

@@ -4,8 +4,8 @@ import sqlite3
 from datetime import timedelta
 
 from belino.domain.message import Author
+from belino.domain.record import Pairing
 from belino.domain.reply import Parcel
-from belino.domain.store import Pairing
 from belino.storage.outbox import insert_parcels
 from belino.storage.places import Places
 from belino.storage.seal import Keys

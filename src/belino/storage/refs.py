@@ -10,7 +10,7 @@ import orjson
 from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.domain.store import RefRecord
+from belino.domain.record import RefRecord
 from belino.storage.places import KEY_COLUMNS, find_channel, find_place, key_of
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, to_micros

@@ -3,7 +3,7 @@
 import sqlite3
 
 from belino.domain.media import MediaKind
-from belino.domain.store import MediaTally, Unfetched
+from belino.domain.record import MediaTally, Unfetched
 
 # Bytes that came with the message were nobody's choice.
 _SEEN = "FROM refs WHERE NOT (sha256 IS NOT NULL AND fetched IS NULL)"

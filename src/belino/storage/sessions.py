@@ -7,7 +7,7 @@ from dataclasses import asdict
 import orjson
 
 from belino.domain.message import ConversationKey
-from belino.domain.store import ManifestEntry, Session, TurnEnd
+from belino.domain.record import ManifestEntry, Session, TurnEnd
 from belino.storage.places import find_place
 
 log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from belino.domain.errors import MediaNotFound, UploadError
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
+from belino.domain.record import Upload
 from belino.domain.reply import OutgoingFile
-from belino.domain.store import Upload
 from belino.storage import blobs, room, uploads
 from belino.storage.blobs import PIECE, BlobFolder, on_disk
 from belino.storage.stamps import to_micros

@@ -16,9 +16,7 @@ from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey
 from belino.domain.outcome import MediaOutcome, Step
 from belino.domain.ports import Clock, Taken
-from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
-from belino.domain.store import (
-    ALBUM_WAIT,
+from belino.domain.record import (
     ChannelSummary,
     ClaimedParcel,
     ClaimedTurn,
@@ -36,6 +34,8 @@ from belino.domain.store import (
     TurnEnd,
     Verdict,
 )
+from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
+from belino.domain.store import ALBUM_WAIT
 from belino.storage import access, inbox, messages, outbox, outcomes, pairing, refs, sessions, summaries, uploads
 from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import TurnState
+from belino.domain.record import ChannelSummary, ConversationSummary
 from belino.domain.reply import ParcelState
-from belino.domain.store import ChannelSummary, ConversationSummary
 from belino.storage.places import KEY_COLUMNS, Places, call_channel, key_of
 from belino.storage.stamps import maybe_from_micros
 

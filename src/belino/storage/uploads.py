@@ -8,7 +8,7 @@ from pathlib import Path
 
 from belino.domain.errors import UploadError
 from belino.domain.message import ConversationKey
-from belino.domain.store import Upload
+from belino.domain.record import Upload
 from belino.storage.blobs import PIECE, insert_blob, write_all
 from belino.storage.stamps import from_micros
 

@@ -7,7 +7,7 @@ from belino.domain.errors import ToolError
 from belino.domain.media import Block, MediaRef, TextBlock
 from belino.domain.message import Quote
 from belino.domain.outcome import MediaOutcome
-from belino.domain.store import StoredMessage
+from belino.domain.record import StoredMessage
 from belino.domain.turn import ToolSpec
 from belino.media.placeholder import clean_name, disarm, placeholder
 from belino.tools.arguments import LIST_ITEMS, Arguments

@@ -20,7 +20,8 @@ from belino.domain.media import Blob, Block, FileBlock, ImageBlock, MediaKind, T
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.ports import Clock
-from belino.domain.store import Library, ManifestEntry, RefRecord
+from belino.domain.record import ManifestEntry, RefRecord
+from belino.domain.store import Library
 from belino.domain.turn import ToolSpec
 from belino.media.fetch import Fetcher
 from belino.media.paths import place, stored_name

@@ -10,7 +10,8 @@ from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
-from belino.domain.store import Library, ManifestEntry
+from belino.domain.record import ManifestEntry
+from belino.domain.store import Library
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.fetch import Fetcher
 from belino.media.render import BLOCK_SIDE

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from belino import __version__
 from belino.domain.message import ChatType, ConversationKey
+from belino.domain.record import GrantKind
 from belino.domain.reply import ParcelState
-from belino.domain.store import GrantKind
 from belino.gateway import savings
 from belino.gateway.doctor import examine
 from belino.gateway.explain import NoSuchMessage, SeveralMessages, as_json, explain

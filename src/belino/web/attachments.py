@@ -11,7 +11,8 @@ import pybase64
 from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.store import Store, Upload
+from belino.domain.record import Upload
+from belino.domain.store import Store
 from belino.media.render import HEADER_BYTES, image_size
 from belino.web.answers import Code, Refusal, bad_request, not_found
 from belino.web.fields import Fields

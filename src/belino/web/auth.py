@@ -13,7 +13,8 @@ from starlette.requests import HTTPConnection
 from belino.domain.errors import ConfigError
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.store import Doors, Grant, GrantKind
+from belino.domain.record import Grant, GrantKind
+from belino.domain.store import Doors
 from belino.web.answers import Code, Refusal, not_found
 
 COOKIE = "belino_session"

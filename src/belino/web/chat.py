@@ -10,7 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from belino.delivery.send import ParcelNews
 from belino.domain.errors import BelinoError
-from belino.domain.store import StoredMessage
+from belino.domain.record import StoredMessage
 from belino.gateway.notices import Notice, NoticeKind, TurnNotice
 from belino.web.answers import Code, Refusal, bad_request, encode, refusal_of
 from belino.web.auth import Visitor

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from belino.domain.errors import BelinoError, MediaError, MediaTooLarge
-from belino.domain.store import RefRecord
+from belino.domain.record import RefRecord
 from belino.web.answers import Code, Refusal, answer, encode, not_found, refusal_of
 from belino.web.site import Call, Site
 from belino.web.wire import Json, record_json

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from belino.domain.media import Blob, MediaKind
-from belino.domain.store import RefRecord
+from belino.domain.record import RefRecord
 from belino.web.answers import Code, Refusal, answer, bad_request, not_found
 from belino.web.mimes import media_file_name, served_type
 from belino.web.site import Call

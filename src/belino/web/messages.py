@@ -11,7 +11,7 @@ from belino.domain.errors import Busy, StoreError
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
-from belino.domain.store import GrantKind, StoredMessage
+from belino.domain.record import GrantKind, StoredMessage
 from belino.web.answers import Code, Refusal, answer, bad_request
 from belino.web.attachments import ATTACHMENTS, Luggage, as_ref, parse_attachments
 from belino.web.auth import Visitor

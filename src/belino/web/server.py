@@ -16,7 +16,7 @@ from belino import __version__
 from belino.config import ServerConfig
 from belino.domain.errors import ConfigError
 from belino.domain.message import ChatType
-from belino.domain.store import GrantKind
+from belino.domain.record import GrantKind
 from belino.web.api import web_conversation
 from belino.web.app import make_app
 from belino.web.chat import FRAME_BYTES

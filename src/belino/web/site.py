@@ -14,7 +14,8 @@ from belino.config import Config
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Adapter, Clock, Taken
-from belino.domain.store import RefRecord, Store
+from belino.domain.record import RefRecord
+from belino.domain.store import Store
 from belino.domain.turn import Toolbox
 from belino.gateway.counters import Counters
 from belino.gateway.notices import Notices

@@ -4,7 +4,7 @@ import re
 
 from starlette.responses import Response
 
-from belino.domain.store import Upload
+from belino.domain.record import Upload
 from belino.web.answers import Code, Refusal, answer, bad_request, not_found
 from belino.web.attachments import FILE_NAME_CHARS
 from belino.web.mimes import normal_mime

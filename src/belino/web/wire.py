@@ -3,17 +3,17 @@
 from belino.domain.media import MediaRef
 from belino.domain.message import Author
 from belino.domain.outcome import Finding, MediaOutcome
-from belino.domain.store import (
+from belino.domain.record import (
     ChannelSummary,
     ConversationSummary,
     Grant,
-    Library,
     Pairing,
     ParcelRecord,
     RefRecord,
     StoredMessage,
     Upload,
 )
+from belino.domain.store import Library
 from belino.web.mimes import media_file_name
 
 Json = dict[str, object]
