@@ -10,6 +10,9 @@ from belino.media import image
 from belino.media.image import thumb
 from media.pictures import PICTURES, Fit, fitter, noise, opened, picture, saved, screen
 
+# Thousands of encodes: too long for `make check`.
+pytestmark = pytest.mark.slow
+
 SIX_STEPS = 6
 
 

@@ -28,6 +28,9 @@ from media.pictures import (
     with_hole,
 )
 
+# Thousands of encodes: too long for `make check`.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def fitted(tmp_path: Path) -> Fit:

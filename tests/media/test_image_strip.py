@@ -12,6 +12,9 @@ from belino.media.image_strip import strip
 from belino.testing import make_gif, make_jpeg, make_png
 from media.pictures import GENEROUS, Fit, exif, fitter, opened, photo, saved, with_hole
 
+# Thousands of encodes: too long for `make check`.
+pytestmark = pytest.mark.slow
+
 CANARY = "CANARY-48.8584N"
 
 
