@@ -4,6 +4,8 @@ import ipaddress
 import sys
 from collections.abc import Callable
 
+from hypothesis import settings
+
 # A slow machine is no failure: how long an example takes is for the bench to say.
 settings.register_profile("belino", deadline=None)
 settings.load_profile("belino")
