@@ -59,7 +59,7 @@ async def test_a_compacted_memory_forgets_what_was_shown_before_and_keeps_what_w
 ) -> None:
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_a"), shown("web_b"))))
     again = shown("web_a", turn=2)
-    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(again,), forget_shown=True))
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(again,), compacted=True))
     assert (await store.session(MAIN)).manifest == (again,)
 
 

@@ -22,7 +22,7 @@ class Key:
 
 def reference() -> tuple[Key, ...]:
     """Every key of belino.toml, the built-in agents' and adapters' own included."""
-    keys = [key for name in ("server", "sessions", "media", "net", "logs") for key in _keys(SECTIONS[name], name)]
+    keys = [key for name in SECTIONS for key in _keys(SECTIONS[name], name)]
     keys += _keys(AgentConfig, "agent")
     for kind in registry.built_in("agents"):
         keys += _keys(registry.find("agents", kind).config_type, "agent")

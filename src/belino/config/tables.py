@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from belino import registry
+from belino.context.budget import ContextConfig
 from belino.domain.errors import ConfigError
 from belino.media.fetch import MediaConfig
 from belino.net.guard import NetConfig
+from belino.net.pace import PaceConfig
 
 T = TypeVar("T")
 
@@ -145,6 +147,8 @@ class Config:
     agent: AgentConfig = field(default_factory=AgentConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     media: MediaConfig = field(default_factory=MediaConfig)
+    context: ContextConfig = field(default_factory=ContextConfig)
+    pace: PaceConfig = field(default_factory=PaceConfig)
     net: NetConfig = field(default_factory=NetConfig)
     logs: LogsConfig = field(default_factory=LogsConfig)
     adapters: tuple[AdapterConfig, ...] = field(default_factory=_web_alone)
@@ -154,6 +158,8 @@ SECTIONS: Mapping[str, type[Any]] = {
     "server": ServerConfig,
     "sessions": SessionsConfig,
     "media": MediaConfig,
+    "context": ContextConfig,
+    "pace": PaceConfig,
     "net": NetConfig,
     "logs": LogsConfig,
 }

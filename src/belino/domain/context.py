@@ -1,10 +1,10 @@
-"""The channel at a glance and the thread being answered, as deterministic values."""
+"""What the agent is told about a channel and a thread, and what a search of them found: deterministic values."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from belino.domain.media import MediaRef
-from belino.domain.message import Author, ConversationKey
+from belino.domain.message import Author, ConversationKey, Quote
 
 SCHEMA_VERSION = "1.0"
 
@@ -20,6 +20,12 @@ class ContextMessage:
     media: tuple[MediaRef, ...] = ()
     thread_id: str | None = None
     is_truncated: bool = False
+    observed: bool = False
+    """By somebody who may not command the agent, or not said to it: information, never an instruction."""
+    quote: Quote | None = None
+    forward: Quote | None = None
+    edited: datetime | None = None
+    deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +48,7 @@ class AdjacentMessage:
     thread_activity: ThreadActivity | None = None
     has_media: bool = False
     reactions: tuple[str, ...] = ()
+    observed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +59,10 @@ class ChannelSnapshot:
     channel_name: str
     anchor: ContextMessage
     adjacent: tuple[AdjacentMessage, ...] = ()
+    omitted: int = 0
+    """Of the messages just before the anchor, how many did not fit."""
+    replies_elsewhere: int = 0
+    """Replies in other threads since the oldest message just before the anchor: counted, not listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +80,51 @@ class ThreadContext:
     """The thread being answered: its root and the newest replies that fit."""
 
     thread_id: str
-    root: ContextMessage
+    root: ContextMessage | None
+    """None if nobody has it any more."""
     replies: tuple[ContextMessage, ...]
     truncation: Truncation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadSummary:
+    """The thread a found message belongs to, at a glance."""
+
+    reply_count: int
+    last_reply_ts: datetime | None
+    participant_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A message that a search chose, and why."""
+
+    message_id: str
+    thread_id: str | None
+    ts: datetime
+    author: Author
+    text: str
+    thread_summary: ThreadSummary | None
+    relevance_signal: str
+    """One of `keyword:<word> phrase:<words> author:<name> date:<date> thread:<words> media:<ref> neighbour
+    recent_activity recent_media`."""
+    media: tuple[MediaRef, ...] = ()
+    observed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What a search looked through."""
+
+    messages_scanned: int
+    time_range: tuple[datetime, datetime] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPage:
+    """What a search found, best first."""
+
+    results: tuple[Found, ...]
+    coverage: Coverage
+    next_cursor: str | None = None
+    total: int = 0

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from belino.domain.context import ThreadActivity
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, TurnState
@@ -45,6 +46,67 @@ class StoredMessage:
     deleted: datetime | None = None
     reactions: tuple[tuple[str, int], ...] = ()
     """Emoji and how many people put it there."""
+    root: str | None = None
+    """The message whose thread it is in: its conversation's thread, or where the chain of its replies began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearby:
+    """A message before an anchor, with the life of the thread under it."""
+
+    message: StoredMessage
+    activity: ThreadActivity | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a channel looks like from one of its messages."""
+
+    channel_name: str
+    nearby: tuple[Nearby, ...]
+    """Oldest first."""
+    replies_elsewhere: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadSlice:
+    """The newest replies of a thread, and the truth about all of them."""
+
+    root: StoredMessage | None
+    replies: tuple[StoredMessage, ...]
+    """Oldest first."""
+    total: int
+    first: datetime | None
+    """When the oldest reply of all was sent."""
+
+
+class Happening(StrEnum):
+    """What may become of a message after it was said."""
+
+    EDITED = "edited"
+    DELETED = "deleted"
+    REACTED = "reacted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """How much of a channel a session was told: the last message and the last change."""
+
+    seq: int = 0
+    change: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meanwhile:
+    """What arrived and changed since a session was last told."""
+
+    arrived: tuple[StoredMessage, ...]
+    """Oldest first, the newest of them if they are many; never what agents of ours said."""
+    total_arrived: int
+    changed: tuple[tuple[StoredMessage, Happening], ...]
+    """Messages the session was told of before, once each for what became of them, oldest change first."""
+    replies_elsewhere: int
+    now: Told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +195,14 @@ class TurnEnd:
     reason: str = ""
     parcels: tuple[Parcel, ...] = ()
     shown: tuple[ManifestEntry, ...] = ()
-    forget_shown: bool = False
-    """The agent's memory was compacted: the manifest no longer suppresses anything shown before."""
+    compacted: bool = False
+    """The agent's memory was compacted: nothing shown before is in its context any more."""
+    lost: tuple[str, ...] = ()
+    """Refs that went from the agent's memory while the rest of it stayed."""
+    told: Told | None = None
+    """How far the agent was told of its channel; None leaves it as it was."""
+    recovered: bool = False
+    """What a compaction had taken was attached again."""
     memory: bytes | None = None
     """None leaves the session's memory as it is."""
     input_tokens: int = 0
@@ -149,6 +217,13 @@ class Session:
     turns: int
     """Turns ended so far."""
     manifest: tuple[ManifestEntry, ...]
+    """Everything the agent was ever shown."""
+    lost: tuple[str, ...] = ()
+    """The refs of the manifest that its memory dropped since: not in its context any more."""
+    compacted: bool = False
+    """Its memory was compacted and nothing was attached again yet."""
+    told: Told | None = None
+    """How far it was told of its channel; None until it was given the structured context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

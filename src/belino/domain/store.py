@@ -18,6 +18,7 @@ from belino.domain.record import (
     ConversationSummary,
     Grant,
     GrantKind,
+    Meanwhile,
     MediaTally,
     Pairing,
     ParcelRecord,
@@ -26,6 +27,9 @@ from belino.domain.record import (
     Session,
     StoredMessage,
     Story,
+    Surroundings,
+    ThreadSlice,
+    Told,
     TurnEnd,
     Upload,
     Verdict,
@@ -128,6 +132,23 @@ class Library(Protocol):
 
     async def messages(self, channel: ConversationKey, ids: Sequence[str]) -> tuple[StoredMessage, ...]:
         """Those of these platform ids that this channel has, any thread."""
+        ...
+
+    async def around(self, anchor: StoredMessage, *, now: datetime, limit: int = 20) -> Surroundings:
+        """The messages of the channel before an anchor, without replies in threads other than its own.
+
+        For an anchor in a thread: what was said in the channel itself before it.
+        """
+        ...
+
+    async def thread(
+        self, channel: ConversationKey, root: str, *, before: int | None = None, limit: int = 50
+    ) -> ThreadSlice | None:
+        """The newest `limit` living replies under a message (before a seq); None if the channel has neither."""
+        ...
+
+    async def meanwhile(self, conversation: ConversationKey, since: Told, *, until: int, limit: int = 200) -> Meanwhile:
+        """What a session that was told up to `since` has missed, up to the message of seq `until`."""
         ...
 
     async def find_messages(self, name: str) -> tuple[StoredMessage, ...]:

@@ -78,6 +78,9 @@ class Accepted:
 class Compacted:
     """The agent's memory was shortened: pictures shown before are gone from it."""
 
+    only: tuple[str, ...] = ()
+    """The refs that went, where the rest of the memory stayed as it was; empty means all of them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:

@@ -100,7 +100,7 @@ class Ledger:
             reason=reason,
             parcels=parcels,
             shown=await self._manifest() if answered else (),
-            forget_shown=answered and self._compacted,
+            compacted=answered and self._compacted,
             memory=self._saved if answered else None,
             input_tokens=self._usage.input_tokens,
             output_tokens=self._usage.output_tokens,

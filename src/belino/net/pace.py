@@ -2,12 +2,33 @@
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
+from typing import Literal
 
 # Asked for more than a day, belino tries once a day: nobody waits for an answer that long.
 LONGEST_WAIT = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaceConfig:
+    """How often a platform may be asked for what was said before."""
+
+    calls_per_minute: int = field(
+        default=40, metadata={"says": "How many calls for history an account makes in a minute.", "least": 1}
+    )
+    overflow: Literal["queue", "degrade"] = field(
+        default="queue",
+        metadata={
+            "says": "Beyond that: `queue` waits for its turn, `degrade` answers from what is stored and says so."
+        },
+    )
+    stale_minutes: int = field(
+        default=60, metadata={"says": "How old stored answers may be that `degrade` gives instead of a call."}
+    )
+
 
 _DICE = random.Random()  # noqa: S311 - jitter, not a secret
 

@@ -86,7 +86,8 @@ def _keep(
     elif isinstance(change, Reaction):
         outcome = APPLIED
     kept = connection.execute(
-        "INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO changes SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+        "(SELECT coalesce(max(number), 0) + 1 FROM changes WHERE channel = ?1) WHERE true ON CONFLICT DO NOTHING",
         (
             channel.id,
             change.kind,

@@ -120,7 +120,22 @@ CREATE TABLE pairings (
 ) STRICT, WITHOUT ROWID;
 """
 
-STEPS = (M001_THE_HOUSE_STANDS, M002_STRANGERS_ARE_PAIRED)
+# A message's root is the one whose thread it is in. Changes are numbered in their channel, so that a session is told
+# each of them once.
+M003_THREADS_AND_WHAT_WAS_TOLD = """
+ALTER TABLE messages ADD COLUMN root TEXT;
+UPDATE messages SET root = coalesce(
+    (SELECT v.thread FROM conversations v WHERE v.id = messages.conversation AND v.thread <> ''), reply_to);
+CREATE INDEX messages_of_root ON messages (channel, root, id) WHERE root IS NOT NULL;
+ALTER TABLE changes ADD COLUMN number INTEGER;
+CREATE UNIQUE INDEX changes_in_order ON changes (channel, number) WHERE number IS NOT NULL;
+ALTER TABLE sessions ADD COLUMN lost BLOB;
+ALTER TABLE sessions ADD COLUMN compacted INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN told_seq INTEGER;
+ALTER TABLE sessions ADD COLUMN told_change INTEGER;
+"""
+
+STEPS = (M001_THE_HOUSE_STANDS, M002_STRANGERS_ARE_PAIRED, M003_THREADS_AND_WHAT_WAS_TOLD)
 
 
 def migrate(connection: sqlite3.Connection, steps: tuple[str, ...] = STEPS) -> None:

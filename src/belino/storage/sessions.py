@@ -26,7 +26,7 @@ def end_session_turn(connection: sqlite3.Connection, conversation: int, end: Tur
     """Count the turn, keep the memory, and note what was shown."""
     row = _row(connection, conversation)
     before = _NEW if row is None else _session(row)
-    kept = () if end.forget_shown else before.manifest
+    kept = () if end.compacted else before.manifest
     shown = {(entry.artifact_id, entry.content_hash): entry for entry in (*kept, *end.shown)}
     connection.execute(
         "INSERT INTO sessions (conversation, memory, turns, manifest) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
