@@ -193,6 +193,14 @@ class Library(Protocol):
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int: ...
 
+    async def expire_messages(self, before: datetime) -> int:
+        """Forget messages stored before then, with all that is theirs. Returns how many went.
+
+        Those of a turn that waits or runs, or that has parcels still to be seen, stay; so do conversations, sessions
+        and pairings.
+        """
+        ...
+
     async def counts(self) -> Mapping[str, int]:
         """Numbers for status and metrics, by name."""
         ...

@@ -87,7 +87,8 @@ def _keep(
         outcome = APPLIED
     kept = connection.execute(
         "INSERT INTO changes SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-        "(SELECT coalesce(max(number), 0) + 1 FROM changes WHERE channel = ?1) WHERE true ON CONFLICT DO NOTHING",
+        "max((SELECT coalesce(max(number), 0) FROM changes WHERE channel = ?1 AND number IS NOT NULL), "
+        "(SELECT aged_change FROM channels WHERE id = ?1)) + 1 WHERE true ON CONFLICT DO NOTHING",
         (
             channel.id,
             change.kind,

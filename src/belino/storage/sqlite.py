@@ -31,12 +31,14 @@ from belino.domain.record import (
     Session,
     StoredMessage,
     Story,
+    Surroundings,
+    ThreadSlice,
     TurnEnd,
     Verdict,
 )
 from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
 from belino.domain.store import ALBUM_WAIT
-from belino.storage import access, inbox, messages, outbox, outcomes, pairing, refs, sessions, summaries, uploads
+from belino.storage import access, aging, inbox, messages, outbox, outcomes, pairing, refs, sessions, summaries, uploads
 from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home
 from belino.storage.migrations import migrate
@@ -45,6 +47,7 @@ from belino.storage.savings import tally
 from belino.storage.seal import Keys, load_keys
 from belino.storage.shelf import Shelf
 from belino.storage.stamps import to_micros
+from belino.storage.threads import around, thread
 from belino.storage.writer import Readers, Writer, as_store_error, connect
 
 T = TypeVar("T")
@@ -210,6 +213,18 @@ class SqliteStore(Shelf):
     async def messages(self, channel: ConversationKey, ids: Sequence[str]) -> tuple[StoredMessage, ...]:
         return await self._readers.read(lambda connection: messages.messages(connection, self._keys, channel, ids))
 
+    async def around(self, anchor: StoredMessage, *, now: datetime, limit: int = 20) -> Surroundings:
+        return await self._readers.read(
+            lambda connection: around(connection, self._keys, anchor, now=now, limit=limit)
+        )
+
+    async def thread(
+        self, channel: ConversationKey, root: str, *, before: int | None = None, limit: int = 50
+    ) -> ThreadSlice | None:
+        return await self._readers.read(
+            lambda connection: thread(connection, self._keys, channel, root, before=before, limit=limit)
+        )
+
     async def find_messages(self, name: str) -> tuple[StoredMessage, ...]:
         return await self._readers.read(lambda connection: messages.find_messages(connection, self._keys, name))
 
@@ -259,6 +274,9 @@ class SqliteStore(Shelf):
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:
         return await self._readers.read(lambda connection: refs.bytes_fetched(connection, channel, since))
+
+    async def expire_messages(self, before: datetime) -> int:
+        return await aging.expire_messages(self._readers, self._writer, to_micros(before))
 
     async def counts(self) -> Mapping[str, int]:
         return await self._readers.read(summaries.counts)
