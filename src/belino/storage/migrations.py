@@ -124,8 +124,9 @@ CREATE TABLE pairings (
 # each of them once.
 M003_THREADS_AND_WHAT_WAS_TOLD = """
 ALTER TABLE messages ADD COLUMN root TEXT;
-UPDATE messages SET root = nullif(coalesce(
-    (SELECT v.thread FROM conversations v WHERE v.id = messages.conversation AND v.thread <> ''), reply_to), platform_id);
+UPDATE messages SET root = coalesce(
+    (SELECT v.thread FROM conversations v WHERE v.id = messages.conversation AND v.thread <> ''), reply_to);
+UPDATE messages SET root = NULL WHERE root = platform_id;
 UPDATE messages SET root = (
     WITH RECURSIVE up (at, steps) AS (
         SELECT messages.root, 0 UNION ALL

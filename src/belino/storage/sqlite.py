@@ -214,9 +214,7 @@ class SqliteStore(Shelf):
         return await self._readers.read(lambda connection: messages.messages(connection, self._keys, channel, ids))
 
     async def around(self, anchor: StoredMessage, *, now: datetime, limit: int = 20) -> Surroundings:
-        return await self._readers.read(
-            lambda connection: around(connection, self._keys, anchor, now=now, limit=limit)
-        )
+        return await self._readers.read(lambda connection: around(connection, self._keys, anchor, now=now, limit=limit))
 
     async def thread(
         self, channel: ConversationKey, root: str, *, before: int | None = None, limit: int = 50
