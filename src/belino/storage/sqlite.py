@@ -23,6 +23,7 @@ from belino.domain.record import (
     ConversationSummary,
     Grant,
     GrantKind,
+    Meanwhile,
     MediaTally,
     Pairing,
     ParcelRecord,
@@ -33,6 +34,7 @@ from belino.domain.record import (
     Story,
     Surroundings,
     ThreadSlice,
+    Told,
     TurnEnd,
     Verdict,
 )
@@ -41,6 +43,7 @@ from belino.domain.store import ALBUM_WAIT
 from belino.storage import access, aging, inbox, messages, outbox, outcomes, pairing, refs, sessions, summaries, uploads
 from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home
+from belino.storage.meanwhile import meanwhile
 from belino.storage.migrations import migrate
 from belino.storage.places import Places
 from belino.storage.savings import tally
@@ -221,6 +224,11 @@ class SqliteStore(Shelf):
     ) -> ThreadSlice | None:
         return await self._readers.read(
             lambda connection: thread(connection, self._keys, channel, root, before=before, limit=limit)
+        )
+
+    async def meanwhile(self, conversation: ConversationKey, since: Told, *, until: int, limit: int = 200) -> Meanwhile:
+        return await self._readers.read(
+            lambda connection: meanwhile(connection, self._keys, conversation, since, until=until, limit=limit)
         )
 
     async def find_messages(self, name: str) -> tuple[StoredMessage, ...]:
