@@ -70,7 +70,7 @@ def _take_message(
     root = find_root(
         connection, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to
     )
-    row = _message_row(message, verdict, place, turn, root, when.now)
+    row = message_row(message, verdict, place, turn, root, when.now)
     if not insert_message(connection, row):
         return _duplicate(connection, row, refs)
     place.channel.seq += 1
@@ -80,13 +80,13 @@ def _take_message(
     elif turn is not None:
         _insert_turn(connection, place, row, when.ready)
     if refs or message.quote is not None or message.forward is not None:
-        _insert_all_refs(connection, keys, message, refs, row)
+        insert_all_refs(connection, keys, message, refs, row)
     adopt_replies(connection, row.channel, message.id, root)
     apply_changes(connection, keys, row.id, message.id, when.now)
     return Taken(outcome=MessageOutcome(row.outcome), reason=verdict.reason, trace=row.trace, refs=refs)
 
 
-def _message_row(
+def message_row(
     message: Message, verdict: Verdict, place: Conversation, turn: int | None, root: str | None, now: int
 ) -> MessageRow:
     number = place.channel.id << SEQ_BITS | place.channel.seq + 1
@@ -190,7 +190,7 @@ def _waiting_album(connection: sqlite3.Connection, place: Conversation, message:
     return None if row is None else int(row["id"])
 
 
-def _insert_all_refs(
+def insert_all_refs(
     connection: sqlite3.Connection, keys: Keys, message: Message, refs: tuple[MediaRef, ...], row: MessageRow
 ) -> None:
     for role, quote in ((OWN, None), (QUOTED, message.quote), (FORWARDED, message.forward)):
@@ -203,7 +203,7 @@ def _insert_all_refs(
             author=message.author if quote is None else quote.author or message.author,
             sent=row.sent if quote is None or quote.sent is None else to_micros(quote.sent),
             stored=row.received,
-            unclaimed=row.turn is None and quote is None,
+            unclaimed=row.outcome == MessageOutcome.OBSERVED and quote is None,
         )
         media = refs if quote is None else with_ids(keys, message.conversation, quote.media)
         insert_refs(connection, keys, media, bearer, role)

@@ -23,7 +23,7 @@ def meanwhile(
         return Meanwhile(arrived=(), total_arrived=0, changed=(), replies_elsewhere=0, now=Told(seq=until))
     arrived = _arrived(connection, place, since.seq, until)
     return Meanwhile(
-        arrived=by_number(connection, keys, arrived[-limit:]) if arrived else (),
+        arrived=_in_time(by_number(connection, keys, arrived[-limit:])) if arrived else (),
         total_arrived=len(arrived),
         changed=_changed(connection, keys, place, conversation.thread, since, limit),
         replies_elsewhere=_elsewhere(connection, place, since.seq, until),
@@ -32,19 +32,32 @@ def meanwhile(
 
 
 def _arrived(connection: sqlite3.Connection, place: Place, since: int, until: int) -> Sequence[int]:
+    between = _between(place, since, until)
     rows = connection.execute(
-        f"SELECT m.id FROM messages m INDEXED BY messages_of_conversation LEFT JOIN turns t ON t.id = m.turn "  # noqa: S608
-        f"WHERE m.conversation = ? AND m.id > ? AND m.id <= ? AND {_UNTOLD} ORDER BY m.id",
-        (place.conversation, *_between(place, since, until)),
+        f"SELECT m.sent, m.id FROM messages m INDEXED BY messages_of_conversation LEFT JOIN turns t ON t.id = m.turn "  # noqa: S608
+        f"WHERE m.conversation = ? AND m.id > ? AND m.id <= ? AND m.outcome <> 'recalled' AND {_UNTOLD}",
+        (place.conversation, *between),
     )
-    return [row["id"] for row in rows]
+    # What was recalled came late and has a late number: when it was said tells whether the session missed it.
+    recalled = connection.execute(
+        "SELECT m.sent, m.id FROM messages m INDEXED BY messages_in_time LEFT JOIN turns t ON t.id = m.turn "  # noqa: S608
+        "WHERE m.conversation = ? AND m.sent > (SELECT sent FROM messages WHERE id = ?) "
+        f"AND m.sent <= (SELECT sent FROM messages WHERE id = ?) AND m.outcome = 'recalled' AND {_UNTOLD}",
+        (place.conversation, *between),
+    )
+    return [number for _, number in sorted(map(tuple, (*rows, *recalled)))]
+
+
+def _in_time(messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
+    return tuple(sorted(messages, key=lambda message: (message.sent, message.seq)))
 
 
 def _elsewhere(connection: sqlite3.Connection, place: Place, since: int, until: int) -> int:
     """Replies in other threads, the agent's own left out."""
     found = connection.execute(
         "SELECT count(*) FROM messages m JOIN conversations v ON v.id = m.conversation WHERE m.id > ? AND m.id <= ? "
-        "AND m.conversation <> ? AND v.thread <> '' AND m.deleted IS NULL AND m.author_marks & 2 = 0",
+        "AND m.conversation <> ? AND v.thread <> '' AND m.outcome <> 'recalled' AND m.deleted IS NULL "
+        "AND m.author_marks & 2 = 0",
         (*_between(place, since, until), place.conversation),
     )
     return int(found.fetchone()[0])

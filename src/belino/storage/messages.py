@@ -12,7 +12,7 @@ from belino.domain.message import Author, ConversationKey, Quote
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.record import StoredMessage
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
-from belino.storage.refs import FORWARDED, OWN, QUOTED, author_of, refs_of_messages
+from belino.storage.refs import FORWARDED, OWN, QUOTED, author_of, drop_refs, refs_of_messages
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, maybe_from_micros
 
@@ -65,8 +65,26 @@ class MessageRow(NamedTuple):
 
 
 def insert_message(connection: sqlite3.Connection, row: MessageRow) -> bool:
-    """False if the channel has this platform id of this kind already."""
+    """False if the channel has this platform id of this kind already; what was only recalled gives way."""
+    if connection.execute(_INSERT, row).rowcount == 1:
+        return True
+    if row.outcome == MessageOutcome.RECALLED or not _give_way(connection, row):
+        return False
     return connection.execute(_INSERT, row).rowcount == 1
+
+
+def _give_way(connection: sqlite3.Connection, row: MessageRow) -> bool:
+    """Drop the recalled copy of a message that is heard now; False if it was heard before, or is deleted since."""
+    recalled = connection.execute(
+        "SELECT id FROM messages WHERE channel = ? AND platform_id = ? AND kind = ? AND outcome = ? "
+        "AND deleted IS NULL",
+        (row.channel, row.platform_id, row.kind, MessageOutcome.RECALLED),
+    ).fetchone()
+    if recalled is None:
+        return False
+    drop_refs(connection, recalled["id"])
+    connection.execute("DELETE FROM messages WHERE id = ?", (recalled["id"],))
+    return True
 
 
 def quote_row(quote: Quote | None) -> bytes | None:

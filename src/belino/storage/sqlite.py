@@ -13,7 +13,7 @@ import orjson
 
 from belino.domain.errors import StoreInUse
 from belino.domain.media import Blob, MediaKind
-from belino.domain.message import Arrival, Author, ChatType, ConversationKey
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
 from belino.domain.ports import Clock, Taken
 from belino.domain.record import (
@@ -46,6 +46,7 @@ from belino.storage.home import Home
 from belino.storage.meanwhile import meanwhile
 from belino.storage.migrations import migrate
 from belino.storage.places import Places
+from belino.storage.recall import take_history
 from belino.storage.savings import tally
 from belino.storage.seal import Keys, load_keys
 from belino.storage.shelf import Shelf
@@ -126,6 +127,18 @@ class SqliteStore(Shelf):
             return await self._writer.write(work)
         except _NOT_TEXT:
             arrival, verdict, cursor = _mended((arrival, verdict, cursor))
+            return await self._writer.write(work)
+
+    async def take_history(self, channel: ConversationKey, messages: Sequence[Message]) -> int:
+        now = self._now()
+
+        def work(connection: sqlite3.Connection) -> int:
+            return take_history(connection, self._keys, self._places, channel, messages, now)
+
+        try:
+            return await self._writer.write(work)
+        except _NOT_TEXT:
+            messages = _mended(tuple(messages))
             return await self._writer.write(work)
 
     async def cursor(self, platform: str, account: str) -> str | None:
