@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from belino.context.compact import line, short_time
+from belino.context.history import History
 from belino.context.wire import iso_time, json_text, media_json
 from belino.domain.errors import (
     MediaError,
@@ -87,6 +88,8 @@ class Shelf:
     channel: ConversationKey
     library: Library
     fetcher: Fetcher
+    history: History | None
+    """Asks the platform for what is not stored; None where nobody may be asked."""
     folder: Path
     clock: Clock
     images: Draws

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from belino.context.history import History
 from belino.domain.errors import BelinoError, ToolError
 from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
@@ -32,6 +33,7 @@ def make_toolbox(
     conversation: ConversationKey,
     library: Library,
     fetcher: Fetcher,
+    history: History | None = None,
     folder: Path,
     notes: Notes | None = None,
     shown: Callable[[ImageBlock], None] | None = None,
@@ -52,6 +54,7 @@ def make_toolbox(
         channel=conversation.whole_channel,
         library=library,
         fetcher=fetcher,
+        history=history,
         folder=folder,
         clock=clock,
         images=images,
