@@ -108,7 +108,7 @@ async def list_media(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block, 
     kind = arguments.choice("kind", [*MediaKind], "")
     since = arguments.since("since", shelf.clock.now())
     limit = arguments.number("limit", default=LIST_DEFAULT, most=LIST_MOST)
-    before = _cursor(arguments.text("cursor"))
+    before = read_cursor(arguments.text("cursor"))
     style = arguments.choice("format", FORMATS, "compact")
     found = await shelf.library.refs(
         shelf.channel, kind=MediaKind(kind) if kind else None, since=since, before=before, limit=limit + 1
@@ -158,7 +158,7 @@ def _must_be_seen(shelf: Shelf, record: RefRecord, looked: Looked) -> None:
         raise ToolError(f"{record.ref.id} is {looked.mime}, not a picture; as=file gives the path of a copy")
 
 
-def _cursor(text: str | None) -> int | None:
+def read_cursor(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) > SEQ_MOST:
