@@ -5,8 +5,10 @@ Nothing here knows SQL or files. A room is handed only the group it needs; an im
 
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from belino.domain.concordance import Concordance
+from belino.domain.context import ThreadSummary
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
@@ -37,6 +39,8 @@ from belino.domain.record import (
 from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
 
 ALBUM_WAIT = timedelta(seconds=10)
+T = TypeVar("T")
+
 
 
 class Inbox(Protocol):
@@ -223,6 +227,26 @@ class Sessions(Protocol):
 
     async def session(self, conversation: ConversationKey) -> Session: ...
 
+class Archive(Protocol):
+    """What was said, found by its words; each verb sees one channel and nothing else."""
+
+    async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
+        """Ask a channel's word index, brought up to date, in a thread; None if nothing is known of the channel."""
+        ...
+
+    async def numbered(self, channel: ConversationKey, seqs: Sequence[int]) -> tuple[StoredMessage, ...]:
+        """Those of these seqs that the channel has, oldest first."""
+        ...
+
+    async def thread_summaries(self, channel: ConversationKey, roots: Sequence[str]) -> Mapping[str, ThreadSummary]:
+        """The threads under these messages, without those that nobody replied to."""
+        ...
+
+    async def index_ahead(self) -> int:
+        """Index what nobody has asked for yet. Returns how many channels were behind."""
+        ...
+
+
 
 class Blobs(Protocol):
     """Bytes by sha256."""
@@ -336,7 +360,7 @@ class Pairings(Protocol):
         ...
 
 
-class Store(Inbox, Outbox, Library, Sessions, Blobs, Uploads, Doors, Pairings, Protocol):
+class Store(Inbox, Outbox, Library, Archive, Sessions, Blobs, Uploads, Doors, Pairings, Protocol):
     """Everything belino keeps."""
 
     async def close(self) -> None: ...

@@ -3,7 +3,7 @@
 import fcntl
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import orjson
 
+from belino.domain.concordance import Concordance
+from belino.domain.context import ThreadSummary
 from belino.domain.errors import StoreInUse
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
@@ -40,10 +42,24 @@ from belino.domain.record import (
 )
 from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
 from belino.domain.store import ALBUM_WAIT
-from belino.storage import access, aging, inbox, messages, outbox, outcomes, pairing, refs, sessions, summaries, uploads
+from belino.storage import (
+    access,
+    aging,
+    found,
+    inbox,
+    messages,
+    outbox,
+    outcomes,
+    pairing,
+    refs,
+    sessions,
+    summaries,
+    uploads,
+)
 from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home
 from belino.storage.meanwhile import meanwhile
+from belino.storage.index import Index
 from belino.storage.migrations import migrate
 from belino.storage.places import Places
 from belino.storage.recall import take_history
@@ -90,6 +106,7 @@ class SqliteStore(Shelf):
         self._keys = keys
         self._places = places
         self._connection = connection
+        self._index = Index(self._readers, self._writer, keys.word_key)
         self._lock: int | None = lock
 
     async def close(self) -> None:
@@ -302,6 +319,20 @@ class SqliteStore(Shelf):
 
     async def media_tally(self) -> MediaTally:
         return await self._readers.read(tally)
+
+    # --- archive ---
+
+    async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
+        return await self._index.consult(channel, question)
+
+    async def numbered(self, channel: ConversationKey, seqs: Sequence[int]) -> tuple[StoredMessage, ...]:
+        return await self._readers.read(lambda connection: found.numbered(connection, self._keys, channel, seqs))
+
+    async def thread_summaries(self, channel: ConversationKey, roots: Sequence[str]) -> Mapping[str, ThreadSummary]:
+        return await self._readers.read(lambda connection: found.thread_summaries(connection, channel, roots))
+
+    async def index_ahead(self) -> int:
+        return await self._index.index_ahead()
 
     # --- sessions and doors ---
 
