@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from belino.domain.context import ThreadActivity
 from belino.domain.media import MediaKind, MediaRef
-from belino.domain.message import Author, ChatType, ConversationKey, Quote
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, TurnState
 from belino.domain.reply import Parcel, ParcelKind, ParcelState
 
@@ -19,6 +19,17 @@ class Verdict:
     reason: str
     answer: bool = False
     """A turn shall answer it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """An arrival on its way into the store, with what was decided about it."""
+
+    arrival: Arrival
+    verdict: Verdict
+    cursor: str | None = None
+    ready: datetime | None = None
+    """When its turn may start; at once, if not said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from belino.domain.record import (
     ConversationSummary,
     Grant,
     GrantKind,
+    Judged,
     Meanwhile,
     MediaTally,
     Pairing,
@@ -69,6 +70,10 @@ class Inbox(Protocol):
         What was heard live stays as it is, and one that is heard live later takes the place of its recalled copy.
         Messages of another channel are left out.
         """
+        ...
+
+    async def take_in_all(self, arrivals: Sequence[Judged], *, album_wait: timedelta = ALBUM_WAIT) -> tuple[Taken, ...]:
+        """The same for several, in their order, in one transaction: should one fail, none is taken in."""
         ...
 
     async def cursor(self, platform: str, account: str) -> str | None: ...

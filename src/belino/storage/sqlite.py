@@ -25,6 +25,7 @@ from belino.domain.record import (
     ConversationSummary,
     Grant,
     GrantKind,
+    Judged,
     Meanwhile,
     MediaTally,
     Pairing,
@@ -129,21 +130,20 @@ class SqliteStore(Shelf):
         ready: datetime | None = None,
         album_wait: timedelta = ALBUM_WAIT,
     ) -> Taken:
-        now = self._now()
-        when = inbox.When(
-            now=now,
-            ready=now if ready is None else to_micros(ready),
-            album_wait=album_wait // timedelta(microseconds=1),
-        )
+        judged = Judged(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
+        return (await self.take_in_all((judged,), album_wait=album_wait))[0]
+
+    async def take_in_all(self, arrivals: Sequence[Judged], *, album_wait: timedelta = ALBUM_WAIT) -> tuple[Taken, ...]:
+        now, wait = self._now(), album_wait // timedelta(microseconds=1)
         keys, places = self._keys, self._places
 
-        def work(connection: sqlite3.Connection) -> Taken:
-            return inbox.take_in(connection, keys, places, arrival, verdict, cursor, when)
+        def work(connection: sqlite3.Connection) -> tuple[Taken, ...]:
+            return tuple(inbox.take_in(connection, keys, places, judged, now, wait) for judged in arrivals)
 
         try:
             return await self._writer.write(work)
         except _NOT_TEXT:
-            arrival, verdict, cursor = _mended((arrival, verdict, cursor))
+            arrivals = _mended(tuple(arrivals))
             return await self._writer.write(work)
 
     async def take_history(self, channel: ConversationKey, messages: Sequence[Message]) -> int:
