@@ -39,9 +39,9 @@ from belino.domain.record import (
 )
 from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
 
-ALBUM_WAIT = timedelta(seconds=10)
 T = TypeVar("T")
 
+ALBUM_WAIT = timedelta(seconds=10)
 
 
 class Inbox(Protocol):
@@ -227,11 +227,6 @@ class Library(Protocol):
         ...
 
 
-class Sessions(Protocol):
-    """What agents remember."""
-
-    async def session(self, conversation: ConversationKey) -> Session: ...
-
 class Archive(Protocol):
     """What was said, found by its words; each verb sees one channel and nothing else."""
 
@@ -251,6 +246,11 @@ class Archive(Protocol):
         """Index what nobody has asked for yet. Returns how many channels were behind."""
         ...
 
+
+class Sessions(Protocol):
+    """What agents remember."""
+
+    async def session(self, conversation: ConversationKey) -> Session: ...
 
 
 class Blobs(Protocol):

@@ -59,8 +59,8 @@ from belino.storage import (
 )
 from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home
-from belino.storage.meanwhile import meanwhile
 from belino.storage.index import Index
+from belino.storage.meanwhile import meanwhile
 from belino.storage.migrations import migrate
 from belino.storage.places import Places
 from belino.storage.recall import take_history
@@ -106,8 +106,8 @@ class SqliteStore(Shelf):
         self.home = home
         self._keys = keys
         self._places = places
-        self._connection = connection
         self._index = Index(self._readers, self._writer, keys.word_key)
+        self._connection = connection
         self._lock: int | None = lock
 
     async def close(self) -> None:
