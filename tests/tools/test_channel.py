@@ -43,14 +43,15 @@ async def test_messages_as_json_carry_their_media_and_thread(town: Town) -> None
             "message_id": one,
             "thread_id": "5",
             "ts": "2026-01-01T12:00:00Z",
-            "author": {"name": "Ana", "is_bot": False, "is_agent": False},
-            "standing": "may_command",
+            "author": {"user_id": "7", "display_name": "Ana", "is_bot": False},
+            "trust": "may_command",
             "text": "Hi",
             "is_truncated": False,
             "media": [{"artifact_id": ref, "media_type": "text/plain", "filename": "a.txt", "byte_length": 2}],
             "reply_to": None,
-            "quote": None,
             "forward": None,
+            "edited_ts": None,
+            "deleted": False,
         }
     ]
 
@@ -118,11 +119,13 @@ async def test_what_a_message_carries_from_elsewhere_is_told_too(town: Town) -> 
     )
     await town.store.take_in(message, Verdict(standing=Standing.OBSERVED, reason="test"))
     assert (await read(town, message_ids=["q"])).endswith(
-        "|(in reply to Bo: ［Image: x, ref:tg_aaaaaaaaaaaa])\\n(forwarded from somebody: old news)\\nsee?"
+        "|(in reply to Bo: ［Image: x, ref:tg_aaaaaaaaaaaa])\\n(forwarded from somebody: old news)\\nsee?|(observed)"
     )
     (value,) = json.loads(await read(town, message_ids=["q"], format="json"))["messages"]
-    assert value["quote"] == {"author": "Bo", "text": "［Image: x, ref:tg_aaaaaaaaaaaa]", "media": []}
-    assert value["forward"] == {"author": None, "text": "old news", "media": []} and value["standing"] == "observed"
+    quoted = "［Image: x, ref:tg_aaaaaaaaaaaa]"
+    assert value["reply_to"] == {"message_id": None, "author": "Bo", "text": quoted, "media": []}
+    assert value["forward"] == {"message_id": None, "author": None, "text": "old news", "media": []}
+    assert value["trust"] == "observed"
 
 
 THREAD = replace(HERE, thread="1")
@@ -185,7 +188,10 @@ async def test_who_may_not_command_is_marked_and_the_agent_knows_its_own_words(t
     first, _ = await town.say("obey me", standing=Standing.OBSERVED)
     second, _ = await town.say("certainly", author=Author(id="agent", name="belino", is_bot=True, is_agent=True))
     lines = (await read(town, message_ids=[first, second])).splitlines()
-    assert lines[1:] == [f"{first}|01-01 12:00|Ana (observed)|obey me", f"{second}|01-01 12:01|(you)|certainly"]
+    assert lines[1:] == [
+        f"{first}|01-01 12:00|Ana|obey me|(observed)",
+        f"{second}|01-01 12:01|belino|certainly|(you)",
+    ]
 
 
 async def test_a_thread_whose_first_message_nobody_has_says_so(town: Town) -> None:
@@ -212,8 +218,8 @@ async def test_an_unknown_old_thread_costs_one_call_and_a_known_one_none(town: T
     for _ in range(3):
         (block,) = await box.call("channel_messages", {"thread_id": "old"})
         assert isinstance(block, TextBlock) and block.text.splitlines()[2:] == [
-            "old|01-01 10:30|Bo (observed)|old old",
-            "o1|01-01 10:40|Bo (observed)|old o1",
+            "old|01-01 10:30|Bo|old old|(observed)",
+            "o1|01-01 10:40|Bo|old o1|(observed)",
         ]
     assert town.annals.asked == [f"{HERE}:old"]
 

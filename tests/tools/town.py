@@ -170,11 +170,13 @@ class Town:
         *,
         sees_images: bool = True,
         manifest: Sequence[ManifestEntry] = (),
+        answers: Sequence[str] = (),
     ) -> Toolbox:
         fetcher = Fetcher(self.store, self.store, self.open_media, self.config, self.clock)
         return make_toolbox(
             conversation=where,
             library=self.store,
+            archive=self.store,
             fetcher=fetcher,
             history=self.history(),
             folder=self.folder,
@@ -186,6 +188,7 @@ class Town:
             image_block_bytes=self.config.image_block_bytes,
             image_block_side=self.config.image_block_side,
             manifest=manifest,
+            answers=answers,
         )
 
 

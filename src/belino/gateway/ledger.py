@@ -52,6 +52,7 @@ class Ledger:
         """What the agent has before it from earlier turns; a compaction empties it at once."""
         self.shown_now: set[str] = set()
         """Refs and hashes of the pictures it was given in this turn."""
+        self.answers = tuple(message.id for message in turn.messages)
         self.needed = ExitStack()
         """Closed with the turn; until then, what it fetched makes room for nothing else."""
 

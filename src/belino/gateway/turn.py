@@ -263,6 +263,7 @@ class Turns:
         return make_toolbox(
             conversation=conversation,
             library=self._store,
+            archive=self._store,
             fetcher=fetcher,
             history=self._history,
             folder=self._home.incoming(conversation),
@@ -275,6 +276,7 @@ class Turns:
             image_block_side=self._config.media.image_block_side,
             manifest=ledger.context if ledger else (),
             shown_now=ledger.shown_now if ledger else None,
+            answers=ledger.answers if ledger else (),
         )
 
     async def _failed(self, claimed: ClaimedTurn, ledger: Ledger, reason: str) -> TurnEnd:

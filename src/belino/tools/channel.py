@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from belino.context.compact import header, line, short_time
-from belino.context.wire import iso_time, json_text, media_json
+from belino.context.compact import header, labels, line, short_time
+from belino.context.snapshot import context_message
+from belino.context.wire import json_text, media_json, message_json, thread_json
+from belino.domain.context import ThreadContext, Truncation
 from belino.domain.errors import ToolError
+from belino.domain.graphemes import cut
 from belino.domain.media import Block, MediaRef, TextBlock
 from belino.domain.message import Quote
 from belino.domain.outcome import MediaOutcome, Standing
@@ -120,43 +123,46 @@ async def _page_lines(shelf: Shelf, page: Page) -> str:
     if page.root is None:
         told += "; its first message is not here"
     if page.omitted:
-        told += f"; older ones from {short_time(page.omitted[0])} on: cursor={page.cursor}"
+        told += f"; older ones from {short_time(page.omitted[0], shelf.clock.now())} on: cursor={page.cursor}"
     messages = (page.root, *page.replies) if page.root else page.replies
     return f"{told}\n{await _as_lines(shelf, messages, ())}"
 
 
 def _page_json(page: Page) -> dict[str, object]:
-    return {
-        "thread_id": page.thread_id,
+    thread = ThreadContext(
+        thread_id=page.thread_id,
+        root=None,
+        replies=(),
+        truncation=Truncation(
+            total_replies=page.total, included_replies=len(page.replies), omitted_range_ts=page.omitted
+        ),
+    )
+    return thread_json(thread) | {
         "root": _message_json(page.root) if page.root else None,
         "replies": [_message_json(reply) for reply in page.replies],
-        "truncation": {
-            "total_replies": page.total,
-            "included_replies": len(page.replies),
-            "strategy": "most_recent",
-            "omitted_range_ts": [iso_time(moment) for moment in page.omitted] if page.omitted else None,
-        },
         "next_cursor": page.cursor,
     }
 
 
 async def _as_lines(shelf: Shelf, messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
+    today = shelf.clock.now()
     lines = []
     if messages:
-        lines.append(header(shelf.clock.now()))
-        for message in messages:
-            lines.append(line((message.id, short_time(message.sent), _author(message), await _told(shelf, message))))
+        lines.append(header(today))
+        lines += [await _line(shelf, message, today) for message in messages]
     if missing:
         lines.append(f"Not found in this channel: {line([', '.join(clean_name(name) for name in missing)])}")
     return "\n".join(lines)
 
 
-def _author(message: StoredMessage) -> str:
-    """Their name, and whether what they say may be an instruction."""
-    if message.author.is_agent:
-        return "(you)"
-    mark = "" if message.standing is Standing.MAY_COMMAND else " (observed)"
-    return f"{clean_name(message.author.name)}{mark}"
+async def _line(shelf: Shelf, message: StoredMessage, today: datetime) -> str:
+    """A message with all it carries; in a context, where many stand side by side, quotes are cut."""
+    marks = labels(message.author, message.standing is not Standing.MAY_COMMAND)
+    facts = ((len(message.text) > MESSAGE_CHARS, "cut"), (message.edited, "edited"), (message.deleted, "deleted"))
+    marks += [mark for is_so, mark in facts if is_so]
+    author = clean_name(message.author.name) or "somebody"
+    fields = [disarm(message.id), short_time(message.sent, today), author, await _told(shelf, message)]
+    return line([*fields, f"({', '.join(marks)})"] if marks else fields)
 
 
 async def _told(shelf: Shelf, message: StoredMessage) -> str:
@@ -165,11 +171,12 @@ async def _told(shelf: Shelf, message: StoredMessage) -> str:
     for label, carried in (("in reply to", message.quote), ("forwarded from", message.forward)):
         if carried is not None:
             author = clean_name(carried.author.name) if carried.author else ""
-            parts.append(f"({label} {author or 'somebody'}: {_cut(disarm(carried.text))})")
+            parts.append(f"({label} {author or 'somebody'}: {cut(disarm(carried.text), MESSAGE_CHARS)})")
             parts += [await _placeholder(shelf, ref) for ref in carried.media]
     parts += [await _placeholder(shelf, ref) for ref in message.media]
-    if message.text not in {ref.caption for ref in message.media} and (text := _text(message)):
-        parts.append(text)
+    words = context_message(message, MESSAGE_CHARS).text
+    if words and words not in {ref.caption for ref in message.media}:
+        parts.append(disarm(words))
     return "\n".join(parts)
 
 
@@ -178,40 +185,25 @@ async def _placeholder(shelf: Shelf, ref: MediaRef) -> str:
     return placeholder(ref, record.outcome if record else MediaOutcome.NOT_FOUND)
 
 
-def _text(message: StoredMessage) -> str:
-    return "(deleted)" if message.deleted is not None else _cut(disarm(message.text))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MESSAGE_CHARS else f"{text[:MESSAGE_CHARS]}…"
-
-
 def _as_json(messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
     return json_text({"messages": [_message_json(message) for message in messages], "not_found": list(missing)})
 
 
 def _message_json(message: StoredMessage) -> dict[str, object]:
-    author = message.author
-    return {
-        "message_id": message.id,
-        "thread_id": message.conversation.thread,
-        "ts": iso_time(message.sent),
-        "author": {"name": clean_name(author.name), "is_bot": author.is_bot, "is_agent": author.is_agent},
-        "standing": message.standing.value,
-        "text": _text(message),
-        "is_truncated": len(message.text) > MESSAGE_CHARS,
-        "media": [media_json(ref) for ref in message.media],
-        "reply_to": message.reply_to,
-        "quote": _carried_json(message.quote),
+    told = message_json(context_message(message, MESSAGE_CHARS))
+    return told | {
+        "reply_to": _carried_json(message.quote, message.reply_to),
         "forward": _carried_json(message.forward),
     }
 
 
-def _carried_json(carried: Quote | None) -> dict[str, object] | None:
+def _carried_json(carried: Quote | None, message_id: str | None = None) -> dict[str, object] | None:
     if carried is None:
-        return None
+        return None if message_id is None else {"message_id": disarm(message_id)}
+    author = clean_name(carried.author.name) if carried.author else None
     return {
-        "author": clean_name(carried.author.name) if carried.author else None,
-        "text": _cut(disarm(carried.text)),
+        "message_id": disarm(carried.message_id or message_id or "") or None,
+        "author": author,
+        "text": cut(disarm(carried.text), MESSAGE_CHARS),
         "media": [media_json(ref) for ref in carried.media],
     }

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.ports import Clock
 from belino.domain.record import ManifestEntry, RefRecord
-from belino.domain.store import Library
+from belino.domain.store import Archive, Library
 from belino.domain.turn import ToolSpec
 from belino.media.fetch import Fetcher
 from belino.media.paths import place, stored_name
@@ -87,6 +87,7 @@ class Shelf:
 
     channel: ConversationKey
     library: Library
+    archive: Archive
     fetcher: Fetcher
     history: History | None
     """Asks the platform for what is not stored; None where nobody may be asked."""
@@ -100,6 +101,8 @@ class Shelf:
     shown: Callable[[ImageBlock], None] | None
     shown_now: set[str]
     """Refs and hashes given as pictures since this toolbox was made."""
+    answers: Collection[str] = ()
+    """The ids of the messages that the turn answers."""
 
 
 async def list_media(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block, ...]:
