@@ -42,7 +42,7 @@ def _change(message: StoredMessage, happening: Happening, config: ContextConfig)
     told = context_message(message, config.message_chars)
     match happening:
         case Happening.EDITED:
-            return replace(told, media=(), quote=None, forward=None, edited=None), "now reads"
+            return replace(told, quote=None, forward=None, edited=None), "now reads"
         case Happening.DELETED:
             return replace(told, text="", media=(), quote=None, forward=None, deleted=False), "deleted"
         case Happening.REACTED:
