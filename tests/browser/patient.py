@@ -33,6 +33,7 @@ class Agent:
         yield ToolNote(tool="patience", text="looking at photo.jpg")
         while not self._go.exists():
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
-        if any("please fail" in block.text for block in turn.blocks if isinstance(block, TextBlock)):
+        texts = [block.text for block in turn.blocks if isinstance(block, TextBlock)]
+        if any("please fail" in text for text in texts if text.startswith("<<<message ")):
             raise AgentError("the agent lost its patience")
         yield Final(text=f"answer {turn.number}")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from belino.context.compact import fenced
 from belino.context.manifest import suppressed
 from belino.domain.errors import ToolError
 from belino.domain.media import Block, ImageBlock, MediaKind, MediaRef, TextBlock
@@ -60,7 +61,7 @@ class Attaching:
         if left:
             lines.append(f"{left} more {'is' if left == 1 else 'are'} not attached; fetch_media shows them")
         failed = min(len(wanted), ATTACHED_AT_MOST) - len(pictures) - known
-        listed = TextBlock(text=_fenced(lines, self.fence))
+        listed = TextBlock(text=fenced("media", lines, self.fence))
         return Attached(blocks=(listed, *pictures), pictures=len(pictures), known=known, failed=failed, left=left)
 
     async def _one(self, ref: MediaRef) -> tuple[ImageBlock | ManifestEntry | None, str]:
@@ -103,8 +104,3 @@ def _named(ref: MediaRef, outcome: MediaOutcome) -> str:
 
 def _shown_at(record: RefRecord, entry: ManifestEntry) -> str:
     return f"{_named(record.ref, MediaOutcome.HELD)[:-1]}, shown at turn {entry.included_at_turn}]"
-
-
-def _fenced(lines: Sequence[str], fence: str) -> str:
-    content = "\n".join(lines).replace(fence, "…")
-    return f"<<<media {fence}\n{content}\n{fence} media>>>"

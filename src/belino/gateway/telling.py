@@ -1,13 +1,16 @@
 """What the agent is told this time: its channel once, then only what it missed, and always the message itself."""
 
 import hmac
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from belino.context.assemble import StructuredContext, assemble
 from belino.context.budget import ContextConfig
 from belino.context.manifest import RECOVERED_AT_MOST, to_recover
-from belino.context.prompt import message_blocks
+from belino.context.meanwhile import meanwhile_blocks
+from belino.context.prompt import context_blocks, message_blocks
 from belino.domain.errors import BelinoError
 from belino.domain.media import Block, MediaRef, TextBlock
 from belino.domain.message import ConversationKey, Quote
@@ -15,6 +18,7 @@ from belino.domain.outcome import MediaOutcome, Stage, Step
 from belino.domain.ports import Agent, Clock
 from belino.domain.record import ClaimedTurn, Meanwhile, RefRecord, Session, StoredMessage, Told
 from belino.domain.store import Store
+from belino.domain.tokens import estimate_tokens
 from belino.gateway.attaching import Attached, Attaching
 
 FENCE_HEX = 24
@@ -59,23 +63,35 @@ class Teller:
         """What this turn tells. `attaching` hands pictures over: anew (False), or again after a compaction (True)."""
         until = max(message.seq for message in claimed.messages)
         told = session.told if self._remembers else None
-        # Asked before the messages are read: a change that comes in between is told twice rather than never.
+        # Both asked before the messages are read: what comes in between is told twice rather than never.
+        newest = await self._newest(claimed.conversation) if told is None else 0
         news = await self._store.meanwhile(
             claimed.conversation, told or Told(seq=until, change=ALL_CHANGES), until=until
         )
         messages = await self._messages(claimed)
         unclaimed = await self._unclaimed(claimed)
         pieces = [await self._recovery(claimed, session, attaching)]
+        context = None
+        if told is None:
+            context = await assemble(self._store, messages, self._config, now=self._clock.now())
+            pieces.append(await self._context(context, self.fence(claimed)))
+        else:
+            pieces.append(self._news(news, self.fence(claimed)))
         pieces.append(await self._message(messages, unclaimed, self.fence(claimed)))
-        refs = _to_attach(self._config.attach_media, messages, unclaimed, news)
+        refs = _to_attach(self._config.attach_media, messages, unclaimed, context, news)
         if refs and self._sees_images:
             pieces.append(_attached("pictures attached", await attaching(False).attach(refs)))
         return Telling(
             blocks=tuple(block for piece in pieces for block in piece.blocks),
-            told=news.now if self._remembers else None,
+            told=replace(news.now, seq=max(news.now.seq, newest)) if self._remembers else None,
             recovers=session.compacted and self._remembers,
             steps=tuple(self._step(claimed, piece) for piece in pieces if piece.outcome),
         )
+
+    async def _newest(self, conversation: ConversationKey) -> int:
+        """The last message of a thread, which is told whole; of a channel only what came before the message is."""
+        last = await self._store.history(conversation, limit=1) if conversation.thread is not None else ()
+        return last[0].seq if last else 0
 
     def _step(self, claimed: ClaimedTurn, piece: "_Piece") -> Step:
         return Step(
@@ -130,6 +146,17 @@ class Teller:
         outcomes = await self._outcomes(messages[0].conversation.whole_channel, refs)
         return _Piece(blocks=message_blocks(messages, unclaimed, fence=fence, outcomes=outcomes))
 
+    async def _context(self, context: StructuredContext, fence: str) -> "_Piece":
+        outcomes = await self._outcomes(context.snapshot.channel.whole_channel, _media_in(context))
+        blocks = context_blocks(context, fence=fence, format=self._config.format, outcomes=outcomes)
+        return _Piece(blocks=blocks, outcome="context attached", reason=f"{_tokens(blocks)} tokens: {_told(context)}")
+
+    def _news(self, news: Meanwhile, fence: str) -> "_Piece":
+        blocks = meanwhile_blocks(news, self._config, fence=fence, now=self._clock.now())
+        if not blocks:
+            return _Piece()
+        return _Piece(blocks=blocks, outcome="told meanwhile", reason=f"{_tokens(blocks)} tokens: {_happened(news)}")
+
     async def _recovery(
         self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], Attaching]
     ) -> "_Piece":
@@ -174,14 +201,36 @@ def _attached(outcome: str, attached: Attached) -> _Piece:
     return _Piece(blocks=attached.blocks, outcome=outcome, reason=_counted(counts))
 
 
+def _told(context: StructuredContext) -> str:
+    """What the context holds and what it leaves out, in numbers."""
+    snapshot, thread = context.snapshot, context.thread
+    counts = [(len(snapshot.adjacent), "messages before it"), (snapshot.omitted, "that did not fit")]
+    if thread is not None:
+        cut = thread.truncation
+        counts.append((cut.included_replies, "replies of its thread"))
+        counts.append((cut.total_replies - cut.included_replies, "left out"))
+    return _counted(counts) or "nothing was said before it"
+
+
+def _happened(news: Meanwhile) -> str:
+    changes = Counter(str(what) for _, what in news.changed)
+    said = ((news.total_arrived, "arrived"), *((changes[what], what) for what in sorted(changes)))
+    return _counted((*said, (news.replies_elsewhere, "in other threads")))
+
+
 def _counted(counts: Iterable[tuple[int, str]]) -> str:
     return ", ".join(f"{number} {what}" for number, what in counts if number)
+
+
+def _tokens(blocks: Iterable[Block]) -> int:
+    return sum(estimate_tokens(block.text) for block in blocks if isinstance(block, TextBlock))
 
 
 def _to_attach(
     wish: str,
     messages: Sequence[StoredMessage],
     unclaimed: Sequence[RefRecord],
+    context: StructuredContext | None,
     news: Meanwhile,
 ) -> list[MediaRef]:
     """The media to be attached unasked: the message's own first, then its thread's, newest first."""
@@ -190,7 +239,10 @@ def _to_attach(
     refs = [ref for message in messages for ref in media_of(message)]
     refs += [record.ref for record in unclaimed]
     if wish == "thread":
-        refs += [ref for message in reversed(news.arrived) for ref in message.media]
+        thread = messages[0].root or messages[0].id
+        since = [message for message in reversed(news.arrived) if thread in (message.root, message.id)]
+        refs += [ref for message in since for ref in message.media]
+        refs += reversed(list(_media_in(context))) if context is not None else ()
     return refs
 
 
@@ -200,3 +252,9 @@ def media_of(message: StoredMessage) -> Iterator[MediaRef]:
     for quote in (message.quote, message.forward):
         if quote is not None:
             yield from quote.media
+
+
+def _media_in(context: StructuredContext) -> Iterator[MediaRef]:
+    if context.thread is not None:
+        told = (context.thread.root, *context.thread.replies)
+        yield from (ref for message in told if message is not None for ref in message.media)
