@@ -203,5 +203,21 @@ async def test_files_of_a_parcel_are_kept_until_sent_and_then_belong_to_the_mess
     assert await store.drop_unused() == 0
 
 
+async def test_markup_travels_with_its_plain_words_and_only_those_become_what_was_said(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    blob = await store.keep(_one(b"voice"), mime="audio/ogg", limit=100)
+    file = OutgoingFile(
+        name="v.ogg", mime="audio/ogg", size=5, sha256=blob.sha256, send_as=SendAs.VOICE, caption="<b>x</b>", plain="x",
+        width=3, height=4, seconds=1.5, pending="v.ogg",
+    )  # fmt: skip
+    first = text("a", "<b>hi</b>", plain="hi", markup=Markup.HTML, kind=ParcelKind.FILES, files=(file,), trace="t")
+    await answer(store, clock, say, first)
+    assert (await claim(store, clock)).parcel == first
+    message = await store.confirm_parcel("a", Receipt(message_id="m", sent=clock.now()), AGENT)
+    assert message is not None
+    assert (message.text, [ref.caption for ref in message.media]) == ("hi", ["x"])
+
+
 async def _one(chunk: bytes) -> AsyncIterator[bytes]:
     yield chunk

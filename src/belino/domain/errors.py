@@ -10,7 +10,8 @@ BelinoError
 │   ├── RateLimited          belino: wait `retry_after` seconds
 │   ├── Unauthorized         the operator: the platform refused our credentials
 │   ├── AddressRefused       the operator: belino does not connect to such an address
-│   └── Undeliverable        nobody: the platform will never take this parcel
+│   ├── Undeliverable        nobody: the platform will never take this parcel
+│   └── MarkupRefused        belino: send the same without markup
 ├── MediaError               the person who sent it
 │   ├── MediaNotFound        no such ref here
 │   ├── MediaExpired         the platform no longer has the bytes
@@ -72,6 +73,10 @@ class AddressRefused(AdapterError):
 
 class Undeliverable(AdapterError):
     """The platform will never take this parcel, however often it is offered."""
+
+
+class MarkupRefused(AdapterError):
+    """The platform cannot read the markup; it takes the same text without."""
 
 
 class MediaError(BelinoError):

@@ -37,6 +37,24 @@ class Once(StrEnum):
     """Neither: a possible duplicate is flagged."""
 
 
+class Unit(StrEnum):
+    """What a platform counts when it says how long a text may be."""
+
+    CHARS = "chars"
+    UTF16 = "utf16"
+    BYTES = "bytes"
+
+    def length(self, text: str) -> int:
+        """How long a text is."""
+        match self:
+            case Unit.CHARS:
+                return len(text)
+            case Unit.UTF16:
+                return len(text) + sum(character > "\uffff" for character in text)
+            case Unit.BYTES:
+                return len(text.encode(errors="surrogatepass"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLimit:
     """What a file must be to be sent in one form."""
@@ -44,9 +62,17 @@ class FileLimit:
     max_bytes: int
     mimes: frozenset[str] = frozenset()
     """Empty means any."""
+    codecs: frozenset[str] = frozenset()
+    """What the sound must be encoded with; empty means any."""
     max_side: int | None = None
     max_pixels: int | None = None
+    max_sides: int | None = None
+    """Width and height together."""
+    max_ratio: float | None = None
+    """The longer side by the shorter one."""
     max_seconds: float | None = None
+    caption: bool = True
+    """Whether a caption goes with a file in this form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +82,19 @@ class Limits:
     text_chars: int
     once: Once
     text_lines: int | None = None
+    unit: Unit = Unit.CHARS
+    """What `text_chars` and `caption_chars` count."""
     caption_chars: int = 0
     markup: Markup = Markup.PLAIN
+    counts_markup: bool = True
+    """Whether tags and signs count as text; if not, only what a reader sees does."""
     files: Mapping[SendAs, FileLimit] = field(default_factory=dict)
     """Forms that are missing cannot be sent."""
     album_items: int = 1
     album_mixes: tuple[frozenset[SendAs], ...] = ()
     """Forms that may share one album."""
+    album_bytes: int | None = None
+    """What the files of one album may weigh together."""
     text_with_files: bool = False
     """Text travels in the same call as files (Discord)."""
     fetch_bytes: int | None = None

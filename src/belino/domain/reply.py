@@ -5,8 +5,33 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import ConversationKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A file the agent wants to send: its bytes are held under their hash, its form is not decided yet."""
+
+    name: str
+    mime: str
+    """What the bytes are, not what the name says."""
+    size: int
+    sha256: str
+    caption: str = ""
+    wanted: SendAs | None = None
+    width: int | None = None
+    height: int | None = None
+    frames: int = 1
+    seconds: float | None = None
+    codec: str = ""
+    pending: str | None = None
+    """Its name in the folder `pending`, if that is where it came from."""
+
+
+def _unopened() -> AsyncIterator[bytes]:
+    raise StoreError("this file is only planned; the outbox opens it when its parcel is claimed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +44,15 @@ class OutgoingFile:
     sha256: str
     send_as: SendAs = SendAs.DOCUMENT
     caption: str = ""
-    chunks: Callable[[], AsyncIterator[bytes]] = field(repr=False, compare=False)
+    """In the parcel's markup."""
+    plain: str = ""
+    """The caption for a platform that refused the markup; empty if there is no markup in it."""
+    width: int | None = None
+    height: int | None = None
+    seconds: float | None = None
+    pending: str | None = None
+    """Its name in the folder `pending`, from where it moves once the parcel has ended."""
+    chunks: Callable[[], AsyncIterator[bytes]] = field(repr=False, compare=False, default=_unopened)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +61,7 @@ class Reply:
 
     conversation: ConversationKey
     text: str
-    files: tuple[OutgoingFile, ...] = ()
+    files: tuple[Offer, ...] = ()
     reply_to: str | None = None
 
 
@@ -50,6 +83,8 @@ class Parcel:
     kind: ParcelKind = ParcelKind.TEXT
     text: str = ""
     markup: Markup = Markup.PLAIN
+    plain: str = ""
+    """The text for a platform that refused the markup; empty if there is no markup in it."""
     files: tuple[OutgoingFile, ...] = ()
     reply_to: str | None = None
     edits: str | None = None

@@ -166,12 +166,18 @@ ALTER TABLE channels ADD COLUMN aged_change INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE conversations ADD COLUMN aged_turns INTEGER NOT NULL DEFAULT 0;
 """
 
+# What a parcel says without its platform's markup: resent if that is refused, and kept as what was said.
+M006_PARCELS_SPEAK_PLAINLY = """
+ALTER TABLE parcels ADD COLUMN plain TEXT NOT NULL DEFAULT '';
+"""
+
 STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
     M003_THREADS_AND_WHAT_WAS_TOLD,
     M004_MESSAGES_ARE_FOUND_BY_WORDS,
     M005_MESSAGES_AGE,
+    M006_PARCELS_SPEAK_PLAINLY,
 )
 
 

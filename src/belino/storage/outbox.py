@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import orjson
 
@@ -29,9 +30,9 @@ FROM parcels p JOIN conversations v ON v.id = p.conversation JOIN channels c ON 
 """  # noqa: S608  only our own words are put together
 _ON_THEIR_WAY = "('ready', 'sending')"
 _INSERT = """
-INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, files, reply_to, edits, trace, state,
+INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, files, reply_to, edits, trace, state,
     attempts, reason, created, changed, ready)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT (key) DO NOTHING
 """
 
 
@@ -41,7 +42,7 @@ def insert_parcels(
     """Put parcels into the outbox, a turn's or the gateway's own; a key that is there already stays as it is."""
     for parcel in parcels:
         place = places.conversation(connection, parcel.conversation, now)
-        files = [[file.sha256, file.name, file.mime, file.size, file.send_as, file.caption] for file in parcel.files]
+        files = [_stored(file) for file in parcel.files]
         connection.execute(
             _INSERT,
             (
@@ -52,6 +53,7 @@ def insert_parcels(
                 parcel.kind,
                 parcel.text,
                 parcel.markup,
+                parcel.plain,
                 orjson.dumps(files) if files else None,
                 parcel.reply_to,
                 parcel.edits,
@@ -191,6 +193,7 @@ def _parcel(row: sqlite3.Row, open_file: OpenFile) -> Parcel:
         kind=ParcelKind(row["kind"]),
         text=row["text"],
         markup=Markup(row["markup"]),
+        plain=row["plain"],
         files=tuple(_file(file, open_file) for file in orjson.loads(row["files"] or b"[]")),
         reply_to=row["reply_to"],
         edits=row["edits"],
@@ -198,8 +201,15 @@ def _parcel(row: sqlite3.Row, open_file: OpenFile) -> Parcel:
     )
 
 
-def _file(stored: list[str], open_file: OpenFile) -> OutgoingFile:
-    sha256, name, mime, size, send_as, caption = stored
+def _stored(file: OutgoingFile) -> list[object]:
+    more = {"plain": file.plain, "width": file.width, "height": file.height, "seconds": file.seconds}
+    more |= {"pending": file.pending}
+    told = {name: value for name, value in more.items() if value}
+    return [file.sha256, file.name, file.mime, file.size, file.send_as, file.caption, told]
+
+
+def _file(stored: list[Any], open_file: OpenFile) -> OutgoingFile:
+    sha256, name, mime, size, send_as, caption, *more = stored
     file = open_file(sha256, name, mime, int(size))
     return OutgoingFile(
         name=name,
@@ -209,14 +219,20 @@ def _file(stored: list[str], open_file: OpenFile) -> OutgoingFile:
         send_as=SendAs(send_as),
         caption=caption,
         chunks=file.chunks,
+        **(more[0] if more else {}),
     )
+
+
+def _said(caption: str, more: dict[str, Any] | None = None) -> str:
+    """A caption as people read it."""
+    return str((more or {}).get("plain") or caption)
 
 
 def _edit_sent(connection: sqlite3.Connection, row: sqlite3.Row, at: int) -> None:
     connection.execute(
         "UPDATE messages SET text = ?, edited = ? WHERE channel = ? AND platform_id = ? AND kind = 'message' "
         "AND deleted IS NULL",
-        (row["text"], at, row["channel"], row["edits"]),
+        (row["plain"] or row["text"], at, row["channel"], row["edits"]),
     )
 
 
@@ -241,7 +257,7 @@ def _insert_sent(
         author_marks=marks_of(author),
         sent=to_micros(receipt.sent),
         received=now,
-        text=parcel["text"],
+        text=parcel["plain"] or parcel["text"],
         standing=Standing.MAY_COMMAND,
         outcome=MessageOutcome.ANSWERED,
         reason="",
@@ -300,10 +316,10 @@ def _insert_sent_files(
             created=from_micros(row.sent),
             file_name=name,
             size=int(size),
-            caption=caption or None,
+            caption=_said(caption, *more) or None,
             sha256=sha256,
         )
-        for position, (sha256, name, mime, size, _, caption) in enumerate(orjson.loads(parcel["files"] or b"[]"))
+        for position, (sha256, name, mime, size, _, caption, *more) in enumerate(orjson.loads(parcel["files"] or b"[]"))
     )
     bearer = Bearer(
         message=row.id,
