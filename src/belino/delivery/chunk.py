@@ -45,12 +45,12 @@ def chunk(text: str, limit: int, *, lines: int | None = None) -> tuple[Part, ...
     start, fence = 0, None
     while start < len(text):
         opening = f"{fence.line}\n" if fence else ""
-        end = _best_cut(text, start, _farthest(text, start, limit - len(opening), lines))
+        end = best_cut(text, start, farthest(text, start, limit - len(opening), lines))
         open_at_end = _fence_at(text, start, end, fence, limit)
         closing = _closing(open_at_end, text[end - 1]) if end < len(text) else ""
         while len(opening) + end - start + len(closing) > limit:
             # The closing line takes its room from the text; an earlier end may lie before the fence.
-            end = _best_cut(text, start, start + limit - len(opening) - len(closing))
+            end = best_cut(text, start, start + limit - len(opening) - len(closing))
             open_at_end = _fence_at(text, start, end, fence, limit)
             closing = _closing(open_at_end, text[end - 1])
         parts.append(Part(opening=opening, body=text[start:end], closing=closing))
@@ -58,7 +58,7 @@ def chunk(text: str, limit: int, *, lines: int | None = None) -> tuple[Part, ...
     return tuple(parts)
 
 
-def _farthest(text: str, start: int, room: int, lines: int | None) -> int:
+def farthest(text: str, start: int, room: int, lines: int | None) -> int:
     """How far a part that begins here may reach, by characters and by lines."""
     most = min(start + room, len(text))
     if lines is None:
@@ -71,7 +71,8 @@ def _farthest(text: str, start: int, room: int, lines: int | None) -> int:
     return end
 
 
-def _best_cut(text: str, start: int, most: int) -> int:
+def best_cut(text: str, start: int, most: int) -> int:
+    """The best place to cut at or before `most`; the text's end if that is near enough."""
     if most >= len(text):
         return len(text)
     least = start + max(1, int((most - start) * _LEAST_FULL))

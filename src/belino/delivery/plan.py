@@ -1,25 +1,43 @@
 """A reply as parcels: one platform call each, under the adapter's limits, with keys that a retry repeats."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from belino.delivery.chunk import chunk
+from belino.delivery.decide import Action, Decision
+from belino.delivery.markup import as_code, literal
+from belino.delivery.texts import Text, caption, texts
 from belino.domain.limits import Limits
-from belino.domain.reply import Parcel, Reply
+from belino.domain.reply import Offer, OutgoingFile, Parcel, ParcelKind, Reply
+
+REFUSALS_TOLD = 5
+UNPREPARED = "it was not made ready to be sent"
+_SILENT = Text(text="")
 
 
-def plan(reply: Reply, limits: Limits, *, turn: int, trace: str) -> tuple[Parcel, ...]:
-    """The parcels of a turn's reply, in the order they leave; none for a reply without anything visible."""
-    texts = [text for part in chunk(reply.text, limits.text_chars, lines=limits.text_lines) if (text := _shown(part))]
-    return tuple(
-        Parcel(
-            key=parcel_key(turn, position, trace),
-            conversation=reply.conversation,
-            text=text,
-            reply_to=reply.reply_to if position == 0 else None,
-            trace=trace,
-        )
-        for position, text in enumerate(texts)
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    """What one call carries, before it has a key."""
+
+    text: Text = _SILENT
+    files: tuple[OutgoingFile, ...] = ()
+
+
+def plan(reply: Reply, decisions: Sequence[Decision], limits: Limits, *, turn: int, trace: str) -> tuple[Parcel, ...]:
+    """The parcels of a turn's reply, in the order they leave; none for a reply without anything visible.
+
+    Files come first, in the order they were named, then the text; what is not sent is named in it with the reason.
+    """
+    leaving = [decision for decision in decisions if decision.action is Action.SEND]
+    albums = list(_albums(leaving, limits))
+    words = "\n\n".join(part for part in (reply.text.strip("\r\n"), _refusals(decisions)) if part.strip())
+    loads: list[_Load] = []
+    for position, album in enumerate(albums):
+        last = position == len(albums) - 1
+        loads.extend(_loads(album, limits, words if last and limits.text_with_files else ""))
+    if not (albums and limits.text_with_files):
+        loads.extend(_Load(text=text) for text in texts(words, limits))
+    return tuple(_parcel(load, reply, limits, position, turn, trace) for position, load in enumerate(loads))
 
 
 def parcel_key(turn: int, position: int, trace: str) -> str:
@@ -27,7 +45,101 @@ def parcel_key(turn: int, position: int, trace: str) -> str:
     return f"p-{turn}-{position}-{sha256(trace.encode()).hexdigest()[:12]}"
 
 
-def _shown(part: object) -> str:
-    # Platforms trim blank lines around a message and refuse one that has nothing else.
-    text = str(part)
-    return text.strip("\r\n") if text.strip() else ""
+def _parcel(load: _Load, reply: Reply, limits: Limits, position: int, turn: int, trace: str) -> Parcel:
+    return Parcel(
+        key=parcel_key(turn, position, trace),
+        conversation=reply.conversation,
+        kind=ParcelKind.FILES if load.files else ParcelKind.TEXT,
+        text=load.text.text,
+        plain=load.text.plain,
+        markup=limits.markup,
+        files=load.files,
+        reply_to=reply.reply_to if position == 0 else None,
+        trace=trace,
+    )
+
+
+def _albums(leaving: Sequence[Decision], limits: Limits) -> Iterator[list[Decision]]:
+    """Neighbours that may share a call, as many as it takes; the order stays."""
+    album: list[Decision] = []
+    for decision in leaving:
+        if album and not _joins(album, decision, limits):
+            yield album
+            album = []
+        album.append(decision)
+    if album:
+        yield album
+
+
+def _joins(album: Sequence[Decision], decision: Decision, limits: Limits) -> bool:
+    forms = {each.send_as for each in (*album, decision)}
+    size = sum(each.offer.size for each in (*album, decision))
+    return (
+        len(album) < limits.album_items
+        and any(forms <= mix for mix in limits.album_mixes)
+        and (limits.album_bytes is None or size <= limits.album_bytes)
+    )
+
+
+def _loads(album: Sequence[Decision], limits: Limits, words: str) -> Iterator[_Load]:
+    """The files in one call, and behind it whatever their captions could not hold; or with it, where text may be."""
+    files, left = [], list[tuple[Offer, str]]()
+    for decision in album:
+        shown = _own_caption(decision, limits)
+        if shown is None:
+            left.append((decision.offer, decision.offer.caption))
+        files.append(_outgoing(decision, shown or _SILENT))
+    said = texts("\n\n".join(part for part in (_captions(left, alone=len(album) == 1), words) if part), limits)
+    if limits.text_with_files and said:
+        yield _Load(files=tuple(files), text=said[0])
+        said = said[1:]
+    else:
+        yield _Load(files=tuple(files))
+    yield from (_Load(text=text) for text in said)
+
+
+def _own_caption(decision: Decision, limits: Limits) -> Text | None:
+    """The caption that travels with a file; None if it must follow as text."""
+    words = decision.offer.caption
+    if not words.strip():
+        return _SILENT
+    limit = limits.files.get(decision.send_as)
+    return caption(words, limits) if limit is None or limit.caption else None
+
+
+def _captions(left: Sequence[tuple[Offer, str]], *, alone: bool) -> str:
+    """Captions as text: under one file as they are, under several each with the name it belongs to."""
+    if alone:
+        return "\n\n".join(words for _, words in left)
+    return "\n\n".join(f"{as_code(offer.name)}: {words}" for offer, words in left)
+
+
+def _refusals(decisions: Sequence[Decision]) -> str:
+    """What is not sent, and why: the last few by name, the rest counted; and every word that came with it."""
+    refused = [decision for decision in decisions if decision.action is not Action.SEND]
+    lines = [f"{as_code(each.offer.name)} was not sent: {literal(_why(each))}." for each in refused[-REFUSALS_TOLD:]]
+    if len(refused) > REFUSALS_TOLD:
+        lines.insert(0, f"{len(refused) - REFUSALS_TOLD} more files were not sent.")
+    return "\n".join([*(each.offer.caption for each in refused if each.offer.caption.strip()), *lines])
+
+
+def _why(decision: Decision) -> str:
+    if decision.action is not Action.REFUSE:
+        return UNPREPARED
+    return decision.reason.rstrip(".") or "no reason was given"
+
+
+def _outgoing(decision: Decision, shown: Text) -> OutgoingFile:
+    offer = decision.offer
+    file = OutgoingFile(
+        name=offer.name,
+        mime=offer.mime,
+        size=offer.size,
+        sha256=offer.sha256,
+        send_as=decision.send_as,
+        width=offer.width,
+        height=offer.height,
+        seconds=offer.seconds,
+        pending=offer.pending,
+    )
+    return replace(file, caption=shown.text, plain=shown.plain)

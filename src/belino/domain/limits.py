@@ -22,8 +22,13 @@ class Markup(StrEnum):
 
     PLAIN = "plain"
     MARKDOWN = "markdown"
+    """The agent's own, as it is."""
     HTML = "html"
+    """The few tags of Telegram."""
     MRKDWN = "mrkdwn"
+    """Slack's."""
+    DISCORD = "discord"
+    """Markdown as Discord reads it."""
 
 
 class Once(StrEnum):

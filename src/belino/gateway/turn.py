@@ -289,7 +289,7 @@ class Turns:
         where = claimed.conversation
         adapter = self._adapters.get((where.platform, where.account))
         limits = adapter.limits if adapter is not None else UNKNOWN_LIMITS
-        return plan(Reply(conversation=where, text=text), limits, turn=claimed.id, trace=claimed.trace)
+        return plan(Reply(conversation=where, text=text), (), limits, turn=claimed.id, trace=claimed.trace)
 
     async def _give_back(self, claimed: ClaimedTurn) -> None:
         try:

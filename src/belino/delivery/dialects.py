@@ -1,0 +1,198 @@
+"""Text with styles in the markup of each platform: whatever the text is, the result is well formed."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+
+from belino.delivery.styled import Run, Span, Style, Styled
+from belino.domain.limits import Markup
+
+_HTML_TAGS = {Style.HEADING: "b", Style.BOLD: "b", Style.ITALIC: "i", Style.STRIKE: "s", Style.CODE: "code"}
+_DISCORD_SIGNS = {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"}
+_DISCORD_HEADINGS = 3
+_SLACK_SIGNS = {Style.HEADING: "*", Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"}
+_ADDRESS = re.compile(r"(https?://[^\s<>]+)")
+_DISCORD_SPECIAL = re.compile(r"([\\*_~`|\[\]<])|(?m:^)([ \t]*-?)([#>])")
+# A code block's language ends up inside an attribute, or on a line of its own.
+_NO_LANGUAGE = re.compile(r"[^\w+#.-]")
+_NOTHING = "\u200b"
+"""A space of no width, which keeps three backticks from being a fence."""
+_LOOKS_LIKE_A_BACKTICK = "ˋ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How a platform writes what begins, what ends and what stands between."""
+
+    opening: Callable[[Span], str]
+    closing: Callable[[Span], str]
+    words: Callable[[Run], str]
+
+
+def render(styled: Styled, markup: Markup) -> str:
+    """The text as the platform wants it."""
+    match markup:
+        case Markup.HTML:
+            return _nested(styled, _HTML)
+        case Markup.DISCORD:
+            return _quoted(styled, _DISCORD)
+        case Markup.MRKDWN:
+            return _quoted(styled, _SLACK)
+        case _:
+            return styled.text
+
+
+def _nested(styled: Styled, dialect: Dialect) -> str:
+    written, over = list[str](), tuple[Span, ...]()
+    for run in (*styled.runs(), Run(text="", spans=())):
+        kept = _in_common(over, run.spans)
+        written.extend(dialect.closing(span) for span in reversed(over[kept:]))
+        written.extend(dialect.opening(span) for span in run.spans[kept:])
+        written.append(dialect.words(run))
+        over = run.spans
+    return "".join(written)
+
+
+def _in_common(some: tuple[Span, ...], others: tuple[Span, ...]) -> int:
+    """How many spans stay open, from the outermost."""
+    return next(
+        (at for at, (one, other) in enumerate(zip(some, others, strict=False)) if one is not other),
+        min(len(some), len(others)),
+    )
+
+
+def _quoted(styled: Styled, dialect: Dialect) -> str:
+    """Where a quote has no end but that of its lines, each of them carries its sign."""
+    quotes = sorted((span for span in styled.spans if span.style is Style.QUOTE), key=lambda span: span.start)
+    others = Styled(text=styled.text, spans=tuple(span for span in styled.spans if span.style is not Style.QUOTE))
+    written, at = "", 0
+    for quote in quotes:
+        written += _nested(others.piece(at, quote.start), dialect)
+        inside = _nested(others.piece(quote.start, quote.end), dialect).replace("\n", "\n> ")
+        written += f"> {inside}"
+        at = quote.end
+    return written + _nested(others.piece(at, len(styled.text)), dialect)
+
+
+def _html_opening(span: Span) -> str:
+    match span.style:
+        case Style.LINK:
+            return f'<a href="{escape(span.detail)}">'
+        case Style.QUOTE:
+            return "<blockquote>"
+        case Style.PRE:
+            language = _language(span)
+            return f'<pre><code class="language-{language}">' if language else "<pre>"
+        case _:
+            return f"<{_HTML_TAGS[span.style]}>"
+
+
+def _html_closing(span: Span) -> str:
+    match span.style:
+        case Style.LINK:
+            return "</a>"
+        case Style.QUOTE:
+            return "</blockquote>"
+        case Style.PRE:
+            return "</code></pre>" if _language(span) else "</pre>"
+        case _:
+            return f"</{_HTML_TAGS[span.style]}>"
+
+
+def _discord_opening(span: Span) -> str:
+    match span.style:
+        case Style.HEADING:
+            level = int(span.detail)
+            return f"{'#' * level} " if level <= _DISCORD_HEADINGS else "**"
+        case Style.LINK:
+            return "[" if _is_web(span) else ""
+        case _:
+            return _DISCORD_SIGNS.get(span.style, _discord_fence(span))
+
+
+def _discord_closing(span: Span) -> str:
+    match span.style:
+        case Style.HEADING:
+            return "" if int(span.detail) <= _DISCORD_HEADINGS else "**"
+        case Style.LINK:
+            address = span.detail.replace("(", "%28").replace(")", "%29")
+            return f"]({address})" if _is_web(span) else f" ({span.detail})"
+        case _:
+            return _DISCORD_SIGNS.get(span.style, _discord_fence(span, closing=True))
+
+
+def _discord_words(run: Run) -> str:
+    if _is_code(run):
+        return _no_fence(run.text)
+    pieces = _ADDRESS.split(run.text)
+    return "".join(
+        piece if place % 2 else _DISCORD_SPECIAL.sub(_discord_escaped, piece) for place, piece in enumerate(pieces)
+    )
+
+
+def _discord_escaped(match: re.Match[str]) -> str:
+    return f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}"
+
+
+def _slack_opening(span: Span) -> str:
+    if span.style is Style.LINK:
+        return f"<{_slack_escaped(span.detail).replace('|', '%7C')}|"
+    return _SLACK_SIGNS.get(span.style, _slack_fence(span))
+
+
+def _slack_closing(span: Span) -> str:
+    if span.style is Style.LINK:
+        return ">"
+    return _SLACK_SIGNS.get(span.style, _slack_fence(span, closing=True))
+
+
+def _slack_words(run: Run) -> str:
+    text = _no_fence(run.text) if _is_code(run) else run.text
+    # Slack has no code with a backtick in it, only one that looks like it.
+    return _slack_escaped(text.replace("`", _LOOKS_LIKE_A_BACKTICK) if _styles(run) >= {Style.CODE} else text)
+
+
+def _slack_escaped(text: str) -> str:
+    return escape(text, quote=False)
+
+
+def _discord_fence(span: Span, *, closing: bool = False) -> str:
+    if span.style is Style.CODE:
+        return "``" if span.detail else "`"
+    return "\n```" if closing else f"```{_language(span)}\n"
+
+
+def _slack_fence(span: Span, *, closing: bool = False) -> str:
+    if span.style is Style.CODE:
+        return "`"
+    return "\n```" if closing else "```\n"
+
+
+def _language(span: Span) -> str:
+    return _NO_LANGUAGE.sub("", span.detail)
+
+
+def _is_web(span: Span) -> bool:
+    return span.detail.lower().startswith(("http://", "https://"))
+
+
+def _styles(run: Run) -> set[Style]:
+    return {span.style for span in run.spans}
+
+
+def _is_code(run: Run) -> bool:
+    return bool(_styles(run) & {Style.CODE, Style.PRE})
+
+
+def _no_fence(text: str) -> str:
+    return text.replace("`", f"`{_NOTHING}") if "```" in text else text
+
+
+def _html_words(run: Run) -> str:
+    return escape(run.text, quote=False)
+
+
+_HTML = Dialect(opening=_html_opening, closing=_html_closing, words=_html_words)
+_DISCORD = Dialect(opening=_discord_opening, closing=_discord_closing, words=_discord_words)
+_SLACK = Dialect(opening=_slack_opening, closing=_slack_closing, words=_slack_words)

@@ -1,0 +1,102 @@
+"""The forms a file can take by what it is, and what keeps it from one on a platform."""
+
+from belino.domain.limits import FileLimit, SendAs
+from belino.domain.reply import Offer
+from belino.media.placeholder import format_duration, format_size
+from belino.media.render import DRAWN_MIMES
+
+STICKER_MIMES = frozenset({"image/webp", "image/png", "video/webm", "application/x-tgsticker"})
+NAMES = {
+    SendAs.PHOTO: "a photo",
+    SendAs.VIDEO: "a video",
+    SendAs.AUDIO: "an audio file",
+    SendAs.VOICE: "a voice message",
+    SendAs.ANIMATION: "an animation",
+    SendAs.STICKER: "a sticker",
+    SendAs.DOCUMENT: "a document",
+}
+
+
+def natural_forms(offer: Offer) -> tuple[SendAs, ...]:
+    """What suits the file, best first; any file is a document."""
+    if is_moving(offer):
+        return SendAs.ANIMATION, SendAs.DOCUMENT
+    if offer.mime in DRAWN_MIMES:
+        return SendAs.PHOTO, SendAs.DOCUMENT
+    match offer.mime.partition("/")[0]:
+        case "video":
+            return SendAs.VIDEO, SendAs.DOCUMENT
+        case "audio":
+            return SendAs.AUDIO, SendAs.DOCUMENT
+        case _:
+            return (SendAs.DOCUMENT,)
+
+
+def is_moving(offer: Offer) -> bool:
+    """Whether a picture is more than its first frame, which is all that would be left of it as a photo."""
+    return offer.mime.startswith("image/") and offer.frames > 1
+
+
+def clash(offer: Offer, form: SendAs, limit: FileLimit | None) -> str:
+    """Why a file can never take a form here, whatever is done to it; empty if it might."""
+    if not _suits(offer, form):
+        if form is SendAs.PHOTO and is_moving(offer):
+            return "it moves, and a photo stands still"
+        return f"{offer.mime} is not {NAMES[form]}"
+    return f"{NAMES[form]} cannot be sent here" if limit is None else ""
+
+
+def _suits(offer: Offer, form: SendAs) -> bool:
+    match form:
+        case SendAs.PHOTO:
+            return offer.mime in DRAWN_MIMES and not is_moving(offer)
+        case SendAs.VIDEO:
+            return offer.mime.startswith("video/")
+        case SendAs.AUDIO | SendAs.VOICE:
+            return offer.mime.startswith("audio/")
+        case SendAs.ANIMATION:
+            return is_moving(offer) or offer.mime in ("video/mp4", "image/gif")
+        case SendAs.STICKER:
+            return offer.mime in STICKER_MIMES
+        case SendAs.DOCUMENT:
+            return True
+
+
+def misfits(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[str, ...]:
+    """Everything that is wrong with a file in a form, in words for people; nothing if it can go out as it is."""
+    name = NAMES[form]
+    found = []
+    if limit.mimes and offer.mime not in limit.mimes:
+        found.append(f"{offer.mime} is not taken as {name} here")
+    if limit.codecs and offer.codec not in limit.codecs:
+        found.append(f"{name} here is encoded as {' or '.join(sorted(limit.codecs))}")
+    if offer.size > limit.max_bytes:
+        found.append(f"{name} has at most {format_size(limit.max_bytes)} here and this one {format_size(offer.size)}")
+    if not _size_fits(offer, limit):
+        found.append(_size_told(offer, name))
+    if limit.max_seconds is not None and (offer.seconds or 0) > limit.max_seconds:
+        lasts = format_duration(offer.seconds or 0)
+        found.append(f"{name} lasts at most {format_duration(limit.max_seconds)} here and this one {lasts}")
+    return tuple(found)
+
+
+def _size_fits(offer: Offer, limit: FileLimit) -> bool:
+    bounds = (limit.max_side, limit.max_pixels, limit.max_sides, limit.max_ratio)
+    if all(bound is None for bound in bounds):
+        return True
+    if not offer.width or not offer.height:
+        # Videos are not measured; a picture that cannot be must be decoded before it is believed.
+        return offer.mime not in DRAWN_MIMES
+    longer, shorter = max(offer.width, offer.height), min(offer.width, offer.height)
+    return (
+        longer <= (limit.max_side or longer)
+        and longer * shorter <= (limit.max_pixels or longer * shorter)
+        and longer + shorter <= (limit.max_sides or longer + shorter)
+        and longer <= (limit.max_ratio or longer) * shorter
+    )
+
+
+def _size_told(offer: Offer, name: str) -> str:
+    if not offer.width or not offer.height:
+        return f"nobody knows how large it is, and {name} has bounds here"
+    return f"{offer.width}×{offer.height} pixels are more than {name} may have here"

@@ -1,0 +1,85 @@
+"""A reply's text as messages: in the platform's markup, each well formed on its own and within the limits."""
+
+from dataclasses import dataclass
+
+from belino.delivery.chunk import best_cut, chunk, farthest
+from belino.delivery.dialects import render
+from belino.delivery.markup import parse
+from belino.delivery.styled import Styled
+from belino.domain.limits import Limits, Markup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """What one message says."""
+
+    text: str
+    plain: str = ""
+    """The same without markup; empty if there is none in it."""
+
+
+def texts(source: str, limits: Limits) -> tuple[Text, ...]:
+    """The messages that say this Markdown, in order; none if there is nothing to see."""
+    if limits.markup is Markup.MARKDOWN:
+        parts = (str(part) for part in chunk(source, limits.text_chars, lines=limits.text_lines))
+        return tuple(Text(text=part.strip("\r\n")) for part in parts if part.strip())
+    styled = parse(source)
+    found, start = list[Text](), 0
+    while start < len(styled.text):
+        end = _end(styled, start, limits)
+        piece = _trimmed(styled, start, end)
+        if piece is not None:
+            found.append(_written(piece, limits))
+        start = end
+    return tuple(found)
+
+
+def caption(source: str, limits: Limits) -> Text | None:
+    """A caption in the platform's markup; None if it is longer than captions may be."""
+    if limits.markup is Markup.MARKDOWN:
+        text = Text(text=source.strip())
+    else:
+        styled = parse(source)
+        piece = _trimmed(styled, 0, len(styled.text))
+        text = _written(piece, limits) if piece is not None else Text(text="")
+    return text if length(text, limits) <= limits.caption_chars else None
+
+
+def length(text: Text, limits: Limits) -> int:
+    """How long the platform takes a message to be."""
+    return limits.unit.length(text.text if limits.counts_markup or not text.plain else text.plain)
+
+
+def _end(styled: Styled, start: int, limits: Limits) -> int:
+    """Where the message that begins here ends: as late as the limits allow, at the best place to cut."""
+    most = farthest(styled.text, start, limits.text_chars, limits.text_lines)
+    while True:
+        end = best_cut(styled.text, start, most)
+        piece = _trimmed(styled, start, end)
+        if piece is None or end - start <= 1:
+            return end
+        over = _over(_written(piece, limits), limits)
+        if over <= 1:
+            return end
+        # Markup takes its room from the text; how much of it, only another look tells.
+        most = start + max(1, min(end - start - 1, int((end - start) / over)))
+
+
+def _over(text: Text, limits: Limits) -> float:
+    """By which factor a message is too long."""
+    lines = text.text.count("\n") + 1
+    return max(length(text, limits) / limits.text_chars, lines / limits.text_lines if limits.text_lines else 0)
+
+
+def _trimmed(styled: Styled, start: int, end: int) -> Styled | None:
+    """A piece without the blank lines around it, which platforms trim too; None if nothing else is in it."""
+    body = styled.text[start:end]
+    if not body.strip():
+        return None
+    left = len(body) - len(body.lstrip("\r\n"))
+    return styled.piece(start + left, start + len(body.rstrip()))
+
+
+def _written(piece: Styled, limits: Limits) -> Text:
+    text = render(piece, limits.markup)
+    return Text(text=text, plain=piece.text if text != piece.text else "")
