@@ -13,5 +13,6 @@ JOBS: Mapping[str, str] = MappingProxyType(
         "image.probe": "belino.media.image:probe",
         "image.fit": "belino.media.image:fit",
         "image.thumb": "belino.media.image:thumb",
+        "audio.voice": "belino.media.audio:voice",
     }
 )
