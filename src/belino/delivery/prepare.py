@@ -1,0 +1,132 @@
+"""Files made ready to leave: fitted, re-encoded, or refused with the reason; each result is a blob of its own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from belino.delivery.decide import VOICE_CODEC, VOICE_MIME, Action, Decision, Fit, decide_one
+from belino.delivery.forms import NAMES
+from belino.domain.errors import MediaError, MediaNotFound, StoreError
+from belino.domain.limits import Limits, SendAs
+from belino.domain.media import Blob
+from belino.domain.reply import Offer
+from belino.domain.store import Blobs
+from belino.media.placeholder import format_size, one_line
+
+if TYPE_CHECKING:
+    from belino.media.audio_facts import SoundFacts
+    from belino.media.image import Fitted
+
+SECONDS = 60.0
+"""For one file, waiting for its turn included."""
+PIECE = 256 * 1024
+SUFFIXES = {"image/jpeg": (".jpg", ".jpeg"), "image/png": (".png",), "image/webp": (".webp",), VOICE_MIME: (".ogg",)}
+
+
+class Fits(Protocol):
+    """Makes pictures fit; see media/image.py."""
+
+    async def fit(
+        self, blob: Blob, *, max_bytes: int, max_side: int | None = None, formats: tuple[str, ...] = ...
+    ) -> "Fitted": ...
+
+
+class Speaks(Protocol):
+    """Reads and encodes sounds; see media/audio.py."""
+
+    def facts(self, blob: Blob) -> "SoundFacts": ...
+
+    def voice(self, blob: Blob, *, max_bytes: int) -> AbstractAsyncContextManager[Path]: ...
+
+
+class Preparer:
+    """Carries out what was decided, and decides again on the result; ends in `send` or `refuse` for every file."""
+
+    def __init__(self, blobs: Blobs, images: Callable[[], Fits], sounds: Callable[[], Speaks]) -> None:
+        self._blobs = blobs
+        self._images = images
+        self._sounds = sounds
+
+    async def prepare(self, offers: Sequence[Offer], limits: Limits) -> tuple[Decision, ...]:
+        """A decision for each offer, in the same order."""
+        return tuple([await self._ready(await self._measured(offer), limits) for offer in offers])
+
+    async def _ready(self, offer: Offer, limits: Limits) -> Decision:
+        barred: dict[SendAs, str] = {}
+        while True:  # each round ends it or bars one more form
+            decision = decide_one(offer, limits, barred=barred)
+            if decision.action in (Action.SEND, Action.REFUSE):
+                return decision
+            try:
+                async with asyncio.timeout(SECONDS):
+                    made = await self._made(decision, limits)
+            except TimeoutError:
+                barred[decision.send_as] = f"making it {NAMES[decision.send_as]} took longer than {SECONDS:g} s"
+            except (MediaError, StoreError) as error:
+                why = one_line(str(error)).rstrip(". ")
+                barred[decision.send_as] = f"it could not be made {NAMES[decision.send_as]}: {why}"
+            else:
+                # What was made may be wrong in another way, which only now is known.
+                again = decide_one(replace(made, wanted=decision.send_as), limits)
+                if (again.action, again.send_as) == (Action.SEND, decision.send_as):
+                    return replace(again, offer=made, reason=f"{decision.reason}, so {_done(decision, made)}")
+                barred[decision.send_as] = again.reason
+
+    async def _made(self, decision: Decision, limits: Limits) -> Offer:
+        offer = decision.offer
+        blob = await self._blobs.blob(offer.sha256)
+        if blob is None:
+            raise MediaNotFound("its bytes are no longer here")
+        if decision.fit is not None:
+            return await self._fitted(offer, blob, decision.fit)
+        return await self._spoken(offer, blob, limits.files[decision.send_as].max_bytes)
+
+    async def _fitted(self, offer: Offer, blob: Blob, fit: Fit) -> Offer:
+        picture = await self._images().fit(blob, max_bytes=fit.max_bytes, max_side=fit.max_side, formats=fit.formats)
+        kept = await self._blobs.keep(_once(picture.data), mime=picture.mime, limit=fit.max_bytes)
+        return replace(_copy(offer, kept), width=picture.width, height=picture.height)
+
+    async def _spoken(self, offer: Offer, blob: Blob, max_bytes: int) -> Offer:
+        sounds = self._sounds()
+        async with sounds.voice(blob, max_bytes=max_bytes) as path:
+            kept = await self._blobs.keep(_pieces(path), mime=VOICE_MIME, limit=max_bytes)
+        facts = await asyncio.to_thread(sounds.facts, kept)
+        return replace(_copy(offer, kept), codec=VOICE_CODEC, seconds=facts.seconds or offer.seconds)
+
+    async def _measured(self, offer: Offer) -> Offer:
+        """With what the headers say of a sound; pictures are measured when they are collected."""
+        if not offer.mime.startswith(("audio/", "video/")) or offer.codec:
+            return offer
+        blob = await self._blobs.blob(offer.sha256)
+        if blob is None:
+            return offer
+        facts = await asyncio.to_thread(self._sounds().facts, blob)
+        return replace(offer, codec=facts.codec, seconds=offer.seconds or facts.seconds)
+
+
+def _copy(offer: Offer, kept: Blob) -> Offer:
+    """The same offer with other bytes; its name tells what they are."""
+    stem, _, suffix = offer.name.rpartition(".")
+    endings = SUFFIXES.get(kept.mime, ())
+    known = not endings or (bool(stem) and f".{suffix.lower()}" in endings)
+    name = offer.name if known else f"{stem or offer.name}{endings[0]}"
+    return replace(offer, name=name, mime=kept.mime, size=kept.size, sha256=kept.sha256)
+
+
+def _done(decision: Decision, made: Offer) -> str:
+    if decision.action is Action.TRANSCODE:
+        return f"it was encoded as {VOICE_CODEC} ({format_size(made.size)})"
+    return f"it was made {made.mime}, {made.width}×{made.height}, {format_size(made.size)}"
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def _pieces(path: Path) -> AsyncIterator[bytes]:
+    with path.open("rb") as file:
+        while piece := await asyncio.to_thread(file.read, PIECE):
+            yield piece
