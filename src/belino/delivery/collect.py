@@ -1,0 +1,133 @@
+"""The files a reply offers: handed over by a tool, named in its text, or waiting in the folder `pending`.
+
+There is no fourth way. A file counts only if it lies in the conversation's own `outgoing/`; anything else a text names
+is text. Its bytes are copied from the file that was looked at, and those bytes are what is sent.
+"""
+
+import asyncio
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from belino.delivery.decide import Action, Decision
+from belino.delivery.folders import OUTGOING, PENDING, Folders, joined, mark_of
+from belino.delivery.named import Named, find_named, replaced
+from belino.delivery.offers import Keeper, shown_name
+from belino.domain.errors import MediaError, MediaNotFound, MediaTooLarge
+from belino.domain.reply import Offer
+from belino.media.beneath import Beneath, Seen
+
+FILES_AT_MOST = 20
+"""Files one reply brings along; more in `pending` go with the next."""
+LOOKED_AT = 10_000
+"""Files in `outgoing/` whose names are sought in a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """A reply's text with attached paths replaced by names, and its files in the order they were named."""
+
+    text: str
+    offers: tuple[Offer, ...] = ()
+    refused: tuple[Decision, ...] = ()
+    waiting: int = 0
+    """Files left in `pending`: still being written, or too many for one reply."""
+
+
+async def collect(
+    text: str, handed: Sequence[Offer], folders: Folders, keeper: Keeper, *, busy: Collection[str] = ()
+) -> Collected:
+    """Everything this reply brings along. `busy` are the marks of pending files that an earlier reply brought."""
+    with Beneath(folders.path) as beneath:
+        basket = _Basket(handed, beneath, keeper, busy)
+        named = await asyncio.to_thread(_named, beneath, folders.path, text) if text else ()
+        for path in dict.fromkeys(one.path for one in named):
+            await basket.take_named(path)
+        ready = await folders.waiting(busy)
+        for seen in ready.files:
+            await basket.take_pending(seen)
+    return Collected(
+        text=replaced(text, named, basket.names),
+        offers=tuple(basket.offers.values()),
+        refused=tuple(basket.refused),
+        waiting=ready.unfinished + basket.left,
+    )
+
+
+class _Basket:
+    """What was collected so far, each content once."""
+
+    def __init__(self, handed: Sequence[Offer], beneath: Beneath, keeper: Keeper, busy: Collection[str]) -> None:
+        self.offers: dict[str, Offer] = {}
+        self.names: dict[str, str] = {}
+        """What the paths of attached files are replaced by."""
+        self.refused: list[Decision] = []
+        self.left = 0
+        self._beneath = beneath
+        self._keeper = keeper
+        self._busy = busy
+        self._pending: dict[str, None] = {}
+        for offer in handed:
+            self._add(offer)
+
+    async def take_named(self, path: str) -> None:
+        """A file the text names. One that cannot be opened as it should be is only text."""
+        if self._full():
+            self._refuse(path, f"a reply brings along {FILES_AT_MOST} files at most")
+            return
+        try:
+            with self._beneath.open(path) as file:
+                offer = await self._keeper.keep(file.pieces(), name=file.seen.name)
+                mark = mark_of(file.seen) if path.startswith(f"{PENDING}/") else None
+        except MediaError as error:
+            if isinstance(error, MediaTooLarge):
+                self._refuse(path, str(error))
+            return
+        fresh = None if mark in self._busy else mark
+        self._add(replace(offer, pending=fresh))
+        self.names[path] = offer.name
+
+    async def take_pending(self, seen: Seen) -> None:
+        """A file that waits. One that cannot be sent is told of, for somebody put it there to be sent."""
+        mark = mark_of(seen)
+        if mark in self._pending:
+            return
+        if self._full():
+            self.left += 1
+            return
+        try:
+            with self._beneath.open(seen.path) as file:
+                if file.seen.identity != seen.identity:
+                    self.left += 1
+                    return
+                offer = await self._keeper.keep(file.pieces(), name=seen.name)
+        except MediaNotFound:
+            return  # somebody took it back
+        except MediaError as error:
+            self._refuse(seen.path, str(error), mark)
+            return
+        self._add(replace(offer, pending=mark))
+
+    def _add(self, offer: Offer) -> None:
+        first = self.offers.setdefault(offer.sha256, offer)
+        if offer.pending:
+            self._pending[offer.pending] = None
+            if first is not offer:
+                self.offers[offer.sha256] = replace(first, pending=joined(first.pending, offer.pending))
+
+    def _refuse(self, path: str, reason: str, mark: str | None = None) -> None:
+        offer = Offer(name=shown_name(path), mime="", size=0, sha256="", pending=mark)
+        self.refused.append(Decision(offer=offer, action=Action.REFUSE, reason=reason))
+
+    def _full(self) -> bool:
+        return len(self.offers) >= FILES_AT_MOST
+
+
+def _named(beneath: Beneath, folder: Path, text: str) -> tuple[Named, ...]:
+    """Where the text names a plain file of `outgoing/`."""
+    outgoing = f"{folder}/{OUTGOING}"
+    roots = [(OUTGOING, f"{root}/") for root in dict.fromkeys((outgoing, os.path.realpath(outgoing)))]
+    roots += [(OUTGOING, ""), (PENDING, "")]
+    there = (seen.path for seen in beneath.files(OUTGOING, most=LOOKED_AT) if seen.plain)
+    return find_named(text, there, roots)

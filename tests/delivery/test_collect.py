@@ -1,0 +1,183 @@
+"""The three ways a file gets into a reply, and that there is no fourth."""
+
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from belino.delivery.collect import FILES_AT_MOST, Collected, collect
+from belino.delivery.folders import Folders, mark_of
+from belino.delivery.offers import Keeper
+from belino.domain.message import ConversationKey
+from belino.domain.reply import Offer
+from belino.media.beneath import Beneath
+from belino.storage.home import Home
+from belino.storage.sqlite import SqliteStore, open_store
+from belino.testing.clock import FakeClock
+from belino.testing.files import make_gif, make_pdf, make_png
+from tools.town import Pencil
+
+HERE, THERE = (ConversationKey(platform="web", account="default", channel=name) for name in ("here", "there"))
+LONG_AGO = 1_000_000_000
+
+
+@dataclass
+class Desk:
+    """A conversation's folders and a store to keep bytes in."""
+
+    home: Home
+    store: SqliteStore
+    clock: FakeClock
+    max_bytes: int = 100_000
+
+    @property
+    def outgoing(self) -> Path:
+        return self.home.outgoing(HERE)
+
+    def put(self, path: str, content: bytes) -> Path:
+        place = self.outgoing / path
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(content)
+        os.utime(place, (LONG_AGO, LONG_AGO))
+        return place
+
+    async def keep(self, content: bytes, name: str) -> Offer:
+        return await self.keeper().keep(_pieces(content), name=name)
+
+    def keeper(self) -> Keeper:
+        return Keeper(self.store, Pencil(), max_bytes=self.max_bytes)
+
+    async def collect(self, text: str, *handed: Offer, busy: frozenset[str] = frozenset()) -> Collected:
+        self.home.outgoing(HERE)
+        folders = Folders(self.home.folder(HERE), self.clock)
+        return await collect(text, handed, folders, self.keeper(), busy=busy)
+
+    async def bytes_of(self, offer: Offer) -> bytes:
+        blob = await self.store.blob(offer.sha256)
+        assert blob is not None
+        return blob.path.read_bytes()
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    home, clock = Home.at(tmp_path / "home"), FakeClock()
+    store = await open_store(home, clock=clock)
+    yield Desk(home=home, store=store, clock=clock)
+    await store.close()
+
+
+async def test_the_three_ways_come_in_this_order_and_paths_become_names(desk: Desk) -> None:
+    handed = await desk.keep(b"handed", "handed.txt")
+    pdf, png = desk.put("report.pdf", make_pdf()), make_png(40, 30)
+    desk.put("pending/chart.png", png)
+    found = await desk.collect(f"Here: {pdf} and that is it.", handed)
+    assert found.text == "Here: report.pdf and that is it."
+    assert [offer.name for offer in found.offers] == ["handed.txt", "report.pdf", "chart.png"]
+    chart = found.offers[2]
+    assert (chart.mime, chart.size, chart.width, chart.height) == ("image/png", len(png), 40, 30)
+    assert await desk.bytes_of(chart) == png
+    assert [bool(offer.pending) for offer in found.offers] == [False, False, True]
+    assert not found.refused
+    assert not found.waiting
+
+
+async def test_the_same_bytes_by_all_three_ways_are_one_file(desk: Desk) -> None:
+    handed = await desk.keep(b"same", "tool.txt")
+    path = desk.put("named.txt", b"same")
+    desk.put("pending/a.txt", b"same")
+    desk.put("pending/b.txt", b"same")
+    found = await desk.collect(f"{path}, again {path}", handed)
+    (offer,) = found.offers
+    assert offer.name == "tool.txt"
+    assert found.text == "named.txt, again named.txt"
+    with Beneath(desk.home.folder(HERE)) as beneath:
+        marks = [mark_of(seen) for seen in beneath.files("outgoing/pending", most=9)]
+    assert offer.pending == "/".join(marks)
+
+
+async def test_a_pending_file_that_is_named_goes_once_and_moves(desk: Desk) -> None:
+    desk.put("pending/chart.png", make_png(4, 4))
+    found = await desk.collect("I drew chart.png.")
+    assert len(found.offers) == 1
+    assert found.offers[0].pending
+    assert found.text == "I drew chart.png."
+
+
+async def test_what_an_earlier_reply_brought_is_left_alone(desk: Desk) -> None:
+    desk.put("pending/chart.png", make_png(4, 4))
+    first = await desk.collect("")
+    (offer,) = first.offers
+    again = await desk.collect("", busy=frozenset({offer.pending or ""}))
+    assert not again.offers
+    desk.put("pending/chart.png", make_png(5, 5))
+    newer = await desk.collect("", busy=frozenset({offer.pending or ""}))
+    assert newer.offers[0].width == 5
+
+
+async def test_files_of_other_conversations_are_text(desk: Desk) -> None:
+    other = desk.home.outgoing(THERE) / "theirs.png"
+    other.write_bytes(make_png(3, 3))
+    (desk.home.incoming(HERE) / "ours.png").write_bytes(make_png(3, 3))
+    text = f"{other} {desk.home.incoming(HERE) / 'ours.png'} theirs.png ours.png {desk.home.key_file}"
+    found = await desk.collect(text)
+    assert found == Collected(text=text)
+
+
+async def test_a_link_in_the_text_is_text_and_a_link_in_pending_is_told(desk: Desk) -> None:
+    (desk.outgoing / "key.txt").symlink_to(desk.home.key_file)
+    (desk.outgoing / "pending" / "key.txt").symlink_to(desk.home.key_file)
+    os.link(desk.home.key_file, desk.outgoing / "hard.txt")
+    os.mkfifo(desk.outgoing / "pending" / "pipe")
+    for name in ("key.txt", "pipe"):
+        os.utime(desk.outgoing / "pending" / name, (1, 1), follow_symlinks=False)
+    found = await desk.collect("key.txt hard.txt `pipe`")
+    assert found.text == "key.txt hard.txt `pipe`"
+    assert not found.offers
+    assert [(one.offer.name, one.reason) for one in found.refused] == [
+        ("key.txt", "it is a link"),
+        ("pipe", "it is not a regular file"),
+    ]
+
+
+async def test_too_large_is_told_with_the_limit_and_stays_text(desk: Desk) -> None:
+    path = desk.put("big.bin", b"x" * 100_001)
+    desk.put("pending/also.bin", b"y" * 100_001)
+    found = await desk.collect(str(path))
+    assert found.text == str(path)
+    assert [(one.offer.name, one.reason) for one in found.refused] == [
+        ("big.bin", "it is over 98KB"),
+        ("also.bin", "it is over 98KB"),
+    ]
+
+
+async def test_more_than_a_reply_brings_along_wait_or_are_told(desk: Desk) -> None:
+    for number in range(FILES_AT_MOST - 1):
+        desk.put(f"{number}.txt", str(number).encode())
+    desk.put("pending/first.txt", b"first")
+    desk.put("pending/second.txt", b"second")
+    text = " ".join(f"{number}.txt" for number in range(FILES_AT_MOST - 1))
+    found = await desk.collect(text)
+    assert len(found.offers) == FILES_AT_MOST
+    assert found.waiting == 1
+    desk.put("many.txt", b"many")
+    desk.put("more.txt", b"more")
+    found = await desk.collect(f"{text} many.txt more.txt")
+    assert [(one.offer.name, one.reason) for one in found.refused] == [
+        ("more.txt", f"a reply brings along {FILES_AT_MOST} files at most")
+    ]
+
+
+async def test_the_type_is_told_from_the_bytes_and_frames_are_counted(desk: Desk) -> None:
+    desk.put("pending/song.mp3", make_pdf())
+    desk.put("pending/still.gif", make_gif(6, 4))
+    found = await desk.collect("")
+    assert [(offer.mime, offer.width, offer.frames) for offer in found.offers] == [
+        ("application/pdf", None, 1),
+        ("image/gif", 4000, 1),
+    ]
