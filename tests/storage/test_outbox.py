@@ -221,3 +221,27 @@ async def test_markup_travels_with_its_plain_words_and_only_those_become_what_wa
 
 async def _one(chunk: bytes) -> AsyncIterator[bytes]:
     yield chunk
+
+
+async def test_parcels_that_no_turn_made_are_messages_all_the_same(store: SqliteStore, clock: FakeClock) -> None:
+    await store.put_parcels([text("a", "here it is", trace="flush-1"), text("b", trace="flush-1")])
+    await store.put_parcels([text("a", "offered again", trace="flush-1")])
+    assert (await claim(store, clock)).parcel.text == "here it is"
+    said = await store.confirm_parcel("a", Receipt(message_id="m-1", sent=clock.now()), AGENT)
+    assert said is not None
+    assert (said.text, said.author) == ("here it is", AGENT)
+    assert [parcel.key for parcel in await store.parcels()] == ["b", "a"]
+
+
+async def test_what_parcels_carry_out_of_pending_is_known_with_its_state(store: SqliteStore, clock: FakeClock) -> None:
+    blob = await store.keep(_one(b"bytes"), mime="text/plain", limit=10)
+    file = OutgoingFile(name="n.txt", mime="text/plain", size=5, sha256=blob.sha256, pending="mark")
+    plain = OutgoingFile(name="o.txt", mime="text/plain", size=5, sha256=blob.sha256)
+    assert await store.carried_files(MAIN) == ()
+    await store.put_parcels([text("a", kind=ParcelKind.FILES, files=(file, plain))])
+    assert await store.carried_files(MAIN) == (("mark", ParcelState.READY, ""),)
+    await claim(store, clock)
+    await store.end_parcel("a", ParcelState.DEAD, "refused")
+    assert await store.carried_files(MAIN) == (("mark", ParcelState.DEAD, "refused"),)
+    elsewhere = ConversationKey(platform="web", account="default", channel="elsewhere")
+    assert await store.carried_files(elsewhere) == ()

@@ -27,7 +27,7 @@ class Offer:
     seconds: float | None = None
     codec: str = ""
     pending: str | None = None
-    """Its name in the folder `pending`, if that is where it came from."""
+    """What tells it from other files in the folder `pending`, if that is where it came from."""
 
 
 def _unopened() -> AsyncIterator[bytes]:
@@ -51,7 +51,7 @@ class OutgoingFile:
     height: int | None = None
     seconds: float | None = None
     pending: str | None = None
-    """Its name in the folder `pending`, from where it moves once the parcel has ended."""
+    """What tells it from other files in the folder `pending`, from where it moves once the parcel has ended."""
     chunks: Callable[[], AsyncIterator[bytes]] = field(repr=False, compare=False, default=_unopened)
 
 

@@ -127,6 +127,14 @@ class Outbox(Protocol):
 
     async def end_parcel(self, key: str, state: ParcelState, reason: str) -> None: ...
 
+    async def put_parcels(self, parcels: Sequence[Parcel]) -> None:
+        """Put parcels into the outbox that no turn made; sent, they are messages of the conversation like any."""
+        ...
+
+    async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str], ...]:
+        """What parcels carry out of the folder `pending`, newest first: mark, state and reason."""
+        ...
+
     async def parcels(self, *, limit: int = 50, state: ParcelState | None = None) -> tuple[ParcelRecord, ...]: ...
 
 

@@ -29,6 +29,9 @@ SELECT p.*, {KEY_COLUMNS}
 FROM parcels p JOIN conversations v ON v.id = p.conversation JOIN channels c ON c.id = p.channel
 """  # noqa: S608  only our own words are put together
 _ON_THEIR_WAY = "('ready', 'sending')"
+UNASKED = 0
+"""The turn of parcels that no message asked for, and that are messages of the conversation all the same."""
+CARRIED_AT_MOST = 2_000
 _INSERT = """
 INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, files, reply_to, edits, trace, state,
     attempts, reason, created, changed, ready)
@@ -65,6 +68,30 @@ def insert_parcels(
         )
         for file in parcel.files:
             connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (file.sha256, f"parcel:{parcel.key}"))
+
+
+def put_parcels(connection: sqlite3.Connection, places: Places, parcels: Sequence[Parcel], now: int) -> None:
+    """Put parcels into the outbox that no turn made."""
+    insert_parcels(connection, places, None, parcels, now)
+    for parcel in parcels:
+        connection.execute("UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL", (UNASKED, parcel.key))
+
+
+def carried_files(
+    connection: sqlite3.Connection, conversation: ConversationKey
+) -> tuple[tuple[str, ParcelState, str], ...]:
+    """What parcels of a conversation carry out of its folder `pending`, newest first."""
+    place = find_place(connection, conversation)
+    rows = connection.execute(
+        "SELECT files, state, reason FROM parcels WHERE conversation = ? AND files IS NOT NULL ORDER BY id DESC LIMIT ?",
+        (-1 if place is None else place.conversation, CARRIED_AT_MOST),
+    )
+    carried = []
+    for row in rows:
+        told = (more for *_, more in orjson.loads(row["files"]) if isinstance(more, dict))
+        marks = (more.get("pending") for more in told)
+        carried += [(str(mark), ParcelState(row["state"]), str(row["reason"])) for mark in marks if mark]
+    return tuple(carried)
 
 
 def ready_parcels(connection: sqlite3.Connection) -> tuple[Ready, ...]:

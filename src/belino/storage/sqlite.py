@@ -217,6 +217,21 @@ class SqliteStore(Shelf):
         now = self._now()
         await self._writer.write(lambda connection: outbox.end_parcel(connection, key, state, reason, now))
 
+    async def put_parcels(self, parcels: Sequence[Parcel]) -> None:
+        now = self._now()
+
+        def work(connection: sqlite3.Connection) -> None:
+            outbox.put_parcels(connection, self._places, parcels, now)
+
+        try:
+            await self._writer.write(work)
+        except _NOT_TEXT:
+            parcels = _mended(tuple(parcels))
+            await self._writer.write(work)
+
+    async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str], ...]:
+        return await self._readers.read(lambda connection: outbox.carried_files(connection, conversation))
+
     async def parcels(self, *, limit: int = 50, state: ParcelState | None = None) -> tuple[ParcelRecord, ...]:
         return await self._readers.read(lambda connection: outbox.parcels(connection, limit=limit, state=state))
 
