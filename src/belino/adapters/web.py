@@ -16,6 +16,20 @@ from belino.domain.reply import Parcel, Receipt
 # How long a page waits while the adapter is being restarted, before it is told to try again.
 LISTEN_SECONDS = 10.0
 
+FILE_BYTES = 100 * 1024 * 1024
+# What browsers show and play; any file is a document.
+_PICTURES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif", "image/avif"})
+_VIDEOS = frozenset({"video/mp4", "video/webm", "video/ogg", "video/quicktime"})
+_SOUNDS = frozenset({"audio/mpeg", "audio/mp4", "audio/ogg", "audio/wav", "audio/flac", "audio/aac", "audio/webm"})
+_SHOWN = {
+    SendAs.PHOTO: _PICTURES,
+    SendAs.ANIMATION: _PICTURES | _VIDEOS,
+    SendAs.STICKER: frozenset({"image/webp", "image/png"}),
+    SendAs.VIDEO: _VIDEOS,
+    SendAs.AUDIO: _SOUNDS,
+    SendAs.VOICE: _SOUNDS,
+}
+
 SETUP: tuple[Question, ...] = ()
 
 
@@ -35,7 +49,9 @@ class Adapter:
         once=Once.KEY,
         markup=Markup.MARKDOWN,
         caption_chars=4_000,
-        files={form: FileLimit(max_bytes=100 * 1024 * 1024) for form in SendAs},
+        files={form: FileLimit(max_bytes=FILE_BYTES, mimes=_SHOWN.get(form, frozenset())) for form in SendAs},
+        album_items=10,
+        album_mixes=(frozenset(SendAs),),
     )
 
     def __init__(self, config: Config, desk: Desk) -> None:

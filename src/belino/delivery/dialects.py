@@ -28,6 +28,8 @@ class Dialect:
     opening: Callable[[Span], str]
     closing: Callable[[Span], str]
     words: Callable[[Run], str]
+    code_alone: bool = False
+    """Code takes no other style (Telegram)."""
 
 
 def render(styled: Styled, markup: Markup) -> str:
@@ -46,12 +48,19 @@ def render(styled: Styled, markup: Markup) -> str:
 def _nested(styled: Styled, dialect: Dialect) -> str:
     written, over = list[str](), tuple[Span, ...]()
     for run in (*styled.runs(), Run(text="", spans=())):
-        kept = _in_common(over, run.spans)
+        spans = _without_others(run) if dialect.code_alone else run.spans
+        kept = _in_common(over, spans)
         written.extend(dialect.closing(span) for span in reversed(over[kept:]))
-        written.extend(dialect.opening(span) for span in run.spans[kept:])
+        written.extend(dialect.opening(span) for span in spans[kept:])
         written.append(dialect.words(run))
-        over = run.spans
+        over = spans
     return "".join(written)
+
+
+def _without_others(run: Run) -> tuple[Span, ...]:
+    if Style.CODE not in _styles(run):
+        return run.spans
+    return tuple(span for span in run.spans if span.style in (Style.QUOTE, Style.CODE))
 
 
 def _in_common(some: tuple[Span, ...], others: tuple[Span, ...]) -> int:
@@ -148,9 +157,10 @@ def _slack_closing(span: Span) -> str:
 
 
 def _slack_words(run: Run) -> str:
-    text = _no_fence(run.text) if _is_code(run) else run.text
     # Slack has no code with a backtick in it, only one that looks like it.
-    return _slack_escaped(text.replace("`", _LOOKS_LIKE_A_BACKTICK) if _styles(run) >= {Style.CODE} else text)
+    return _slack_escaped(
+        run.text.replace("`", _LOOKS_LIKE_A_BACKTICK) if Style.CODE in _styles(run) else _no_fence(run.text)
+    )
 
 
 def _slack_escaped(text: str) -> str:
@@ -193,6 +203,6 @@ def _html_words(run: Run) -> str:
     return escape(run.text, quote=False)
 
 
-_HTML = Dialect(opening=_html_opening, closing=_html_closing, words=_html_words)
+_HTML = Dialect(opening=_html_opening, closing=_html_closing, words=_html_words, code_alone=True)
 _DISCORD = Dialect(opening=_discord_opening, closing=_discord_closing, words=_discord_words)
 _SLACK = Dialect(opening=_slack_opening, closing=_slack_closing, words=_slack_words)

@@ -15,6 +15,8 @@ NAMES = {
     SendAs.STICKER: "a sticker",
     SendAs.DOCUMENT: "a document",
 }
+_TIGHT = frozenset({SendAs.PHOTO, SendAs.VOICE, SendAs.STICKER})
+"""Forms whose bounds are their own; the others share the platform's."""
 
 
 def natural_forms(offer: Offer) -> tuple[SendAs, ...]:
@@ -71,9 +73,11 @@ def misfits(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[str, ...]:
     if limit.codecs and offer.codec not in limit.codecs:
         found.append(f"{name} here is encoded as {' or '.join(sorted(limit.codecs))}")
     if offer.size > limit.max_bytes:
-        found.append(f"{name} has at most {format_size(limit.max_bytes)} here and this one {format_size(offer.size)}")
+        here = f"here as {name}" if form in _TIGHT else "here"
+        most = format_size(limit.max_bytes)
+        found.append(f"it has {format_size(offer.size)}, and at most {most} are taken {here}")
     if not _size_fits(offer, limit):
-        found.append(_size_told(offer, name))
+        found.append(_size_told(offer, limit, name))
     if limit.max_seconds is not None and (offer.seconds or 0) > limit.max_seconds:
         lasts = format_duration(offer.seconds or 0)
         found.append(f"{name} lasts at most {format_duration(limit.max_seconds)} here and this one {lasts}")
@@ -96,7 +100,9 @@ def _size_fits(offer: Offer, limit: FileLimit) -> bool:
     )
 
 
-def _size_told(offer: Offer, name: str) -> str:
+def _size_told(offer: Offer, limit: FileLimit, name: str) -> str:
     if not offer.width or not offer.height:
-        return f"nobody knows how large it is, and {name} has bounds here"
+        return f"how many pixels it has cannot be told, and {name} has bounds here"
+    if limit.max_ratio and max(offer.width, offer.height) > limit.max_ratio * min(offer.width, offer.height):
+        return f"{offer.width}×{offer.height} pixels are too long and narrow for {name} here"
     return f"{offer.width}×{offer.height} pixels are more than {name} may have here"

@@ -77,11 +77,9 @@ class Styled:
 
 
 def _outermost_first(spans: list[Span]) -> tuple[Span, ...]:
-    """One span of each style; in code nothing else is styled, a quote around it apart."""
+    """One span of each style; in a code block nothing else is styled, a quote around it apart."""
     by_style: dict[Style, Span] = {}
     for span in spans:
         by_style.setdefault(span.style, span)
-    code = by_style.get(Style.PRE) or by_style.get(Style.CODE)
-    if code is not None:
-        return tuple(span for span in (by_style.get(Style.QUOTE), code) if span is not None)
-    return tuple(by_style[style] for style in NESTING if style in by_style)
+    styles = (Style.QUOTE, Style.PRE) if Style.PRE in by_style else NESTING
+    return tuple(by_style[style] for style in styles if style in by_style)

@@ -21,8 +21,7 @@ class Text:
 def texts(source: str, limits: Limits) -> tuple[Text, ...]:
     """The messages that say this Markdown, in order; none if there is nothing to see."""
     if limits.markup is Markup.MARKDOWN:
-        parts = (str(part) for part in chunk(source, limits.text_chars, lines=limits.text_lines))
-        return tuple(Text(text=part.strip("\r\n")) for part in parts if part.strip())
+        return _as_it_is(source, limits)
     styled = parse(source)
     found, start = list[Text](), 0
     while start < len(styled.text):
@@ -48,6 +47,17 @@ def caption(source: str, limits: Limits) -> Text | None:
 def length(text: Text, limits: Limits) -> int:
     """How long the platform takes a message to be."""
     return limits.unit.length(text.text if limits.counts_markup or not text.plain else text.plain)
+
+
+def _as_it_is(source: str, limits: Limits) -> tuple[Text, ...]:
+    """Markdown for a platform that reads it as the agent writes it."""
+    room = limits.text_chars
+    while True:
+        parts = tuple(str(part) for part in chunk(source, room, lines=limits.text_lines))
+        longest = max((limits.unit.length(part) for part in parts), default=0)
+        if longest <= limits.text_chars or room == 1:
+            return tuple(Text(text=part.strip("\r\n")) for part in parts if part.strip())
+        room = max(1, room * limits.text_chars // (longest + 1))
 
 
 def _end(styled: Styled, start: int, limits: Limits) -> int:

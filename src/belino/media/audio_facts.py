@@ -132,6 +132,11 @@ def _webm(file: BinaryIO, head: bytes, size: int) -> SoundFacts:
     return SoundFacts(codec=next((name for name in ("opus", "vorbis") if f"A_{name.upper()}".encode() in head), ""))
 
 
+def _named(codec: str) -> Callable[[BinaryIO, bytes, int], SoundFacts]:
+    """For files that are nothing but their codec."""
+    return lambda file, head, size: SoundFacts(codec=codec)
+
+
 _READERS: dict[str, Callable[[BinaryIO, bytes, int], SoundFacts]] = {
     "audio/ogg": _ogg,
     "audio/wav": _wav,
@@ -141,4 +146,6 @@ _READERS: dict[str, Callable[[BinaryIO, bytes, int], SoundFacts]] = {
     "video/mp4": _mp4,
     "video/quicktime": _mp4,
     "audio/webm": _webm,
+    "audio/aac": _named("aac"),
+    "audio/amr": _named("amr"),
 }

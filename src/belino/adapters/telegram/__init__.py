@@ -14,13 +14,14 @@ from urllib.parse import quote, urlsplit
 
 from belino.adapters.telegram.calls import Calls
 from belino.adapters.telegram.check import check_bot
-from belino.adapters.telegram.download import FETCH_BYTES, LOCAL_FETCH_BYTES, Download
+from belino.adapters.telegram.download import FETCH_BYTES, Download
+from belino.adapters.telegram.limits import LIMITS, local_limits
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.adapters.telegram.people import PLATFORM, Me
 from belino.adapters.telegram.raw import Raw, as_table, whole, words
 from belino.adapters.telegram.send import send
 from belino.domain.errors import AdapterError, ConfigError
-from belino.domain.limits import Limits, Once
+from belino.domain.limits import Limits
 from belino.domain.media import MediaRef
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Offer, Question, hand_in
@@ -95,6 +96,7 @@ class Adapter:
     """One bot on Telegram."""
 
     platform: ClassVar[str] = PLATFORM
+    limits: Limits = LIMITS
 
     def __init__(self, config: Config, desk: Desk) -> None:
         self._config = config
@@ -103,13 +105,8 @@ class Adapter:
         self._me = Me()
         self._accept: Accept | None = None
         self._in_order = asyncio.Lock()
-        # Telegram takes 4096 characters; what is left is for the markup that delivery may add. It knows no keys.
-        self.limits = Limits(
-            text_chars=4000,
-            once=Once.UNCERTAIN,
-            caption_chars=1024,
-            fetch_bytes=LOCAL_FETCH_BYTES if config.local_files else FETCH_BYTES,
-        )
+        if config.local_files:
+            self.limits = local_limits()
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled; the cursor is the number of the next update."""

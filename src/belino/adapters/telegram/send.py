@@ -6,6 +6,7 @@ from belino.adapters.telegram.calls import Calls, Refused
 from belino.adapters.telegram.people import DIRECT_TOPIC
 from belino.adapters.telegram.raw import as_table, identity, moment, whole
 from belino.domain.errors import AdapterError, Undeliverable
+from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelKind, Receipt
 
@@ -46,6 +47,8 @@ def _undeliverable(error: Refused) -> Undeliverable:
 def fields_of(parcel: Parcel) -> dict[str, object]:
     """The fields of sendMessage."""
     fields: dict[str, object] = {**_where(parcel.conversation), "text": parcel.text}
+    if parcel.markup is Markup.HTML:
+        fields["parse_mode"] = "HTML"
     reply_to = whole({"id": _number(parcel.reply_to)}, "id")
     if reply_to is not None:
         # The message may be gone by now; the answer is worth sending all the same.

@@ -1,0 +1,57 @@
+"""What the Bot API takes, by its documentation."""
+
+from dataclasses import replace
+
+from belino.adapters.telegram.download import FETCH_BYTES, LOCAL_FETCH_BYTES
+from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs, Unit
+
+UPLOAD_BYTES = 50 * 1024 * 1024
+LOCAL_UPLOAD_BYTES = 2000 * 1024 * 1024
+PHOTO_BYTES = 10 * 1024 * 1024
+STICKER_BYTES = 512 * 1024
+
+_FILES = {
+    SendAs.PHOTO: FileLimit(
+        max_bytes=PHOTO_BYTES,
+        mimes=frozenset({"image/jpeg", "image/png", "image/webp"}),
+        max_sides=10_000,
+        max_ratio=20,
+    ),
+    SendAs.VIDEO: FileLimit(max_bytes=UPLOAD_BYTES, mimes=frozenset({"video/mp4"})),
+    SendAs.AUDIO: FileLimit(max_bytes=UPLOAD_BYTES, mimes=frozenset({"audio/mpeg", "audio/mp4"})),
+    SendAs.VOICE: FileLimit(
+        max_bytes=UPLOAD_BYTES,
+        mimes=frozenset({"audio/ogg", "audio/mpeg", "audio/mp4"}),
+        codecs=frozenset({"opus", "mp3", "aac"}),
+    ),
+    SendAs.ANIMATION: FileLimit(max_bytes=UPLOAD_BYTES, mimes=frozenset({"image/gif", "video/mp4"})),
+    SendAs.STICKER: FileLimit(max_bytes=STICKER_BYTES, mimes=frozenset({"image/webp"}), max_side=512, caption=False),
+    SendAs.DOCUMENT: FileLimit(max_bytes=UPLOAD_BYTES),
+}
+
+# Telegram takes 4096 characters; some room is left for what is counted in another way than it says. It knows no keys.
+LIMITS = Limits(
+    text_chars=4_000,
+    caption_chars=1_024,
+    unit=Unit.UTF16,
+    markup=Markup.HTML,
+    counts_markup=False,
+    once=Once.UNCERTAIN,
+    files=_FILES,
+    album_items=10,
+    album_mixes=(
+        frozenset({SendAs.PHOTO, SendAs.VIDEO}),
+        frozenset({SendAs.DOCUMENT}),
+        frozenset({SendAs.AUDIO}),
+    ),
+    fetch_bytes=FETCH_BYTES,
+)
+
+
+def local_limits() -> Limits:
+    """The same for a Bot API server of one's own, which hands out and takes larger files."""
+    large = {
+        form: replace(limit, max_bytes=LOCAL_UPLOAD_BYTES) if limit.max_bytes == UPLOAD_BYTES else limit
+        for form, limit in _FILES.items()
+    }
+    return replace(LIMITS, files=large, fetch_bytes=LOCAL_FETCH_BYTES)
