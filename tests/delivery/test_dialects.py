@@ -81,7 +81,7 @@ def test_each_platform_gets_its_own_signs(source: str, html: str, discord: str, 
     assert render(styled, Markup.PLAIN) == styled.text
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(source=st.one_of(MARKDOWN, st.text(max_size=300)), cuts=st.tuples(st.integers(0, 300), st.integers(0, 300)))
 def test_whatever_the_text_and_wherever_it_is_cut_the_html_is_well_formed_and_says_the_same(
     source: str, cuts: tuple[int, int]
