@@ -104,6 +104,15 @@ class ParcelState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """A file as the platform says it keeps it; what it does not say is None."""
+
+    form: SendAs | None = None
+    size: int | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """The platform's proof that it took a parcel."""
 
@@ -111,3 +120,5 @@ class Receipt:
     sent: datetime
     also: tuple[str, ...] = ()
     """Further messages the same call made (an album)."""
+    stored: tuple[StoredFile, ...] | None = None
+    """What became of the parcel's files, in their order; None if the platform does not say."""
