@@ -1,4 +1,4 @@
-"""A bot on Telegram: it listens from where it stopped, says what stands in its way, and sends text."""
+"""A bot on Telegram: it listens from where it stopped, says what stands in its way, and answers."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unautho
 from belino.domain.limits import Once
 from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Message, Reaction, Unsupported
 from belino.domain.ports import Adapter, Offer, Taken
-from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
+from belino.domain.reply import Parcel
 from belino.net.redact import Secret
 from belino.testing import FakeClock, TelegramServer, Trial, check_adapter, make_jpeg, make_pdf
 from belino.testing.telegram_faults import Answer, Reset
@@ -273,8 +273,6 @@ async def test_what_telegram_will_never_take_is_undeliverable_and_says_why(serve
     ):
         with pytest.raises(Undeliverable, match=says):
             await bot.adapter.send(Parcel(key="p", conversation=where, text=text))
-    with pytest.raises(Undeliverable, match="only text"):
-        await bot.adapter.send(Parcel(key="p", conversation=place(ada), kind=ParcelKind.FILES, files=(_file(),)))
     assert server.sent == []
 
 
@@ -336,10 +334,3 @@ def test_a_setting_that_would_be_unsafe_is_refused(settings: dict[str, Any], say
 def test_the_token_goes_to_the_configured_host_alone(url: str, host: str) -> None:
     config = telegram.Config(token=Secret("TOKEN", CANARY), api_url=url)
     assert telegram.hosts(config) == frozenset({host})
-
-
-def _file() -> OutgoingFile:
-    def chunks() -> Any:
-        raise AssertionError("nobody reads it")
-
-    return OutgoingFile(name="x", mime="text/plain", size=1, sha256="0", chunks=chunks)

@@ -1,4 +1,4 @@
-"""Telegram, through the Bot API: long polling or a webhook, bytes by getFile, text out."""
+"""Telegram, through the Bot API: long polling or a webhook, bytes by getFile, text and files out."""
 
 import asyncio
 import hashlib
@@ -16,13 +16,15 @@ from belino.adapters.telegram.calls import Calls
 from belino.adapters.telegram.check import check_bot
 from belino.adapters.telegram.download import FETCH_BYTES, Download
 from belino.adapters.telegram.limits import LIMITS, local_limits
+from belino.adapters.telegram.pacing import Pacing
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.adapters.telegram.people import PLATFORM, Me
 from belino.adapters.telegram.raw import Raw, as_table, whole, words
-from belino.adapters.telegram.send import send
+from belino.adapters.telegram.send import edit, send, show_typing
 from belino.domain.errors import AdapterError, ConfigError
 from belino.domain.limits import Limits
 from belino.domain.media import MediaRef
+from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Offer, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
@@ -102,6 +104,7 @@ class Adapter:
         self._config = config
         self._desk = desk
         self._calls = Calls(desk.http, desk.clock, api_url=config.api_url, token=config.token)
+        self._pacing = Pacing(desk.clock)
         self._me = Me()
         self._accept: Accept | None = None
         self._in_order = asyncio.Lock()
@@ -118,8 +121,16 @@ class Adapter:
             await self._be_called(accept)
 
     async def send(self, parcel: Parcel) -> Receipt:
-        """One sendMessage."""
-        return await send(self._calls, parcel)
+        """One message, album or change."""
+        return await self._pacing.call(parcel.conversation.channel, lambda: send(self._calls, parcel))
+
+    async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
+        """Change what a message says."""
+        return await self._pacing.call(parcel.conversation.channel, lambda: edit(self._calls, message_id, parcel))
+
+    async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
+        """Telegram shows no more than that somebody is typing."""
+        await show_typing(self._calls, conversation)
 
     @asynccontextmanager
     async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:

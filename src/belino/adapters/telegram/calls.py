@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
 from belino.adapters.telegram.raw import Raw, as_table, line, real, table, whole
+from belino.adapters.telegram.upload import Form
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unauthorized
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import error_for
@@ -16,6 +17,7 @@ from belino.net.pace import LONGEST_WAIT
 from belino.net.redact import Secret, redact
 
 CALL_SECONDS = 30.0
+SLOWEST_BYTES_A_SECOND = 64 * 1024
 # A hundred updates of the longest messages are some 4 MB.
 ANSWER_BYTES = 32 * 1024 * 1024
 
@@ -59,14 +61,30 @@ class Calls:
     async def ask(self, method: str, fields: Mapping[str, object] | None = None, *, wait: float = 0.0) -> Answered:
         url = self._url("bot", method)
         async with self._http.request("POST", url, json=dict(fields or {}), timeout=CALL_SECONDS + wait) as answer:
-            try:
-                body = await answer.read(ANSWER_BYTES)
-            except MediaTooLarge:
-                raise AdapterError(f"Telegram's answer to {method} is over {ANSWER_BYTES} bytes") from None
-            told = _read(body)
-            if told.get("ok") is not True or "result" not in told:
-                raise self._error(method, answer, told)
-            return Answered(result=told["result"], date=_date(answer.headers))
+            return await self._answered(method, answer)
+
+    async def upload(self, method: str, form: Form) -> object:
+        """The result of a method that files are given to."""
+        seconds = CALL_SECONDS + form.length / SLOWEST_BYTES_A_SECOND
+        try:
+            async with self._http.request(
+                "POST", self._url("bot", method), headers=form.headers, body=form.chunks(), timeout=seconds
+            ) as answer:
+                return (await self._answered(method, answer)).result
+        except AdapterError:
+            if form.trouble is not None:
+                raise form.trouble from None
+            raise
+
+    async def _answered(self, method: str, answer: HttpAnswer) -> Answered:
+        try:
+            body = await answer.read(ANSWER_BYTES)
+        except MediaTooLarge:
+            raise AdapterError(f"Telegram's answer to {method} is over {ANSWER_BYTES} bytes") from None
+        told = _read(body)
+        if told.get("ok") is not True or "result" not in told:
+            raise self._error(method, answer, told)
+        return Answered(result=told["result"], date=_date(answer.headers))
 
     @asynccontextmanager
     async def file(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[HttpAnswer]:
@@ -84,7 +102,7 @@ class Calls:
         code = whole(told, "error_code") or answer.status
         description = redact(line(told, "description"))
         parameters = table(told, "parameters")
-        wait = real(parameters, "retry_after")
+        wait = _wait(parameters)
         if code == 429 and wait is not None:
             wait = min(max(wait, 0.0), LONGEST_WAIT)
             return RateLimited(f"Telegram asks to wait {wait:g} seconds before {method}", retry_after=wait)
@@ -102,6 +120,12 @@ class Calls:
             description=description,
             migrate_to=whole(parameters, "migrate_to_chat_id"),
         )
+
+
+def _wait(parameters: Raw) -> float | None:
+    """How long Telegram asks to wait: in seconds, and to the millisecond where it says so."""
+    precise = real(parameters, "adaptive_retry")
+    return precise / 1000 if precise is not None else real(parameters, "retry_after")
 
 
 def _conflict(description: str) -> str:

@@ -1,59 +1,124 @@
-"""Parcels out: one sendMessage each."""
+"""Parcels out: each one visible call, and what Telegram made of it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 
+from belino.adapters.telegram.attach import Call, as_documents, files_call, kept_as
 from belino.adapters.telegram.calls import Calls, Refused
 from belino.adapters.telegram.people import DIRECT_TOPIC
-from belino.adapters.telegram.raw import as_table, identity, moment, whole
+from belino.adapters.telegram.raw import Raw, as_table, identity, moment, whole
+from belino.adapters.telegram.refusals import has_nothing_to_edit, is_unchanged, refusal, refuses_photo
+from belino.adapters.telegram.upload import Form
 from belino.domain.errors import AdapterError, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelKind, Receipt
 
+REFUSALS_FOLLOWED = 3
+"""A group that moved, a picture that is none, a message that is gone: each is answered with another call, once."""
+
 
 async def send(calls: Calls, parcel: Parcel) -> Receipt:
-    """Make one message. A group that became a supergroup is followed to its new id."""
-    if parcel.kind not in (ParcelKind.TEXT, ParcelKind.DRAFT) or parcel.files:
-        raise Undeliverable("belino sends only text to Telegram so far")
-    fields = fields_of(parcel)
-    try:
-        return await _sent(calls, fields)
-    except Refused as error:
-        if error.migrate_to is None:
-            raise _undeliverable(error) from error
-        chat_id = error.migrate_to
-    # A message of the old group has another id in the new one: the answer goes without its reply.
-    moved = {name: value for name, value in fields.items() if name != "reply_parameters"}
-    try:
-        receipt = await _sent(calls, moved | {"chat_id": chat_id})
-    except Refused as error:
-        raise _undeliverable(error) from error
-    # The new group counts its messages anew: the bare number may be another message of the old one.
-    return replace(receipt, message_id=f"{receipt.message_id}@{chat_id}")
+    """Make one message, album or change. A group that became a supergroup is followed to its new id."""
+    if parcel.kind is ParcelKind.EDIT:
+        return await edit(calls, parcel.edits or "", parcel)
+    call, moved = call_of(parcel), None
+    for _ in range(REFUSALS_FOLLOWED):
+        try:
+            return _moved(await _made(calls, call), moved)
+        except Refused as error:
+            if error.migrate_to is not None and moved is None:
+                moved = error.migrate_to
+                call = _to(call, moved)
+            elif refuses_photo(error, parcel):
+                parcel = replace(parcel, files=as_documents(parcel.files))
+                call = call_of(parcel) if moved is None else _to(call_of(parcel), moved)
+            else:
+                raise refusal(error, parcel) from error
+    raise Undeliverable("Telegram refused it in every form")
 
 
-async def _sent(calls: Calls, fields: dict[str, object]) -> Receipt:
-    message = as_table(await calls.call("sendMessage", fields))
-    message_id = identity(message, "message_id")
-    if not message_id:
+async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
+    """Change a message's text; one that is gone is said anew, because the text is worth more than its place."""
+    number, _, moved = message_id.partition("@")
+    fields = {name: value for name, value in _where(parcel.conversation).items() if name in _EDITED_BY}
+    fields |= {"message_id": _number(number)} | _text(parcel)
+    if moved:
+        fields["chat_id"] = _number(moved)
+    try:
+        message = as_table(await calls.call("editMessageText", fields))
+    except Refused as error:
+        if is_unchanged(error):
+            return Receipt(message_id=message_id, sent=calls.now())
+        if has_nothing_to_edit(error):
+            return await send(calls, replace(parcel, kind=ParcelKind.TEXT, edits=None))
+        raise refusal(error, parcel) from error
+    return Receipt(message_id=message_id, sent=_when(message, "edit_date", calls))
+
+
+_EDITED_BY = frozenset({"chat_id", "business_connection_id"})
+
+
+async def show_typing(calls: Calls, conversation: ConversationKey) -> None:
+    """The sign that an answer is on its way; it fades after five seconds."""
+    fields = {name: value for name, value in _where(conversation).items() if name != "direct_messages_topic_id"}
+    await calls.call("sendChatAction", fields | {"action": "typing"})
+
+
+def call_of(parcel: Parcel) -> Call:
+    """The call that a parcel is."""
+    where = {**_where(parcel.conversation), **_reply(parcel)}
+    if parcel.files:
+        return files_call(where, parcel.files, parcel.markup)
+    return Call(method="sendMessage", fields={**where, **_text(parcel)})
+
+
+async def _made(calls: Calls, call: Call) -> Receipt:
+    if call.files:
+        result = await calls.upload(call.method, Form(call.fields, call.files))
+    else:
+        result = await calls.call(call.method, call.fields)
+    messages = [as_table(message) for message in (result if isinstance(result, list) else [result])]
+    ids = [identity(message, "message_id") for message in messages]
+    if not ids or not all(ids):
         raise AdapterError("Telegram took the message and did not say under which id")
-    return Receipt(message_id=message_id, sent=moment(message, "date") if whole(message, "date") else calls.now())
+    return Receipt(
+        message_id=ids[0],
+        sent=_when(messages[0], "date", calls),
+        also=tuple(ids[1:]),
+        stored=tuple(kept_as(message) for message in messages) if call.files else None,
+    )
 
 
-def _undeliverable(error: Refused) -> Undeliverable:
-    return Undeliverable(f"Telegram will not deliver it: {error.description or error.code}")
+def _when(message: Raw, key: str, calls: Calls) -> datetime:
+    return moment(message, key) if whole(message, key) else calls.now()
 
 
-def fields_of(parcel: Parcel) -> dict[str, object]:
-    """The fields of sendMessage."""
-    fields: dict[str, object] = {**_where(parcel.conversation), "text": parcel.text}
-    if parcel.markup is Markup.HTML:
-        fields["parse_mode"] = "HTML"
-    reply_to = whole({"id": _number(parcel.reply_to)}, "id")
-    if reply_to is not None:
-        # The message may be gone by now; the answer is worth sending all the same.
-        fields["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
-    return fields
+def _to(call: Call, chat_id: int) -> Call:
+    # A message of the old group has another id in the new one: the answer goes without its reply.
+    kept = {name: value for name, value in call.fields.items() if name != "reply_parameters"}
+    return replace(call, fields={**kept, "chat_id": chat_id})
+
+
+def _moved(receipt: Receipt, chat_id: int | None) -> Receipt:
+    """The new group counts its messages anew: the bare number may be another message of the old one."""
+    if chat_id is None:
+        return receipt
+    also = tuple(f"{number}@{chat_id}" for number in receipt.also)
+    return replace(receipt, message_id=f"{receipt.message_id}@{chat_id}", also=also)
+
+
+def _text(parcel: Parcel) -> dict[str, object]:
+    return {"text": parcel.text} | ({"parse_mode": "HTML"} if parcel.markup is Markup.HTML else {})
+
+
+def _reply(parcel: Parcel) -> Mapping[str, object]:
+    reply_to = _number(parcel.reply_to)
+    if reply_to is None:
+        return {}
+    # The message may be gone by now; the answer is worth sending all the same.
+    return {"reply_parameters": {"message_id": reply_to, "allow_sending_without_reply": True}}
 
 
 def _where(conversation: ConversationKey) -> dict[str, object]:

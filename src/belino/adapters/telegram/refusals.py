@@ -1,0 +1,51 @@
+"""What Telegram's refusals of a parcel mean: another form, no markup, or never."""
+
+from belino.adapters.telegram.calls import Refused
+from belino.domain.errors import AdapterError, MarkupRefused, Undeliverable
+from belino.domain.limits import Markup, SendAs
+from belino.domain.reply import Parcel
+
+# Telegram could not make a photo of it; as a document it takes any file.
+_NO_PHOTO = ("photo_invalid_dimensions", "photo_save_file_invalid", "photo_ext_invalid", "image_process_failed")
+_NOTHING_TO_EDIT = ("message to edit not found", "message can't be edited", "message_id_invalid")
+_SENTENCES = {
+    "voice_messages_forbidden": "this person takes no voice messages",
+    "is too big": "Telegram takes no file that large",
+    "request entity too large": "Telegram takes no file that large",
+    "wrong file identifier": "Telegram could not read the file",
+    "wrong type of the web page content": "Telegram could not read the file",
+    "file must be non-empty": "the file is empty",
+}
+
+
+def refuses_photo(error: Refused, parcel: Parcel) -> bool:
+    """Whether the pictures may still go as documents."""
+    pictures = any(file.send_as is SendAs.PHOTO for file in parcel.files)
+    return pictures and _says(error, *_NO_PHOTO)
+
+
+def is_unchanged(error: Refused) -> bool:
+    """Whether a message reads already what it was to be changed to."""
+    return _says(error, "message is not modified")
+
+
+def has_nothing_to_edit(error: Refused) -> bool:
+    """Whether the message to be changed is gone."""
+    return _says(error, *_NOTHING_TO_EDIT)
+
+
+def refusal(error: Refused, parcel: Parcel) -> AdapterError:
+    """The error of ours that a refusal is."""
+    if parcel.markup is Markup.HTML and _says(error, "can't parse entities"):
+        return MarkupRefused("Telegram cannot read the markup")
+    if error.code == 413:
+        return Undeliverable("Telegram takes no file that large")
+    for words, sentence in _SENTENCES.items():
+        if _says(error, words):
+            return Undeliverable(sentence)
+    return Undeliverable(f"Telegram will not deliver it: {error.description or error.code}")
+
+
+def _says(error: Refused, *phrases: str) -> bool:
+    said = error.description.lower()
+    return any(phrase in said for phrase in phrases)
