@@ -95,7 +95,7 @@ def planted(folder: Path, kind: str) -> Iterator[str]:
         case "folder":
             bait.mkdir()
         case "magic link":
-            bait.symlink_to("/proc/self/root/etc/hostname")
+            bait.symlink_to("/proc/self/cwd/pyproject.toml")
         case "device":
             bait.symlink_to("/dev/zero")
     yield "bait"

@@ -1,6 +1,6 @@
 """A conversation's `outgoing/`: what waits in `pending`, and where it goes once its fate is known."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -74,6 +74,12 @@ class Folders:
         files = tuple(seen for seen in whole if seen.path in known)
         return Waiting(files=files, unfinished=len(now) - len(files))
 
+    async def is_used(self) -> bool:
+        """Whether anything lies in `pending` or `error`."""
+        return await self._beneath(
+            lambda beneath: any(next(beneath.files(folder, deep=0, most=1), None) for folder in (PENDING, ERROR))
+        )
+
     async def settle(self, fates: Mapping[str, Fate]) -> frozenset[str]:
         """Move each pending file to where its parcel's end says. Returns the marks of those still on their way."""
 
@@ -145,7 +151,7 @@ def is_half_done(name: str) -> bool:
     return name.startswith(".") or name.lower().endswith(_HALF_DONE)
 
 
-def fates_of(carried: Iterator[tuple[str, ParcelState, str]]) -> dict[str, Fate]:
+def fates_of(carried: Iterable[tuple[str, ParcelState, str]]) -> dict[str, Fate]:
     """By mark, from what parcels carried, newest first: the last word counts."""
     fates: dict[str, Fate] = {}
     for marks, state, reason in carried:

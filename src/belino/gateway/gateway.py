@@ -15,6 +15,7 @@ from belino.config import AdapterConfig, Config
 from belino.context.history import History
 from belino.delivery.deadline import deadline
 from belino.delivery.insist import Insistence
+from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender
 from belino.domain.errors import ConfigError, MediaError, StoreError
 from belino.domain.media import Blob, MediaRef
@@ -26,17 +27,20 @@ from belino.gateway.counters import Counters
 from belino.gateway.desk import AccountDesk
 from belino.gateway.intake import Door, Intake
 from belino.gateway.notices import Notices
+from belino.gateway.reply import Flushed, Replies
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import AdapterHealth, keep_running
 from belino.gateway.turn import Turns
 from belino.media.fetch import Fetcher
 from belino.media.sandbox import Sandbox
+from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 
 if TYPE_CHECKING:
+    from belino.media.audio import Sounds
     from belino.media.image import Images
 
 log = logging.getLogger(__name__)
@@ -121,11 +125,19 @@ class Gateway:
 
         return Images(self.sandbox, self.home.blobs / "tmp")
 
+    @cached_property
+    def sounds(self) -> "Sounds":
+        """Encodes sounds, in the sandbox."""
+        from belino.media.audio import Sounds
+
+        return Sounds(self.sandbox, self.home.blobs / "tmp")
+
     async def run(self) -> None:
         """Work until `stop`: then listen no more, let running turns end, and give back those that do not."""
         async with asyncio.TaskGroup() as group:
             sending = group.create_task(self._sender.run())
             answering = group.create_task(self._sessions.run())
+            filing = group.create_task(self._replies.run())
             others = [group.create_task(self._listen(adapter, *key)) for key, adapter in self.adapters.items()]
             others.append(group.create_task(self._sweep()))
             await self._stopping.wait()
@@ -135,6 +147,8 @@ class Gateway:
             await self._ended(answering, self.config.sessions.shutdown_seconds + CLOSING_SECONDS)
             self._sender.stop(SENDING_GRACE_SECONDS)
             await self._ended(sending, SENDING_GRACE_SECONDS + CLOSING_SECONDS)
+            self._replies.stop(SENDING_GRACE_SECONDS)
+            await self._ended(filing, SENDING_GRACE_SECONDS + CLOSING_SECONDS)
 
     async def _ended(self, task: asyncio.Task[None], seconds: float) -> None:
         """Wait for a task that was asked to stop; one that still waits for the store is cut off."""
@@ -164,6 +178,10 @@ class Gateway:
         """The bytes of a ref, for a person; one download ever, whoever asks."""
         return await self._fetcher.fetch(record, progress=progress)
 
+    async def flush(self, conversation: ConversationKey | None = None) -> tuple[Flushed, ...]:
+        """Send what waits in the folder `pending` of a conversation, or of all, without a turn."""
+        return await self._replies.flush_all() if conversation is None else (await self._replies.flush(conversation),)
+
     def health(self) -> Mapping[tuple[str, str], AdapterHealth]:
         """How every adapter is."""
         return dict(self._health)
@@ -185,6 +203,7 @@ class Gateway:
         self._sender = self._make_sender()
         self._fetcher = Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock)
         self._history = self._make_history()
+        self._replies = self._make_replies(opening)
         self._turns = self._make_turns(agent)
         self._sessions = Sessions(
             self.store,
@@ -212,6 +231,7 @@ class Gateway:
             self.adapters,
             self._fetcher,
             history=self._history,
+            replies=self._replies,
             images=lambda: self.images,
             config=self.config,
             home=self.home,
@@ -220,6 +240,22 @@ class Gateway:
             notices=self.notices,
             counters=self.counters,
             replied=self._sender.wake,
+        )
+
+    def _make_replies(self, opening: AsyncExitStack) -> Replies:
+        # What an agent names is fetched from public addresses only, whatever else adapters may reach.
+        http = Client(guard=Guard())
+        opening.push_async_callback(http.close)
+        return Replies(
+            self.store,
+            self.adapters,
+            Preparer(self.store, lambda: self.images, lambda: self.sounds),
+            images=lambda: self.images,
+            max_bytes=self.config.media.max_bytes,
+            http=http,
+            home=self.home,
+            clock=self.clock,
+            put=self._sender.wake,
         )
 
     def _make_history(self) -> History:
@@ -277,6 +313,7 @@ class Gateway:
     def _parcel_news(self, news: ParcelNews) -> None:
         self.counters.parcels[news.state] += 1
         self.notices.parcel(news)
+        self._replies.parcel_news(news)
 
     def _open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         adapter = self.adapters.get((ref.platform, ref.account))
@@ -291,13 +328,16 @@ class Gateway:
                 uploads = await self.store.sweep_uploads(self.clock.now() - UPLOADS_KEPT)
                 messages = await self._expire_messages()
                 aged = await self._fetcher.sweep()
+                files = await self._replies.sweep(self._media_kept_since())
                 blobs = await self.store.drop_unused()
-                if uploads or messages or aged or blobs:
+                if uploads or messages or aged or files or blobs:
                     log.info(
-                        "swept %d uploads no message took, %d aged messages, %d aged media, %d unused blobs",
+                        "swept %d uploads no message took, %d aged messages, %d aged media, %d aged files, "
+                        "%d unused blobs",
                         uploads,
                         messages,
                         aged,
+                        files,
                         blobs,
                     )
             except StoreError as error:
@@ -308,3 +348,7 @@ class Gateway:
         if not self.config.retention_days:
             return 0
         return await self.store.expire_messages(self.clock.now() - timedelta(days=self.config.retention_days))
+
+    def _media_kept_since(self) -> datetime | None:
+        days = self.config.media.retention_days
+        return self.clock.now() - timedelta(days=days) if days else None

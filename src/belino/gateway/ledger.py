@@ -10,7 +10,7 @@ from belino.domain.media import Blob, ImageBlock
 from belino.domain.outcome import MediaOutcome, Stage, Step, TurnState
 from belino.domain.ports import Clock
 from belino.domain.record import ClaimedTurn, ManifestEntry, RefRecord, Session, Told, TurnEnd
-from belino.domain.reply import Parcel
+from belino.domain.reply import Offer, Parcel
 from belino.domain.store import Store
 from belino.domain.turn import Compacted, Refused, Usage
 from belino.gateway.counters import Counters
@@ -52,6 +52,8 @@ class Ledger:
         """What the agent has before it from earlier turns; a compaction empties it at once."""
         self.shown_now: set[str] = set()
         """Refs and hashes of the pictures it was given in this turn."""
+        self.offers: list[Offer] = []
+        """Files the agent handed over to be sent."""
         self.answers = tuple(message.id for message in turn.messages)
         self.needed = ExitStack()
         """Closed with the turn; until then, what it fetched makes room for nothing else."""

@@ -11,16 +11,14 @@ from belino.context.history import History
 from belino.context.prompt import system_prompt
 from belino.delivery.deadline import deadline, ring
 from belino.delivery.insist import Insistence
-from belino.delivery.plan import plan
 from belino.delivery.reasons import place_of, reason_of
 from belino.domain.errors import AgentError, StoreError
-from belino.domain.limits import Limits, Once
 from belino.domain.media import ImageBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, ShowsTyping
 from belino.domain.record import ClaimedTurn, RefRecord, Session, TurnEnd
-from belino.domain.reply import Parcel, Reply
+from belino.domain.reply import Parcel
 from belino.domain.store import Store
 from belino.domain.turn import (
     Accepted,
@@ -38,6 +36,7 @@ from belino.gateway.attaching import Attaching
 from belino.gateway.counters import Counters
 from belino.gateway.ledger import Ledger, NotedFetcher, repaired
 from belino.gateway.notices import Notices
+from belino.gateway.reply import Replies
 from belino.gateway.telling import Teller, Withdrawn
 from belino.media.fetch import Fetcher
 from belino.storage.home import Home
@@ -49,8 +48,6 @@ log = logging.getLogger(__name__)
 # Platforms stop showing it after about five seconds.
 TYPING_EVERY_SECONDS = 4.0
 TYPING_SECONDS = 10.0
-# For an account that is no longer configured: its parcels wait, cut so that any platform takes them.
-UNKNOWN_LIMITS = Limits(text_chars=1_000, once=Once.UNCERTAIN)
 
 
 class Turns:
@@ -64,6 +61,7 @@ class Turns:
         fetcher: Fetcher,
         *,
         history: History,
+        replies: Replies,
         images: Callable[[], Draws],
         config: Config,
         home: Home,
@@ -78,6 +76,7 @@ class Turns:
         self._adapters = adapters
         self._fetcher = fetcher
         self._history = history
+        self._replies = replies
         self._images = images
         """Made with the first toolbox: its cache costs start-up time."""
         self._config = config
@@ -118,6 +117,8 @@ class Turns:
             # Cancelled, or something broke that is not the agent: a turn nobody works on would block its conversation.
             await self._give_back(claimed)
             raise
+        finally:
+            self._replies.done(claimed.id)
         if end.parcels:
             self._replied(claimed.conversation)
         self._counters.turns[end.state] += 1
@@ -183,8 +184,9 @@ class Turns:
             self._aborted.discard(claimed.conversation)
         if aborted:
             return await ledger.end(TurnState.ABORTED, "stopped by a person")
-        reason = "" if text.strip() else "the agent had nothing to say"
-        return await ledger.end(TurnState.ANSWERED, reason, self._parcels(claimed, text))
+        parcels = await self._replies.parcels(claimed, text, ledger.offers, ledger.note)
+        reason = "" if parcels else "the agent had nothing to say"
+        return await ledger.end(TurnState.ANSWERED, reason, parcels)
 
     async def _listen(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> str:
         if note := await self._history.before_turn(claimed.messages[-1]):
@@ -277,19 +279,14 @@ class Turns:
             manifest=ledger.context if ledger else (),
             shown_now=ledger.shown_now if ledger else None,
             answers=ledger.answers if ledger else (),
+            outlet=self._replies.outlet(conversation, ledger.offers if ledger else None) if shown is None else None,
         )
 
     async def _failed(self, claimed: ClaimedTurn, ledger: Ledger, reason: str) -> TurnEnd:
         return await ledger.end(TurnState.FAILED, reason, self._apology(claimed, reason))
 
     def _apology(self, claimed: ClaimedTurn, reason: str) -> tuple[Parcel, ...]:
-        return self._parcels(claimed, f"Sorry, I could not answer that: {reason}.")
-
-    def _parcels(self, claimed: ClaimedTurn, text: str) -> tuple[Parcel, ...]:
-        where = claimed.conversation
-        adapter = self._adapters.get((where.platform, where.account))
-        limits = adapter.limits if adapter is not None else UNKNOWN_LIMITS
-        return plan(Reply(conversation=where, text=text), (), limits, turn=claimed.id, trace=claimed.trace)
+        return self._replies.words(claimed, f"Sorry, I could not answer that: {reason}.")
 
     async def _give_back(self, claimed: ClaimedTurn) -> None:
         try:

@@ -81,6 +81,10 @@ class Home:
             _make_private(outgoing / name)
         return outgoing
 
+    def has_outgoing(self, conversation: ConversationKey) -> bool:
+        """Whether that folder was ever made."""
+        return (self.path / "media" / folder_name(conversation) / "outgoing").is_dir()
+
     def probe(self) -> None:
         """Write to the disk and let go of it again; StoreFull if it takes nothing."""
         try:

@@ -135,12 +135,10 @@ async def fetch_media(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block,
 
 async def fetch_one(shelf: Shelf, ref_id: str, *, rendition: str, again: bool) -> tuple[Block, ...]:
     """The way to bytes that every tool takes. A ref of another channel is answered exactly like an unknown one."""
-    record = await shelf.library.ref(shelf.channel, ref_id) if REF_ID.fullmatch(ref_id) else None
-    if record is None:
-        raise ToolError("there is no such media in this channel; list_media shows what there is")
+    record = await find_ref(shelf, ref_id)
     if rendition in ("auto", "image") and not again and (note := _shown_before(shelf, record, ref_id)):
         return (note,)
-    blob = await _fetch(shelf, record)
+    blob = await held(shelf, record)
     with shelf.fetcher.pin(blob.sha256):
         looked = await look(shelf.fetcher, record.ref, blob)
         if looked.is_picture:
@@ -226,7 +224,16 @@ def _shown_before(shelf: Shelf, record: RefRecord, key: str) -> TextBlock | None
     return None
 
 
-async def _fetch(shelf: Shelf, record: RefRecord) -> Blob:
+async def find_ref(shelf: Shelf, ref_id: str) -> RefRecord:
+    """A ref of this channel; one of another is as unknown as one that never was."""
+    record = await shelf.library.ref(shelf.channel, ref_id) if REF_ID.fullmatch(ref_id) else None
+    if record is None:
+        raise ToolError("there is no such media in this channel; list_media shows what there is")
+    return record
+
+
+async def held(shelf: Shelf, record: RefRecord) -> Blob:
+    """The bytes of a ref, fetched if need be; a ToolError says why they cannot be had."""
     ref = record.ref.id
     try:
         return await shelf.fetcher.fetch(record)

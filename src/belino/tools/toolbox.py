@@ -20,10 +20,18 @@ from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, Shelf, fetch_media, list_media
 from belino.tools.pictures import Draws
 from belino.tools.search import CHANNEL_CONTEXT, channel_context
+from belino.tools.sending import SEND_MEDIA, Outlet, send_media
 
 RESULT_BYTES = 1024 * 1024
 FAILED = "the tool could not do its work just now; try again in a moment"
 CUT = "… (cut here: the result is over 1 MiB; ask for less at a time)"
+
+_TOOLS = (
+    (LIST_MEDIA, list_media),
+    (FETCH_MEDIA, fetch_media),
+    (CHANNEL_CONTEXT, channel_context),
+    (CHANNEL_MESSAGES, channel_messages),
+)
 
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
 Notes = Callable[[Step], Awaitable[None]]
@@ -47,8 +55,9 @@ def make_toolbox(
     manifest: Sequence[ManifestEntry] = (),
     shown_now: set[str] | None = None,
     answers: Collection[str] = (),
+    outlet: Outlet | None = None,
 ) -> Toolbox:
-    """The tools of one conversation's channel. `images` decodes.
+    """The tools of one conversation's channel. `images` decodes; without an `outlet` nothing can be sent.
 
     `manifest` names what the agent has in its context, `shown_now` what it was given in this turn (refs and hashes);
     both may change while the turn runs. `answers` are the ids of the messages it is about.
@@ -70,15 +79,9 @@ def make_toolbox(
         shown_now=set() if shown_now is None else shown_now,
         answers=answers,
     )
-    tools: dict[str, tuple[ToolSpec, Tool]] = {
-        spec.name: (spec, partial(tool, shelf))
-        for spec, tool in (
-            (LIST_MEDIA, list_media),
-            (FETCH_MEDIA, fetch_media),
-            (CHANNEL_CONTEXT, channel_context),
-            (CHANNEL_MESSAGES, channel_messages),
-        )
-    }
+    tools: dict[str, tuple[ToolSpec, Tool]] = {spec.name: (spec, partial(tool, shelf)) for spec, tool in _TOOLS}
+    if outlet is not None:
+        tools[SEND_MEDIA.name] = (SEND_MEDIA, partial(send_media, shelf, outlet))
     return ScopedToolbox(tools=tools, clock=clock, notes=notes)
 
 

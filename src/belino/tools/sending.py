@@ -1,0 +1,182 @@
+"""send_media: a file of the conversation's folders, media of this channel or a public URL goes into the reply."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote
+
+from belino.delivery.decide import Action, Decision, decide_one
+from belino.delivery.folders import PENDING, mark_of
+from belino.delivery.forms import NAMES
+from belino.delivery.offers import Keeper
+from belino.domain.errors import (
+    AdapterError,
+    AddressRefused,
+    MediaError,
+    MediaNotFound,
+    StoreError,
+    ToolError,
+)
+from belino.domain.limits import Limits, SendAs
+from belino.domain.media import Block, MediaKind, TextBlock, kind_of
+from belino.domain.ports import Clock, HttpClient
+from belino.domain.reply import Offer
+from belino.domain.turn import ToolSpec
+from belino.media.beneath import Beneath
+from belino.media.paths import safe_name
+from belino.media.placeholder import clean_mime, clean_name, format_size
+from belino.media.render import HEADER_BYTES
+from belino.net.guard import parse_url
+from belino.net.stream import bounded
+from belino.tools.arguments import Arguments
+from belino.tools.media import Shelf, find_ref, held
+
+PATH_CHARS = 4_096
+URL_CHARS = 2_048
+CAPTION_CHARS = 4_000
+FETCH_SECONDS = 120.0
+ANSWER_SECONDS = 30.0
+FOLDERS = ("outgoing/pending", "outgoing", "incoming")
+"""Where a bare name is looked for, in this order."""
+NO_FILE = "there is no such file in this conversation's folders; save it there first, then give its path"
+
+SEND_MEDIA = ToolSpec(
+    name="send_media",
+    description=(
+        "Send a file along with your answer: a file in this conversation's own folders (path), media of this channel "
+        "(ref), or a file at a public URL (url); give exactly one. It is resized or re-encoded only as far as the "
+        "platform demands, and you are told how it will be sent."
+    ),
+    schema={
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "path": {"type": "string", "description": "A file in your folder, as fetch_media or you wrote it."},
+            "ref": {"type": "string", "description": "As in a placeholder or list_media, like tg_k3v9d0q2m7xa."},
+            "url": {"type": "string", "description": "A public http(s) address."},
+            "caption": {"type": "string"},
+            "as": {
+                "type": "string",
+                "enum": [form.value for form in SendAs],
+                "description": "Left out: what suits the file best.",
+            },
+        },
+    },
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlet:
+    """Where files leave from; like the shelf, it belongs to one conversation and no argument can change that."""
+
+    folder: Path
+    """The conversation's own, with `incoming/` and `outgoing/` in it."""
+    keeper: Keeper
+    http: HttpClient
+    limits: Limits
+    clock: Clock
+    give: Callable[[Offer], Awaitable[str]]
+    """Take the file for sending; says when it goes out. ToolError if it is one too many."""
+
+
+async def send_media(shelf: Shelf, outlet: Outlet, given: Mapping[str, object]) -> tuple[Block, ...]:
+    """Put one file into the reply, and tell what will become of it."""
+    arguments = Arguments(given, ("path", "ref", "url", "caption", "as"))
+    named = [name for name in ("path", "ref", "url") if given.get(name) is not None]
+    if len(named) != 1:
+        raise ToolError("give exactly one of path, ref or url")
+    caption = arguments.words("caption", most=CAPTION_CHARS) if given.get("caption") else ""
+    wanted = arguments.choice("as", [*SendAs], "")
+    offer = await _offered(shelf, outlet, arguments, named[0])
+    offer = replace(offer, caption=caption, wanted=SendAs(wanted) if wanted else offer.wanted)
+    decision = decide_one(offer, outlet.limits)
+    if decision.action is Action.REFUSE:
+        raise ToolError(f"{clean_name(offer.name)} cannot be sent here: {decision.reason}")
+    when = await outlet.give(offer)
+    return (TextBlock(text=f"{_about(offer)} {when} {_plan(decision)}."),)
+
+
+async def _offered(shelf: Shelf, outlet: Outlet, arguments: Arguments, way: str) -> Offer:
+    try:
+        match way:
+            case "path":
+                return await _from_path(outlet, arguments.words("path", most=PATH_CHARS))
+            case "ref":
+                return await _from_ref(shelf, outlet, arguments.text("ref") or "")
+            case _:
+                return await _from_url(outlet, arguments.words("url", most=URL_CHARS))
+    except StoreError as error:
+        raise ToolError("the file could not be kept: the disk is full or failing; tell the operator") from error
+
+
+async def _from_path(outlet: Outlet, path: str) -> Offer:
+    with Beneath(outlet.folder) as beneath:
+        for place in _places(outlet.folder, path):
+            try:
+                with beneath.open(place) as file:
+                    offer = await outlet.keeper.keep(file.pieces(), name=file.seen.name)
+                    waits = place.startswith(f"{PENDING}/")
+                    return replace(offer, pending=mark_of(file.seen)) if waits else offer
+            except MediaNotFound:
+                continue
+            except MediaError as error:
+                raise ToolError(f"{clean_name(file_name(path))} cannot be sent: {error}") from error
+    raise ToolError(NO_FILE)
+
+
+def _places(folder: Path, path: str) -> Iterator[str]:
+    """Where a path may lead, beneath the conversation's folder; what is meant is checked by what is opened there."""
+    inside = path.removeprefix(f"{folder}/")
+    if inside.startswith(("outgoing/", "incoming/")):
+        yield inside
+    if not path.startswith("/"):
+        yield from (f"{place}/{path.removeprefix('./')}" for place in FOLDERS)
+
+
+async def _from_ref(shelf: Shelf, outlet: Outlet, ref_id: str) -> Offer:
+    record = await find_ref(shelf, ref_id)
+    blob = await held(shelf, record)
+    head = await shelf.fetcher.read(blob, HEADER_BYTES)
+    ref = record.ref
+    offer = await outlet.keeper.held(
+        blob, name=ref.file_name or safe_name(None, mime=blob.mime, kind=ref.kind), head=head
+    )
+    forms = {MediaKind.VOICE: SendAs.VOICE, MediaKind.STICKER: SendAs.STICKER}
+    return replace(offer, wanted=forms.get(ref.kind))
+
+
+async def _from_url(outlet: Outlet, url: str) -> Offer:
+    try:
+        name = file_name(unquote(parse_url(url).rest.partition("?")[0]))
+        async with outlet.http.request("GET", url, headers={"Accept": "*/*"}, timeout=ANSWER_SECONDS) as answer:
+            if answer.status != 200:
+                raise ToolError(f"the server has no such file (status {answer.status})")
+            declared = clean_mime(answer.headers.get("Content-Type", ""))
+            name = safe_name(name, mime=declared, kind=kind_of(declared))
+            chunks = bounded(
+                answer.chunks(), limit=outlet.keeper.max_bytes, deadline_seconds=FETCH_SECONDS, clock=outlet.clock
+            )
+            return await outlet.keeper.keep(chunks, name=name, declared=declared)
+    except AddressRefused as error:
+        raise ToolError("that is not the address of anything public; only public http(s) URLs are fetched") from error
+    except (AdapterError, MediaError) as error:
+        raise ToolError(f"the file at that URL could not be had: {error}") from error
+
+
+def file_name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _about(offer: Offer) -> str:
+    size = f"{offer.width}×{offer.height}, " if offer.width and offer.height else ""
+    return f"{clean_name(offer.name)}: {offer.mime}, {size}{format_size(offer.size)}."
+
+
+def _plan(decision: Decision) -> str:
+    how = f"as {NAMES[decision.send_as]}"
+    match decision.action:
+        case Action.FIT:
+            how = f"{how}, made to fit"
+        case Action.TRANSCODE:
+            how = f"{how}, re-encoded"
+    return f"{how} ({decision.reason})" if decision.reason else how
