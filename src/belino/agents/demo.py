@@ -2,7 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+import struct
+import zlib
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,6 +21,8 @@ LINE_CHARS = 200
 READ_BYTES = 16 * 1024
 LISTED_AT_MOST = 10
 INTENT_CHARS = 300
+CHART_BARS = 9
+CHART_WIDTH, CHART_HEIGHT, CHART_EDGE = 640, 360, 40
 
 # Placeholders are ours: the gateway writes other people's look-alikes with another bracket.
 _PLACEHOLDER = re.compile(
@@ -33,6 +38,10 @@ _SEARCH = re.compile(
     r"\bwhat\s+(?:was|were|has\s+been|did\s+\w+|have\s+\w+|has\s+\w+)\s+(?:said|say|written|write)\s+"
     r"(?:here\s+)?about\s+(?P<about>.+)",
     re.IGNORECASE | re.DOTALL,
+)
+_CHART = re.compile(r"\b(?:draw|make|paint|send|show)\b[^.!?\n]*\b(?:chart|diagram)\b|\bchart\s+of\b", re.IGNORECASE)
+_TIME = re.compile(
+    r"^(?:[^|\n]*\||time: )(?:[0-9]{4}-)?([0-9]{2}-[0-9]{2}) ([0-9]{2}):[0-9]{2}(?:\|| UTC$)", re.MULTILINE
 )
 _CONTEXT = re.compile(r"<<<(?!message |media )(\w+) ([0-9a-f]+)\n(.*?)\n\2 \1>>>", re.DOTALL)
 _MARKER = re.compile(r"<<<message ([0-9a-f]+)\n(.*?)\n\1 message>>>", re.DOTALL)
@@ -101,6 +110,9 @@ async def _sections(
         yield await _list(turn)
     if _TOLD.search(words):
         yield _told(told)
+    if _CHART.search(words):
+        yield ToolNote(tool="send_media", text="drawing a chart")
+        yield await _chart(turn)
     if intent := _intent(words):
         yield ToolNote(tool="channel_context", text="searching this channel")
         yield await _search(turn, intent)
@@ -217,3 +229,75 @@ def _items(given: str) -> list[Item]:
         name = _NOT_NAME.sub("", f", {parts}").removeprefix(", ") or f"the {kind.lower()}"
         found.setdefault(ref, Item(kind=kind, name=name, ref=ref))
     return list(found.values())
+
+
+async def _chart(turn: Turn) -> str:
+    """Draw how many messages were said when, as far as it was told of them, and send the picture."""
+    counts = _counted("\n".join(block.text for block in turn.blocks if isinstance(block, TextBlock)))
+    total = sum(counts.values())
+    drawn = f"a chart of the {total} message{'' if total == 1 else 's'} I know of, by {_step(counts)}"
+    folder = turn.outgoing or turn.folder
+    path = folder / f"chart-{turn.number}.png"
+    await asyncio.to_thread(path.write_bytes, draw_chart(counts))
+    try:
+        blocks = await turn.toolbox.call("send_media", {"path": str(path), "caption": f"Messages by {_step(counts)}"})
+    except ToolError as error:
+        path.unlink(missing_ok=True)
+        return f"I drew {drawn}, and could not send it: {error}."
+    about = " ".join(block.text for block in blocks if isinstance(block, TextBlock))
+    return f"I drew {drawn}. No model chose it: I counted. {about}"
+
+
+def _counted(given: str) -> dict[str, int]:
+    """Messages by day, or by hour if all are of one day; the last ones if they are many."""
+    times = list(_TIME.finditer(given))
+    days = {found[1] for found in times}
+    counts = Counter(found[1] if len(days) > 1 else f"{found[2]}:00" for found in times)
+    return dict(sorted(counts.items())[-CHART_BARS:])
+
+
+def _step(counts: Mapping[str, int]) -> str:
+    return "hour" if any(":" in label for label in counts) else "day"
+
+
+# Rows of three dots each, top to bottom, as octal digits: all that labels of times and counts need.
+_DOTS = {
+    "0": "75557", "1": "26227", "2": "71747", "3": "71717", "4": "55711", "5": "74717",
+    "6": "74757", "7": "71222", "8": "75757", "9": "75717", "-": "00700", ":": "02020",
+}  # fmt: skip
+_DOT = 3
+
+
+def draw_chart(counts: Mapping[str, int]) -> bytes:
+    """A bar for each count, as a PNG; drawn dot by dot, because a demo needs no library for it."""
+    rows = [bytearray(b"\xff\xff\xff" * CHART_WIDTH) for _ in range(CHART_HEIGHT)]
+    bottom, room = CHART_HEIGHT - CHART_EDGE, CHART_HEIGHT - 2 * CHART_EDGE
+    _fill(rows, CHART_EDGE, bottom, CHART_WIDTH - 2 * CHART_EDGE, 2, b"\x55\x5f\x6b")
+    slot = (CHART_WIDTH - 2 * CHART_EDGE) // max(1, len(counts))
+    for number, (label, count) in enumerate(counts.items()):
+        height = max(2, room * count // max(counts.values()))
+        left, width = CHART_EDGE + number * slot + slot // 6, max(4, slot * 2 // 3)
+        _fill(rows, left, bottom - height, width, height, b"\x2f\x6f\xb7")
+        _write(rows, left + width // 2, bottom + 10, label)
+        _write(rows, left + width // 2, bottom - height - 6 * _DOT, str(count))
+    raw = b"".join(b"\0" + bytes(row) for row in rows)
+    header = struct.pack(">IIBBBBB", CHART_WIDTH, CHART_HEIGHT, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(raw)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in chunks
+    )
+
+
+def _fill(rows: list[bytearray], left: int, top: int, width: int, height: int, color: bytes) -> None:
+    for row in rows[max(0, top) : top + height]:
+        row[3 * left : 3 * (left + width)] = color * width
+
+
+def _write(rows: list[bytearray], center: int, top: int, text: str) -> None:
+    left = center - 2 * _DOT * len(text)
+    for position, sign in enumerate(text):
+        for down, bits in enumerate(_DOTS[sign]):
+            for across in range(3):
+                if int(bits) & 4 >> across:
+                    at = left + (4 * position + across) * _DOT
+                    _fill(rows, max(0, at), top + down * _DOT, _DOT, _DOT, b"\x22\x2b\x36")

@@ -52,6 +52,8 @@ class Turn:
     folder: Path
     """The session's folder: files the agent asked for."""
     deadline: datetime
+    outgoing: Path | None = None
+    """Where it may put files that go out with the answer; None where nothing can be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -233,6 +233,7 @@ class Turns:
             toolbox=self._toolbox(conversation, NotedFetcher(self._fetcher, ledger, self._tell_media), ledger=ledger),
             memory=ledger,
             folder=self._home.incoming(conversation),
+            outgoing=self._home.outgoing(conversation) / "pending",
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
         )
 
