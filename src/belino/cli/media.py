@@ -1,4 +1,4 @@
-"""belino media ls|fetch|price|sniff|fit: what people sent, its bytes, and what local files are and would cost."""
+"""belino media ls|fetch|price|sniff|fit|plan: what people sent, its bytes, and what becomes of local files."""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -11,8 +11,10 @@ from belino.cli.ask import ask, plain, with_store
 from belino.cli.client import GatewayClient, running_gateway
 from belino.cli.command import NotRunning
 from belino.cli.files import Target, fit_file, price_file, sniff_files, written
+from belino.cli.planning import plan_files
 from belino.cli.show import clean, progress_bar, shorten, show_json, show_table
 from belino.domain.errors import BelinoError
+from belino.domain.limits import SendAs
 from belino.domain.media import MediaKind
 from belino.domain.message import ConversationKey
 from belino.storage.home import Home
@@ -25,7 +27,7 @@ CHUNK = 256 * 1024
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ls|fetch|price|sniff|fit")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ls|fetch|price|sniff|fit|plan")
     listing = actions.add_parser("ls", help="list media, newest first", description="List media, newest first.")
     listing.add_argument("--channel", metavar="CHANNEL", help="only of this channel (platform:account:channel)")
     listing.add_argument("--kind", choices=[str(kind) for kind in MediaKind], help="only of this kind")
@@ -42,6 +44,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     fit.add_argument("--max-bytes", type=int, required=True, metavar="N", help="at most so many bytes")
     fit.add_argument("--max-side", type=int, metavar="N", help="at most so many pixels on the longer side")
     fit.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="write here")
+    plan = actions.add_parser("plan", help="how files would be sent", description="Tell how local files would be sent.")
+    plan.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    plan.add_argument("--platform", required=True, metavar="NAME", help="the platform, like telegram")
+    plan.add_argument("--as", dest="form", choices=[str(form) for form in SendAs], help="the form that is wished for")
+    plan.add_argument("--caption", default="", metavar="TEXT", help="words that go with each file")
 
 
 def run(args: Namespace) -> int:
@@ -51,6 +58,7 @@ def run(args: Namespace) -> int:
         "price": price_file,
         "sniff": sniff_files,
         "fit": fit_file,
+        "plan": plan_files,
     }
     return actions[args.action](args)
 

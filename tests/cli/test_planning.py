@@ -1,0 +1,66 @@
+"""`belino media plan`: how files of this machine would be sent, without a gateway or a state folder of any kind."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from belino.testing.files import make_pdf
+
+pytestmark = pytest.mark.slow
+
+Belino = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def read(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_files_are_told_in_the_form_they_would_leave_in_and_why(belino: Belino, tmp_path: Path) -> None:
+    picture, moving, report = tmp_path / "scan.tiff", tmp_path / "a.gif", tmp_path / "report.pdf"
+    Image.new("RGB", (300, 200), "teal").save(picture)
+    Image.new("RGB", (8, 8)).save(moving, save_all=True, append_images=[Image.new("RGB", (8, 8), "red")])
+    report.write_bytes(make_pdf())
+    names = [str(picture), str(moving), str(report)]
+    answer = read(belino("media", "plan", *names, "--platform", "telegram", "--caption", "*look*", "--json"))
+    assert [(file["goes_as"], file["name"]) for file in answer["files"]] == [
+        ("photo", "scan.jpg"),
+        ("animation", "a.gif"),
+        ("document", "report.pdf"),
+    ]
+    assert answer["files"][0]["reason"].startswith("image/tiff is not taken as a photo here, so it was made image/")
+    assert [file["reason"] for file in answer["files"][1:]] == ["", ""]
+    assert [parcel["files"][0]["caption"] for parcel in answer["parcels"]] == ["<i>look</i>"] * 3
+
+
+def test_a_wish_that_cannot_be_granted_is_told_in_the_table(belino: Belino, tmp_path: Path) -> None:
+    report = tmp_path / "report.pdf"
+    report.write_bytes(make_pdf())
+    done = belino("media", "plan", str(report), "--platform", "web", "--as", "photo")
+    assert done.returncode == 0, done.stderr
+    assert "application/pdf is not a photo" in done.stdout
+    assert "1. files: report.pdf" in done.stdout
+
+
+def test_an_empty_file_is_not_sent_and_what_would_be_said_of_it_is_shown(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    done = belino("media", "plan", str(tmp_path / "a.txt"), "--platform", "telegram")
+    assert "not sent" in done.stdout
+    assert "1. text: a.txt was not sent: it is empty." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "platform", "words"),
+    [("gone.png", "telegram", "is not a file"), ("here.txt", "pigeon", "no adapter named 'pigeon'")],
+    ids=["file", "platform"],
+)
+def test_what_is_not_there_is_named(belino: Belino, tmp_path: Path, file: str, platform: str, words: str) -> None:
+    (tmp_path / "here.txt").write_text("x")
+    done = belino("media", "plan", str(tmp_path / file), "--platform", platform)
+    assert done.returncode != 0
+    assert words in done.stderr
