@@ -15,6 +15,7 @@ COMMANDS = {
     "pair": "Let in a stranger who wrote to the agent, or see who waits.",
     "channels": "List the channels belino knows.",
     "media": "List and fetch what people sent; look at local files as belino would.",
+    "outbox": "See what is on its way out, and send what waits.",
     "explain": "Tell what happened to a message, and why.",
     "token": "Make, list or revoke tokens for programs.",
     "bench": "Measure this machine against the goals.",

@@ -14,7 +14,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from belino.domain.errors import BelinoError
-from belino.web import api, chat, fetches, hooks, logins, mcp, media, messages, metrics, pages, pairings, uploads
+from belino.web import (
+    api,
+    chat,
+    fetches,
+    flushes,
+    hooks,
+    logins,
+    mcp,
+    media,
+    messages,
+    metrics,
+    pages,
+    pairings,
+    uploads,
+)
 from belino.web.answers import Code, Refusal, not_found, refusal_of, refuse
 from belino.web.auth import Requires, admit
 from belino.web.site import Call, House, Site
@@ -174,6 +188,7 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/savings", api.show_savings, requires=person, site=site),
         GuardedRoute("/api/channels", api.list_channels, requires=person, site=site),
         GuardedRoute("/api/outbox", api.list_parcels, requires=person, site=site),
+        GuardedRoute("/api/outbox/flush", flushes.flush, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/doctor", api.doctor, requires=person, site=site),
         GuardedRoute("/api/tokens", logins.list_tokens, requires=person, site=site),
         GuardedRoute("/api/tokens", logins.make_token, requires=person, site=site, methods=["POST"]),

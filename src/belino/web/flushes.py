@@ -1,0 +1,26 @@
+"""A person sends what waits in the folder `pending`, without a turn."""
+
+from starlette.responses import Response
+
+from belino.gateway.reply import Flushed
+from belino.web.answers import answer
+from belino.web.site import Call
+from belino.web.wire import Json
+
+
+async def flush(call: Call) -> Response:
+    """Put the pending files of a conversation, or of all, into the outbox."""
+    fields = await call.fields("conversation")
+    where = fields.conversation("conversation") if fields.has("conversation") else None
+    if where is not None:
+        await call.site.must_exist(where)
+    return answer({"flushed": [_flushed_json(each) for each in await call.site.gateway.flush(where)]})
+
+
+def _flushed_json(flushed: Flushed) -> Json:
+    return {
+        "conversation": str(flushed.conversation),
+        "sent": flushed.sent,
+        "refused": [{"name": name, "reason": reason} for name, reason in flushed.refused],
+        "waiting": flushed.waiting,
+    }
