@@ -13,8 +13,7 @@ from belino.domain.errors import ToolError
 from belino.domain.media import ImageBlock
 from belino.domain.outcome import MediaOutcome, MessageOutcome
 from belino.domain.turn import Final, ReplyPart, Turn
-from belino.testing import FakeClock, GatewayProcess, ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_png
-from belino.testing.telegram_calls import Pace
+from belino.testing import FakeClock, GatewayProcess, Pace, ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_png
 from belino.testing.telegram_faults import Answer, Reset
 from belino.testing.telegram_shapes import Upload
 from faults import looking

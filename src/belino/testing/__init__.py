@@ -8,7 +8,7 @@ from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_w
 from belino.testing.memory import MemoryAdapter, MemoryPlatform
 from belino.testing.process import GatewayProcess
 from belino.testing.telegram import TelegramServer
-from belino.testing.telegram_calls import Pace
+from belino.testing.telegram_pace import Pace
 from belino.testing.telegram_shapes import Upload
 
 __all__ = [

@@ -4,20 +4,23 @@ Facts are from core.telegram.org/bots/api and bots/faq; error texts are those of
 """
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
-from belino.testing.telegram_calls import Call, CallError, Calls, Pace
-from belino.testing.telegram_faults import FILE, Answer, Fault, Faults, Hang, Reset
+from belino.testing.telegram_calls import Calls
+from belino.testing.telegram_faults import FILE, Answer, Fault, Faults, Hang, Reset, Stall
 from belino.testing.telegram_files import LINK_SECONDS, cut, serve_file
-from belino.testing.telegram_shapes import Upload
+from belino.testing.telegram_pace import Pace
+from belino.testing.telegram_request import Call, CallError
 from belino.testing.telegram_town import Town
 from belino.testing.telegram_updates import RESTART, push
+from belino.testing.telegram_upload import read_call
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 BOT_ID = 4242
 TOKEN = f"{BOT_ID}:AAHbelinoDemoTokenThatOpensNothing00"
 CLOSING_SECONDS = 1.0
-UPLOAD_BYTES = 64 * 1024 * 1024
+UPLOAD_BYTES = 2100 * 1024 * 1024
 
 
 class TelegramServer(Town):
@@ -52,6 +55,8 @@ class TelegramServer(Town):
         self.calls: Counter[str] = Counter()
         """How often each method was called, by its documented name as the bot wrote it; `file` counts downloads."""
         self.bytes_served = 0
+        self.stalled = 0
+        """Uploads that were left hanging."""
         self.requests: list[Call] = []
         """The last calls but getUpdates, as they came."""
         self._faults = Faults()
@@ -71,6 +76,7 @@ class TelegramServer(Town):
     async def __aenter__(self) -> Self:
         from aiohttp import web
 
+        self._folder = TemporaryDirectory(prefix="belino-telegram-")
         app = web.Application(client_max_size=UPLOAD_BYTES)
         app.router.add_route("*", "/bot{token}/{method}", self._take_call)
         app.router.add_get("/file/bot{token}/{path:.+}", self._take_file)
@@ -92,17 +98,21 @@ class TelegramServer(Town):
             self._pusher.cancel()
         await self._group.__aexit__(None, None, None)
         await self._runner.cleanup()
+        self._folder.cleanup()
 
     async def _take_call(self, request: "web.Request") -> "web.StreamResponse":
         if request.match_info["token"] != self.token:
             # Telegram says 404 to what cannot be a token at all.
             known = ":" in request.match_info["token"]
             return _error(401, "Unauthorized") if known else _error(404, "Not Found")
-        call = await _read_call(request)
-        self.calls[call.method] += 1
-        if call.method.lower() != "getupdates":
+        method = request.match_info["method"]
+        fault = self._faults.take(method)
+        if isinstance(fault, Stall):
+            await self._stall(request, fault)
+        call = await read_call(request, Path(self._folder.name))
+        self.calls[method] += 1
+        if method.lower() != "getupdates":
             self.requests = [*self.requests[-999:], call]
-        fault = self._faults.take(call.method)
         if (answered := await self._misbehave(request, fault)) is not None:
             return answered
         try:
@@ -146,6 +156,15 @@ class TelegramServer(Town):
             return _error(fault.status, fault.description, fault.parameters, fault.headers)
         return None
 
+    async def _stall(self, request: "web.Request", fault: Stall) -> None:
+        """Take so many bytes of the body, and no more until the server closes."""
+        self.stalled += 1
+        taken = 0
+        while taken < fault.after and (piece := await request.content.readany()):
+            taken += len(piece)
+        await self._stopped.wait()
+        cut(request)
+
     def _keep_pushing(self) -> None:
         """Start or stop the delivery to a webhook, as the last call left it."""
         wanted = bool(self.updates.webhook.url)
@@ -157,26 +176,6 @@ class TelegramServer(Town):
 
     def _count(self, number: int) -> None:
         self.bytes_served += number
-
-
-async def _read_call(request: "web.Request") -> Call:
-    """Fields from the query, a form, a multipart form or JSON, as Telegram takes them."""
-    from aiohttp import web
-
-    fields: dict[str, Any] = dict(request.query)
-    files: dict[str, Upload] = {}
-    if request.content_type == "application/json":
-        body = await request.read()
-        given = json.loads(body) if body else {}
-        fields |= given if isinstance(given, dict) else {}
-    elif request.can_read_body:
-        for name, value in (await request.post()).items():
-            if isinstance(value, web.FileField):
-                content = value.file.read()
-                files[name] = Upload(content=content, name=value.filename, mime=value.content_type)
-            else:
-                fields[name] = value
-    return Call(method=request.match_info["method"], fields=fields, files=files)
 
 
 async def _not_found(request: "web.Request") -> "web.StreamResponse":

@@ -1,92 +1,21 @@
 """The methods of the Bot API that a bot may call, with the checks and the error texts Telegram answers with."""
 
-import json
-import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 from belino.domain.ports import Clock
-from belino.testing.telegram_shapes import Json, Upload, units
+from belino.testing.telegram_pace import Pace
+from belino.testing.telegram_request import Call, CallError
+from belino.testing.telegram_sends import FORMS, Sends
+from belino.testing.telegram_shapes import Json
 from belino.testing.telegram_town import Town
 from belino.testing.telegram_updates import RESTART, WEBHOOK_SET, Conflict, Webhook
 
-TEXT_CHARS = 4096
-CAPTION_CHARS = 1024
 DOWNLOAD_BYTES = 20 * 1024 * 1024
-UPLOAD_BYTES = 50 * 1024 * 1024
-PHOTO_BYTES = 10 * 1024 * 1024
 POLL_SECONDS = 50
-SENDS = {
-    "sendphoto": "photo",
-    "sendvideo": "video",
-    "sendanimation": "animation",
-    "sendaudio": "audio",
-    "sendvoice": "voice",
-    "sendvideonote": "video_note",
-    "senddocument": "document",
-    "sendsticker": "sticker",
-}
-_TAGS = frozenset(
-    {"a", "b", "strong", "i", "em", "u", "ins", "s", "strike", "del", "span", "code", "pre", "blockquote"}
-    | {"tg-spoiler", "tg-emoji"}
-)
 _SECRET = re.compile(r"[A-Za-z0-9_-]*")
-
-
-class CallError(Exception):
-    """What Telegram answers instead of a result."""
-
-    def __init__(self, code: int, description: str, **parameters: Any) -> None:
-        super().__init__(description)
-        self.code = code
-        self.parameters = parameters
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How much a bot may send: a chat takes a short burst and then one a second, a group twenty a minute."""
-
-    chat_burst: int = 5
-    chat_per_second: float = 1.0
-    group_per_minute: int = 20
-    all_per_second: int = 30
-
-
-@dataclass(slots=True, kw_only=True)
-class Call:
-    """One call of a method: its fields as strings or JSON values, and the files that came with it."""
-
-    method: str
-    fields: Mapping[str, Any]
-    files: Mapping[str, Upload] = field(default_factory=dict)
-
-    def text(self, name: str) -> str:
-        value = self.fields.get(name)
-        return "" if value is None else str(value)
-
-    def whole(self, name: str, default: int) -> int:
-        """A number that may come as text; one that is none counts as not given, as with Telegram."""
-        try:
-            return int(str(self.fields.get(name, default)))
-        except ValueError:
-            return default
-
-    def flag(self, name: str) -> bool:
-        return self.text(name).lower() in ("true", "yes", "1")
-
-    def value(self, name: str) -> Any:
-        """A field that holds JSON, which a form sends as text."""
-        raw = self.fields.get(name)
-        if not isinstance(raw, str):
-            return raw
-        try:
-            return json.loads(raw)
-        except ValueError:
-            raise CallError(400, f"Bad Request: can't parse {name} JSON object") from None
 
 
 class Calls:
@@ -95,9 +24,8 @@ class Calls:
     def __init__(self, town: Town, clock: Clock, *, pace: Pace, big_files: bool) -> None:
         self.town = town
         self._clock = clock
-        self._pace = pace
         self._big_files = big_files
-        self._sends: dict[int | None, list[float]] = {}
+        self._sends = Sends(town, clock, pace=pace, big_files=big_files)
         self._methods: dict[str, Callable[[Call], Awaitable[Any]]] = {
             "getme": self._get_me,
             "getupdates": self._get_updates,
@@ -106,11 +34,12 @@ class Calls:
             "getwebhookinfo": self._webhook_info,
             "getfile": self._get_file,
             "getchat": self._get_chat,
-            "sendmessage": self._send_message,
+            "sendmessage": self._sends.message,
             "sendchataction": self._send_action,
-            "editmessagetext": self._edit_text,
+            "editmessagetext": self._sends.edit,
             "deletemessage": self._delete_message,
-            **dict.fromkeys(SENDS, self._send_media),
+            "sendmediagroup": self._sends.album,
+            **dict.fromkeys(FORMS, self._sends.media),
         }
 
     async def answer(self, call: Call) -> Any:
@@ -202,147 +131,14 @@ class Calls:
         }
 
     async def _get_chat(self, call: Call) -> Json:
-        return self._chat(call)
-
-    async def _send_message(self, call: Call) -> Json:
-        chat = self._chat(call)
-        text = call.text("text")
-        shown = _parsed(text, call.text("parse_mode"))
-        if not shown.strip():
-            raise CallError(400, "Bad Request: message text is empty")
-        if units(shown) > TEXT_CHARS:
-            raise CallError(400, "Bad Request: message is too long")
-        return self._sent(call, chat, shown)
-
-    async def _send_media(self, call: Call) -> Json:
-        kind = SENDS[call.method.lower()]
-        chat = self._chat(call)
-        upload = call.files.get(kind)
-        if upload is None and (stored := self.town.shelf.by_id.get(call.text(kind))):
-            upload = stored.upload
-        if upload is None:
-            raise CallError(400, f"Bad Request: there is no {kind} in the request")
-        if upload.announced > (PHOTO_BYTES if kind == "photo" else UPLOAD_BYTES):
-            raise CallError(413, "Request Entity Too Large")
-        caption = _parsed(call.text("caption"), call.text("parse_mode"))
-        if units(caption) > CAPTION_CHARS:
-            raise CallError(400, "Bad Request: message caption is too long")
-        fields: Json = {kind: upload} | ({"caption": caption} if caption else {})
-        return self._sent(call, chat, None, **fields)
+        return self._sends.chat(call)
 
     async def _send_action(self, call: Call) -> bool:
-        self._chat(call)
+        self._sends.chat(call)
         return True
 
-    async def _edit_text(self, call: Call) -> Json:
-        chat = self._chat(call)
-        message = self.town.messages.get((chat["id"], call.whole("message_id", 0)))
-        if message is None:
-            raise CallError(400, "Bad Request: message to edit not found")
-        if message.get("from", {}).get("id") != self.town.bot["id"]:
-            raise CallError(400, "Bad Request: message can't be edited")
-        text = _parsed(call.text("text"), call.text("parse_mode"))
-        if text == message.get("text"):
-            raise CallError(
-                400,
-                "Bad Request: message is not modified: specified new message content and reply markup are exactly "
-                "the same as a current content and reply markup of the message",
-            )
-        message |= {"text": text, "edit_date": int(self._clock.now().timestamp())}
-        return message
-
     async def _delete_message(self, call: Call) -> bool:
-        chat = self._chat(call)
+        chat = self._sends.chat(call)
         if self.town.messages.pop((chat["id"], call.whole("message_id", 0)), None) is None:
             raise CallError(400, "Bad Request: message to delete not found")
         return True
-
-    def _chat(self, call: Call) -> Json:
-        named = call.text("chat_id")
-        if not named:
-            raise CallError(400, "Bad Request: chat_id is empty")
-        chats = self.town.chats.values()
-        chat = next((c for c in chats if str(c["id"]) == named or (named == f"@{c.get('username')}")), None)
-        if chat is None:
-            raise CallError(400, "Bad Request: chat not found")
-        if (new := self.town.migrated.get(chat["id"])) is not None:
-            text = "Bad Request: group chat was upgraded to a supergroup chat"
-            raise CallError(400, text, migrate_to_chat_id=new)
-        if (why := self.town.closed.get(chat["id"])) is not None:
-            raise CallError(403, why)
-        return chat
-
-    def _sent(self, call: Call, chat: Json, text: str | None, /, **fields: Any) -> Json:
-        reply = call.value("reply_parameters") or {}
-        number = reply.get("message_id") or call.whole("reply_to_message_id", 0)
-        if number:
-            answered = self.town.messages.get((chat["id"], int(number)))
-            if answered is None and not (reply.get("allow_sending_without_reply")):
-                raise CallError(400, "Bad Request: message to be replied not found")
-            if answered is not None:
-                fields["reply_to"] = answered
-        topic = call.whole("message_thread_id", 0)
-        if topic:
-            if not any(
-                m.get("message_thread_id") == topic for (c, _), m in self.town.messages.items() if c == chat["id"]
-            ):
-                raise CallError(400, "Bad Request: message thread not found")
-            fields["topic"] = topic
-        self._keep_pace(chat)
-        message = self.town.compose(chat, self.town.bot, text, **fields)
-        self.town.sent.append(message)
-        return message
-
-    def _keep_pace(self, chat: Json) -> None:
-        """Note a send, or say how long to wait for the next."""
-        now, pace = self._clock.monotonic(), self._pace
-        rules = [
-            (chat["id"], pace.chat_burst, pace.chat_burst / pace.chat_per_second),
-            (None, pace.all_per_second, 1.0),
-        ]
-        if chat["type"] != "private":
-            rules.append((chat["id"], pace.group_per_minute, 60.0))
-        waits = [self._wait(key, most, seconds, now) for key, most, seconds in rules]
-        if (wait := max(waits)) > 0:
-            seconds = max(1, math.ceil(wait))
-            raise CallError(429, f"Too Many Requests: retry after {seconds}", retry_after=seconds)
-        for key in (chat["id"], None):
-            self._sends.setdefault(key, []).append(now)
-
-    def _wait(self, key: int | None, most: int, seconds: float, now: float) -> float:
-        lately = [at for at in self._sends.get(key, []) if at > now - seconds]
-        return lately[-most] + seconds - now if len(lately) >= most else 0.0
-
-
-class _Markup(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.shown: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _TAGS:
-            raise CallError(400, f'Bad Request: can\'t parse entities: Unsupported start tag "{tag}" at byte offset 0')
-        self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            raise CallError(400, f'Bad Request: can\'t parse entities: Unexpected end tag "{tag}" at byte offset 0')
-
-    def handle_data(self, data: str) -> None:
-        self.shown.append(data)
-
-
-def _parsed(text: str, mode: str) -> str:
-    """The text without its markup; Telegram refuses HTML that is not well formed."""
-    if mode.lower() != "html":
-        return text
-    markup = _Markup()
-    markup.feed(text)
-    markup.close()
-    if markup.open:
-        tag = markup.open[-1]
-        raise CallError(
-            400, f"Bad Request: can't parse entities: Can't find end tag corresponding to start tag \"{tag}\""
-        )
-    return "".join(markup.shown)

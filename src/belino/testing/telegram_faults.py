@@ -36,6 +36,13 @@ class Hang:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """An upload of which the platform takes so many bytes, and no more for ever."""
+
+    after: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Truncate:
     """A file breaks off after this many bytes of the answer."""
 
@@ -73,7 +80,7 @@ class Changed:
     content: bytes
 
 
-Fault = Answer | Reset | Hang | Truncate | Endless | Trickle | WrongLength | NoLength | Changed
+Fault = Answer | Reset | Hang | Stall | Truncate | Endless | Trickle | WrongLength | NoLength | Changed
 
 
 class Faults:

@@ -46,6 +46,10 @@ class Upload:
     duration: int = 12
     extra: Mapping[str, Any] = field(default_factory=dict)
     """More fields of the media object, such as a sticker's emoji or an audio's title."""
+    sha256: str = ""
+    """Of the bytes, where a bot uploaded them."""
+    head: bytes = field(repr=False, default=b"")
+    """The first of them."""
 
     @property
     def announced(self) -> int:

@@ -32,6 +32,12 @@ class Town:
         self.messages: dict[tuple[int, int], Json] = {}
         self.sent: list[Json] = []
         """Every message the bot made visible, oldest first."""
+        self.received: list[Upload] = []
+        """Every file the bot uploaded and Telegram took, with its hash."""
+        self.edited: list[tuple[int, str]] = []
+        """Every change the bot made, oldest first: message id and text."""
+        self.no_voice: set[int] = set()
+        """People who take no voice messages."""
         self.closed: dict[int, str] = {}
         """Why the bot may not write to a chat: the error's description."""
         self.migrated: dict[int, int] = {}

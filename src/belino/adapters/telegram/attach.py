@@ -59,7 +59,7 @@ def kept_as(message: Raw) -> StoredFile:
     return StoredFile(form=form, size=count(kept, "file_size"), name=words(kept, "file_name") or None)
 
 
-def _caption(file: OutgoingFile, markup: Markup) -> dict[str, object]:
+def _caption(file: OutgoingFile, markup: Markup) -> Mapping[str, object]:
     if not file.caption:
         return {}
     return {"caption": file.caption} | ({"parse_mode": "HTML"} if markup is Markup.HTML else {})

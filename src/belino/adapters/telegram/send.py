@@ -43,7 +43,7 @@ async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
     """Change a message's text; one that is gone is said anew, because the text is worth more than its place."""
     number, _, moved = message_id.partition("@")
     fields = {name: value for name, value in _where(parcel.conversation).items() if name in _EDITED_BY}
-    fields |= {"message_id": _number(number)} | _text(parcel)
+    fields |= {"message_id": _number(number), **_text(parcel)}
     if moved:
         fields["chat_id"] = _number(moved)
     try:
@@ -109,7 +109,7 @@ def _moved(receipt: Receipt, chat_id: int | None) -> Receipt:
     return replace(receipt, message_id=f"{receipt.message_id}@{chat_id}", also=also)
 
 
-def _text(parcel: Parcel) -> dict[str, object]:
+def _text(parcel: Parcel) -> Mapping[str, object]:
     return {"text": parcel.text} | ({"parse_mode": "HTML"} if parcel.markup is Markup.HTML else {})
 
 
