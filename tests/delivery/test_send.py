@@ -4,7 +4,8 @@ from random import Random
 
 import pytest
 
-from belino.delivery.send import FIRST_WAIT, SEND_SECONDS, TRIES, UNAUTHORIZED_SECONDS
+from belino.delivery.send import FIRST_WAIT, TRIES, UNAUTHORIZED_SECONDS
+from belino.domain.dispatch import CALL_SECONDS as SEND_SECONDS
 from belino.domain.errors import AdapterError, RateLimited, StoreFull, Unauthorized, Undeliverable
 from belino.domain.limits import Limits, Once
 from belino.domain.message import Author
@@ -186,12 +187,12 @@ async def test_a_full_disk_after_sending_delays_the_receipt_and_sends_nothing_tw
     async with house.at_work() as gateway:
         confirm = gateway.store.confirm_parcel
 
-        async def full(key: str, receipt: Receipt, author: Author) -> StoredMessage | None:
+        async def full(key: str, receipt: Receipt, author: Author, *, reason: str = "") -> StoredMessage | None:
             nonlocal refused
             refused += 1
             if refused <= 2:
                 raise StoreFull("the disk is full")
-            return await confirm(key, receipt, author)
+            return await confirm(key, receipt, author, reason=reason)
 
         monkeypatch.setattr(gateway.store, "confirm_parcel", full)
         await gateway.accept(house.say())

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from belino import registry
 from belino.context.budget import ContextConfig
+from belino.delivery.config import DeliveryConfig
 from belino.domain.errors import ConfigError
 from belino.media.fetch import MediaConfig
 from belino.net.guard import NetConfig
@@ -148,6 +149,7 @@ class Config:
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     media: MediaConfig = field(default_factory=MediaConfig)
     context: ContextConfig = field(default_factory=ContextConfig)
+    delivery: DeliveryConfig = field(default_factory=DeliveryConfig)
     pace: PaceConfig = field(default_factory=PaceConfig)
     net: NetConfig = field(default_factory=NetConfig)
     logs: LogsConfig = field(default_factory=LogsConfig)
@@ -164,6 +166,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "sessions": SessionsConfig,
     "media": MediaConfig,
     "context": ContextConfig,
+    "delivery": DeliveryConfig,
     "pace": PaceConfig,
     "net": NetConfig,
     "logs": LogsConfig,

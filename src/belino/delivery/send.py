@@ -1,22 +1,36 @@
 """The outbox on its way: each conversation's parcels in order, claimed, sent, confirmed, or ended with a reason."""
 
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 from random import Random
 
-from belino.delivery.deadline import deadline
+from belino.delivery.call import TooLate, Uncertain, call, size_of
+from belino.delivery.config import DeliveryConfig
 from belino.delivery.insist import Insistence
 from belino.delivery.lanes import Lanes
 from belino.delivery.reasons import place_of, reason_of
-from belino.domain.errors import AdapterError, RateLimited, StoreError, Unauthorized, Undeliverable
+from belino.delivery.receipts import difference
+from belino.domain.dispatch import Doubt, lease_seconds
+from belino.domain.errors import (
+    AdapterError,
+    AddressRefused,
+    RateLimited,
+    StoreError,
+    Unanswered,
+    Unauthorized,
+    Undeliverable,
+    Unreached,
+)
 from belino.domain.limits import Once
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, ReadsBack
-from belino.domain.record import Ready, StoredMessage
+from belino.domain.record import ClaimedParcel, Ready, StoredMessage
 from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.domain.store import Outbox
 from belino.net.pace import backoff
@@ -24,7 +38,6 @@ from belino.net.pace import backoff
 log = logging.getLogger(__name__)
 
 TRIES = 6
-SEND_SECONDS = 60.0
 WIDTH = 64
 """Conversations that may be sending at once: enough that some hung platform calls do not stop the others."""
 STORE_RETRY_SECONDS = 5.0
@@ -34,6 +47,8 @@ NOTED_DELAYS = 12
 """A platform that is down for a week is not told of a thousand times."""
 # A platform that is down for a minute must not cost an answer: six tries wait up to two and a half minutes in all.
 FIRST_WAIT, LONGEST_WAIT = 5.0, 300.0
+NOTICE_CHARS = 300
+PERHAPS_TWICE = "an earlier try may have arrived too"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +61,15 @@ class ParcelNews:
     reason: str = ""
 
 
+async def everybody_may(_claimed: ClaimedParcel) -> str:
+    """Why a parcel may not be sent any more: for no reason."""
+    return ""
+
+
+async def nothing_follows(_parcel: Parcel, _state: ParcelState, _reason: str) -> None:
+    """What else is to be done once a parcel's fate is known: nothing."""
+
+
 class Sender:
     """Sends what the outbox holds. One conversation's slowness never delays another."""
 
@@ -54,6 +78,7 @@ class Sender:
         outbox: Outbox,
         adapters: Mapping[tuple[str, str], Adapter],
         *,
+        config: DeliveryConfig,
         author: Author,
         clock: Clock,
         rng: Random,
@@ -61,9 +86,13 @@ class Sender:
         notes: Callable[[str, Step], Awaitable[None]],
         on_parcel: Callable[[ParcelNews], None],
         on_message: Callable[[StoredMessage], None],
+        on_settled: Callable[[Parcel, ParcelState, str], Awaitable[None]] = nothing_follows,
+        may_still: Callable[[ClaimedParcel], Awaitable[str]] = everybody_may,
     ) -> None:
+        """`on_settled` is told the fate of parcels with files; `may_still` says why one may not be sent any more."""
         self._outbox = outbox
         self._adapters = adapters
+        self._config = config
         self._author = author
         self._clock = clock
         self._rng = rng
@@ -71,123 +100,191 @@ class Sender:
         self._notes = notes
         self._on_parcel = on_parcel
         self._on_message = on_message
-        self._adrift: set[str] = set()
-        """Parcels that may have arrived although no receipt came."""
-        self._failures: dict[str, int] = {}
-        self._delays: dict[str, int] = {}
+        self._on_settled = on_settled
+        self._may_still = may_still
+        self._owner = secrets.token_hex(8)
+        self._patience: dict[ConversationKey, float] = {}
+        """Until when on the monotonic clock platforms asked us to wait: a wall clock that jumps is no reason not to."""
         self._lanes = Lanes(self._step, width=WIDTH, clock=clock)
         self.wake = self._lanes.wake
         self.stop = self._lanes.stop
 
     async def run(self) -> None:
-        """Send until stopped, beginning with what an earlier run left behind."""
-        left = await self._insist("outbox", lambda: self._outbox.parcels(state=ParcelState.SENDING, limit=10_000))
-        self._adrift.update(record.key for record in left)
+        """Send until stopped, beginning with what an earlier run left behind and is not too old."""
+        minutes = self._config.hold_minutes
+        before = self._clock.now() - timedelta(minutes=minutes)
+        held = f"it had waited for more than {minutes} minutes when belino started"
+        uncertain = f"belino stopped while sending it, more than {minutes} minutes ago; it may have arrived"
+        count = await self._insist(
+            "outbox", lambda: self._outbox.recover_parcels(before, held=held, uncertain=uncertain)
+        )
+        if count:
+            log.warning("%d parcels are older than %d minutes and wait for a person", count, minutes)
         await self._lanes.run(await self._insist("outbox", self._outbox.ready_parcels))
 
     async def _step(self, conversation: ConversationKey) -> datetime | None:
+        left = self._patience.get(conversation, 0.0) - self._clock.monotonic()
+        if left > 0:
+            return self._in(left)
+        self._patience.pop(conversation, None)
+        begun = self._clock.monotonic()
         try:
-            claimed = await self._outbox.claim_parcel(conversation, self._clock.now())
+            claimed = await self._outbox.claim_parcel(conversation, self._clock.now(), owner=self._owner)
             if claimed is None:
                 return None
             if isinstance(claimed, Ready):
                 return claimed.at
-            await self._deliver(claimed.parcel)
+            await self._deliver(claimed, until=begun + lease_seconds(size_of(claimed.parcel)))
             return self._clock.now()
         except Exception as error:  # noqa: BLE001 - one conversation's trouble must not end the others'
             log.error("sending in %s failed: %s", conversation, place_of(error))
             return self._in(STORE_RETRY_SECONDS)
 
-    async def _deliver(self, parcel: Parcel) -> None:
+    async def _deliver(self, claimed: ClaimedParcel, *, until: float) -> None:
+        parcel = claimed.parcel
         adapter = self._adapters.get((parcel.conversation.platform, parcel.conversation.account))
         if adapter is None:
-            await self._delay(parcel, NO_ADAPTER_SECONDS, "no adapter for this account is configured")
-            return
-        self._tell(parcel, ParcelState.SENDING)
-        try:
-            receipt = await self._receipt(adapter, parcel)
-        except RateLimited as error:
-            await self._delay(parcel, error.retry_after, reason_of(error))
-        except Unauthorized as error:
-            # The operator must act first; an answer is not lost because a token ran out.
-            await self._delay(parcel, UNAUTHORIZED_SECONDS, reason_of(error))
-        except Undeliverable as error:
-            await self._end(parcel, ParcelState.DEAD, reason_of(error))
-        except TimeoutError:
-            await self._no_answer(adapter, parcel)
-        except Exception as error:  # noqa: BLE001 - a broken adapter fails its parcel, not the sender
-            if not isinstance(error, AdapterError):
-                log.error("parcel %s: the adapter broke with %s", parcel.key, place_of(error))
-            await self._try_again(parcel, reason_of(error))
+            await self._delay(claimed, NO_ADAPTER_SECONDS, "no adapter for this account is configured")
+        elif claimed.failures >= TRIES:
+            reason = f"belino stopped {claimed.failures} times while sending it; it may have arrived"
+            await self._end(claimed, ParcelState.UNCERTAIN, reason)
+        elif why := await self._may_still(claimed):
+            await self._end(claimed, ParcelState.HELD, why)
         else:
-            if receipt is not None:
-                await self._confirm(parcel, receipt)
+            self._tell(parcel, ParcelState.SENDING)
+            await self._call(adapter, claimed, until)
 
-    async def _receipt(self, adapter: Adapter, parcel: Parcel) -> Receipt | None:
-        """What the platform says; None if the parcel's fate is uncertain and it must not be offered again."""
-        if parcel.key in self._adrift and adapter.limits.once is not Once.KEY:
-            if not isinstance(adapter, ReadsBack):
-                await self._end(parcel, ParcelState.UNCERTAIN, "belino stopped while sending; it may have arrived")
-                return None
-            async with deadline(self._clock, SEND_SECONDS):
-                found = await adapter.find_sent(parcel)
-            if found is not None:
-                return found
-        async with deadline(self._clock, SEND_SECONDS):
-            return await adapter.send(parcel)
+    async def _call(self, adapter: Adapter, claimed: ClaimedParcel, until: float) -> None:
+        try:
+            receipt = await call(
+                adapter,
+                claimed,
+                until=until,
+                resend=self._config.uncertain == "resend",
+                clock=self._clock,
+                plainly=lambda: self._note(claimed.parcel, "sent plain", "the platform cannot read its markup"),
+            )
+        except Exception as error:  # noqa: BLE001 - a broken adapter fails its parcel, not the sender
+            await self._failed(adapter, claimed, error)
+        else:
+            await self._confirm(adapter, claimed, receipt)
 
-    async def _no_answer(self, adapter: Adapter, parcel: Parcel) -> None:
-        reason = f"the platform did not answer within {SEND_SECONDS:g} seconds"
-        if adapter.limits.once is Once.UNCERTAIN:
-            await self._end(parcel, ParcelState.UNCERTAIN, f"{reason}; it may have arrived")
-            return
-        self._adrift.add(parcel.key)
-        await self._try_again(parcel, reason)
+    async def _failed(self, adapter: Adapter, claimed: ClaimedParcel, error: Exception) -> None:
+        reason = reason_of(error)
+        match error:
+            case RateLimited():
+                await self._be_patient(claimed, error.retry_after, reason)
+            case Unauthorized():
+                # The operator must act first; an answer is not lost because a token ran out.
+                await self._delay(claimed, UNAUTHORIZED_SECONDS, reason)
+            case TooLate():
+                await self._delay(claimed, 0, reason)
+            case Undeliverable():
+                await self._end(claimed, ParcelState.DEAD, reason)
+            case Uncertain():
+                await self._end(claimed, ParcelState.UNCERTAIN, reason)
+            case Unreached() | AddressRefused():
+                await self._try_again(claimed, reason, claimed.doubt)
+            case AdapterError() if not isinstance(error, Unanswered):
+                await self._try_again(claimed, reason, max(claimed.doubt, Doubt.FAILED))
+            case _:
+                if not isinstance(error, AdapterError):
+                    log.error("parcel %s: the adapter broke with %s", claimed.parcel.key, place_of(error))
+                await self._unanswered(adapter, claimed, reason)
 
-    async def _try_again(self, parcel: Parcel, reason: str) -> None:
-        # Counted here and not by claims: a parcel that was only asked to wait has not been refused.
-        failures = self._failures[parcel.key] = self._failures.get(parcel.key, 0) + 1
+    async def _unanswered(self, adapter: Adapter, claimed: ClaimedParcel, reason: str) -> None:
+        """No answer, or none that can be read: it may have arrived."""
+        doubt = claimed.doubt.unanswered()
+        tells = adapter.limits.once is Once.KEY or isinstance(adapter, ReadsBack)
+        if tells or (self._config.uncertain == "resend" and doubt < Doubt.AGAIN):
+            await self._try_again(claimed, reason, doubt)
+        else:
+            await self._end(claimed, ParcelState.UNCERTAIN, f"{reason}; it may have arrived", doubt)
+
+    async def _try_again(self, claimed: ClaimedParcel, reason: str, doubt: Doubt) -> None:
+        failures = claimed.failures + 1
         if failures >= TRIES:
-            await self._end(parcel, ParcelState.DEAD, f"{reason} (given up after {failures} tries)")
+            state = ParcelState.UNCERTAIN if doubt >= Doubt.UNANSWERED else ParcelState.DEAD
+            await self._end(claimed, state, f"{reason} (given up after {failures} tries)", doubt)
             return
-        await self._delay(parcel, backoff(failures, first=FIRST_WAIT, most=LONGEST_WAIT, rng=self._rng), reason)
+        wait = backoff(failures, first=FIRST_WAIT, most=LONGEST_WAIT, rng=self._rng)
+        await self._delay(claimed, wait, reason, failed=True, doubt=doubt)
 
-    async def _delay(self, parcel: Parcel, seconds: float, reason: str) -> None:
-        ready = self._in(seconds)
-        await self._insist(parcel.key, lambda: self._outbox.delay_parcel(parcel.key, ready, reason))
-        delays = self._delays[parcel.key] = self._delays.get(parcel.key, 0) + 1
-        if delays <= NOTED_DELAYS:
-            await self._note(parcel, f"{reason}; again after {seconds:.1f} s")
-        self._tell(parcel, ParcelState.READY, reason)
+    async def _be_patient(self, claimed: ClaimedParcel, seconds: float, reason: str) -> None:
+        self._patience[claimed.parcel.conversation] = self._clock.monotonic() + seconds
+        await self._delay(claimed, seconds, reason, patience=True)
 
-    async def _end(self, parcel: Parcel, state: ParcelState, reason: str) -> None:
-        await self._insist(parcel.key, lambda: self._outbox.end_parcel(parcel.key, state, reason))
+    async def _delay(
+        self,
+        claimed: ClaimedParcel,
+        seconds: float,
+        reason: str,
+        *,
+        failed: bool = False,
+        doubt: Doubt | None = None,
+        patience: bool = False,
+    ) -> None:
+        key, fence, ready = claimed.parcel.key, claimed.fence, self._in(seconds)
+        await self._insist(
+            key,
+            lambda: self._outbox.delay_parcel(
+                key, ready, reason, fence=fence, failed=failed, doubt=doubt, patience=patience
+            ),
+        )
+        if claimed.attempt <= NOTED_DELAYS:
+            await self._note(claimed.parcel, "delayed", f"{reason}; again after {seconds:.1f} s")
+        self._tell(claimed.parcel, ParcelState.READY, reason)
+
+    async def _end(self, claimed: ClaimedParcel, state: ParcelState, reason: str, doubt: Doubt | None = None) -> None:
+        parcel = claimed.parcel
+        notice = notice_of(parcel, reason) if state is ParcelState.DEAD and parcel.files else None
+        await self._insist(
+            parcel.key,
+            lambda: self._outbox.end_parcel(parcel.key, state, reason, fence=claimed.fence, doubt=doubt, notice=notice),
+        )
         log.warning("parcel %s (trace %s) is %s", parcel.key, parcel.trace, state)
-        self._forget(parcel)
-        self._tell(parcel, state, reason)
+        await self._settle(parcel, state, reason)
 
-    async def _confirm(self, parcel: Parcel, receipt: Receipt) -> None:
-        self._adrift.add(parcel.key)  # until the receipt is on disk
-        said = await self._insist(parcel.key, lambda: self._outbox.confirm_parcel(parcel.key, receipt, self._author))
+    async def _confirm(self, adapter: Adapter, claimed: ClaimedParcel, receipt: Receipt) -> None:
+        parcel = claimed.parcel
+        if differs := difference(parcel, receipt):
+            await self._note(parcel, "differs", differs)
+        flagged = claimed.doubt is not Doubt.NONE and adapter.limits.once is Once.UNCERTAIN
+        reason = PERHAPS_TWICE if flagged else ""
+        said = await self._insist(
+            parcel.key, lambda: self._outbox.confirm_parcel(parcel.key, receipt, self._author, reason=reason)
+        )
         log.info("parcel %s (trace %s) is sent", parcel.key, parcel.trace)
-        self._forget(parcel)
         if said is not None:
             self._on_message(said)
-        self._tell(parcel, ParcelState.SENT)
+        await self._settle(parcel, ParcelState.SENT, reason)
 
-    async def _note(self, parcel: Parcel, reason: str) -> None:
+    async def _settle(self, parcel: Parcel, state: ParcelState, reason: str) -> None:
+        self._tell(parcel, state, reason)
+        if parcel.files:
+            await self._on_settled(parcel, state, reason)
+
+    async def _note(self, parcel: Parcel, outcome: str, reason: str) -> None:
         """The store keeps a parcel's last reason; the story tells the earlier ones too."""
-        step = Step(at=self._clock.now(), stage=Stage.DELIVERY, outcome="delayed", reason=reason, subject=parcel.key)
+        step = Step(at=self._clock.now(), stage=Stage.DELIVERY, outcome=outcome, reason=reason, subject=parcel.key)
         with suppress(StoreError):
             await self._notes(parcel.trace, step)
-
-    def _forget(self, parcel: Parcel) -> None:
-        self._adrift.discard(parcel.key)
-        self._failures.pop(parcel.key, None)
-        self._delays.pop(parcel.key, None)
 
     def _tell(self, parcel: Parcel, state: ParcelState, reason: str = "") -> None:
         self._on_parcel(ParcelNews(key=parcel.key, conversation=parcel.conversation, state=state, reason=reason))
 
     def _in(self, seconds: float) -> datetime:
-        return self._clock.now() + timedelta(seconds=seconds)
+        # Rounded up: a platform that asks for patience is not called a microsecond early.
+        return self._clock.now() + timedelta(microseconds=ceil(seconds * 1_000_000))
+
+
+def notice_of(parcel: Parcel, reason: str) -> Parcel:
+    """What is said in place of files that cannot be sent."""
+    names = ", ".join(file.name for file in parcel.files)
+    said = f"{names} could not be sent: {reason}"
+    return Parcel(
+        key=f"{parcel.key}-notice",
+        conversation=parcel.conversation,
+        text=said if len(said) <= NOTICE_CHARS else f"{said[: NOTICE_CHARS - 1]}…",
+        trace=parcel.trace,
+    )

@@ -10,6 +10,8 @@ BelinoError
 │   ├── RateLimited          belino: wait `retry_after` seconds
 │   ├── Unauthorized         the operator: the platform refused our credentials
 │   ├── AddressRefused       the operator: belino does not connect to such an address
+│   ├── Unreached            belino: try again, the platform heard nothing
+│   ├── Unanswered           belino: no answer came, the platform may have done it
 │   ├── Undeliverable        nobody: the platform will never take this parcel
 │   └── MarkupRefused        belino: send the same without markup
 ├── MediaError               the person who sent it
@@ -69,6 +71,14 @@ class Unauthorized(AdapterError):
 
 class AddressRefused(AdapterError):
     """A URL leads where belino does not connect to; tried again it still does."""
+
+
+class Unreached(AdapterError):
+    """The platform could not be reached: whatever it was asked for, it has not done."""
+
+
+class Unanswered(AdapterError):
+    """The platform was asked and did not answer: it may have done what it was asked for."""
 
 
 class Undeliverable(AdapterError):

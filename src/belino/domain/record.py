@@ -5,6 +5,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from belino.domain.context import ThreadActivity
+from belino.domain.dispatch import Doubt
+from belino.domain.limits import SendAs
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, TurnState
@@ -238,13 +240,41 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Whose message a parcel answers, and in what sort of place."""
+
+    author: Author
+    chat_type: ChatType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedParcel:
-    """A parcel somebody is about to send."""
+    """A parcel somebody is about to send, and has for itself as long as its lease lasts."""
 
     parcel: Parcel
     attempt: int
     """Counts from 1."""
     created: datetime
+    fence: int = 0
+    """Grows with every claim in the conversation: who has an older one is no longer listened to."""
+    failures: int = 0
+    """Tries that came to nothing since a person last asked for it."""
+    doubt: Doubt = Doubt.NONE
+    insisted: bool = False
+    """A person wants it sent, whatever became of earlier calls."""
+    asker: Asker | None = None
+    """None for what nobody asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParcelFile:
+    """A file in a parcel, as listings show it."""
+
+    name: str
+    mime: str
+    size: int
+    send_as: SendAs
+    caption: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +292,11 @@ class ParcelRecord:
     changed: datetime
     ready: datetime
     message_id: str | None
+    trace: str = ""
+    files: tuple[ParcelFile, ...] = ()
+    doubt: Doubt = Doubt.NONE
+    dropped: bool = False
+    """A person does not want it sent any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from belino.domain.concordance import Concordance
 from belino.domain.context import ThreadSummary
+from belino.domain.dispatch import Doubt
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
@@ -112,20 +113,73 @@ class Outbox(Protocol):
         """Every conversation with a parcel to send, with the time its first one may go."""
         ...
 
-    async def claim_parcel(self, conversation: ConversationKey, now: datetime) -> ClaimedParcel | Ready | None:
-        """The conversation's oldest unsent parcel, now `sending`; parcels of a conversation leave in order."""
-        ...
+    async def claim_parcel(
+        self, conversation: ConversationKey, now: datetime, *, owner: str = ""
+    ) -> ClaimedParcel | Ready | None:
+        """The conversation's next parcel, now `sending`, for this owner alone until its lease ends.
 
-    async def confirm_parcel(self, key: str, receipt: Receipt, author: Author) -> StoredMessage | None:
-        """`sent`; what was sent becomes a message of the conversation, by the agent as author, once.
-
-        None for a parcel that makes no message of its own (an edit, or what the gateway itself tells a stranger).
+        Parcels of a conversation leave in order, but that what is behind a file that fails again and again may pass it.
+        Ready while nothing may leave yet: too early, the platform asked for patience, or another owner's lease.
         """
         ...
 
-    async def delay_parcel(self, key: str, ready: datetime, reason: str) -> None: ...
+    async def confirm_parcel(
+        self, key: str, receipt: Receipt, author: Author, *, reason: str = ""
+    ) -> StoredMessage | None:
+        """`sent`; what was sent becomes a message of the conversation, by the agent as author, once.
 
-    async def end_parcel(self, key: str, state: ParcelState, reason: str) -> None: ...
+        None for a parcel that makes no message of its own (an edit, or what the gateway itself tells a stranger).
+        `reason` tells what is odd about it although it was sent.
+        """
+        ...
+
+    async def delay_parcel(
+        self,
+        key: str,
+        ready: datetime,
+        reason: str,
+        *,
+        fence: int | None = None,
+        failed: bool = False,
+        doubt: Doubt | None = None,
+        patience: bool = False,
+    ) -> bool:
+        """Not sent this time: ready again, later; with `patience`, nothing else of the conversation leaves earlier.
+
+        False, and nothing changes, if somebody has claimed since `fence`. None leaves the doubt as it was.
+        """
+        ...
+
+    async def end_parcel(
+        self,
+        key: str,
+        state: ParcelState,
+        reason: str,
+        *,
+        fence: int | None = None,
+        doubt: Doubt | None = None,
+        notice: Parcel | None = None,
+    ) -> bool:
+        """Not sent, and not tried again until a person asks; in the same transaction, a notice of it may be put in.
+
+        False, and nothing changes, if somebody has claimed since `fence`. None leaves the doubt as it was.
+        """
+        ...
+
+    async def recover_parcels(self, before: datetime, *, held: str, uncertain: str) -> int:
+        """After a start: no lease of an earlier run counts, and what is older than that leaves no more by itself.
+
+        It is `held`, or `uncertain` if it was being sent, for these reasons. Returns how many are.
+        """
+        ...
+
+    async def retry_parcel(self, key: str) -> ParcelRecord | None:
+        """A person wants it sent: `ready` at once. None if it is sent, being sent, dropped or unknown."""
+        ...
+
+    async def drop_parcel(self, key: str) -> ParcelRecord | None:
+        """A person does not want it sent: `dead` for good. None if it is sent, being sent, dropped or unknown."""
+        ...
 
     async def put_parcels(self, parcels: Sequence[Parcel]) -> None:
         """Put parcels into the outbox that no turn made; sent, they are messages of the conversation like any."""
@@ -135,7 +189,18 @@ class Outbox(Protocol):
         """What parcels carry out of the folder `pending`, newest first: mark, state and reason."""
         ...
 
-    async def parcels(self, *, limit: int = 50, state: ParcelState | None = None) -> tuple[ParcelRecord, ...]: ...
+    async def parcel(self, key: str) -> ParcelRecord | None: ...
+
+    async def parcels(
+        self,
+        *,
+        limit: int = 50,
+        state: ParcelState | None = None,
+        conversation: ConversationKey | None = None,
+        unsent: bool = False,
+    ) -> tuple[ParcelRecord, ...]:
+        """The newest first; `unsent` leaves out what was sent and what was dropped."""
+        ...
 
 
 class Library(Protocol):

@@ -1,13 +1,24 @@
 """Denied, observed or may command: one decision for every kind of arrival, made without looking at anything else."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from belino.config import AccessConfig
-from belino.domain.message import Arrival, Author, ChatType, DeliveryStatus, Edit, Message, Unsupported
+from belino.domain.message import (
+    Arrival,
+    Author,
+    ChatType,
+    ConversationKey,
+    DeliveryStatus,
+    Edit,
+    Message,
+    Unsupported,
+)
 from belino.domain.outcome import Standing
-from belino.domain.record import StoredMessage, Verdict
+from belino.domain.record import Asker, StoredMessage, Verdict
 
 EVERYBODY = "*"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def decide(
@@ -33,6 +44,17 @@ def decide(
         return _denied("only who may command may change a command")
     answer = isinstance(arrival, Message) and verdict.standing is Standing.MAY_COMMAND
     return Verdict(standing=verdict.standing, reason=verdict.reason, answer=answer)
+
+
+def still_may(
+    asker: Asker, conversation: ConversationKey, access: AccessConfig, *, trusts_senders: bool, paired: bool
+) -> Verdict:
+    """What whoever asked for an answer would be let do now: an answer must not outlive the right to it."""
+    author = asker.author
+    asked = Message(
+        conversation=conversation, id="", author=author, sent=EPOCH, text="", chat_type=asker.chat_type, addressed=True
+    )
+    return decide(asked, access, trusts_senders=trusts_senders, paired=paired)
 
 
 def may_pair(arrival: Arrival, access: AccessConfig) -> bool:

@@ -20,9 +20,11 @@ from belino.delivery.send import ParcelNews, Sender
 from belino.domain.errors import ConfigError, MediaError, StoreError
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, Author, ConversationKey, Message
+from belino.domain.outcome import Standing
 from belino.domain.ports import Adapter, Agent, Clock, Desk, Taken
-from belino.domain.record import RefRecord
+from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord
 from belino.domain.turn import Toolbox
+from belino.gateway.access import still_may
 from belino.gateway.counters import Counters
 from belino.gateway.desk import AccountDesk
 from belino.gateway.intake import Door, Intake
@@ -182,6 +184,14 @@ class Gateway:
         """Send what waits in the folder `pending` of a conversation, or of all, without a turn."""
         return await self._replies.flush_all() if conversation is None else (await self._replies.flush(conversation),)
 
+    async def retry_parcel(self, key: str) -> ParcelRecord | None:
+        """Send a parcel that was held, given up or put off; None if it cannot be asked for any more."""
+        return self._parcel_asked(await self.store.retry_parcel(key))
+
+    async def drop_parcel(self, key: str) -> ParcelRecord | None:
+        """Give a parcel up for good; None if it is sent, being sent or given up already."""
+        return self._parcel_asked(await self.store.drop_parcel(key))
+
     def health(self) -> Mapping[tuple[str, str], AdapterHealth]:
         """How every adapter is."""
         return dict(self._health)
@@ -200,6 +210,7 @@ class Gateway:
         agent = self._agent or registry.find("agents", self.config.agent.kind).make(self.config.agent.options)
         now = self.clock.now()
         self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
+        self._doors = self._make_doors()
         self._sender = self._make_sender()
         self._fetcher = Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock)
         self._history = self._make_history()
@@ -215,7 +226,7 @@ class Gateway:
         )
         self._intake = Intake(
             self.store,
-            self._doors(),
+            self._doors,
             self._sessions,
             config=self.config.sessions,
             clock=self.clock,
@@ -274,6 +285,7 @@ class Gateway:
         return Sender(
             self.store,
             self.adapters,
+            config=self.config.delivery,
             author=Author(id="agent", name=self.config.agent.name, is_bot=True, is_agent=True),
             clock=self.clock,
             rng=self._rng,
@@ -281,9 +293,22 @@ class Gateway:
             notes=self.store.note,
             on_parcel=self._parcel_news,
             on_message=self.notices.message,
+            may_still=self._may_still,
         )
 
-    def _doors(self) -> Mapping[tuple[str, str], Door]:
+    async def _may_still(self, claimed: ClaimedParcel) -> str:
+        """Why an answer may not be sent any more: who asked for it was let in then and is not now."""
+        where, asker = claimed.parcel.conversation, claimed.asker
+        door = self._doors.get((where.platform, where.account))
+        if asker is None or door is None:
+            return ""
+        paired = await self.store.is_paired(where.platform, where.account, asker.author.id)
+        verdict = still_may(asker, where, door.access, trusts_senders=door.trusts_senders, paired=paired)
+        if verdict.standing is Standing.MAY_COMMAND:
+            return ""
+        return f"whoever asked for it may no longer command the agent ({verdict.reason})"
+
+    def _make_doors(self) -> Mapping[tuple[str, str], Door]:
         return {
             (config.platform, config.account): Door(
                 access=config.access,
@@ -309,6 +334,14 @@ class Gateway:
             self._history.listens(*key)
         else:
             self.counters.adapter_restarts[":".join(key)] += 1
+
+    def _parcel_asked(self, record: ParcelRecord | None) -> ParcelRecord | None:
+        """A person decided about a parcel: others of its conversation may have their turn now, too."""
+        if record is not None:
+            where = record.conversation
+            self._parcel_news(ParcelNews(key=record.key, conversation=where, state=record.state, reason=record.reason))
+            self._sender.wake(where)
+        return record
 
     def _parcel_news(self, news: ParcelNews) -> None:
         self.counters.parcels[news.state] += 1

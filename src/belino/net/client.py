@@ -8,7 +8,15 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from belino.domain.errors import AdapterError, AddressRefused, MediaTooLarge, RateLimited, Unauthorized
+from belino.domain.errors import (
+    AdapterError,
+    AddressRefused,
+    MediaTooLarge,
+    RateLimited,
+    Unanswered,
+    Unauthorized,
+    Unreached,
+)
 from belino.domain.ports import HttpAnswer
 from belino.net.guard import REFUSED, Guard, Place, parse_url, redirected
 from belino.net.pace import retry_after
@@ -204,16 +212,20 @@ def _has_port(host: str) -> bool:
 @contextmanager
 def _as_adapter_errors(method: str, timeout: float) -> Iterator[None]:
     """Name what failed without the URL: aiohttp's own errors print it, and a platform's URL may hold its token."""
-    from aiohttp import ClientError
+    from aiohttp import ClientConnectorError, ClientError, ConnectionTimeoutError
 
     try:
         yield
+    except (ClientConnectorError, ConnectionTimeoutError) as error:
+        if _was_refused(error):
+            raise AddressRefused(REFUSED) from None
+        raise Unreached(f"a {method} did not reach the platform: {type(error).__name__}") from None
     except TimeoutError:
-        raise AdapterError(f"the platform did not answer a {method} within {timeout:g} seconds") from None
+        raise Unanswered(f"the platform did not answer a {method} within {timeout:g} seconds") from None
     except (ClientError, OSError, ValueError) as error:
         if _was_refused(error):
             raise AddressRefused(REFUSED) from None
-        raise AdapterError(f"a {method} to the platform failed: {type(error).__name__}") from None
+        raise Unanswered(f"a {method} to the platform failed: {type(error).__name__}") from None
 
 
 def _was_refused(error: BaseException | None) -> bool:

@@ -171,6 +171,21 @@ M006_PARCELS_SPEAK_PLAINLY = """
 ALTER TABLE parcels ADD COLUMN plain TEXT NOT NULL DEFAULT '';
 """
 
+# A parcel remembers across crashes how often it failed, what may have arrived, and whether a person asked for it again.
+# A conversation's lease says who sends in it, until when, and until when its platform asked for patience.
+M007_PARCELS_KNOW_THEIR_PAST = """
+ALTER TABLE parcels ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE parcels ADD COLUMN doubt INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE parcels ADD COLUMN tried INTEGER;
+ALTER TABLE parcels ADD COLUMN asked INTEGER;
+ALTER TABLE parcels ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
+UPDATE parcels SET doubt = 2 WHERE state = 'uncertain';
+CREATE TABLE leases (
+    conversation INTEGER PRIMARY KEY, owner TEXT NOT NULL, fence INTEGER NOT NULL, until INTEGER NOT NULL,
+    patience INTEGER NOT NULL DEFAULT 0
+) STRICT;
+"""
+
 STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
@@ -178,6 +193,7 @@ STEPS = (
     M004_MESSAGES_ARE_FOUND_BY_WORDS,
     M005_MESSAGES_AGE,
     M006_PARCELS_SPEAK_PLAINLY,
+    M007_PARCELS_KNOW_THEIR_PAST,
 )
 
 

@@ -1,4 +1,4 @@
-"""Parcels on their way: made with the end of a turn, sent in order, and kept as messages once confirmed."""
+"""Parcels: put into the outbox with the end of a turn, and kept as messages once their receipt came."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -6,12 +6,13 @@ from typing import Any
 
 import orjson
 
+from belino.domain.dispatch import Doubt
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MessageOutcome, Standing
-from belino.domain.record import ClaimedParcel, ParcelRecord, Ready, StoredMessage
+from belino.domain.record import ParcelFile, ParcelRecord, StoredMessage
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
 from belino.storage.changes import apply_changes
 from belino.storage.messages import MessageRow, by_number, insert_message
@@ -24,11 +25,10 @@ from belino.storage.threads import adopt_replies, find_root
 OpenFile = Callable[[str, str, str, int], OutgoingFile]
 """(sha256, name, mime, size) → a held blob as a file to send."""
 
-_SELECT = f"""
+SELECT = f"""
 SELECT p.*, {KEY_COLUMNS}
 FROM parcels p JOIN conversations v ON v.id = p.conversation JOIN channels c ON c.id = p.channel
 """  # noqa: S608  only our own words are put together
-_ON_THEIR_WAY = "('ready', 'sending')"
 UNASKED = 0
 """The turn of parcels that no message asked for, and that are messages of the conversation all the same."""
 CARRIED_AT_MOST = 2_000
@@ -66,8 +66,19 @@ def insert_parcels(
                 now,
             ),
         )
-        for file in parcel.files:
-            connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (file.sha256, f"parcel:{parcel.key}"))
+        take_up_files(connection, parcel.key, files)
+
+
+def take_up_files(connection: sqlite3.Connection, key: str, files: Sequence[Sequence[object]]) -> None:
+    """Keep the bytes of a parcel's files for as long as it may be sent."""
+    for sha256, *_ in files:
+        connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (sha256, f"parcel:{key}"))
+
+
+def lay_down_files(connection: sqlite3.Connection, key: str, files: Sequence[Sequence[object]]) -> None:
+    """A parcel needs the bytes of its files no more."""
+    for sha256, *_ in files:
+        connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (sha256, f"parcel:{key}"))
 
 
 def put_parcels(connection: sqlite3.Connection, places: Places, parcels: Sequence[Parcel], now: int) -> None:
@@ -83,7 +94,8 @@ def carried_files(
     """What parcels of a conversation carry out of its folder `pending`, newest first."""
     place = find_place(connection, conversation)
     rows = connection.execute(
-        "SELECT files, state, reason FROM parcels WHERE conversation = ? AND files IS NOT NULL ORDER BY id DESC LIMIT ?",
+        "SELECT files, state, reason FROM parcels WHERE conversation = ? AND files IS NOT NULL "
+        "ORDER BY id DESC LIMIT ?",
         (-1 if place is None else place.conversation, CARRIED_AT_MOST),
     )
     carried = []
@@ -94,50 +106,25 @@ def carried_files(
     return tuple(carried)
 
 
-def ready_parcels(connection: sqlite3.Connection) -> tuple[Ready, ...]:
-    """Every conversation with a parcel to send, and when its first one may go."""
-    rows = connection.execute(
-        f"{_SELECT} WHERE p.id IN (SELECT min(id) FROM parcels "  # noqa: S608
-        f"WHERE state IN {_ON_THEIR_WAY} GROUP BY conversation) ORDER BY p.ready, p.id"
-    )
-    return tuple(Ready(conversation=key_of(row), at=from_micros(row["ready"])) for row in rows)
-
-
-def claim_parcel(
-    connection: sqlite3.Connection, conversation: ConversationKey, now: int, open_file: OpenFile
-) -> ClaimedParcel | Ready | None:
-    """The conversation's oldest unsent parcel. One found `sending` is claimed again: whoever sent it is gone."""
-    place = find_place(connection, conversation)
-    if place is None:
-        return None
-    row = connection.execute(
-        f"{_SELECT} WHERE p.state IN {_ON_THEIR_WAY} AND p.conversation = ? ORDER BY p.id LIMIT 1",
-        (place.conversation,),
-    ).fetchone()
-    if row is None:
-        return None
-    if row["ready"] > now:
-        return Ready(conversation=conversation, at=from_micros(row["ready"]))
-    connection.execute(
-        "UPDATE parcels SET state = 'sending', attempts = attempts + 1, changed = ? WHERE id = ?", (now, row["id"])
-    )
-    return ClaimedParcel(
-        parcel=_parcel(row, open_file), attempt=row["attempts"] + 1, created=from_micros(row["created"])
-    )
-
-
 def confirm_parcel(
-    connection: sqlite3.Connection, keys: Keys, places: Places, key: str, receipt: Receipt, author: Author, now: int
+    connection: sqlite3.Connection,
+    keys: Keys,
+    places: Places,
+    key: str,
+    receipt: Receipt,
+    author: Author,
+    now: int,
+    *,
+    reason: str = "",
 ) -> StoredMessage | None:
     """`sent`, and a message of the conversation; confirmed twice it is still one message."""
-    row = _parcel_row(connection, key)
+    row = parcel_row(connection, key)
     if row["state"] != ParcelState.SENT:
         connection.execute(
-            "UPDATE parcels SET state = 'sent', reason = '', changed = ?, message_id = ? WHERE id = ?",
-            (now, receipt.message_id, row["id"]),
+            "UPDATE parcels SET state = 'sent', dropped = 0, reason = ?, changed = ?, message_id = ? WHERE id = ?",
+            (reason, now, receipt.message_id, row["id"]),
         )
-        for file in orjson.loads(row["files"] or b"[]"):
-            connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (file[0], f"parcel:{key}"))
+        lay_down_files(connection, key, orjson.loads(row["files"] or b"[]"))
         if row["kind"] == ParcelKind.EDIT:
             _edit_sent(connection, row, to_micros(receipt.sent))
         elif row["turn"] is not None:
@@ -152,36 +139,36 @@ def confirm_parcel(
     return by_number(connection, keys, (number["id"],))[0]
 
 
-def delay_parcel(connection: sqlite3.Connection, key: str, ready: int, reason: str, now: int) -> None:
-    """Not sent this time: ready again, later."""
-    row = _parcel_row(connection, key)
-    _refuse_sent(row)
-    connection.execute(
-        "UPDATE parcels SET state = 'ready', ready = ?, reason = ?, changed = ? WHERE id = ?",
-        (ready, reason, now, row["id"]),
-    )
-
-
-def end_parcel(connection: sqlite3.Connection, key: str, state: ParcelState, reason: str, now: int) -> None:
-    """Not sent and not to be tried again by itself; later parcels of the conversation may go."""
-    row = _parcel_row(connection, key)
-    _refuse_sent(row)
-    connection.execute(
-        "UPDATE parcels SET state = ?, reason = ?, changed = ? WHERE id = ?", (state, reason, now, row["id"])
-    )
-
-
-def parcels(connection: sqlite3.Connection, *, limit: int, state: ParcelState | None) -> tuple[ParcelRecord, ...]:
+def parcels(
+    connection: sqlite3.Connection,
+    *,
+    limit: int,
+    state: ParcelState | None,
+    conversation: ConversationKey | None,
+    unsent: bool,
+) -> tuple[ParcelRecord, ...]:
     """The newest parcels, newest first."""
+    place = None if conversation is None else find_place(connection, conversation)
+    if conversation is not None and place is None:
+        return ()
+    number = None if place is None else place.conversation
     rows = connection.execute(
-        f"{_SELECT} WHERE (? IS NULL OR p.state = ?) ORDER BY p.id DESC LIMIT ?", (state, state, limit)
+        f"{SELECT} WHERE (? IS NULL OR p.state = ?) AND (? IS NULL OR p.conversation = ?) "
+        "AND (NOT ? OR (p.state <> 'sent' AND p.dropped = 0)) ORDER BY p.id DESC LIMIT ?",
+        (state, state, number, number, unsent, limit),
     )
     return tuple(parcel_record(row) for row in rows)
 
 
+def parcel(connection: sqlite3.Connection, key: str) -> ParcelRecord | None:
+    """One parcel, if there is such a key."""
+    row = connection.execute(f"{SELECT} WHERE p.key = ?", (key,)).fetchone()
+    return None if row is None else parcel_record(row)
+
+
 def parcels_of_turn(connection: sqlite3.Connection, turn: int | None) -> tuple[sqlite3.Row, ...]:
     """A turn's parcels, in order."""
-    return tuple(connection.execute(f"{_SELECT} WHERE p.turn = ? ORDER BY p.id", (turn,)))
+    return tuple(connection.execute(f"{SELECT} WHERE p.turn = ? ORDER BY p.id", (turn,)))
 
 
 def parcel_record(row: sqlite3.Row) -> ParcelRecord:
@@ -190,7 +177,7 @@ def parcel_record(row: sqlite3.Row) -> ParcelRecord:
         key=row["key"],
         conversation=key_of(row),
         kind=ParcelKind(row["kind"]),
-        text=row["text"],
+        text=row["plain"] or row["text"],
         state=ParcelState(row["state"]),
         attempts=row["attempts"],
         reason=row["reason"],
@@ -198,22 +185,26 @@ def parcel_record(row: sqlite3.Row) -> ParcelRecord:
         changed=from_micros(row["changed"]),
         ready=from_micros(row["ready"]),
         message_id=row["message_id"],
+        trace=row["trace"],
+        files=tuple(
+            ParcelFile(name=name, mime=mime, size=int(size), send_as=SendAs(send_as), caption=_said(caption, *more))
+            for _, name, mime, size, send_as, caption, *more in orjson.loads(row["files"] or b"[]")
+        ),
+        doubt=Doubt(row["doubt"]),
+        dropped=bool(row["dropped"]),
     )
 
 
-def _parcel_row(connection: sqlite3.Connection, key: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = connection.execute(f"{_SELECT} WHERE p.key = ?", (key,)).fetchone()
+def parcel_row(connection: sqlite3.Connection, key: str) -> sqlite3.Row:
+    """A parcel's row; StoreError if there is none."""
+    row: sqlite3.Row | None = connection.execute(f"{SELECT} WHERE p.key = ?", (key,)).fetchone()
     if row is None:
         raise StoreError(f"there is no parcel {key}")
     return row
 
 
-def _refuse_sent(row: sqlite3.Row) -> None:
-    if row["state"] == ParcelState.SENT:
-        raise StoreError(f"parcel {row['key']} is sent already")
-
-
-def _parcel(row: sqlite3.Row, open_file: OpenFile) -> Parcel:
+def parcel_of(row: sqlite3.Row, open_file: OpenFile) -> Parcel:
+    """A row as what is sent."""
     return Parcel(
         key=row["key"],
         conversation=key_of(row),

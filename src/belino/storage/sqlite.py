@@ -5,11 +5,8 @@ import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
-
-import orjson
 
 from belino.domain.concordance import Concordance
 from belino.domain.context import ThreadSummary
@@ -20,7 +17,6 @@ from belino.domain.outcome import MediaOutcome, Step
 from belino.domain.ports import Clock, Taken
 from belino.domain.record import (
     ChannelSummary,
-    ClaimedParcel,
     ClaimedTurn,
     ConversationSummary,
     Grant,
@@ -29,7 +25,6 @@ from belino.domain.record import (
     Meanwhile,
     MediaTally,
     Pairing,
-    ParcelRecord,
     Ready,
     RefRecord,
     Session,
@@ -41,7 +36,7 @@ from belino.domain.record import (
     TurnEnd,
     Verdict,
 )
-from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
+from belino.domain.reply import Parcel
 from belino.domain.store import ALBUM_WAIT
 from belino.storage import (
     access,
@@ -49,7 +44,6 @@ from belino.storage import (
     found,
     inbox,
     messages,
-    outbox,
     outcomes,
     pairing,
     refs,
@@ -61,20 +55,18 @@ from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home
 from belino.storage.index import Index
 from belino.storage.meanwhile import meanwhile
+from belino.storage.mend import NOT_TEXT, mended
 from belino.storage.migrations import migrate
 from belino.storage.places import Places
+from belino.storage.postroom import PostRoom
 from belino.storage.recall import take_history
 from belino.storage.savings import tally
 from belino.storage.seal import Keys, load_keys
-from belino.storage.shelf import Shelf
 from belino.storage.stamps import to_micros
 from belino.storage.threads import around, thread
 from belino.storage.writer import Readers, Writer, as_store_error, connect
 
 T = TypeVar("T")
-
-# Half a surrogate pair is valid JSON and no text: better stored with a mark than offered, and refused, for ever.
-_NOT_TEXT = (UnicodeEncodeError, orjson.JSONEncodeError)
 
 
 async def open_store(home: Home, *, clock: Clock) -> "SqliteStore":
@@ -95,17 +87,15 @@ async def open_store(home: Home, *, clock: Clock) -> "SqliteStore":
         return SqliteStore(home, clock, keys, connection, folder, lock)
 
 
-class SqliteStore(Shelf):
+class SqliteStore(PostRoom):
     """Everything belino keeps, in one state folder."""
 
     def __init__(
         self, home: Home, clock: Clock, keys: Keys, connection: sqlite3.Connection, folder: BlobFolder, lock: int
     ) -> None:
         places = Places()
-        super().__init__(Writer(connection, undone=places.forget), Readers(home.database), folder, clock)
+        super().__init__(Writer(connection, undone=places.forget), Readers(home.database), folder, clock, keys, places)
         self.home = home
-        self._keys = keys
-        self._places = places
         self._index = Index(self._readers, self._writer, keys.word_key)
         self._connection = connection
         self._lock: int | None = lock
@@ -142,8 +132,8 @@ class SqliteStore(Shelf):
 
         try:
             return await self._writer.write(work)
-        except _NOT_TEXT:
-            arrivals = _mended(tuple(arrivals))
+        except NOT_TEXT:
+            arrivals = mended(tuple(arrivals))
             return await self._writer.write(work)
 
     async def take_history(self, channel: ConversationKey, messages: Sequence[Message]) -> int:
@@ -154,8 +144,8 @@ class SqliteStore(Shelf):
 
         try:
             return await self._writer.write(work)
-        except _NOT_TEXT:
-            messages = _mended(tuple(messages))
+        except NOT_TEXT:
+            messages = mended(tuple(messages))
             return await self._writer.write(work)
 
     async def cursor(self, platform: str, account: str) -> str | None:
@@ -182,8 +172,8 @@ class SqliteStore(Shelf):
 
         try:
             await self._writer.write(work)
-        except _NOT_TEXT:
-            end = _mended(end)
+        except NOT_TEXT:
+            end = mended(end)
             await self._writer.write(work)
 
     async def release_turn(self, turn: int) -> None:
@@ -191,49 +181,6 @@ class SqliteStore(Shelf):
 
     async def note(self, trace: str, *steps: Step) -> None:
         await self._writer.write(lambda connection: outcomes.note(connection, trace, steps))
-
-    # --- outbox ---
-
-    async def ready_parcels(self) -> tuple[Ready, ...]:
-        return await self._readers.read(outbox.ready_parcels)
-
-    async def claim_parcel(self, conversation: ConversationKey, now: datetime) -> ClaimedParcel | Ready | None:
-        at = to_micros(now)
-        return await self._writer.write(
-            lambda connection: outbox.claim_parcel(connection, conversation, at, self._open_file)
-        )
-
-    async def confirm_parcel(self, key: str, receipt: Receipt, author: Author) -> StoredMessage | None:
-        now = self._now()
-        return await self._writer.write(
-            lambda connection: outbox.confirm_parcel(connection, self._keys, self._places, key, receipt, author, now)
-        )
-
-    async def delay_parcel(self, key: str, ready: datetime, reason: str) -> None:
-        now, start = self._now(), to_micros(ready)
-        await self._writer.write(lambda connection: outbox.delay_parcel(connection, key, start, reason, now))
-
-    async def end_parcel(self, key: str, state: ParcelState, reason: str) -> None:
-        now = self._now()
-        await self._writer.write(lambda connection: outbox.end_parcel(connection, key, state, reason, now))
-
-    async def put_parcels(self, parcels: Sequence[Parcel]) -> None:
-        now = self._now()
-
-        def work(connection: sqlite3.Connection) -> None:
-            outbox.put_parcels(connection, self._places, parcels, now)
-
-        try:
-            await self._writer.write(work)
-        except _NOT_TEXT:
-            parcels = _mended(tuple(parcels))
-            await self._writer.write(work)
-
-    async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str], ...]:
-        return await self._readers.read(lambda connection: outbox.carried_files(connection, conversation))
-
-    async def parcels(self, *, limit: int = 50, state: ParcelState | None = None) -> tuple[ParcelRecord, ...]:
-        return await self._readers.read(lambda connection: outbox.parcels(connection, limit=limit, state=state))
 
     # --- library ---
 
@@ -397,8 +344,8 @@ class SqliteStore(Shelf):
 
         try:
             return await self._writer.write(work)
-        except _NOT_TEXT:
-            sender, parcel = _mended((sender, parcel))
+        except NOT_TEXT:
+            sender, parcel = mended((sender, parcel))
             return await self._writer.write(work)
 
     async def is_paired(self, platform: str, account: str, sender_id: str) -> bool:
@@ -417,9 +364,6 @@ class SqliteStore(Shelf):
         return await self._writer.write(
             lambda connection: pairing.unpair(connection, platform, account, sender_id, now)
         )
-
-    def _open_file(self, sha256: str, name: str, mime: str, size: int) -> OutgoingFile:
-        return self._folder.outgoing(sha256, name=name, mime=mime, size=size)
 
 
 def _lock(home: Home) -> int:
@@ -442,16 +386,3 @@ def _open_database(home: Home) -> sqlite3.Connection:
     os.close(os.open(home.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
     home.database.chmod(0o600)
     return connect(home.database)
-
-
-def _mended(value: T) -> T:
-    """The same value with a mark in place of every half surrogate pair."""
-    if isinstance(value, str):
-        return type(value)(value.encode("utf-8", "replace").decode())
-    if isinstance(value, tuple):
-        return type(value)(_mended(item) for item in value)
-    if isinstance(value, Mapping):
-        return type(value)({_mended(key): _mended(item) for key, item in value.items()})  # type: ignore[call-arg]
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{field.name: _mended(getattr(value, field.name)) for field in fields(value)})
-    return value

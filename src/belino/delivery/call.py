@@ -1,0 +1,88 @@
+"""One platform call for one parcel: looked for first where it may have arrived, within its lease, plain if need be."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from belino.delivery.deadline import deadline
+from belino.domain.dispatch import CALL_SECONDS, Doubt, call_seconds
+from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable
+from belino.domain.limits import Markup, Once
+from belino.domain.ports import Adapter, Clock, ReadsBack
+from belino.domain.record import ClaimedParcel
+from belino.domain.reply import Parcel, Receipt
+
+
+class Uncertain(AdapterError):
+    """It may have arrived and nothing can tell: whether to send it again is not ours to decide."""
+
+
+class TooLate(AdapterError):
+    """The lease would end before the call does: whoever claims next may send, we may not."""
+
+
+async def call(
+    adapter: Adapter,
+    claimed: ClaimedParcel,
+    *,
+    until: float,
+    resend: bool,
+    clock: Clock,
+    plainly: Callable[[], Awaitable[None]],
+) -> Receipt:
+    """Make the parcel visible, once, and return the platform's proof.
+
+    `until` is when, on the monotonic clock, the lease ends. `resend`: what may have arrived is sent once more.
+    `plainly` is called before the same is sent without markup.
+    """
+    found = await _find(adapter, claimed, resend=resend, clock=clock)
+    if found is not None:
+        return found
+    try:
+        return await _send(adapter, claimed.parcel, until, clock)
+    except MarkupRefused:
+        await plainly()
+    try:
+        return await _send(adapter, plain(claimed.parcel), until, clock)
+    except MarkupRefused as error:
+        raise Undeliverable(f"{error}, also without markup") from error
+
+
+def plain(parcel: Parcel) -> Parcel:
+    """The same parcel without markup."""
+    files = tuple(replace(file, caption=file.plain or file.caption, plain="") for file in parcel.files)
+    return replace(parcel, text=parcel.plain or parcel.text, plain="", markup=Markup.PLAIN, files=files)
+
+
+def size_of(parcel: Parcel) -> int:
+    """How many bytes its files have."""
+    return sum(file.size for file in parcel.files)
+
+
+async def _find(adapter: Adapter, claimed: ClaimedParcel, *, resend: bool, clock: Clock) -> Receipt | None:
+    """The receipt of a parcel that arrived although none came; None if it is to be sent."""
+    if claimed.doubt is Doubt.NONE or adapter.limits.once is Once.KEY:
+        return None
+    if isinstance(adapter, ReadsBack):
+        try:
+            async with deadline(clock, CALL_SECONDS):
+                return await adapter.find_sent(claimed.parcel)
+        except TimeoutError:
+            # Only looked for: nothing new may have arrived.
+            raise AdapterError(f"the platform did not say within {CALL_SECONDS:g} seconds whether it arrived") from None
+    again = claimed.insisted or (resend and claimed.doubt < Doubt.AGAIN)
+    if claimed.doubt >= Doubt.UNANSWERED and not again:
+        raise Uncertain("belino stopped while sending it; it may have arrived")
+    return None
+
+
+async def _send(adapter: Adapter, parcel: Parcel, until: float, clock: Clock) -> Receipt:
+    seconds = call_seconds(size_of(parcel))
+    # A process that was stopped since it claimed must not send what another has claimed meanwhile: no fence in a
+    # store stops a call, only this look at our own clock does.
+    if clock.monotonic() + seconds > until:
+        raise TooLate("belino was held up before the call; it is made anew")
+    try:
+        async with deadline(clock, seconds):
+            return await adapter.send(parcel)
+    except TimeoutError:
+        raise Unanswered(f"the platform did not answer within {seconds:g} seconds") from None

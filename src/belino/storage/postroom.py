@@ -1,0 +1,135 @@
+"""The verbs of what leaves: parcels put in, claimed, confirmed or ended, listed, asked for again and dropped."""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from belino.domain.dispatch import Doubt
+from belino.domain.message import Author, ConversationKey
+from belino.domain.ports import Clock
+from belino.domain.record import ClaimedParcel, ParcelRecord, Ready, StoredMessage
+from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
+from belino.storage import dispatch, outbox
+from belino.storage.blobs import BlobFolder
+from belino.storage.mend import NOT_TEXT, mended
+from belino.storage.places import Places
+from belino.storage.seal import Keys
+from belino.storage.shelf import Shelf
+from belino.storage.stamps import to_micros
+from belino.storage.writer import Readers, Writer
+
+
+class PostRoom(Shelf):
+    """The outbox, beside the bytes its parcels carry."""
+
+    def __init__(
+        self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock, keys: Keys, places: Places
+    ) -> None:
+        super().__init__(writer, readers, folder, clock)
+        self._keys = keys
+        self._places = places
+
+    async def ready_parcels(self) -> tuple[Ready, ...]:
+        return await self._readers.read(dispatch.ready_parcels)
+
+    async def claim_parcel(
+        self, conversation: ConversationKey, now: datetime, *, owner: str = ""
+    ) -> ClaimedParcel | Ready | None:
+        at = to_micros(now)
+        return await self._writer.write(
+            lambda connection: dispatch.claim_parcel(connection, conversation, at, owner, self._open_file)
+        )
+
+    async def confirm_parcel(
+        self, key: str, receipt: Receipt, author: Author, *, reason: str = ""
+    ) -> StoredMessage | None:
+        now = self._now()
+        return await self._writer.write(
+            lambda connection: outbox.confirm_parcel(
+                connection, self._keys, self._places, key, receipt, author, now, reason=reason
+            )
+        )
+
+    async def delay_parcel(
+        self,
+        key: str,
+        ready: datetime,
+        reason: str,
+        *,
+        fence: int | None = None,
+        failed: bool = False,
+        doubt: Doubt | None = None,
+        patience: bool = False,
+    ) -> bool:
+        now, at = self._now(), to_micros(ready)
+        return await self._writer.write(
+            lambda connection: dispatch.delay_parcel(
+                connection, key, at, reason, now, fence=fence, failed=failed, doubt=doubt, patience=patience
+            )
+        )
+
+    async def end_parcel(
+        self,
+        key: str,
+        state: ParcelState,
+        reason: str,
+        *,
+        fence: int | None = None,
+        doubt: Doubt | None = None,
+        notice: Parcel | None = None,
+    ) -> bool:
+        now = self._now()
+        return await self._writer.write(
+            lambda connection: dispatch.end_parcel(
+                connection, self._places, key, state, reason, now, fence=fence, doubt=doubt, notice=notice
+            )
+        )
+
+    async def recover_parcels(self, before: datetime, *, held: str, uncertain: str) -> int:
+        now, bound = self._now(), to_micros(before)
+        return await self._writer.write(
+            lambda connection: dispatch.recover_parcels(connection, bound, held, uncertain, now)
+        )
+
+    async def retry_parcel(self, key: str) -> ParcelRecord | None:
+        now = self._now()
+        return await self._writer.write(lambda connection: dispatch.retry_parcel(connection, key, now))
+
+    async def drop_parcel(self, key: str) -> ParcelRecord | None:
+        now = self._now()
+        return await self._writer.write(lambda connection: dispatch.drop_parcel(connection, key, now))
+
+    async def put_parcels(self, parcels: Sequence[Parcel]) -> None:
+        now = self._now()
+
+        def work(connection: sqlite3.Connection) -> None:
+            outbox.put_parcels(connection, self._places, parcels, now)
+
+        try:
+            await self._writer.write(work)
+        except NOT_TEXT:
+            parcels = mended(tuple(parcels))
+            await self._writer.write(work)
+
+    async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str], ...]:
+        return await self._readers.read(lambda connection: outbox.carried_files(connection, conversation))
+
+    async def parcel(self, key: str) -> ParcelRecord | None:
+        return await self._readers.read(lambda connection: outbox.parcel(connection, key))
+
+    async def parcels(
+        self,
+        *,
+        limit: int = 50,
+        state: ParcelState | None = None,
+        conversation: ConversationKey | None = None,
+        unsent: bool = False,
+    ) -> tuple[ParcelRecord, ...]:
+        return await self._readers.read(
+            lambda connection: outbox.parcels(
+                connection, limit=limit, state=state, conversation=conversation, unsent=unsent
+            )
+        )
+
+    def _open_file(self, sha256: str, name: str, mime: str, size: int) -> OutgoingFile:
+        return self._folder.outgoing(sha256, name=name, mime=mime, size=size)
