@@ -29,7 +29,7 @@ def test_files_are_told_in_the_form_they_would_leave_in_and_why(belino: Belino, 
     names = [str(picture), str(moving), str(report)]
     answer = read(belino("media", "plan", *names, "--platform", "telegram", "--caption", "*look*", "--json"))
     assert [(file["goes_as"], file["name"]) for file in answer["files"]] == [
-        ("photo", "scan.jpg"),
+        ("photo", "scan.png"),
         ("animation", "a.gif"),
         ("document", "report.pdf"),
     ]

@@ -7,13 +7,12 @@ from enum import StrEnum
 from belino.delivery.forms import clash, misfits, natural_forms
 from belino.domain.limits import FileLimit, Limits, SendAs
 from belino.domain.reply import Offer
+from belino.media.audio import VOICE_MIME
+from belino.media.image import FORMATS
 from belino.media.render import DRAWN_MIMES
 
-WRITTEN_MIMES = ("image/jpeg", "image/png", "image/webp")
-"""What a picture can be turned into."""
 SMALLEST_FIT = 2_048
 """A picture squeezed into less than this shows nothing."""
-VOICE_MIME, VOICE_CODEC = "audio/ogg", "opus"
 
 
 class Action(StrEnum):
@@ -95,7 +94,7 @@ def _mended(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[Action | None
 
 def fit_for(offer: Offer, limit: FileLimit) -> Fit | None:
     """What a still picture must become; None where shrinking and converting cannot help."""
-    formats = tuple(mime for mime in WRITTEN_MIMES if not limit.mimes or mime in limit.mimes)
+    formats = tuple(mime for mime in FORMATS if not limit.mimes or mime in limit.mimes)
     if not formats or limit.max_bytes < SMALLEST_FIT or _too_narrow(offer, limit):
         return None
     return Fit(max_bytes=limit.max_bytes, formats=formats, max_side=_longest_side(offer, limit))

@@ -14,7 +14,8 @@ from belino.media.audio_facts import SoundFacts, sound_facts
 if TYPE_CHECKING:
     from belino.media.image import Runs
 
-VOICE_MIME = "audio/ogg"
+VOICE_MIME, VOICE_CODEC = "audio/ogg", "opus"
+"""What every platform that has voice messages takes as one."""
 VOICE_RATE = 48_000
 VOICE_BITS = 32_000
 """Bits a second: speech sounds no better with more."""
@@ -54,7 +55,7 @@ def _check(output: Path, max_bytes: int) -> None:
     """The child may be in an enemy's hands: what it wrote must be what it was asked for."""
     with output.open("rb") as file:
         facts = sound_facts(file, VOICE_MIME) if file.read(4) == b"OggS" else SoundFacts()
-    if facts.codec != "opus" or output.stat().st_size > max_bytes:
+    if facts.codec != VOICE_CODEC or output.stat().st_size > max_bytes:
         raise MediaRefused("encoding the sound gave no voice message")
 
 
