@@ -11,7 +11,7 @@ from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Message
 from belino.domain.ports import Accept, Desk, Question, Taken
-from belino.domain.reply import Parcel, Receipt
+from belino.domain.reply import Parcel, Receipt, StoredFile
 
 # How long a page waits while the adapter is being restarted, before it is told to try again.
 LISTEN_SECONDS = 10.0
@@ -81,7 +81,8 @@ class Adapter:
 
     async def send(self, parcel: Parcel) -> Receipt:
         """Confirm the parcel under its key: confirmed, it is stored as a message, and that is what pages show."""
-        return Receipt(message_id=parcel.key, sent=self._desk.clock.now())
+        stored = tuple(StoredFile(form=file.send_as, size=file.size, name=file.name) for file in parcel.files)
+        return Receipt(message_id=parcel.key, sent=self._desk.clock.now(), stored=stored)
 
     @asynccontextmanager
     async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:

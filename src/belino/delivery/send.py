@@ -66,10 +66,6 @@ async def everybody_may(_claimed: ClaimedParcel) -> str:
     return ""
 
 
-async def nothing_follows(_parcel: Parcel, _state: ParcelState, _reason: str) -> None:
-    """What else is to be done once a parcel's fate is known: nothing."""
-
-
 class Sender:
     """Sends what the outbox holds. One conversation's slowness never delays another."""
 
@@ -86,10 +82,9 @@ class Sender:
         notes: Callable[[str, Step], Awaitable[None]],
         on_parcel: Callable[[ParcelNews], None],
         on_message: Callable[[StoredMessage], None],
-        on_settled: Callable[[Parcel, ParcelState, str], Awaitable[None]] = nothing_follows,
         may_still: Callable[[ClaimedParcel], Awaitable[str]] = everybody_may,
     ) -> None:
-        """`on_settled` is told the fate of parcels with files; `may_still` says why one may not be sent any more."""
+        """`may_still` says why a parcel may not be sent any more."""
         self._outbox = outbox
         self._adapters = adapters
         self._config = config
@@ -100,7 +95,6 @@ class Sender:
         self._notes = notes
         self._on_parcel = on_parcel
         self._on_message = on_message
-        self._on_settled = on_settled
         self._may_still = may_still
         self._owner = secrets.token_hex(8)
         self._patience: dict[ConversationKey, float] = {}
@@ -243,7 +237,7 @@ class Sender:
             lambda: self._outbox.end_parcel(parcel.key, state, reason, fence=claimed.fence, doubt=doubt, notice=notice),
         )
         log.warning("parcel %s (trace %s) is %s", parcel.key, parcel.trace, state)
-        await self._settle(parcel, state, reason)
+        self._tell(parcel, state, reason)
 
     async def _confirm(self, adapter: Adapter, claimed: ClaimedParcel, receipt: Receipt) -> None:
         parcel = claimed.parcel
@@ -257,12 +251,7 @@ class Sender:
         log.info("parcel %s (trace %s) is sent", parcel.key, parcel.trace)
         if said is not None:
             self._on_message(said)
-        await self._settle(parcel, ParcelState.SENT, reason)
-
-    async def _settle(self, parcel: Parcel, state: ParcelState, reason: str) -> None:
-        self._tell(parcel, state, reason)
-        if parcel.files:
-            await self._on_settled(parcel, state, reason)
+        self._tell(parcel, ParcelState.SENT, reason)
 
     async def _note(self, parcel: Parcel, outcome: str, reason: str) -> None:
         """The store keeps a parcel's last reason; the story tells the earlier ones too."""

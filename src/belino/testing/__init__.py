@@ -5,7 +5,13 @@ from belino.testing.clock import START, FakeClock, settle
 from belino.testing.contract import Trial, check_adapter
 from belino.testing.desk import FakeDesk
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_wav, make_webp
-from belino.testing.memory import MemoryAdapter, MemoryPlatform
+from belino.testing.memory import (
+    ForgetfulMemoryAdapter,
+    Loss,
+    MemoryAdapter,
+    MemoryPlatform,
+    ReadableMemoryAdapter,
+)
 from belino.testing.process import GatewayProcess
 from belino.testing.telegram import TelegramServer
 from belino.testing.telegram_pace import Pace
@@ -15,11 +21,14 @@ __all__ = [
     "START",
     "FakeClock",
     "FakeDesk",
+    "ForgetfulMemoryAdapter",
     "GatewayProcess",
     "Line",
+    "Loss",
     "MemoryAdapter",
     "MemoryPlatform",
     "Pace",
+    "ReadableMemoryAdapter",
     "ScriptedAgent",
     "TelegramServer",
     "ToolCall",

@@ -3,22 +3,37 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, ClassVar
 
-from belino.domain.errors import MediaExpired
+from belino.domain.errors import MediaExpired, Unanswered, Unreached
 from belino.domain.limits import Limits, Once
 from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message, Unsupported
 from belino.domain.ports import Accept, Desk, Question
-from belino.domain.reply import Parcel, Receipt
+from belino.domain.reply import Parcel, Receipt, StoredFile
 from belino.net.client import error_for
 from belino.net.redact import Secret
 
 SETUP = (Question(key="token", ask="Which token did the platform give you?", secret=True),)
 
 CHUNK = 64 * 1024
+
+
+class Loss(StrEnum):
+    """How a line may fail."""
+
+    NOT_REACHED = "not reached"
+    RESET = "reset"
+    """Broken off before the platform had it all."""
+    HANG = "hang"
+    """Never answered, and never carried out."""
+    ANSWER_LOST = "answer lost"
+    """Carried out, and the answer lost."""
+    ANSWER_GARBLED = "answer garbled"
+    """Carried out, and the answer not to be read."""
 
 
 class MemoryPlatform:
@@ -33,6 +48,8 @@ class MemoryPlatform:
         self.files: dict[str, bytes] = {}
         self.refusals: list[tuple[int, Mapping[str, str]]] = []
         """Statuses and headers that the next calls are answered with."""
+        self.losses: list[Loss] = []
+        """What goes wrong with the next parcels on the line, whatever the platform does with them."""
         self.past: list[dict[str, Any]] = []
         """What was said before anybody listened: never offered, told to who asks for history."""
         self.asked: list[str] = []
@@ -149,9 +166,17 @@ class MemoryAdapter:
         error = error_for(status, headers, now=self._desk.clock.now())
         if error is not None:
             raise error
+        loss = self._far_side.losses.pop(0) if self._far_side.losses else None
+        await _before(loss)
+        message_id = self._keep(parcel)
+        _after(loss)
+        stored = tuple(StoredFile(form=file.send_as, size=file.size, name=file.name) for file in parcel.files)
+        return Receipt(message_id=message_id, sent=self._desk.clock.now(), stored=stored)
+
+    def _keep(self, parcel: Parcel) -> str:
         message_id = f"sent-{parcel.key}"
         self._far_side.sent.setdefault(message_id, parcel)
-        return Receipt(message_id=message_id, sent=self._desk.clock.now())
+        return message_id
 
     async def history(
         self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
@@ -195,6 +220,57 @@ class MemoryAdapter:
         if held is None:
             raise MediaExpired(f"the platform no longer has {ref.id or ref.item}")
         yield _chunks(held)
+
+
+class ReadableMemoryAdapter(MemoryAdapter):
+    """The same platform without keys: offered twice it shows twice, but it can be asked what it has."""
+
+    limits = replace(MemoryAdapter.limits, once=Once.READ_BACK)
+
+    async def find_sent(self, parcel: Parcel) -> Receipt | None:
+        """Whether a parcel arrived although its receipt was lost."""
+        status, headers = self._far_side.answer()
+        error = error_for(status, headers, now=self._desk.clock.now())
+        if error is not None:
+            raise error
+        for message_id, kept in self._far_side.sent.items():
+            if kept.key == parcel.key:
+                return Receipt(message_id=message_id, sent=self._desk.clock.now())
+        return None
+
+    def _keep(self, parcel: Parcel) -> str:
+        return _keep_another(self._far_side, parcel)
+
+
+class ForgetfulMemoryAdapter(MemoryAdapter):
+    """The same platform without keys, and nobody to ask: offered twice it shows twice."""
+
+    limits = replace(MemoryAdapter.limits, once=Once.UNCERTAIN)
+
+    def _keep(self, parcel: Parcel) -> str:
+        return _keep_another(self._far_side, parcel)
+
+
+def _keep_another(far_side: MemoryPlatform, parcel: Parcel) -> str:
+    message_id = f"sent-{len(far_side.sent) + 1}"
+    far_side.sent[message_id] = parcel
+    return message_id
+
+
+async def _before(loss: Loss | None) -> None:
+    if loss is Loss.NOT_REACHED:
+        raise Unreached("a POST did not reach the platform: ClientConnectorError")
+    if loss is Loss.RESET:
+        raise Unanswered("a POST to the platform failed: ClientOSError")
+    if loss is Loss.HANG:
+        await asyncio.Event().wait()
+
+
+def _after(loss: Loss | None) -> None:
+    if loss is Loss.ANSWER_LOST:
+        raise Unanswered("a POST to the platform failed: ServerDisconnectedError")
+    if loss is Loss.ANSWER_GARBLED:
+        raise ValueError("<html>")
 
 
 async def _chunks(held: bytes) -> AsyncIterator[bytes]:
