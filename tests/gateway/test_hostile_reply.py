@@ -65,7 +65,7 @@ WATCH = Watch()
 def strangers(opened: set[str], home: Path) -> set[str]:
     """What was opened that belongs neither to the state folder nor to Python itself."""
     ours = [home, sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), Path(__file__).parents[2]]
-    roots = {os.path.realpath(root) for root in ours}
+    roots = {os.path.realpath(str(root)) for root in ours}
     absolute = {path for path in opened if path.startswith(("/", "~"))}
     outside = {path for path in absolute if not any(f"{path}/".startswith(f"{root}/") for root in roots)}
     climbing = {path for path in opened if ".." in path.split("/")}
