@@ -52,7 +52,8 @@ class Watch:
 
     @contextmanager
     def watching(self) -> Iterator[set[str]]:
-        self.paths = seen = set()
+        seen: set[str] = set()
+        self.paths = seen
         try:
             yield seen
         finally:
