@@ -1,16 +1,20 @@
 """The agent without a model, with the real toolbox on a real store."""
 
+import io
 from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from PIL import Image
 
-from belino.agents.demo import Agent, Config
+from belino.agents.demo import Agent, Config, draw_chart
 from belino.context.prompt import message_blocks, system_prompt
 from belino.domain.errors import MediaExpired, ToolError
 from belino.domain.media import Block, TextBlock
 from belino.domain.ports import Agent as AgentPort
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, Toolbox, ToolNote, Turn, Usage
+from belino.media.render import image_size
 from belino.testing.files import make_jpeg, make_pdf, make_png
 from tools.town import HERE, File, Town
 
@@ -214,3 +218,40 @@ async def test_asked_what_it_was_told_it_shows_it_with_its_price(town: Town) -> 
     said = final(await answer(town, "what were you told?", before=before))
     assert "Besides your message I was told this, " in said and "\n1|07-24 10:00|Bob|lunch?\n```" in said
     assert "I was told nothing but your message." in final(await answer(town, "what were you told?"))
+
+
+async def test_asked_for_a_chart_it_draws_one_and_hands_it_over(town: Town) -> None:
+    sender = Librarian("chart-1.png: image/png, 640×360. It goes out with your answer as a photo.")
+    context = TextBlock(text=f"<<<channel {FENCE}\n1|01-01 11:02|Ana|hi\n2|01-01 11:59|Bo|ho\n{FENCE} channel>>>")
+    parts = await answer(town, "Draw a chart of my messages", before=(context,), toolbox=sender)
+    ((name, arguments),) = sender.calls
+    path = Path(str(arguments["path"]))
+    assert (name, arguments["caption"], path.parent) == ("send_media", "Messages by hour", town.folder)
+    assert image_size(path.read_bytes()) == ("image/png", 640, 360)
+    assert "I drew a chart of the 3 messages I know of, by hour. No model chose it: I counted." in final(parts)
+    assert final(parts).endswith("It goes out with your answer as a photo.")
+    assert notes(parts) == [ToolNote(tool="send_media", text="drawing a chart")]
+
+
+async def test_a_chart_that_cannot_be_sent_is_told_and_not_left_behind(town: Town) -> None:
+    parts = await answer(town, "make me a chart", toolbox=Librarian(ToolError("a photo cannot be sent here")))
+    assert "by hour, and could not send it: a photo cannot be sent here." in final(parts)
+    assert not list(town.folder.iterdir())
+
+
+@pytest.mark.parametrize("words", ["charting is fun", "the chart is nice", "draw a conclusion"])
+async def test_not_every_word_about_charts_asks_for_one(town: Town, words: str) -> None:
+    assert notes(await answer(town, words, toolbox=Librarian(""))) == []
+
+
+def test_a_chart_has_bars_as_high_as_their_counts() -> None:
+    drawn = draw_chart({"01-01": 10, "01-02": 5, "01-03": 0})
+    with Image.open(io.BytesIO(drawn)) as picture:
+        heights = [
+            sum(picture.getpixel((40 + number * 186 + 93, down)) == (0x2F, 0x6F, 0xB7) for down in range(360))
+            for number in range(3)
+        ]
+    assert heights[0] == 280
+    assert heights[1] == 140
+    assert heights[2] <= 2
+    assert draw_chart({}).startswith(b"\x89PNG")

@@ -181,3 +181,13 @@ async def test_the_type_is_told_from_the_bytes_and_frames_are_counted(desk: Desk
         ("application/pdf", None, 1),
         ("image/gif", 4000, 1),
     ]
+
+
+async def test_a_file_that_was_named_or_handed_over_is_not_waited_for(desk: Desk) -> None:
+    """The clock stands still: whoever waited for two quiet seconds would wait for ever."""
+    fresh = desk.outgoing / "pending" / "fresh.txt"
+    fresh.write_bytes(b"just written")
+    found = await desk.collect("see fresh.txt")
+    assert [offer.name for offer in found.offers] == ["fresh.txt"]
+    again = await desk.collect("", *found.offers)
+    assert again.offers == found.offers

@@ -44,7 +44,8 @@ async def collect(
         named = await asyncio.to_thread(_named, beneath, folders.path, text) if text else ()
         for path in dict.fromkeys(one.path for one in named):
             await basket.take_named(path)
-        ready = await folders.waiting(busy)
+        # What was handed over or named is taken already; to wait for it to rest would only hold up the reply.
+        ready = await folders.waiting({*busy, *basket.marks})
         for seen in ready.files:
             await basket.take_pending(seen)
     return Collected(
@@ -67,7 +68,8 @@ class _Basket:
         self._beneath = beneath
         self._keeper = keeper
         self._busy = busy
-        self._pending: dict[str, None] = {}
+        self.marks: set[str] = set()
+        """Of the pending files among them."""
         for offer in handed:
             self._add(offer)
 
@@ -91,8 +93,6 @@ class _Basket:
     async def take_pending(self, seen: Seen) -> None:
         """A file that waits. One that cannot be sent is told of, for somebody put it there to be sent."""
         mark = mark_of(seen)
-        if mark in self._pending:
-            return
         if self._full():
             self.left += 1
             return
@@ -112,7 +112,7 @@ class _Basket:
     def _add(self, offer: Offer) -> None:
         first = self.offers.setdefault(offer.sha256, offer)
         if offer.pending:
-            self._pending[offer.pending] = None
+            self.marks.add(offer.pending)
             if first is not offer:
                 self.offers[offer.sha256] = replace(first, pending=joined(first.pending, offer.pending))
 
