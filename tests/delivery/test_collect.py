@@ -148,8 +148,8 @@ async def test_a_link_in_the_text_is_text_and_a_link_in_pending_is_told(desk: De
 async def test_too_large_is_told_with_the_limit_and_stays_text(desk: Desk) -> None:
     path = desk.put("big.bin", b"x" * 100_001)
     desk.put("pending/also.bin", b"y" * 100_001)
-    found = await desk.collect(str(path))
-    assert found.text == str(path)
+    found = await desk.collect(f"{path} also.bin")
+    assert found.text == f"{path} also.bin"
     assert [(one.offer.name, one.reason) for one in found.refused] == [
         ("big.bin", "it is over 98KB"),
         ("also.bin", "it is over 98KB"),

@@ -4,7 +4,6 @@ There is no fourth way. A file counts only if it lies in the conversation's own 
 is text. Its bytes are copied from the file that was looked at, and those bytes are what is sent.
 """
 
-import asyncio
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from belino.delivery.offers import Keeper, shown_name
 from belino.domain.errors import MediaError, MediaNotFound, MediaTooLarge
 from belino.domain.reply import Offer
 from belino.media.beneath import Beneath, Seen
+from belino.storage.blobs import on_disk
 
 FILES_AT_MOST = 20
 """Files one reply brings along; more in `pending` go with the next."""
@@ -41,7 +41,7 @@ async def collect(
     """Everything this reply brings along. `busy` are the marks of pending files that an earlier reply brought."""
     with Beneath(folders.path) as beneath:
         basket = _Basket(handed, beneath, keeper, busy)
-        named = await asyncio.to_thread(_named, beneath, folders.path, text) if text else ()
+        named = await on_disk(_named, beneath, folders.path, text) if text else ()
         for path in dict.fromkeys(one.path for one in named):
             await basket.take_named(path)
         # What was handed over or named is taken already; to wait for it to rest would only hold up the reply.
@@ -75,19 +75,20 @@ class _Basket:
 
     async def take_named(self, path: str) -> None:
         """A file the text names. One that cannot be opened as it should be is only text."""
+        waits = path.startswith(f"{PENDING}/")  # then its turn comes again, and so does its refusal
         if self._full():
-            self._refuse(path, f"a reply brings along {FILES_AT_MOST} files at most")
+            if not waits:
+                self._refuse(path, f"a reply brings along {FILES_AT_MOST} files at most")
             return
         try:
             with self._beneath.open(path) as file:
                 offer = await self._keeper.keep(file.pieces(), name=file.seen.name)
-                mark = mark_of(file.seen) if path.startswith(f"{PENDING}/") else None
+                mark = mark_of(file.seen)
         except MediaError as error:
-            if isinstance(error, MediaTooLarge):
+            if isinstance(error, MediaTooLarge) and not waits:
                 self._refuse(path, str(error))
             return
-        fresh = None if mark in self._busy else mark
-        self._add(replace(offer, pending=fresh))
+        self._add(replace(offer, pending=mark if waits and mark not in self._busy else None))
         self.names[path] = offer.name
 
     async def take_pending(self, seen: Seen) -> None:

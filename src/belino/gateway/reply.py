@@ -243,7 +243,7 @@ class Replies:
 
     async def _with_folders(self) -> list[ConversationKey]:
         known = [summary.conversation for summary in await self._store.conversations()]
-        return [where for where in known if self._home.has_outgoing(where)]
+        return await asyncio.to_thread(lambda: [where for where in known if self._home.has_outgoing(where)])
 
     def _folders(self, where: ConversationKey) -> Folders:
         return Folders(self._home.folder(where), self._clock)
