@@ -11,7 +11,7 @@ from belino.storage.home import Home
 from belino.testing import GatewayProcess
 from cli.conftest import Belino
 
-MAIN = ConversationKey(platform="web", account="default", channel="main")
+TRIP = ConversationKey(platform="web", account="default", channel="trip")
 
 
 def test_without_a_gateway_there_is_nobody_to_send(belino: Belino) -> None:
@@ -23,13 +23,12 @@ def test_without_a_gateway_there_is_nobody_to_send(belino: Belino) -> None:
 @pytest.mark.slow
 def test_files_dropped_by_a_script_go_out_at_once_and_what_does_not_is_told(home: Path, belino: Belino) -> None:
     with GatewayProcess(home) as gateway:
-        said = {"conversation": str(MAIN), "message": "hi", "id": "m1"}
-        assert gateway.call("POST", "/api/messages", said)[0] == 200
-        pending = Home.at(home).outgoing(MAIN) / "pending"
+        assert gateway.call("POST", "/api/conversations", {"name": "Trip"})[0] == 201
+        pending = Home.at(home).outgoing(TRIP) / "pending"
         (pending / "report.txt").write_text("all is well")
         os.utime(pending / "report.txt", (1_000_000_000, 1_000_000_000))
-        done = belino("outbox", "flush", str(MAIN))
-        assert (done.returncode, done.stdout) == (0, f"{MAIN}: report.txt is on its way\n")
+        done = belino("outbox", "flush", str(TRIP))
+        assert (done.returncode, done.stdout) == (0, f"{TRIP}: report.txt is on its way\n")
         (pending / "link.txt").symlink_to(home / "key")
         done = belino("outbox", "flush", "--json")
         assert done.returncode == 1
