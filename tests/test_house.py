@@ -51,6 +51,7 @@ SOCKET_ROOMS = ("net", "testing", "bench")
 # Tasks are supervised here, so that one that dies is restarted or told; the HTTP edge answers 500.
 BROAD_EXCEPT_IN = {
     "context/history.py",
+    "gateway/drafting.py",
     "gateway/reply.py",
     "gateway/supervise.py",
     "gateway/turn.py",

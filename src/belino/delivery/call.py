@@ -9,7 +9,7 @@ from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeli
 from belino.domain.limits import Markup, Once
 from belino.domain.ports import Adapter, Clock, ReadsBack
 from belino.domain.record import ClaimedParcel
-from belino.domain.reply import Parcel, Receipt
+from belino.domain.reply import Parcel, ParcelKind, Receipt
 
 
 class Uncertain(AdapterError):
@@ -53,6 +53,11 @@ def plain(parcel: Parcel) -> Parcel:
     return replace(parcel, text=parcel.plain or parcel.text, plain="", markup=Markup.PLAIN, files=files)
 
 
+def is_repeatable(adapter: Adapter, parcel: Parcel) -> bool:
+    """Whether offering it twice shows it once: the platform knows our key, or it changes a message we name."""
+    return adapter.limits.once is Once.KEY or parcel.kind is ParcelKind.EDIT
+
+
 def size_of(parcel: Parcel) -> int:
     """How many bytes its files have."""
     return sum(file.size for file in parcel.files)
@@ -60,7 +65,7 @@ def size_of(parcel: Parcel) -> int:
 
 async def _find(adapter: Adapter, claimed: ClaimedParcel, *, resend: bool, clock: Clock) -> Receipt | None:
     """The receipt of a parcel that arrived although none came; None if it is to be sent."""
-    if claimed.doubt is Doubt.NONE or adapter.limits.once is Once.KEY:
+    if claimed.doubt is Doubt.NONE or is_repeatable(adapter, claimed.parcel):
         return None
     if isinstance(adapter, ReadsBack):
         try:

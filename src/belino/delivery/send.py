@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from math import ceil
 from random import Random
 
-from belino.delivery.call import TooLate, Uncertain, call, size_of
+from belino.delivery.call import TooLate, Uncertain, call, is_repeatable, size_of
 from belino.delivery.config import DeliveryConfig
 from belino.delivery.insist import Insistence
 from belino.delivery.lanes import Lanes
@@ -189,7 +189,7 @@ class Sender:
     async def _unanswered(self, adapter: Adapter, claimed: ClaimedParcel, reason: str) -> None:
         """No answer, or none that can be read: it may have arrived."""
         doubt = claimed.doubt.unanswered()
-        tells = adapter.limits.once is Once.KEY or isinstance(adapter, ReadsBack)
+        tells = is_repeatable(adapter, claimed.parcel) or isinstance(adapter, ReadsBack)
         if tells or (self._config.uncertain == "resend" and doubt < Doubt.AGAIN):
             await self._try_again(claimed, reason, doubt)
         else:
@@ -243,7 +243,8 @@ class Sender:
         parcel = claimed.parcel
         if differs := difference(parcel, receipt):
             await self._note(parcel, "differs", differs)
-        flagged = claimed.doubt is not Doubt.NONE and adapter.limits.once is Once.UNCERTAIN
+        doubtful = adapter.limits.once is Once.UNCERTAIN and not is_repeatable(adapter, parcel)
+        flagged = claimed.doubt is not Doubt.NONE and doubtful
         reason = PERHAPS_TWICE if flagged else ""
         said = await self._insist(
             parcel.key, lambda: self._outbox.confirm_parcel(parcel.key, receipt, self._author, reason=reason)

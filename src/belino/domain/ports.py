@@ -192,6 +192,15 @@ class Edits(Protocol):
 
 
 @runtime_checkable
+class Drafts(Adapter, Edits, Protocol):
+    """Can show an answer while it is written: a message that is changed until it is the answer."""
+
+    def draft_pause(self, conversation: ConversationKey) -> float | None:
+        """How many seconds apart the changes are to be; None where answers come whole."""
+        ...
+
+
+@runtime_checkable
 class ShowsTyping(Protocol):
     """Can show that an answer is on its way."""
 

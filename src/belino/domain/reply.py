@@ -65,6 +65,10 @@ class Reply:
     reply_to: str | None = None
 
 
+DRAFT_OF = "draft:"
+"""Before the key of a draft, where a parcel says what it edits and no receipt has named the message yet."""
+
+
 class ParcelKind(StrEnum):
     """What one parcel makes visible."""
 
@@ -88,7 +92,7 @@ class Parcel:
     files: tuple[OutgoingFile, ...] = ()
     reply_to: str | None = None
     edits: str | None = None
-    """The platform's id of the message this parcel changes (drafts and edits)."""
+    """The platform's id of the message this parcel changes; in the outbox also DRAFT_OF and a draft's key."""
     trace: str = ""
 
 

@@ -185,6 +185,14 @@ class Outbox(Protocol):
         """Put parcels into the outbox that no turn made; sent, they are messages of the conversation like any."""
         ...
 
+    async def start_draft(self, turn: int, parcel: Parcel) -> None:
+        """Put a running turn's draft into the outbox at once; the answer will be a parcel that edits it."""
+        ...
+
+    async def draft_of(self, turn: int) -> ParcelRecord | None:
+        """The draft of a turn that was cut off, if it had one."""
+        ...
+
     async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str], ...]:
         """What parcels carry out of the folder `pending`, newest first: mark, state and reason."""
         ...

@@ -347,6 +347,7 @@ class Gateway:
         self.counters.parcels[news.state] += 1
         self.notices.parcel(news)
         self._replies.parcel_news(news)
+        self._turns.parcel_news(news)
 
     def _open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         adapter = self.adapters.get((ref.platform, ref.account))

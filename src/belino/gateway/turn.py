@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 from belino.config import Config
 from belino.context.history import History
@@ -12,11 +13,12 @@ from belino.context.prompt import system_prompt
 from belino.delivery.deadline import deadline, ring
 from belino.delivery.insist import Insistence
 from belino.delivery.reasons import place_of, reason_of
+from belino.delivery.send import ParcelNews
 from belino.domain.errors import AgentError, StoreError
 from belino.domain.media import ImageBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
-from belino.domain.ports import Adapter, Agent, Clock, ShowsTyping
+from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping
 from belino.domain.record import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.reply import Parcel
 from belino.domain.store import Store
@@ -34,6 +36,7 @@ from belino.domain.turn import (
 )
 from belino.gateway.attaching import Attaching
 from belino.gateway.counters import Counters
+from belino.gateway.drafting import Drafting
 from belino.gateway.ledger import Ledger, NotedFetcher, repaired
 from belino.gateway.notices import Notices
 from belino.gateway.reply import Replies
@@ -91,6 +94,7 @@ class Turns:
         self._aborted: set[ConversationKey] = set()
         self._doing: dict[ConversationKey, str] = {}
         """What a tool is at work on, to be shown beside the typing sign."""
+        self._drafts: dict[ConversationKey, Drafting] = {}
 
     def abort(self, conversation: ConversationKey) -> bool:
         """Stop the agent in the middle of its turn; False if none runs here."""
@@ -108,17 +112,24 @@ class Turns:
         for message in claimed.messages:
             self._notices.message(message)
         try:
+            drafting = await self._begin_draft(claimed)
             async with asyncio.TaskGroup() as group:
-                typing = group.create_task(self._keep_typing(claimed.conversation))
+                signs = [group.create_task(self._keep_typing(claimed.conversation))]
+                if drafting is not None:
+                    signs.append(group.create_task(drafting.show()))
                 end = await self._answer(claimed)
-                typing.cancel()
-            end = await self._finish(claimed, end)
+                if drafting is not None:
+                    await drafting.stop()
+                for sign in signs:
+                    sign.cancel()
+            end = await self._finish(claimed, self._drafted(claimed, end))
         except BaseException:
             # Cancelled, or something broke that is not the agent: a turn nobody works on would block its conversation.
             await self._give_back(claimed)
             raise
         finally:
             self._replies.done(claimed.id)
+            self._drafts.pop(claimed.conversation, None)
         if end.parcels:
             self._replied(claimed.conversation)
         self._counters.turns[end.state] += 1
@@ -136,9 +147,15 @@ class Turns:
             log.error("turn %d (trace %s) cannot be kept: %s", claimed.id, claimed.trace, place_of(error))
             reason = f"its answer could not be kept ({type(error).__name__})"
             plain = TurnEnd(state=TurnState.FAILED, reason=reason, parcels=self._apology(claimed, reason))
+            plain = self._drafted(claimed, plain)
             await self._insist(what, lambda: self._store.finish_turn(claimed.id, plain))
             return plain
         return end
+
+    def parcel_news(self, news: ParcelNews) -> None:
+        """A parcel has come further: perhaps a draft that waits for it."""
+        if drafting := self._drafts.get(news.conversation):
+            drafting.news(news)
 
     def toolbox(self, conversation: ConversationKey) -> Toolbox:
         """A conversation's tools outside of any turn."""
@@ -216,7 +233,10 @@ class Turns:
                 ledger.spent(part)
             case Refused():
                 await ledger.refused(part)
-            case TextDelta() | Final():
+            case TextDelta():
+                if drafting := self._drafts.get(claimed.conversation):
+                    drafting.write(repaired(part.text))
+            case Final():
                 pass
 
     async def _build(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> Turn:
@@ -289,6 +309,30 @@ class Turns:
     def _apology(self, claimed: ClaimedTurn, reason: str) -> tuple[Parcel, ...]:
         return self._replies.words(claimed, f"Sorry, I could not answer that: {reason}.")
 
+    async def _begin_draft(self, claimed: ClaimedTurn) -> Drafting | None:
+        """What shows the answer while it is written, where the platform and its operator want that."""
+        where = claimed.conversation
+        adapter = self._adapters.get((where.platform, where.account))
+        pause = adapter.draft_pause(where) if isinstance(adapter, Drafts) else None
+        if not isinstance(adapter, Drafts) or pause is None:
+            return None
+        drafting = self._drafts[where] = Drafting(
+            claimed,
+            adapter,
+            adapter.limits,
+            self._store,
+            pause=pause,
+            clean=partial(_without_folders, self._home.folder(where)),
+            clock=self._clock,
+            put=lambda: self._replied(where),
+        )
+        await self._insist(f"turn {claimed.id}", drafting.resume)
+        return drafting
+
+    def _drafted(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd:
+        drafting = self._drafts.get(claimed.conversation)
+        return end if drafting is None else drafting.finish(end)
+
     async def _give_back(self, claimed: ClaimedTurn) -> None:
         try:
             await self._store.release_turn(claimed.id)
@@ -328,6 +372,13 @@ class Turns:
                 await self._clock.sleep(TYPING_EVERY_SECONDS)
         except Exception as error:  # noqa: BLE001 - a sign that cannot be shown is no reason to stop answering
             log.info("typing cannot be shown in %s: %s", conversation, place_of(error))
+
+
+def _without_folders(folder: Path, text: str) -> str:
+    """The names of files without where they lie here, as the finished answer will have them."""
+    for place in ("outgoing/pending/", "outgoing/", "incoming/"):
+        text = text.replace(f"{folder}/{place}", "")
+    return text
 
 
 def _reason(error: Exception) -> str:

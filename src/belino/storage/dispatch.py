@@ -9,6 +9,7 @@ from belino.domain.errors import StoreError
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.record import Asker, ClaimedParcel, ParcelRecord, Ready
 from belino.domain.reply import Parcel, ParcelState
+from belino.storage.drafts import settled
 from belino.storage.outbox import (
     SELECT,
     OpenFile,
@@ -55,7 +56,7 @@ def claim_parcel(
         at = max(at, lease["patience"], lease["until"] if lease["owner"] not in ("", owner) else 0)
     if isinstance(row, int) or at > now:
         return Ready(conversation=conversation, at=from_micros(at))
-    return _claimed(connection, row, now, owner, open_file)
+    return _claimed(connection, settled(connection, row, now), now, owner, open_file)
 
 
 def delay_parcel(

@@ -13,7 +13,7 @@ from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.record import ParcelFile, ParcelRecord, StoredMessage
-from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.reply import DRAFT_OF, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
 from belino.storage.changes import apply_changes
 from belino.storage.messages import MessageRow, by_number, insert_message
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Places, find_place, key_of
@@ -67,6 +67,10 @@ def insert_parcels(
             ),
         )
         take_up_files(connection, parcel.key, files)
+        if parcel.edits is not None and parcel.edits.startswith(DRAFT_OF):
+            # A draft that nobody has begun to send is not worth sending any more.
+            key = parcel.edits.removeprefix(DRAFT_OF)
+            connection.execute("DELETE FROM parcels WHERE key = ? AND state = 'ready' AND attempts = 0", (key,))
 
 
 def take_up_files(connection: sqlite3.Connection, key: str, files: Sequence[Sequence[object]]) -> None:

@@ -9,7 +9,7 @@ from belino.domain.message import Author, ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.record import ClaimedParcel, ParcelRecord, Ready, StoredMessage
 from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
-from belino.storage import dispatch, outbox
+from belino.storage import dispatch, drafts, outbox
 from belino.storage.blobs import BlobFolder
 from belino.storage.mend import NOT_TEXT, mended
 from belino.storage.places import Places
@@ -110,6 +110,13 @@ class PostRoom(Shelf):
         except NOT_TEXT:
             parcels = mended(tuple(parcels))
             await self._writer.write(work)
+
+    async def start_draft(self, turn: int, parcel: Parcel) -> None:
+        now = self._now()
+        await self._writer.write(lambda connection: drafts.start_draft(connection, self._places, turn, parcel, now))
+
+    async def draft_of(self, turn: int) -> ParcelRecord | None:
+        return await self._readers.read(lambda connection: drafts.draft_of(connection, turn))
 
     async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str], ...]:
         return await self._readers.read(lambda connection: outbox.carried_files(connection, conversation))

@@ -37,6 +37,7 @@ POLL_SECONDS = 50
 # Telegram holds a poll open; a server that does not must not be asked in a tight loop.
 LEAST_PAUSE = 1.0
 BATCH = 100
+DRAFT_PAUSE, GROUP_DRAFT_PAUSE = 3.0, 9.0
 
 _TOKEN = re.compile(r"[A-Za-z0-9:_-]{1,256}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -70,6 +71,11 @@ class Config:
     local_files: bool = field(
         default=False,
         metadata={"says": "Whether api_url is a server of your own that runs with `--local`: files up to 2000 MB."},
+    )
+
+    drafts: Literal["direct", "always", "never"] = field(
+        default="direct",
+        metadata={"says": "Where an answer is shown while it is written: in direct messages, everywhere, or nowhere."},
     )
 
     def __post_init__(self) -> None:
@@ -127,6 +133,13 @@ class Adapter:
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Change what a message says."""
         return await self._pacing.call(parcel.conversation.channel, lambda: edit(self._calls, message_id, parcel))
+
+    def draft_pause(self, conversation: ConversationKey) -> float | None:
+        """Slower in groups, which take twenty messages and changes a minute from a bot."""
+        direct = conversation.channel.isdecimal()  # a group's number is negative, a business chat's has a connection
+        if self._config.drafts == "never" or (self._config.drafts == "direct" and not direct):
+            return None
+        return DRAFT_PAUSE if direct else GROUP_DRAFT_PAUSE
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Telegram shows no more than that somebody is typing."""

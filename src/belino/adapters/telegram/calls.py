@@ -10,14 +10,14 @@ from urllib.parse import quote
 
 from belino.adapters.telegram.raw import Raw, as_table, line, real, table, whole
 from belino.adapters.telegram.upload import Form
-from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unauthorized
+from belino.domain.dispatch import SLOWEST_BYTES_A_SECOND
+from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized, Unreached
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import error_for
 from belino.net.pace import LONGEST_WAIT
 from belino.net.redact import Secret, redact
 
 CALL_SECONDS = 30.0
-SLOWEST_BYTES_A_SECOND = 64 * 1024
 # A hundred updates of the longest messages are some 4 MB.
 ANSWER_BYTES = 32 * 1024 * 1024
 
@@ -71,9 +71,11 @@ class Calls:
                 "POST", self._url("bot", method), headers=form.headers, body=form.chunks(), timeout=seconds
             ) as answer:
                 return (await self._answered(method, answer)).result
-        except AdapterError:
+        except AdapterError as error:
             if form.trouble is not None:
                 raise form.trouble from None
+            if isinstance(error, Unanswered) and not form.written:
+                raise Unreached("the upload broke off before its end") from None
             raise
 
     async def _answered(self, method: str, answer: HttpAnswer) -> Answered:

@@ -21,6 +21,8 @@ class Form:
         self._end = f"--{self._boundary}--\r\n".encode()
         self.trouble: Undeliverable | None = None
         """Why the form could not be written to its end: the platform has not heard the whole call."""
+        self.written = False
+        """Whether all of it is on its way; before that, the platform cannot have done anything."""
 
     @property
     def length(self) -> int:
@@ -49,6 +51,7 @@ class Form:
             if left:
                 raise self._cannot(f"{file.name} is no longer the file that was to be sent")
             yield b"\r\n"
+        self.written = True
         yield self._end
 
     def _cannot(self, why: str) -> Undeliverable:

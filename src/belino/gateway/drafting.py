@@ -1,0 +1,176 @@
+"""An answer shown while it is written: one message, sent early and changed until it is the answer."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
+
+from belino.delivery.deadline import deadline
+from belino.delivery.plan import parcel_key, plan
+from belino.delivery.reasons import place_of
+from belino.delivery.send import ParcelNews
+from belino.delivery.texts import texts
+from belino.domain.errors import MarkupRefused
+from belino.domain.limits import Limits
+from belino.domain.outcome import TurnState
+from belino.domain.ports import Clock, Drafts
+from belino.domain.record import ClaimedTurn, TurnEnd
+from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState, Reply
+from belino.domain.store import Outbox
+
+log = logging.getLogger(__name__)
+
+BEGIN_SECONDS = 1.5
+"""An answer that is complete by then is sent whole: a draft would only cost a call."""
+EDIT_SECONDS = 10.0
+UNFINISHED = " …"
+STOPPED = "(stopped)"
+_ENDED = frozenset({ParcelState.SENT, ParcelState.UNCERTAIN, ParcelState.HELD, ParcelState.DEAD})
+
+
+class Drafting:
+    """One turn's draft. `resume` first; then `show` shows it, `write` goes on with it, `finish` makes it the answer."""
+
+    def __init__(
+        self,
+        claimed: ClaimedTurn,
+        adapter: Drafts,
+        limits: Limits,
+        outbox: Outbox,
+        *,
+        pause: float,
+        clean: Callable[[str], str],
+        clock: Clock,
+        put: Callable[[], None],
+    ) -> None:
+        """`clean` leaves out of the text what only the finished answer replaces; `put` wakes the sender."""
+        self._claimed = claimed
+        self._adapter = adapter
+        self._limits = limits
+        self._outbox = outbox
+        self._pause = pause
+        self._clean = clean
+        self._clock = clock
+        self._put = put
+        self._key = f"d-{claimed.id}-{sha256(claimed.trace.encode()).hexdigest()[:12]}"
+        self._text = ""
+        self._shown = ""
+        self._written = asyncio.Event()
+        self._landed = asyncio.Event()
+        self._editing = asyncio.Lock()
+        self._started = False
+        """Whether the outbox may hold the draft: from then on the answer is a change of it."""
+        self._over = False
+
+    async def resume(self) -> None:
+        """Go on with the draft of a turn that was cut off, if it had one."""
+        draft = await self._outbox.draft_of(self._claimed.id)
+        if draft is not None:
+            self._started = True
+            if draft.state in _ENDED:
+                self._landed.set()
+
+    def write(self, piece: str) -> None:
+        """The agent has written more."""
+        self._text += piece
+        if self._text.strip():
+            self._written.set()
+
+    def news(self, news: ParcelNews) -> None:
+        """A parcel of the conversation has come further."""
+        if news.key == self._key and news.state in _ENDED:
+            self._landed.set()
+
+    async def show(self) -> None:
+        """Show what is written as it grows, until cancelled or until the platform has had enough of it."""
+        try:
+            await self._begin()
+            if (message_id := await self._message()) is not None:
+                await self._keep_changing(message_id)
+        except Exception as error:  # noqa: BLE001 - an answer that cannot be shown early is still an answer
+            log.info("the draft of turn %d is not continued: %s", self._claimed.id, place_of(error))
+
+    async def stop(self) -> None:
+        """Begin no change any more, and let one that is under way come to its end: the answer must be the last."""
+        self._over = True
+        try:
+            async with deadline(self._clock, EDIT_SECONDS), self._editing:
+                pass
+        except TimeoutError:
+            log.info("a change of the draft of turn %d is not waited for", self._claimed.id)
+
+    def finish(self, end: TurnEnd) -> TurnEnd:
+        """The end of the turn, with the first words of its reply as what the draft is changed to."""
+        if not self._started:
+            return end
+        parcels = list(end.parcels)
+        place = next((n for n, parcel in enumerate(parcels) if parcel.kind is ParcelKind.TEXT), None)
+        if place is None:
+            place = len(parcels)
+            parcels.extend(self._left(end.state, place))
+        parcels[place] = replace(parcels[place], kind=ParcelKind.EDIT, edits=f"{DRAFT_OF}{self._key}", reply_to=None)
+        return replace(end, parcels=tuple(parcels))
+
+    def _left(self, state: TurnState, place: int) -> tuple[Parcel, ...]:
+        """What the draft says for good if the turn has no words of its own."""
+        stopped = "" if state is TurnState.ANSWERED else STOPPED
+        words = "\n\n".join(part for part in (self._clean(self._text).strip(), stopped) if part) or UNFINISHED.strip()
+        made = plan(
+            Reply(conversation=self._claimed.conversation, text=words),
+            (),
+            self._limits,
+            turn=self._claimed.id,
+            trace=self._claimed.trace,
+        )
+        keys = (parcel_key(self._claimed.id, place + number, self._claimed.trace) for number in range(len(made)))
+        return tuple(replace(parcel, key=key) for parcel, key in zip(made, keys, strict=True))
+
+    async def _begin(self) -> None:
+        await self._written.wait()
+        if self._started:
+            return
+        await self._clock.sleep(BEGIN_SECONDS)
+        if self._over:
+            return
+        self._started = True
+        await self._outbox.start_draft(self._claimed.id, self._parcel(ParcelKind.DRAFT))
+        self._put()
+
+    async def _message(self) -> str | None:
+        await self._landed.wait()
+        draft = await self._outbox.parcel(self._key)
+        return None if draft is None or draft.state is not ParcelState.SENT else draft.message_id
+
+    async def _keep_changing(self, message_id: str) -> None:
+        while True:
+            await self._clock.sleep(self._pause)
+            await self._written.wait()
+            self._written.clear()
+            async with self._editing:
+                if self._over:
+                    return
+                await self._change(message_id)
+
+    async def _change(self, message_id: str) -> None:
+        before, parcel = self._shown, self._parcel(ParcelKind.EDIT)
+        if parcel.text == before:
+            return
+        try:
+            async with deadline(self._clock, EDIT_SECONDS):
+                await self._adapter.edit(message_id, parcel)
+        except MarkupRefused:
+            log.info("a change of the draft of turn %d had markup that was refused", self._claimed.id)
+
+    def _parcel(self, kind: ParcelKind) -> Parcel:
+        made = texts(self._clean(self._text).rstrip() + UNFINISHED, self._limits)
+        self._shown = made[0].text
+        return Parcel(
+            key=self._key,
+            conversation=self._claimed.conversation,
+            kind=kind,
+            text=made[0].text,
+            plain=made[0].plain,
+            markup=self._limits.markup,
+            trace=self._claimed.trace,
+        )

@@ -1,0 +1,45 @@
+"""A draft: the parcel of a turn that still runs, and the one that changes it into the answer."""
+
+import sqlite3
+
+from belino.domain.errors import StoreError
+from belino.domain.outcome import TurnState
+from belino.domain.record import ParcelRecord
+from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState
+from belino.storage.outbox import SELECT, insert_parcels, parcel_record, parcel_row
+from belino.storage.places import Places
+
+OVERTAKEN = "the answer itself was sent in its place"
+
+
+def start_draft(connection: sqlite3.Connection, places: Places, turn_id: int, parcel: Parcel, now: int) -> None:
+    """Put a running turn's draft into the outbox; one that is there already stays as it is."""
+    turn = connection.execute("SELECT * FROM turns WHERE id = ? AND state = ?", (turn_id, TurnState.RUNNING)).fetchone()
+    if turn is None:
+        raise StoreError(f"turn {turn_id} is not running")
+    insert_parcels(connection, places, turn, [parcel], now)
+
+
+def draft_of(connection: sqlite3.Connection, turn_id: int) -> ParcelRecord | None:
+    """What was shown of a turn's answer before it was cut off."""
+    row = connection.execute(f"{SELECT} WHERE p.turn = ? AND p.kind = ?", (turn_id, ParcelKind.DRAFT)).fetchone()
+    return None if row is None else parcel_record(row)
+
+
+def settled(connection: sqlite3.Connection, row: sqlite3.Row, now: int) -> sqlite3.Row:
+    """A parcel that is about to be claimed: what was to change a draft names its message, or makes one of its own.
+
+    The draft was sent before it or never will be: parcels leave in order.
+    """
+    if not (row["edits"] or "").startswith(DRAFT_OF):
+        return row
+    draft = connection.execute("SELECT * FROM parcels WHERE key = ?", (row["edits"].removeprefix(DRAFT_OF),)).fetchone()
+    message = draft["message_id"] if draft is not None and draft["state"] == ParcelState.SENT else None
+    if draft is not None and draft["state"] in (ParcelState.READY, ParcelState.HELD):
+        connection.execute(
+            "UPDATE parcels SET state = 'dead', dropped = 1, reason = ?, changed = ? WHERE id = ?",
+            (OVERTAKEN, now, draft["id"]),
+        )
+    kind = ParcelKind.TEXT if message is None else ParcelKind.EDIT
+    connection.execute("UPDATE parcels SET kind = ?, edits = ? WHERE id = ?", (kind, message, row["id"]))
+    return parcel_row(connection, row["key"])
