@@ -1,6 +1,7 @@
 """A conversation's `outgoing/`: what waits in `pending`, and where it goes once its fate is known."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -87,7 +88,8 @@ class Folders:
             for seen in list(beneath.files(PENDING, deep=0, most=LOOKED_AT)):
                 fate = fates.get(mark_of(seen))
                 if fate is not None:
-                    self._follow(beneath, seen, fate)
+                    with suppress(FileNotFoundError):  # whoever put it there took it back
+                        self._follow(beneath, seen, fate)
             self._forgive(beneath, fates)
             return frozenset(mark for mark, fate in fates.items() if _is_under_way(fate))
 

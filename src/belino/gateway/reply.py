@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
@@ -80,7 +81,7 @@ class Replies:
         self._clock = clock
         self._put = put
         """Says that parcels of a conversation wait in the outbox."""
-        self._collecting: WeakValueDictionary[ConversationKey, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[ConversationKey, asyncio.Lock] = WeakValueDictionary()
         self._taken: dict[int, set[str]] = {}
         """By turn, the marks of pending files it brings along and that are not in the outbox yet."""
         self._awaited: set[ConversationKey] = set()
@@ -174,8 +175,9 @@ class Replies:
         """File away what an earlier run did not; delete what was filed before then. Returns how many files went."""
         gone = 0
         for where in await self._with_folders():
-            await self._settled(where, self._folders(where))
-            gone += await self._folders(where).sweep(before) if before else 0
+            async with self._alone(where):
+                await self._settled(where, self._folders(where))
+                gone += await self._folders(where).sweep(before) if before else 0
         return gone
 
     async def _send_now(self, conversation: ConversationKey, offers: Sequence[Offer]) -> None:
@@ -194,23 +196,16 @@ class Replies:
         self, where: ConversationKey, text: str, handed: Sequence[Offer], *, turn: int
     ) -> tuple[Reply, tuple[Decision, ...], int]:
         """Everything a reply brings along, each with its decision; nothing of it is picked up a second time."""
-        lock = self._collecting.setdefault(where, asyncio.Lock())
         self._home.outgoing(where)
         folders = self._folders(where)
-        async with lock:
+        async with self._alone(where):
             busy = await self._settled(where, folders)
             found = await collect(text, handed, folders, self._keeper(), busy=busy)
             self._await_marks(where, found.offers, turn)
         prepared = await self._preparer.prepare(found.offers, self._limits(where))
         decisions = (*prepared, *found.refused)
-        await folders.refuse(
-            {
-                mark: each.reason
-                for each in decisions
-                if each.action is Action.REFUSE and each.offer.pending
-                for mark in split(each.offer.pending)
-            }
-        )
+        async with self._alone(where):
+            await folders.refuse(_refused(decisions))
         return Reply(conversation=where, text=found.text, files=found.offers), decisions, found.waiting
 
     def _await_marks(self, where: ConversationKey, offers: Sequence[Offer], turn: int | None = None) -> None:
@@ -235,11 +230,19 @@ class Replies:
 
     async def _file_away(self, where: ConversationKey) -> datetime | None:
         try:
-            await self._settled(where, self._folders(where))
+            async with self._alone(where):
+                await self._settled(where, self._folders(where))
         except StoreError as error:
             log.warning("pending files of %s stay where they are: %s", where, type(error).__name__)
             return self._clock.now() + timedelta(minutes=1)
         return None
+
+    @asynccontextmanager
+    async def _alone(self, where: ConversationKey) -> AsyncIterator[None]:
+        """While inside, nobody else looks into this conversation's folders or moves anything in them."""
+        lock = self._locks.setdefault(where, asyncio.Lock())
+        async with lock:
+            yield
 
     async def _with_folders(self) -> list[ConversationKey]:
         known = [summary.conversation for summary in await self._store.conversations()]
@@ -257,3 +260,9 @@ class Replies:
 
     def _step(self, outcome: str, reason: str, subject: str = "") -> Step:
         return Step(at=self._clock.now(), stage=Stage.REPLY, outcome=outcome, reason=reason, subject=subject)
+
+
+def _refused(decisions: Sequence[Decision]) -> dict[str, str]:
+    """The reasons by the marks of the pending files that cannot be sent."""
+    refused = [each for each in decisions if each.action is Action.REFUSE and each.offer.pending]
+    return {mark: each.reason for each in refused for mark in split(each.offer.pending or "")}
