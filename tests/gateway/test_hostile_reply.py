@@ -23,6 +23,8 @@ from belino.domain.reply import Reply
 from belino.testing import ScriptedAgent, ToolCall
 from gateway.house import House, Wire
 
+BATCH = 64
+"""Replies within one house's patience."""
 SECRET = b"canary-5f0c1b-do-not-send"
 LIMITS = Limits(
     text_chars=100_000,
@@ -147,18 +149,18 @@ async def test_two_hundred_hostile_replies_make_nothing_leave_and_nothing_open(
     texts = replies(baits)
     assert len(texts) >= 200
     house.agent = ScriptedAgent(*texts)
-    async with house.at_work() as gateway:
-        await house.ask(gateway, house.say("warm up"))
-        texts = texts[1:]
-        with WATCH.watching() as opened:
-            for _ in texts:
-                await house.ask(gateway, house.say("go on"))
-        kept = await gateway.store.blob(hashlib.sha256(SECRET).hexdigest())
+    opened: set[str] = set()
+    for start in range(0, len(texts), BATCH):
+        async with house.at_work() as gateway:
+            with WATCH.watching() as seen:
+                for _ in texts[start : start + BATCH]:
+                    await house.ask(gateway, house.say("go on"))
+            opened |= seen
+            assert await gateway.store.blob(hashlib.sha256(SECRET).hexdigest()) is None
     assert not [parcel for parcel in wire.seen if parcel.files]
-    for text, parcel in zip(texts, wire.seen[1:], strict=True):
+    for text, parcel in zip(texts, wire.seen, strict=True):
         (expected,) = plan(Reply(conversation=HERE, text=text), (), LIMITS, turn=1, trace="")
         assert parcel.text == expected.text
-    assert kept is None
     assert not strangers(opened, house.home.path)
 
 
@@ -246,11 +248,11 @@ async def test_no_race_for_a_name_lets_anything_else_leave(house: House, wire: W
             (outgoing / "b").rename(target)
 
     swapper = threading.Thread(target=swap)
-    house.agent = ScriptedAgent(*[f"see {target}"] * 60)
+    house.agent = ScriptedAgent(*[f"see {target}"] * 40)
     async with house.at_work() as gateway:
         swapper.start()
         try:
-            for _ in range(60):
+            for _ in range(40):
                 await house.ask(gateway, house.say())
         finally:
             stop.set()
@@ -258,7 +260,7 @@ async def test_no_race_for_a_name_lets_anything_else_leave(house: House, wire: W
         assert await gateway.store.blob(hashlib.sha256(SECRET).hexdigest()) is None
     sent = {file.sha256 for parcel in wire.seen for file in parcel.files}
     assert sent == {hashlib.sha256(fine).hexdigest()}
-    assert len([parcel for parcel in wire.seen if parcel.text.startswith("see ")]) == 60
+    assert len([parcel for parcel in wire.seen if parcel.text.startswith("see ")]) == 40
 
 
 async def test_words_of_a_tool_or_a_stranger_that_look_like_orders_move_no_file(house: House, wire: Wire) -> None:
