@@ -1,6 +1,7 @@
 """An answer that takes its time is shown while it is written, in one message, whatever happens on the way."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -137,6 +138,26 @@ async def test_an_answer_that_is_there_at_once_is_one_call(chat: Chat) -> None:
     assert chat.server.calls["editMessageText"] == 0
 
 
+async def test_an_answer_whose_files_take_their_time_is_not_shown_before_them(chat: Chat) -> None:
+    async with chat.gateway() as gateway:
+        may_end = asyncio.Event()
+        prepare = gateway._replies.parcels
+
+        async def slowly(*arguments: Any) -> Any:
+            await may_end.wait()
+            return await prepare(*arguments)
+
+        gateway._turns._replies.parcels = slowly  # type: ignore[method-assign,assignment]
+        chat.server.say(chat.ada, chat.ada, "hello")
+        await chat.until(lambda: chat.agent.turns)
+        chat.agent.write("Hi")
+        chat.agent.end("Hi!")
+        await chat.pass_time(10)
+        assert chat.seen == []
+        may_end.set()
+        await chat.until(lambda: chat.seen == ["Hi!"])
+
+
 async def test_a_long_answer_is_the_draft_and_what_follows_it(chat: Chat) -> None:
     async with chat.gateway():
         await chat.draft()
@@ -180,6 +201,18 @@ async def test_a_restart_goes_on_with_the_same_draft(chat: Chat) -> None:
 async def test_a_restart_that_answers_at_once_ends_the_draft_too(chat: Chat) -> None:
     async with chat.gateway():
         await chat.draft()
+    async with chat.gateway():
+        await chat.until(lambda: len(chat.agent.turns) == 2)
+        chat.agent.end("The end.")
+        await chat.until(lambda: chat.seen == ["The end."])
+
+
+async def test_a_crash_ends_in_the_same_message(chat: Chat, tmp_path: Path) -> None:
+    async with chat.gateway():
+        await chat.draft()
+        # The disk as a process that dies now leaves it: the turn runs, its draft is seen.
+        shutil.copytree(chat.home.path, tmp_path / "after the crash")
+    chat.home = Home.at(tmp_path / "after the crash")
     async with chat.gateway():
         await chat.until(lambda: len(chat.agent.turns) == 2)
         chat.agent.end("The end.")

@@ -91,9 +91,13 @@ class Drafting:
         except Exception as error:  # noqa: BLE001 - an answer that cannot be shown early is still an answer
             log.info("the draft of turn %d is not continued: %s", self._claimed.id, place_of(error))
 
-    async def stop(self) -> None:
-        """Begin no change any more, and let one that is under way come to its end: the answer must be the last."""
+    def hush(self) -> None:
+        """All is written: begin no draft and no change any more, even if its files take their time."""
         self._over = True
+
+    async def stop(self) -> None:
+        """Let a change that is under way come to its end, and begin none: the answer must be the last."""
+        self.hush()
         try:
             async with deadline(self._clock, EDIT_SECONDS), self._editing:
                 pass

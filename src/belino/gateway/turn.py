@@ -213,6 +213,8 @@ class Turns:
         try:
             async for part in parts:
                 if isinstance(part, Final):
+                    if drafting := self._drafts.get(claimed.conversation):
+                        drafting.hush()
                     return repaired(part.text)
                 await self._take(part, claimed, ledger)
         finally:
