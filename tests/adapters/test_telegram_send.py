@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from adapters.telegram_desk import Bot, until
+from adapters.telegram_desk import Bot, telegram, until
 from belino.domain.errors import AdapterError, MarkupRefused, MediaNotFound, RateLimited, Undeliverable
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Edits, ShowsTyping
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, StoredFile
-from belino.testing import FakeClock, TelegramServer, make_gif, make_jpeg, make_pdf, make_png, make_webp
+from belino.testing import FakeClock, Pace, TelegramServer, make_gif, make_jpeg, make_pdf, make_png, make_webp
 from belino.testing.telegram_faults import Answer, Reset, Stall
 
 BotAt = Callable[..., Bot]
@@ -282,6 +282,18 @@ async def test_a_bot_that_has_had_enough_of_all_chats_asks_none(server: Telegram
     assert server.calls["sendMessage"] == 21
 
 
+async def test_more_than_thirty_calls_a_second_wait_for_their_second(bot_at: BotAt) -> None:
+    clock = FakeClock()
+    async with telegram(pace=Pace(all_per_second=1000)) as server, asyncio.TaskGroup() as group:
+        bot = bot_at(server.url, clock=clock)
+        for number in range(31):
+            group.create_task(bot.adapter.send(parcel(server.user(f"User {number}"), text="hi")))
+        await until(lambda: len(server.sent) == 30 and clock.sleeping)
+        assert server.calls["sendMessage"] == 30
+        await clock.advance(1)
+        await until(lambda: len(server.sent) == 31)
+
+
 async def test_a_wait_is_obeyed_to_the_millisecond_where_telegram_names_it(server: TelegramServer, bot: Bot) -> None:
     server.fail("sendMessage", Answer(status=429, parameters={"retry_after": 2, "adaptive_retry": 1250}))
     with pytest.raises(RateLimited) as caught:
@@ -304,6 +316,8 @@ async def test_a_message_is_changed_and_one_that_reads_so_already_counts_as_chan
 
 async def test_a_text_whose_message_was_deleted_is_said_anew(server: TelegramServer, bot: Bot) -> None:
     ada = server.user("Ada")
+    with pytest.raises(Undeliverable, match="is gone"):
+        await bot.adapter.edit("4711", parcel(ada, text="the ans …"))
     receipt = await bot.adapter.send(parcel(ada, text="the answer", kind=ParcelKind.EDIT, edits="4711"))
     assert [message["text"] for message in server.sent] == ["the answer"]
     assert receipt.message_id == str(server.sent[0]["message_id"])

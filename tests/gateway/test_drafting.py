@@ -110,7 +110,7 @@ async def chat(tmp_path: Path) -> AsyncIterator[Chat]:
 
 
 async def test_a_draft_grows_no_faster_than_every_three_seconds_and_becomes_the_answer(chat: Chat) -> None:
-    async with chat.gateway() as gateway:
+    async with chat.gateway():
         await chat.draft()
         begun = chat.clock.monotonic()
         for number in range(10):
@@ -121,7 +121,7 @@ async def test_a_draft_grows_no_faster_than_every_three_seconds_and_becomes_the_
         assert chat.seen[0].startswith("Once upon a time 0 1")
         chat.agent.end("**The end.**")
         await chat.until(lambda: chat.seen == ["The end."])
-        await chat.until(lambda: chat.server.edited[-1][1] == "The end.")
+    async with chat.gateway() as gateway:
         history = await gateway.store.history(chat.where)
     assert [message.text for message in history] == ["tell me a story", "The end."]
 
@@ -245,6 +245,19 @@ async def test_a_draft_that_could_not_be_sent_does_not_cost_the_answer(chat: Cha
         await chat.pass_time(5)
         chat.agent.end("Hi there!")
         await chat.until(lambda: chat.seen == ["Hi there!"])
+
+
+async def test_a_draft_somebody_deletes_comes_back_only_as_the_answer(chat: Chat) -> None:
+    async with chat.gateway():
+        await chat.draft()
+        del chat.server.messages[chat.ada["id"], chat.server.sent[0]["message_id"]]
+        for word in (" there", " was"):
+            chat.agent.write(word)
+            await chat.pass_time(5)
+        assert len(chat.seen) == 1
+        chat.agent.end("The end.")
+        await chat.until(lambda: len(chat.seen) == 2)
+    assert chat.seen[1] == "The end."
 
 
 async def test_a_change_that_hangs_is_not_seen_after_the_answer(chat: Chat) -> None:

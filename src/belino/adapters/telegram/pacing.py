@@ -37,11 +37,8 @@ class Pacing:
             raise
 
     async def _turn(self, chat: str) -> None:
+        self._check(chat)
         now = self._clock.monotonic()
-        self._closed = {chat: until for chat, until in self._closed.items() if until > now}
-        closed = max(self._closed.get(chat, 0.0), self._all_closed)
-        if closed > now:
-            raise RateLimited(f"Telegram asks to wait {closed - now:.3f} seconds", retry_after=closed - now)
         while self._calls and self._calls[0][0] <= now - SECOND:
             self._calls.popleft()
         crowded = len(self._calls) >= ALL_PER_SECOND
@@ -49,11 +46,20 @@ class Pacing:
         self._calls.append((at, chat))
         if at > now:
             await self._clock.sleep(at - now)
+            self._check(chat)  # a call before this one may have been told to wait
+
+    def _check(self, chat: str) -> None:
+        now = self._clock.monotonic()
+        self._closed = {place: until for place, until in self._closed.items() if until > now}
+        left = max(self._closed.get(chat, 0.0), self._all_closed) - now
+        if left > 0:
+            raise RateLimited(f"Telegram asks to wait {left:.3f} seconds", retry_after=left)
 
     def _refused(self, chat: str, until: float) -> None:
         """Close the chat; or all of them, if it had next to nothing and all together had much."""
-        own = sum(called == chat for _, called in self._calls)
-        if own <= 1 and len(self._calls) >= ALL_PER_SECOND // 2:
+        now = self._clock.monotonic()
+        lately = [called for at, called in self._calls if now - SECOND < at <= now]
+        if lately.count(chat) <= 1 and len(lately) >= ALL_PER_SECOND // 2:
             self._all_closed = max(self._all_closed, until)
         else:
             self._closed[chat] = max(self._closed.get(chat, 0.0), until)

@@ -15,16 +15,24 @@ from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelKind, Receipt
 
-REFUSALS_FOLLOWED = 3
-"""A group that moved, a picture that is none, a message that is gone: each is answered with another call, once."""
+CALLS_AT_MOST = 3
+"""A group that moved and a picture that is none are each answered with another call, once."""
+
+
+class NothingToEdit(Undeliverable):
+    """Somebody deleted the message that was to be changed."""
 
 
 async def send(calls: Calls, parcel: Parcel) -> Receipt:
     """Make one message, album or change. A group that became a supergroup is followed to its new id."""
     if parcel.kind is ParcelKind.EDIT:
-        return await edit(calls, parcel.edits or "", parcel)
+        try:
+            return await edit(calls, parcel.edits or "", parcel)
+        except NothingToEdit:
+            # Said anew: the text is worth more than its place.
+            parcel = replace(parcel, kind=ParcelKind.TEXT, edits=None)
     call, moved = call_of(parcel), None
-    for _ in range(REFUSALS_FOLLOWED):
+    for _ in range(CALLS_AT_MOST):
         try:
             return _moved(await _made(calls, call), moved)
         except Refused as error:
@@ -40,7 +48,7 @@ async def send(calls: Calls, parcel: Parcel) -> Receipt:
 
 
 async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
-    """Change a message's text; one that is gone is said anew, because the text is worth more than its place."""
+    """Change a message's text."""
     number, _, moved = message_id.partition("@")
     fields = {name: value for name, value in _where(parcel.conversation).items() if name in _EDITED_BY}
     fields |= {"message_id": _number(number), **_text(parcel)}
@@ -52,7 +60,7 @@ async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
         if is_unchanged(error):
             return Receipt(message_id=message_id, sent=calls.now())
         if has_nothing_to_edit(error):
-            return await send(calls, replace(parcel, kind=ParcelKind.TEXT, edits=None))
+            raise NothingToEdit("the message that was to be changed is gone") from error
         raise refusal(error, parcel) from error
     return Receipt(message_id=message_id, sent=_when(message, "edit_date", calls))
 
