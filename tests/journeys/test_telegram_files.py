@@ -14,6 +14,7 @@ from PIL import Image
 
 from belino.domain.message import ConversationKey
 from belino.domain.reply import ParcelState
+from belino.gateway.gateway import Gateway
 from belino.testing import GatewayProcess, ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_pdf, make_png
 from belino.testing.telegram_faults import Answer, Stall
 from faults import looking
@@ -49,6 +50,11 @@ def forms(group: BusyGroup) -> list[str]:
     """What Ann sees, in order."""
     kinds = ("animation", "photo", "video", "audio", "voice", "document", "text")
     return [next(kind for kind in kinds if kind in message) for message in group.server.sent]
+
+
+async def confirmed(gateway: Gateway, count: int) -> bool:
+    """Whether so many parcels were made, and every one has its receipt."""
+    return [record.state for record in await gateway.store.parcels()] == [ParcelState.SENT] * count
 
 
 def hashes(group: BusyGroup) -> list[str]:
@@ -91,15 +97,13 @@ async def test_chart_report_voice_and_album_arrive_each_in_its_form_and_then_the
     )
     async with group.gateway(agent) as gateway:
         group.server.say(group.ann, group.ann, "everything, please")
-        await until(lambda: forms(group)[-1:] == ["text"])
+        await until(lambda: confirmed(gateway, 5))
         history = await gateway.store.history(group.channel(group.ann))
-        records = await gateway.store.parcels()
     assert forms(group) == ["photo", "document", "voice", "photo", "photo", "photo", "text"]
     assert hashes(group) == [sha256(content) for content in (CHART, PAGE, voice, *photos)]
     assert group.server.sent[0]["caption"] == "Sales in May"
     assert group.server.sent[-1]["text"] == "All of it, with code & <brackets>."
     assert len({message.get("media_group_id") for message in group.server.sent[3:6]}) == 1
-    assert [record.state for record in records] == [ParcelState.SENT] * 5
     assert [len(message.media) for message in history] == [0, 1, 1, 1, 3, 0]
 
 
@@ -166,12 +170,10 @@ async def test_a_telegram_that_asks_for_patience_in_the_middle_gets_everything_o
     group.server.fail("sendDocument", Answer(status=429, parameters={"retry_after": 1}), times=2)
     async with group.gateway(agent) as gateway:
         group.server.say(group.ann, group.ann, "both")
-        await until(lambda: len(group.server.sent) == 3)
-        states = [record.state for record in await gateway.store.parcels()]
+        await until(lambda: confirmed(gateway, 3))
     assert forms(group) == ["photo", "document", "text"]
     assert hashes(group) == [sha256(CHART), sha256(PAGE)]
     assert group.server.calls["sendDocument"] == 3
-    assert states == [ParcelState.SENT] * 3
 
 
 async def test_markup_telegram_refuses_is_sent_plain_once(group: BusyGroup) -> None:
