@@ -17,6 +17,7 @@ COMMANDS = {
     "media": "List and fetch what people sent; look at local files as belino would.",
     "explain": "Tell what happened to a message, and why.",
     "token": "Make, list or revoke tokens for programs.",
+    "mcp": "Give any MCP client a conversation's tools, over stdio.",
     "bench": "Measure this machine against the goals.",
 }
 
