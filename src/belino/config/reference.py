@@ -26,6 +26,14 @@ def reference() -> tuple[Key, ...]:
     keys += _keys(AgentConfig, "agent")
     for kind in registry.built_in("agents"):
         keys += _keys(registry.find("agents", kind).config_type, "agent")
+    keys.append(
+        Key(
+            name="agent.places.PLACE",
+            type="table",
+            default=UNSET,
+            says="Who answers there: the keys of `[agent]` again, for a platform, an account, a channel or a conversation.",
+        )
+    )
     anywhere = "adapters.NAME"
     keys.append(
         Key(name=f"{anywhere}.enabled", type="boolean", default="true", says="Whether the platform is connected.")
@@ -51,7 +59,7 @@ def template() -> str:
     section = ""
     for key in reference():
         parent, _, name = key.name.rpartition(".")
-        if parent.startswith("adapters.NAME"):
+        if parent.startswith(("adapters.NAME", "agent.places")):
             continue
         # A platform's table connects it, and so is only told of; the web chat is connected from the start.
         told = "# " if parent.startswith("adapters.") and parent != "adapters.web" else ""
@@ -85,5 +93,5 @@ def _keys(kind: type[Any], path: str) -> list[Key]:
             says=f.metadata.get("says", ""),
         )
         for f in fields(kind)
-        if f.name != "options"
+        if f.name not in ("options", "places")
     ]
