@@ -43,7 +43,7 @@ def from_table(table: Mapping[str, Any], *, secrets: Path | None = None) -> Conf
 
 
 def _config(table: Mapping[str, Any]) -> Config:
-    known = ("server", "agent", "sessions", "media", "net", "logs", "adapters")
+    known = (*SECTIONS, "agent", "adapters")
     for name in table:
         if name not in known:
             raise ConfigError(unknown("", name, known))
