@@ -319,7 +319,7 @@ def test_the_reference_documents_every_key_of_every_table() -> None:
     assert keys["adapters.NAME.access.channels.ID.mention"].default == "true"
     shown = as_table(Config())
     for section in ("server", "agent", "sessions", "media", "logs"):
-        assert {f"{section}.{name}" for name in shown[section] if name != "options"} <= set(keys)
+        assert {f"{section}.{name}" for name in shown[section] if name not in ("options", "places")} <= set(keys)
 
 
 def test_another_agent_may_answer_on_a_platform_in_a_channel_or_in_one_conversation() -> None:
