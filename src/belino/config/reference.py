@@ -31,7 +31,7 @@ def reference() -> tuple[Key, ...]:
             name="agent.places.PLACE",
             type="table",
             default=UNSET,
-            says="Who answers there: the keys of `[agent]` again, for a platform, an account, a channel or a conversation.",
+            says="Who answers there, by the keys of `[agent]`: a platform, an account, a channel or a conversation.",
         )
     )
     anywhere = "adapters.NAME"

@@ -34,6 +34,7 @@ from belino.domain.turn import (
     Usage,
 )
 from belino.gateway.counters import Counters
+from belino.gateway.drafts import Draft
 from belino.gateway.ledger import Ledger, NotedFetcher, repaired
 from belino.gateway.notices import Notices
 from belino.media.fetch import Fetcher
@@ -181,10 +182,13 @@ class Turns:
             if isinstance(block, ImageBlock):
                 ledger.shown(block)
         parts = self._agent.run_turn(turn)
+        draft = Draft(claimed.conversation, claimed.id, self._notices, self._clock)
         try:
             async for part in parts:
                 if isinstance(part, Final):
                     return repaired(part.text)
+                if isinstance(part, TextDelta):
+                    draft.write(repaired(part.text))
                 await self._take(part, claimed, ledger)
         finally:
             if isinstance(parts, AsyncGenerator):
