@@ -205,6 +205,13 @@ class Agent(Protocol):
         ...
 
 
+@runtime_checkable
+class Closes(Protocol):
+    """Holds something open between turns, and lets go of it when the gateway closes."""
+
+    async def close(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
     """What a reading should be like."""
