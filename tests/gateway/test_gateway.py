@@ -256,13 +256,8 @@ async def test_watchers_see_a_message_its_turn_and_its_answer_in_order(house: Ho
                 if notice.kind is NoticeKind.PARCEL and getattr(payload, "state", "") == "sent":
                     break
     firsts = list(dict.fromkeys(seen))
-    assert firsts == ["message", "turn waiting", "turn running", "turn answered", "parcel"] or firsts == [
-        "message",
-        "turn waiting",
-        "turn running",
-        "parcel",
-        "turn answered",
-    ]
+    assert firsts[:4] == ["message", "turn waiting", "turn running", "turn writing"]
+    assert sorted(firsts[4:]) == ["parcel", "turn answered"]
 
 
 async def test_our_own_words_coming_back_from_the_platform_are_not_answered(house: House) -> None:

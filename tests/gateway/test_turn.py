@@ -260,7 +260,13 @@ async def test_notes_of_tools_are_shown_to_watchers_while_the_turn_runs(house: H
                 told.append((notice.payload.state, notice.payload.text))
                 if notice.payload.state is TurnState.ANSWERED:
                     break
-    assert told == [("waiting", ""), ("running", ""), ("note", "looking at the media"), ("answered", "")]
+    assert told == [
+        ("waiting", ""),
+        ("running", ""),
+        ("note", "looking at the media"),
+        ("writing", "done"),
+        ("answered", ""),
+    ]
 
 
 async def test_typing_is_shown_with_what_the_agent_is_doing_and_its_failure_harms_nobody(house: House) -> None:

@@ -54,7 +54,7 @@ class Sender:
         outbox: Outbox,
         adapters: Mapping[tuple[str, str], Adapter],
         *,
-        author: Author,
+        author: Callable[[ConversationKey], Author],
         clock: Clock,
         rng: Random,
         insist: Insistence,
@@ -168,7 +168,8 @@ class Sender:
 
     async def _confirm(self, parcel: Parcel, receipt: Receipt) -> None:
         self._adrift.add(parcel.key)  # until the receipt is on disk
-        said = await self._insist(parcel.key, lambda: self._outbox.confirm_parcel(parcel.key, receipt, self._author))
+        author = self._author(parcel.conversation)
+        said = await self._insist(parcel.key, lambda: self._outbox.confirm_parcel(parcel.key, receipt, author))
         log.info("parcel %s (trace %s) is sent", parcel.key, parcel.trace)
         self._forget(parcel)
         if said is not None:

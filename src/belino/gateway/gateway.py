@@ -17,10 +17,11 @@ from belino.delivery.insist import Insistence
 from belino.delivery.send import ParcelNews, Sender
 from belino.domain.errors import ConfigError, MediaError, StoreError
 from belino.domain.media import Blob, MediaRef
-from belino.domain.message import Arrival, Author, ConversationKey, Message
+from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.ports import Adapter, Agent, Clock, Desk, Taken
 from belino.domain.record import RefRecord
 from belino.domain.turn import Toolbox
+from belino.gateway.agents import Agents
 from belino.gateway.counters import Counters
 from belino.gateway.desk import AccountDesk
 from belino.gateway.intake import Door, Intake
@@ -178,12 +179,13 @@ class Gateway:
             desk = AccountDesk(config, self.clock, guard)
             opening.push_async_callback(desk.http.close)
             self.adapters[config.platform, config.account] = self._make_adapter(config, desk)
-        agent = self._agent or registry.find("agents", self.config.agent.kind).make(self.config.agent.options)
+        self._agents = Agents(self.config.agent, self._agent)
+        opening.push_async_callback(self._agents.close)
         now = self.clock.now()
         self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
         self._sender = self._make_sender()
         self._fetcher = Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock)
-        self._turns = self._make_turns(agent)
+        self._turns = self._make_turns()
         self._sessions = Sessions(
             self.store,
             self._turns.run,
@@ -203,10 +205,10 @@ class Gateway:
             told=self._sender.wake,
         )
 
-    def _make_turns(self, agent: Agent) -> Turns:
+    def _make_turns(self) -> Turns:
         return Turns(
             self.store,
-            agent,
+            self._agents,
             self.adapters,
             self._fetcher,
             images=lambda: self.images,
@@ -223,7 +225,7 @@ class Gateway:
         return Sender(
             self.store,
             self.adapters,
-            author=Author(id="agent", name=self.config.agent.name, is_bot=True, is_agent=True),
+            author=self._agents.author,
             clock=self.clock,
             rng=self._rng,
             insist=self._insist,

@@ -17,7 +17,7 @@ from belino.domain.limits import Limits, Once
 from belino.domain.media import ImageBlock, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome, TurnState
-from belino.domain.ports import Adapter, Agent, Clock, ShowsTyping
+from belino.domain.ports import Adapter, Clock, ShowsTyping
 from belino.domain.record import ClaimedTurn, ManifestEntry, RefRecord, Session, StoredMessage, TurnEnd
 from belino.domain.reply import Parcel, Reply
 from belino.domain.store import Store
@@ -33,6 +33,7 @@ from belino.domain.turn import (
     Turn,
     Usage,
 )
+from belino.gateway.agents import Agents
 from belino.gateway.counters import Counters
 from belino.gateway.drafts import Draft
 from belino.gateway.ledger import Ledger, NotedFetcher, repaired
@@ -55,12 +56,12 @@ UNKNOWN_LIMITS = Limits(text_chars=1_000, once=Once.UNCERTAIN)
 
 
 class Turns:
-    """Runs turns with one agent."""
+    """Runs turns, each with the agent of its conversation."""
 
     def __init__(
         self,
         store: Store,
-        agent: Agent,
+        agents: Agents,
         adapters: Mapping[tuple[str, str], Adapter],
         fetcher: Fetcher,
         *,
@@ -74,7 +75,7 @@ class Turns:
         replied: Callable[[ConversationKey], None],
     ) -> None:
         self._store = store
-        self._agent = agent
+        self._agents = agents
         self._adapters = adapters
         self._fetcher = fetcher
         self._images = images
@@ -181,7 +182,7 @@ class Turns:
         for block in turn.blocks:
             if isinstance(block, ImageBlock):
                 ledger.shown(block)
-        parts = self._agent.run_turn(turn)
+        parts = self._agents.at(claimed.conversation).run_turn(turn)
         draft = Draft(claimed.conversation, claimed.id, self._notices, self._clock)
         try:
             async for part in parts:
@@ -215,7 +216,7 @@ class Turns:
         conversation = claimed.conversation
         fetcher = NotedFetcher(self._fetcher, ledger, self._tell_media)
         # An agent that forgets has nothing in its context that could spare it a picture.
-        manifest = session.manifest if self._agent.remembers else ()
+        manifest = session.manifest if self._agents.at(conversation).remembers else ()
         return Turn(
             conversation=conversation,
             number=claimed.number,
@@ -249,7 +250,7 @@ class Turns:
             shown=ledger.shown if ledger else None,
             clock=self._clock,
             images=self._images(),
-            sees_images=self._agent.sees_images,
+            sees_images=self._agents.at(conversation).sees_images,
             image_block_bytes=self._config.media.image_block_bytes,
             image_block_side=self._config.media.image_block_side,
             manifest=manifest,
