@@ -68,6 +68,7 @@ class Gateway:
     """The whole house, in one process and one event loop. `async with` opens and closes it, `run` works."""
 
     store: SqliteStore
+    agents: Agents
     started: datetime
 
     def __init__(
@@ -179,8 +180,8 @@ class Gateway:
             desk = AccountDesk(config, self.clock, guard)
             opening.push_async_callback(desk.http.close)
             self.adapters[config.platform, config.account] = self._make_adapter(config, desk)
-        self._agents = Agents(self.config.agent, self._agent)
-        opening.push_async_callback(self._agents.close)
+        self.agents = Agents(self.config.agent, self._agent)
+        opening.push_async_callback(self.agents.close)
         now = self.clock.now()
         self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
         self._sender = self._make_sender()
@@ -208,7 +209,7 @@ class Gateway:
     def _make_turns(self) -> Turns:
         return Turns(
             self.store,
-            self._agents,
+            self.agents,
             self.adapters,
             self._fetcher,
             images=lambda: self.images,
@@ -225,7 +226,7 @@ class Gateway:
         return Sender(
             self.store,
             self.adapters,
-            author=self._agents.author,
+            author=self.agents.author,
             clock=self.clock,
             rng=self._rng,
             insist=self._insist,

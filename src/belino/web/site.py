@@ -17,6 +17,7 @@ from belino.domain.ports import Adapter, Clock, Taken
 from belino.domain.record import RefRecord
 from belino.domain.store import Store
 from belino.domain.turn import Toolbox
+from belino.gateway.agents import Agents
 from belino.gateway.counters import Counters
 from belino.gateway.notices import Notices
 from belino.gateway.supervise import AdapterHealth
@@ -57,6 +58,8 @@ class House(Protocol):
     def sandbox(self) -> Sandbox: ...
     @property
     def adapters(self) -> Mapping[tuple[str, str], Adapter]: ...
+    @property
+    def agents(self) -> Agents: ...
     @property
     def web(self) -> PostsMessages | None: ...
     @property
