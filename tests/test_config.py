@@ -132,6 +132,10 @@ def test_a_planted_env_or_config_file_in_the_working_folder_changes_nothing(
         ("[sessions]\nmax_running = 0", "sessions.max_running must be at least 1, not 0; the default is 16"),
         ("[media]\nmax_bytes = -1", "media.max_bytes must be at least 0, not -1"),
         ('[logs]\nlevel = "loud"', "logs.level must be 'debug', 'info', 'warning' or 'error', not a string"),
+        ('retention_days = "90"', "retention_days must be a whole number of days, not a string; the default is 0"),
+        ("retention_days = true", "retention_days must be a whole number of days, not true or false; the default"),
+        ("retention_days = -1", "retention_days must be from 0 to 36500, not -1; the default is 0"),
+        ("retention_days = 999999999", "retention_days must be from 0 to 36500, not 999999999; the default is 0"),
         ("server = 3", "server must be a table; write [server]"),
         ("adapters = 3", "adapters must be a table"),
         ("[adapters]\nweb = 3", "adapters.web must be a table; write [adapters.web]"),
@@ -163,6 +167,11 @@ def test_a_mistake_is_told_in_one_sentence_that_names_the_key(
         read(text)
     assert str(caught.value).startswith(f"belino.toml: {says}")
     assert "\n" not in str(caught.value)
+
+
+def test_a_key_may_stand_above_all_tables(read: Callable[[str], Config]) -> None:
+    assert Config().retention_days == 0
+    assert read("retention_days = 90\n[server]\nport = 9000").retention_days == 90
 
 
 def test_of_several_mistakes_the_first_is_told_and_the_rest_counted(read: Callable[[str], Config]) -> None:

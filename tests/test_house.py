@@ -50,6 +50,7 @@ OPENS_SOCKETS = {
 SOCKET_ROOMS = ("net", "testing", "bench")
 # Tasks are supervised here, so that one that dies is restarted or told; the HTTP edge answers 500.
 BROAD_EXCEPT_IN = {
+    "context/history.py",
     "gateway/supervise.py",
     "gateway/turn.py",
     "gateway/sessions.py",

@@ -17,7 +17,7 @@ from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.gateway.notices import NoticeKind, TurnNotice
 from belino.testing import ScriptedAgent
-from gateway.house import BOB, EVE, House, until
+from gateway.house import BOB, EVE, PATIENCE, House, until
 
 
 class EchoAgent:
@@ -322,3 +322,21 @@ async def test_the_gateway_finds_the_web_by_what_it_can_do(house: House) -> None
         assert isinstance(gateway.web, WebAdapter)
     async with house.gateway() as gateway:
         assert gateway.web is None
+
+
+async def test_messages_are_kept_for_ever_or_as_many_days_as_configured(house: House) -> None:
+    async with house.gateway() as gateway:
+        await gateway.accept(house.say("old", author=EVE, channel="team"))
+        house.clock.shift(timedelta(days=2).total_seconds())
+        await gateway.accept(house.say("young", author=EVE, channel="team"))
+    for days, kept in ((0, ["old", "young"]), (3, ["old", "young"]), (1, ["young"])):
+        config = replace(house.config(), retention_days=days)
+        async with (
+            asyncio.timeout(PATIENCE),
+            Gateway(config, house.home, clock=house.clock, make_adapter=house.make_adapter) as gateway,
+            asyncio.TaskGroup() as group,
+        ):
+            running = group.create_task(gateway.run())
+            await until(lambda: house.clock.sleeping)  # the sweep is done and waits for its next time
+            assert [message.text for message in await house.history(gateway, "team")] == kept
+            running.cancel()

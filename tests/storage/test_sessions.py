@@ -8,7 +8,7 @@ import pytest
 
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import Standing, TurnState
-from belino.domain.record import ClaimedTurn, ManifestEntry, Session, TurnEnd, Verdict
+from belino.domain.record import ClaimedTurn, ManifestEntry, Session, Told, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock
@@ -54,13 +54,67 @@ async def test_a_thread_is_a_session_of_its_own(store: SqliteStore, clock: FakeC
     assert (await store.session(MAIN)).memory is None
 
 
-async def test_a_compacted_memory_forgets_what_was_shown_before_and_keeps_what_was_shown_since(
+async def test_a_compacted_memory_has_lost_what_was_shown_before_and_keeps_what_was_shown_since(
     store: SqliteStore, clock: FakeClock, say: Say
 ) -> None:
     await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_a"), shown("web_b"))))
     again = shown("web_a", turn=2)
     await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(again,), compacted=True))
-    assert (await store.session(MAIN)).manifest == (again,)
+    session = await store.session(MAIN)
+    assert session.manifest == (again, shown("web_b"))
+    assert (session.lost, session.compacted) == (("web_b",), True)
+
+
+async def test_what_was_attached_again_is_lost_no_longer_and_the_manifest_stays_as_it_was(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    entries = (shown("web_a"), shown("web_b", content="e" * 64))
+    await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=entries))
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, compacted=True))
+    await end(store, clock, say("3"), TurnEnd(state=TurnState.FAILED))
+    assert (await store.session(MAIN)).compacted
+    await end(store, clock, say("4"), TurnEnd(state=TurnState.ANSWERED, recovered=("web_a",)))
+    session = await store.session(MAIN)
+    assert (session.manifest, session.lost, session.compacted) == (entries, ("web_b",), False)
+
+
+async def test_single_items_that_went_from_memory_are_lost_and_ask_for_no_recovery(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    entries = (shown("web_a"), shown("web_b", content="e" * 64))
+    await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=entries))
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, lost=("web_b",)))
+    session = await store.session(MAIN)
+    assert (session.lost, session.compacted) == (("web_b",), False)
+    await end(store, clock, say("3"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_b", turn=3),)))
+    assert (await store.session(MAIN)).lost == ()
+
+
+async def test_how_far_a_session_was_told_stays_until_it_is_told_more(home: Home, clock: FakeClock, say: Say) -> None:
+    store = await open_store(home, clock=clock)
+    await end(store, clock, say("1"), TurnEnd(state=TurnState.FAILED))
+    assert (await store.session(MAIN)).told is None
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, told=Told(seq=2, change=7)))
+    await end(store, clock, say("3"), TurnEnd(state=TurnState.FAILED))
+    await store.close()
+    store = await open_store(home, clock=clock)
+    assert (await store.session(MAIN)).told == Told(seq=2, change=7)
+    await store.close()
+
+
+@pytest.mark.parametrize("damage", [b"{", b"null", b"7", b"[1]", b'{"a": 1}'])
+async def test_if_what_was_lost_cannot_be_read_all_counts_as_lost(
+    store: SqliteStore, clock: FakeClock, say: Say, caplog: pytest.LogCaptureFixture, damage: bytes
+) -> None:
+    await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_a"),)))
+
+    def spoil(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE sessions SET lost = ?", (damage,))
+
+    await store._writer.write(spoil)
+    with caplog.at_level(logging.WARNING):
+        assert (await store.session(MAIN)).lost == ("web_a",)
+    assert "lost" in caplog.text
 
 
 async def test_an_item_shown_again_is_in_the_manifest_once(store: SqliteStore, clock: FakeClock, say: Say) -> None:

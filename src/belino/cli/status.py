@@ -52,6 +52,8 @@ def _show(answer: dict[str, Any]) -> None:
         for adapter in answer["adapters"]:
             why = f": {adapter['reason']}" if adapter["reason"] else ""
             print(clean(f"adapter  {adapter['platform']}:{adapter['account']} is {adapter['state']}{why}"))
+        if answer["retention_days"]:
+            print(f"kept     messages for {answer['retention_days']} days")
         for where, trouble in answer.get("troubles", {}).items():
             print(f"{paint('trouble', 'red')}  {clean(f'{where}: {trouble}')}")
     else:

@@ -43,12 +43,17 @@ def from_table(table: Mapping[str, Any], *, secrets: Path | None = None) -> Conf
 
 
 def _config(table: Mapping[str, Any]) -> Config:
-    known = (*SECTIONS, "agent", "adapters")
+    known = (*SECTIONS, "agent", "adapters", "retention_days")
     for name in table:
         if name not in known:
             raise ConfigError(unknown("", name, known))
     sections = {name: build(kind, table.get(name, {}), name) for name, kind in SECTIONS.items()}
-    return Config(agent=_agent(table.get("agent", {})), adapters=_adapters(table.get("adapters", {})), **sections)
+    return Config(
+        agent=_agent(table.get("agent", {})),
+        adapters=_adapters(table.get("adapters", {})),
+        retention_days=_days(table.get("retention_days", 0)),
+        **sections,
+    )
 
 
 def read_table(file: Path) -> dict[str, Any]:
@@ -67,6 +72,12 @@ def read_table(file: Path) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ConfigError("it must hold one JSON object, with the same keys as belino.toml")
     return table
+
+
+def _days(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ConfigError(f"retention_days must be a whole number of days, not {what(value)}; the default is 0")
+    return value
 
 
 def _agent(table: object) -> AgentConfig:

@@ -5,7 +5,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
 from belino import registry
-from belino.config.tables import SECTIONS, AccessConfig, AgentConfig, ChannelAccess
+from belino.config.tables import SECTIONS, AccessConfig, AgentConfig, ChannelAccess, Config
 from belino.config.words import UNSET, in_words, shown
 
 
@@ -22,7 +22,8 @@ class Key:
 
 def reference() -> tuple[Key, ...]:
     """Every key of belino.toml, the built-in agents' and adapters' own included."""
-    keys = [key for name in SECTIONS for key in _keys(SECTIONS[name], name)]
+    keys = [key for key in _keys(Config, "") if key.says]  # the rest of its fields are the tables themselves
+    keys += [key for name in SECTIONS for key in _keys(SECTIONS[name], name)]
     keys += _keys(AgentConfig, "agent")
     for kind in registry.built_in("agents"):
         keys += _keys(registry.find("agents", kind).config_type, "agent")
@@ -87,7 +88,7 @@ def _keys(kind: type[Any], path: str) -> list[Key]:
     hints = get_type_hints(kind)
     return [
         Key(
-            name=f"{path}.{f.name}",
+            name=f"{path}.{f.name}" if path else f.name,
             type=in_words(hints[f.name]),
             default=UNSET if f.default is MISSING else shown(f.default),
             says=f.metadata.get("says", ""),

@@ -161,6 +161,11 @@ class Config:
     net: NetConfig = field(default_factory=NetConfig)
     logs: LogsConfig = field(default_factory=LogsConfig)
     adapters: tuple[AdapterConfig, ...] = field(default_factory=_web_alone)
+    retention_days: int = setting(0, "How many days messages are kept; 0 means for ever.")
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.retention_days <= 36_500:
+            raise ConfigError(f"retention_days must be from 0 to 36500, not {self.retention_days}; the default is 0")
 
 
 SECTIONS: Mapping[str, type[Any]] = {

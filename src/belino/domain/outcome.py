@@ -30,6 +30,8 @@ class MessageOutcome(StrEnum):
     NOTED = "noted"
     """An edit, deletion, reaction or delivery status was applied."""
     UNSUPPORTED = "unsupported"
+    RECALLED = "recalled"
+    """Said before we listened, or while we could not; kept as context, never answered."""
 
 
 class TurnState(StrEnum):

@@ -201,8 +201,8 @@ class TurnEnd:
     """Refs that went from the agent's memory while the rest of it stayed."""
     told: Told | None = None
     """How far the agent was told of its channel; None leaves it as it was."""
-    recovered: bool = False
-    """What a compaction had taken was attached again."""
+    recovered: tuple[str, ...] | None = None
+    """The refs attached again after a compaction, which is over with it; None if none was to be made good."""
     memory: bytes | None = None
     """None leaves the session's memory as it is."""
     input_tokens: int = 0

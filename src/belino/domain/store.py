@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from belino.domain.media import Blob, MediaKind
-from belino.domain.message import Arrival, Author, ChatType, ConversationKey
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
 from belino.domain.ports import Taken
 from belino.domain.record import (
@@ -56,6 +56,14 @@ class Inbox(Protocol):
         A denied arrival moves the cursor and a counter and leaves nothing else. `ready` is when its turn may start
         (an album waits for its items; a later item of a waiting album joins it and moves its time, `album_wait` at
         most from the first; one that comes later still gets a turn of its own).
+        """
+        ...
+
+    async def take_history(self, channel: ConversationKey, messages: Sequence[Message]) -> int:
+        """Keep what a platform tells was said here before, as observed context. Returns how many were new.
+
+        What was heard live stays as it is, and one that is heard live later takes the place of its recalled copy.
+        Messages of another channel are left out.
         """
         ...
 
@@ -192,6 +200,14 @@ class Library(Protocol):
         ...
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int: ...
+
+    async def expire_messages(self, before: datetime) -> int:
+        """Forget messages stored before then, with all that is theirs. Returns how many went.
+
+        Those of a turn that waits or runs, or that has parcels still to be seen, stay; so do conversations, sessions
+        and pairings.
+        """
+        ...
 
     async def counts(self) -> Mapping[str, int]:
         """Numbers for status and metrics, by name."""

@@ -271,14 +271,26 @@ class Gateway:
         return adapter.open_media(ref)
 
     async def _sweep(self) -> None:
-        """Uploads that no message took, media past its time, and bytes that nothing uses are not kept for ever."""
+        """Uploads that no message took, what is past its time, and bytes that nothing uses are not kept for ever."""
         while True:
             try:
                 uploads = await self.store.sweep_uploads(self.clock.now() - UPLOADS_KEPT)
+                messages = await self._expire_messages()
                 aged = await self._fetcher.sweep()
                 blobs = await self.store.drop_unused()
-                if uploads or aged or blobs:
-                    log.info("swept %d uploads no message took, %d aged media, %d unused blobs", uploads, aged, blobs)
+                if uploads or messages or aged or blobs:
+                    log.info(
+                        "swept %d uploads no message took, %d aged messages, %d aged media, %d unused blobs",
+                        uploads,
+                        messages,
+                        aged,
+                        blobs,
+                    )
             except StoreError as error:
                 log.warning("nothing could be swept: %s", type(error).__name__)
             await self.clock.sleep(SWEEP_SECONDS)
+
+    async def _expire_messages(self) -> int:
+        if not self.config.retention_days:
+            return 0
+        return await self.store.expire_messages(self.clock.now() - timedelta(days=self.config.retention_days))

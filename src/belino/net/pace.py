@@ -1,15 +1,24 @@
-"""How long to wait before trying again: back-off with full jitter, and what a platform asks for."""
+"""How often to call and how long to wait: an account's pace, back-off with full jitter, what a platform asks for."""
 
 import random
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Literal
+from typing import Literal, TypeVar
+
+from belino.domain.errors import RateLimited
+from belino.domain.ports import Clock
+
+T = TypeVar("T")
 
 # Asked for more than a day, belino tries once a day: nobody waits for an answer that long.
 LONGEST_WAIT = 86_400.0
+# Nobody who waits for an answer waits longer than this for its turn; it bounds how many wait, too.
+QUEUE_SECONDS = 30.0
+MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +37,53 @@ class PaceConfig:
     stale_minutes: int = field(
         default=60, metadata={"says": "How old stored answers may be that `degrade` gives instead of a call."}
     )
+
+
+class Pace:
+    """Keeps one account's calls to so many in any minute, and to none while its platform asks for patience."""
+
+    def __init__(self, calls_per_minute: int, clock: Clock) -> None:
+        self._clock = clock
+        self._calls: deque[float] = deque()
+        """When calls of the last minute were made, and when those that wait will be: in order."""
+        self._allowed = calls_per_minute
+        self._closed_until = 0.0
+
+    @property
+    def wait(self) -> float:
+        """Seconds until a call that asks now may be made; 0 if at once."""
+        return max(self._next() - self._clock.monotonic(), 0.0)
+
+    async def call(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Make a call when its turn has come. RateLimited, and no call, if that is too long off."""
+        await self._turn()
+        try:
+            return await work()
+        except RateLimited as error:
+            self._closed_until = max(self._closed_until, self._clock.monotonic() + min(error.retry_after, LONGEST_WAIT))
+            raise
+
+    async def _turn(self) -> None:
+        wait = self.wait
+        if wait > QUEUE_SECONDS:
+            raise RateLimited("too many calls wait for their turn", retry_after=wait)
+        at = self._clock.monotonic() + wait
+        self._calls.append(at)
+        if not wait:
+            return
+        try:
+            await self._clock.sleep(wait)
+            if (closed := self._closed_until - self._clock.monotonic()) > 0:  # a call before this one was told so
+                raise RateLimited("the platform asks for patience", retry_after=closed)
+        except BaseException:
+            self._calls.remove(at)  # not made, it takes nobody's turn
+            raise
+
+    def _next(self) -> float:
+        while self._calls and self._calls[0] + MINUTE <= self._clock.monotonic():
+            self._calls.popleft()
+        busy = self._calls[-self._allowed] + MINUTE if len(self._calls) >= self._allowed else 0.0
+        return max(busy, self._closed_until)
 
 
 _DICE = random.Random()  # noqa: S311 - jitter, not a secret

@@ -15,12 +15,12 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.reply import ParcelState
 from belino.storage.places import SEQ_BITS, Channel, Places
-from belino.storage.refs import Bearer, author_of, drop_refs, replace_refs, with_ids
+from belino.storage.refs import OWN, Bearer, author_of, drop_refs, refs_of_messages, replace_refs, with_ids
 from belino.storage.seal import Keys
 from belino.storage.stamps import to_micros
 
 Change = Edit | Deletion | Reaction | DeliveryStatus
-APPLIED, KEPT, REFUSED = "applied", "kept", "refused"
+APPLIED, KEPT, REFUSED, SAME = "applied", "kept", "refused", "same as before"
 
 
 def take_change(connection: sqlite3.Connection, keys: Keys, places: Places, change: Change, now: int) -> Taken:
@@ -87,7 +87,8 @@ def _keep(
         outcome = APPLIED
     kept = connection.execute(
         "INSERT INTO changes SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-        "(SELECT coalesce(max(number), 0) + 1 FROM changes WHERE channel = ?1) WHERE true ON CONFLICT DO NOTHING",
+        "max((SELECT coalesce(max(number), 0) FROM changes WHERE channel = ?1 AND number IS NOT NULL), "
+        "(SELECT aged_change FROM channels WHERE id = ?1)) + 1 WHERE true ON CONFLICT DO NOTHING",
         (
             channel.id,
             change.kind,
@@ -109,10 +110,12 @@ def _edit(connection: sqlite3.Connection, keys: Keys, message: sqlite3.Row, chan
         return REFUSED  # only who said it may say it otherwise
     if message["deleted"] is not None or (message["edited"] or 0) > change["sent"]:
         return APPLIED  # a later word has been had already
+    refs = _unpack(keys, change["refs"], change["platform_id"])
+    before = refs_of_messages(connection, keys, [message["id"]]).get((message["id"], OWN), ())
+    same = change["text"] == message["text"] and (not refs or _seen(refs) == _seen(before))
     connection.execute(
         "UPDATE messages SET text = ?, edited = ? WHERE id = ?", (change["text"], change["sent"], message["id"])
     )
-    refs = _unpack(keys, change["refs"], change["platform_id"])
     if refs:
         bearer = Bearer(
             message=message["id"],
@@ -124,7 +127,11 @@ def _edit(connection: sqlite3.Connection, keys: Keys, message: sqlite3.Row, chan
             unclaimed=message["outcome"] == MessageOutcome.OBSERVED,
         )
         replace_refs(connection, keys, refs, bearer)
-    return APPLIED
+    return SAME if same else APPLIED
+
+
+def _seen(refs: tuple[MediaRef, ...]) -> list[tuple[str, str | None]]:
+    return [(ref.id, ref.caption) for ref in refs]
 
 
 def _delete(connection: sqlite3.Connection, message: sqlite3.Row, at: int, now: int) -> str:

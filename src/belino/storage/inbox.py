@@ -18,6 +18,7 @@ from belino.storage.refs import FORWARDED, OWN, QUOTED, Bearer, claim_refs, inse
 from belino.storage.seal import Keys
 from belino.storage.sessions import end_session_turn
 from belino.storage.stamps import from_micros, to_micros
+from belino.storage.threads import adopt_replies, find_root
 
 _INSERT_TURN = """
 INSERT INTO turns (id, channel, conversation, number, message, author_id, album, trace, state, reason, attempt,
@@ -66,7 +67,10 @@ def _take_message(
     joined = None if message.album is None else _waiting_album(connection, place, message, when)
     turn = joined or (places.next_turn(connection) if verdict.answer else None)
     refs = with_ids(keys, message.conversation, message.media) if message.media else ()
-    row = _message_row(message, verdict, place, turn, when.now)
+    root = find_root(
+        connection, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to
+    )
+    row = message_row(message, verdict, place, turn, root, when.now)
     if not insert_message(connection, row):
         return _duplicate(connection, row, refs)
     place.channel.seq += 1
@@ -76,12 +80,15 @@ def _take_message(
     elif turn is not None:
         _insert_turn(connection, place, row, when.ready)
     if refs or message.quote is not None or message.forward is not None:
-        _insert_all_refs(connection, keys, message, refs, row)
+        insert_all_refs(connection, keys, message, refs, row)
+    adopt_replies(connection, row.channel, message.id, root)
     apply_changes(connection, keys, row.id, message.id, when.now)
     return Taken(outcome=MessageOutcome(row.outcome), reason=verdict.reason, trace=row.trace, refs=refs)
 
 
-def _message_row(message: Message, verdict: Verdict, place: Conversation, turn: int | None, now: int) -> MessageRow:
+def message_row(
+    message: Message, verdict: Verdict, place: Conversation, turn: int | None, root: str | None, now: int
+) -> MessageRow:
     number = place.channel.id << SEQ_BITS | place.channel.seq + 1
     author = message.author
     return MessageRow(
@@ -105,6 +112,7 @@ def _message_row(message: Message, verdict: Verdict, place: Conversation, turn: 
         quote_row(message.quote),
         quote_row(message.forward),
         message.album,
+        root,
     )
 
 
@@ -132,6 +140,7 @@ def _take_unsupported(
         reason=arrival.what,
         trace=trace_of(number),
         turn=places.next_turn(connection) if verdict.answer else None,
+        root=find_root(connection, place.channel.id, arrival.id, thread=arrival.conversation.thread, reply_to=None),
     )
     if not insert_message(connection, row):
         return _duplicate(connection, row, ())
@@ -181,7 +190,7 @@ def _waiting_album(connection: sqlite3.Connection, place: Conversation, message:
     return None if row is None else int(row["id"])
 
 
-def _insert_all_refs(
+def insert_all_refs(
     connection: sqlite3.Connection, keys: Keys, message: Message, refs: tuple[MediaRef, ...], row: MessageRow
 ) -> None:
     for role, quote in ((OWN, None), (QUOTED, message.quote), (FORWARDED, message.forward)):
@@ -194,7 +203,7 @@ def _insert_all_refs(
             author=message.author if quote is None else quote.author or message.author,
             sent=row.sent if quote is None or quote.sent is None else to_micros(quote.sent),
             stored=row.received,
-            unclaimed=row.turn is None and quote is None,
+            unclaimed=row.outcome == MessageOutcome.OBSERVED and quote is None,
         )
         media = refs if quote is None else with_ids(keys, message.conversation, quote.media)
         insert_refs(connection, keys, media, bearer, role)

@@ -12,19 +12,19 @@ from belino.domain.message import Author, ConversationKey, Quote
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.record import StoredMessage
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
-from belino.storage.refs import FORWARDED, OWN, QUOTED, author_of, refs_of_messages
+from belino.storage.refs import FORWARDED, OWN, QUOTED, author_of, drop_refs, refs_of_messages
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, maybe_from_micros
 
 _INSERT = """
 INSERT INTO messages (id, channel, conversation, kind, platform_id, author_id, author_name, author_marks,
-    sent, received, text, standing, outcome, reason, trace, turn, reply_to, quote, forward, album)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    sent, received, text, standing, outcome, reason, trace, turn, reply_to, quote, forward, album, root)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (channel, platform_id, kind) DO NOTHING
 """
 NAMED_AT_MOST = 20
 
-_SELECT = f"""
+SELECT = f"""
 SELECT m.*, t.state AS turn_state, t.reason AS turn_reason, {KEY_COLUMNS}
 FROM messages m JOIN conversations v ON v.id = m.conversation JOIN channels c ON c.id = m.channel
 LEFT JOIN turns t ON t.id = m.turn
@@ -61,11 +61,30 @@ class MessageRow(NamedTuple):
     quote: bytes | None = None
     forward: bytes | None = None
     album: str | None = None
+    root: str | None = None
 
 
 def insert_message(connection: sqlite3.Connection, row: MessageRow) -> bool:
-    """False if the channel has this platform id of this kind already."""
+    """False if the channel has this platform id of this kind already; what was only recalled gives way."""
+    if connection.execute(_INSERT, row).rowcount == 1:
+        return True
+    if row.outcome == MessageOutcome.RECALLED or not _give_way(connection, row):
+        return False
     return connection.execute(_INSERT, row).rowcount == 1
+
+
+def _give_way(connection: sqlite3.Connection, row: MessageRow) -> bool:
+    """Drop the recalled copy of a message that is heard now; False if it was heard before, or is deleted since."""
+    recalled = connection.execute(
+        "SELECT id FROM messages WHERE channel = ? AND platform_id = ? AND kind = ? AND outcome = ? "
+        "AND deleted IS NULL",
+        (row.channel, row.platform_id, row.kind, MessageOutcome.RECALLED),
+    ).fetchone()
+    if recalled is None:
+        return False
+    drop_refs(connection, recalled["id"])
+    connection.execute("DELETE FROM messages WHERE id = ?", (recalled["id"],))
+    return True
 
 
 def quote_row(quote: Quote | None) -> bytes | None:
@@ -101,7 +120,7 @@ def history(
     highest = first + min(max(SEQ_MASK if before is None else before, 0), SEQ_MASK)
     order = "DESC" if after is None else "ASC"
     rows = connection.execute(
-        f"{_SELECT} WHERE m.channel = ? AND m.conversation = ? AND m.id > ? AND m.id < ? ORDER BY m.id {order} LIMIT ?",
+        f"{SELECT} WHERE m.channel = ? AND m.conversation = ? AND m.id > ? AND m.id < ? ORDER BY m.id {order} LIMIT ?",
         (place.channel, place.conversation, lowest, highest, limit),
     ).fetchall()
     return load(connection, keys, rows if after is not None else rows[::-1])
@@ -115,7 +134,7 @@ def messages(
     if number is None or not ids:
         return ()
     rows = connection.execute(
-        f"{_SELECT} WHERE m.channel = ? AND m.platform_id IN ({','.join('?' * len(ids))}) ORDER BY m.id",
+        f"{SELECT} WHERE m.channel = ? AND m.platform_id IN ({','.join('?' * len(ids))}) ORDER BY m.id",
         (number, *ids),
     ).fetchall()
     return load(connection, keys, rows)
@@ -125,7 +144,7 @@ def find_messages(connection: sqlite3.Connection, keys: Keys, name: str) -> tupl
     """What a person may mean by a trace or a platform id. A trace names the message it began with."""
     begun = _number_of_trace(name)
     rows = connection.execute(
-        f"{_SELECT} WHERE m.id = ? AND m.trace = ? UNION ALL {_SELECT} WHERE m.id IN "  # noqa: S608
+        f"{SELECT} WHERE m.id = ? AND m.trace = ? UNION ALL {SELECT} WHERE m.id IN "  # noqa: S608
         "(SELECT x.id FROM channels k CROSS JOIN messages x ON x.channel = k.id AND x.platform_id = ?) LIMIT ?",
         (begun, name, name, NAMED_AT_MOST),
     ).fetchall()
@@ -134,7 +153,7 @@ def find_messages(connection: sqlite3.Connection, keys: Keys, name: str) -> tupl
 
 def by_number(connection: sqlite3.Connection, keys: Keys, numbers: Sequence[int]) -> tuple[StoredMessage, ...]:
     """Messages by their number in the tables, oldest first."""
-    rows = connection.execute(f"{_SELECT} WHERE m.id IN ({','.join('?' * len(numbers))}) ORDER BY m.id", tuple(numbers))
+    rows = connection.execute(f"{SELECT} WHERE m.id IN ({','.join('?' * len(numbers))}) ORDER BY m.id", tuple(numbers))
     return load(connection, keys, rows.fetchall())
 
 
@@ -152,7 +171,7 @@ def _number_of_trace(name: str) -> int | None:
 
 
 def load(connection: sqlite3.Connection, keys: Keys, rows: Sequence[sqlite3.Row]) -> tuple[StoredMessage, ...]:
-    """Rows of `_SELECT` as values."""
+    """Rows of `SELECT` as values."""
     if not rows:
         return ()
     media = refs_of_messages(connection, keys, [row["id"] for row in rows])
@@ -204,6 +223,7 @@ def _message(
         edited=maybe_from_micros(row["edited"]),
         deleted=maybe_from_micros(row["deleted"]),
         reactions=reactions,
+        root=row["root"],
     )
 
 

@@ -126,7 +126,16 @@ M003_THREADS_AND_WHAT_WAS_TOLD = """
 ALTER TABLE messages ADD COLUMN root TEXT;
 UPDATE messages SET root = coalesce(
     (SELECT v.thread FROM conversations v WHERE v.id = messages.conversation AND v.thread <> ''), reply_to);
-CREATE INDEX messages_of_root ON messages (channel, root, id) WHERE root IS NOT NULL;
+UPDATE messages SET root = NULL WHERE root = platform_id;
+UPDATE messages SET root = (
+    WITH RECURSIVE up (at, steps) AS (
+        SELECT messages.root, 0 UNION ALL
+        SELECT m.root, steps + 1 FROM up JOIN messages m ON m.channel = messages.channel AND m.platform_id = up.at
+        WHERE m.root IS NOT NULL AND steps < 100
+    ) SELECT at FROM up ORDER BY steps DESC LIMIT 1
+) WHERE root = reply_to;
+CREATE INDEX messages_of_root ON messages (channel, root, deleted, sent) WHERE root IS NOT NULL;
+CREATE INDEX messages_in_time ON messages (conversation, sent);
 ALTER TABLE changes ADD COLUMN number INTEGER;
 CREATE UNIQUE INDEX changes_in_order ON changes (channel, number) WHERE number IS NOT NULL;
 ALTER TABLE sessions ADD COLUMN lost BLOB;
@@ -135,7 +144,14 @@ ALTER TABLE sessions ADD COLUMN told_seq INTEGER;
 ALTER TABLE sessions ADD COLUMN told_change INTEGER;
 """
 
-STEPS = (M001_THE_HOUSE_STANDS, M002_STRANGERS_ARE_PAIRED, M003_THREADS_AND_WHAT_WAS_TOLD)
+# The highest numbers that went with aged messages; never given out again, because pages, traces and sessions hold them.
+M005_MESSAGES_AGE = """
+ALTER TABLE channels ADD COLUMN aged_seq INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE channels ADD COLUMN aged_change INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE conversations ADD COLUMN aged_turns INTEGER NOT NULL DEFAULT 0;
+"""
+
+STEPS = (M001_THE_HOUSE_STANDS, M002_STRANGERS_ARE_PAIRED, M003_THREADS_AND_WHAT_WAS_TOLD, M005_MESSAGES_AGE)
 
 
 def migrate(connection: sqlite3.Connection, steps: tuple[str, ...] = STEPS) -> None:

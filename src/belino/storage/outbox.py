@@ -18,6 +18,7 @@ from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Places, find_place, key
 from belino.storage.refs import Bearer, insert_refs, marks_of, with_ids
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, to_micros
+from belino.storage.threads import adopt_replies, find_root
 
 OpenFile = Callable[[str, str, str, int], OutgoingFile]
 """(sha256, name, mime, size) → a held blob as a file to send."""
@@ -246,12 +247,20 @@ def _insert_sent(
         reason="",
         trace=parcel["trace"],
         reply_to=parcel["reply_to"],
+        root=find_root(
+            connection,
+            place.channel.id,
+            receipt.message_id,
+            thread=parcel["thread"] or None,
+            reply_to=parcel["reply_to"],
+        ),
     )
     if not insert_message(connection, row):
         _adopt_echo(connection, row)
         return
     place.channel.seq += 1
     _insert_sent_files(connection, keys, parcel, row, author)
+    adopt_replies(connection, row.channel, row.platform_id, row.root)
     apply_changes(connection, keys, row.id, row.platform_id, now)
 
 
@@ -259,7 +268,8 @@ def _adopt_echo(connection: sqlite3.Connection, row: MessageRow) -> None:
     """The platform showed us our own message before its receipt came: it is the agent's."""
     connection.execute(
         "UPDATE messages SET author_id = ?, author_name = ?, author_marks = ?, standing = ?, outcome = ?, reason = '', "
-        "trace = ? WHERE channel = ? AND platform_id = ? AND kind = 'message' AND turn IS NULL",
+        "trace = ?, root = coalesce(root, ?) WHERE channel = ? AND platform_id = ? AND kind = 'message' "
+        "AND turn IS NULL",
         (
             row.author_id,
             row.author_name,
@@ -267,6 +277,7 @@ def _adopt_echo(connection: sqlite3.Connection, row: MessageRow) -> None:
             row.standing,
             row.outcome,
             row.trace,
+            row.root,
             row.channel,
             row.platform_id,
         ),

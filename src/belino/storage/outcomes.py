@@ -35,7 +35,7 @@ def story(connection: sqlite3.Connection, keys: Keys, conversation: Conversation
         return None
     turn = _turn_of(connection, row)
     (message,) = by_number(connection, keys, (row["id"],))
-    begun = row if turn is None or row["turn"] is not None else _begun(connection, turn)
+    begun = row if turn is None or row["turn"] is not None else _begun(connection, turn) or row
     refs = refs_of_message(connection, keys, begun["id"])
     parcels = parcels_of_turn(connection, None if turn is None else turn["id"])
     steps = (
@@ -63,8 +63,9 @@ def _turn_of(connection: sqlite3.Connection, message: sqlite3.Row) -> sqlite3.Ro
     return turn
 
 
-def _begun(connection: sqlite3.Connection, turn: sqlite3.Row) -> sqlite3.Row:
-    row: sqlite3.Row = connection.execute("SELECT * FROM messages WHERE id = ?", (turn["message"],)).fetchone()
+def _begun(connection: sqlite3.Connection, turn: sqlite3.Row) -> sqlite3.Row | None:
+    """The message a turn began with; none if it has aged before the rest of its album."""
+    row: sqlite3.Row | None = connection.execute("SELECT * FROM messages WHERE id = ?", (turn["message"],)).fetchone()
     return row
 
 

@@ -71,7 +71,7 @@ class Places:
         channel = self.channel(connection, key)
         row = connection.execute(
             "INSERT INTO conversations (channel, thread, name, created) VALUES (?, ?, '', ?) "
-            "ON CONFLICT DO UPDATE SET created = created RETURNING id",
+            "ON CONFLICT DO UPDATE SET created = created RETURNING id, aged_turns",
             (channel.id, key.thread or "", now),
         ).fetchone()
         turns = connection.execute(
@@ -79,7 +79,7 @@ class Places:
             "AND state IN ('waiting', 'running', 'answered', 'failed', 'aborted')",
             (row[0],),
         ).fetchone()[0]
-        made = self._conversations[key] = Conversation(row[0], channel, turns)
+        made = self._conversations[key] = Conversation(row[0], channel, max(turns, row["aged_turns"]))
         return made
 
     def channel(self, connection: sqlite3.Connection, key: ConversationKey) -> Channel:
@@ -90,12 +90,12 @@ class Places:
             return known
         row = connection.execute(
             "INSERT INTO channels (platform, account, channel, name, chat_type) VALUES (?, ?, ?, '', ?) "
-            "ON CONFLICT DO UPDATE SET name = name RETURNING id, name, chat_type",
+            "ON CONFLICT DO UPDATE SET name = name RETURNING id, name, chat_type, aged_seq",
             (*names, ChatType.DIRECT.value),
         ).fetchone()
         first = row["id"] << SEQ_BITS
         last = connection.execute("SELECT max(id) FROM messages WHERE id BETWEEN ? AND ?", (first, first | SEQ_MASK))
-        seq = (last.fetchone()[0] or 0) & SEQ_MASK
+        seq = max((last.fetchone()[0] or 0) & SEQ_MASK, row["aged_seq"])
         made = self._channels[names] = Channel(row["id"], row["name"], row["chat_type"], seq)
         return made
 

@@ -1,4 +1,4 @@
-"""What agents remember: memory, turns ended, and the manifest of media they were shown."""
+"""What agents remember: memory, turns ended, how far they were told, and the manifest of media they were shown."""
 
 import logging
 import sqlite3
@@ -7,7 +7,7 @@ from dataclasses import asdict
 import orjson
 
 from belino.domain.message import ConversationKey
-from belino.domain.record import ManifestEntry, Session, TurnEnd
+from belino.domain.record import ManifestEntry, Session, Told, TurnEnd
 from belino.storage.places import find_place
 
 log = logging.getLogger(__name__)
@@ -23,21 +23,37 @@ def session(connection: sqlite3.Connection, conversation: ConversationKey) -> Se
 
 
 def end_session_turn(connection: sqlite3.Connection, conversation: int, end: TurnEnd) -> None:
-    """Count the turn, keep the memory, and note what was shown."""
+    """Count the turn, keep the memory, note what was shown and lost, and how far the agent was told."""
     row = _row(connection, conversation)
     before = _NEW if row is None else _session(row)
-    kept = () if end.compacted else before.manifest
-    shown = {(entry.artifact_id, entry.content_hash): entry for entry in (*kept, *end.shown)}
+    shown = {(entry.artifact_id, entry.content_hash): entry for entry in (*before.manifest, *end.shown)}
+    told = end.told or before.told
     connection.execute(
-        "INSERT INTO sessions (conversation, memory, turns, manifest) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-        "memory = excluded.memory, turns = excluded.turns, manifest = excluded.manifest",
+        "INSERT INTO sessions (conversation, memory, turns, manifest, lost, compacted, told_seq, told_change) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET memory = excluded.memory, turns = excluded.turns, "
+        "manifest = excluded.manifest, lost = excluded.lost, compacted = excluded.compacted, "
+        "told_seq = excluded.told_seq, told_change = excluded.told_change",
         (
             conversation,
             before.memory if end.memory is None else end.memory,
             before.turns + 1,
             orjson.dumps([asdict(entry) for entry in shown.values()]),
+            orjson.dumps(_lost(before, end)),
+            int(end.compacted or (before.compacted and end.recovered is None)),
+            None if told is None else told.seq,
+            None if told is None else told.change,
         ),
     )
+
+
+def _lost(before: Session, end: TurnEnd) -> list[str]:
+    """What is in the manifest and no longer in the agent's context, oldest first."""
+    lost = dict.fromkeys(before.lost)
+    if end.compacted:
+        lost.update(dict.fromkeys(entry.artifact_id for entry in before.manifest))
+    for ref in (*(end.recovered or ()), *(entry.artifact_id for entry in end.shown)):
+        lost.pop(ref, None)
+    return list(lost | dict.fromkeys(end.lost))
 
 
 def _row(connection: sqlite3.Connection, conversation: int) -> sqlite3.Row | None:
@@ -48,7 +64,16 @@ def _row(connection: sqlite3.Connection, conversation: int) -> sqlite3.Row | Non
 
 
 def _session(row: sqlite3.Row) -> Session:
-    return Session(memory=row["memory"], turns=row["turns"], manifest=_manifest(row))
+    told = None if row["told_seq"] is None else Told(seq=row["told_seq"], change=row["told_change"])
+    manifest = _manifest(row)
+    return Session(
+        memory=row["memory"],
+        turns=row["turns"],
+        manifest=manifest,
+        lost=_lost_refs(row, manifest),
+        compacted=bool(row["compacted"]),
+        told=told,
+    )
 
 
 def _manifest(row: sqlite3.Row) -> tuple[ManifestEntry, ...]:
@@ -58,6 +83,18 @@ def _manifest(row: sqlite3.Row) -> tuple[ManifestEntry, ...]:
     except (ValueError, TypeError, KeyError):
         log.warning("the manifest of conversation %d cannot be read; it starts empty", row["conversation"])
         return ()
+
+
+def _lost_refs(row: sqlite3.Row, manifest: tuple[ManifestEntry, ...]) -> tuple[str, ...]:
+    """If they cannot be read, all may be lost: a picture shown twice costs less than one never seen again."""
+    try:
+        lost = orjson.loads(row["lost"] or b"[]")
+    except ValueError:
+        lost = None
+    if not isinstance(lost, list) or not all(isinstance(ref, str) for ref in lost):
+        log.warning("what the agent of conversation %d lost cannot be read; all counts as lost", row["conversation"])
+        return tuple(dict.fromkeys(entry.artifact_id for entry in manifest))
+    return tuple(lost)
 
 
 def _entry(stored: dict[str, object]) -> ManifestEntry:

@@ -13,7 +13,7 @@ import orjson
 
 from belino.domain.errors import StoreInUse
 from belino.domain.media import Blob, MediaKind
-from belino.domain.message import Arrival, Author, ChatType, ConversationKey
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
 from belino.domain.ports import Clock, Taken
 from belino.domain.record import (
@@ -23,6 +23,7 @@ from belino.domain.record import (
     ConversationSummary,
     Grant,
     GrantKind,
+    Meanwhile,
     MediaTally,
     Pairing,
     ParcelRecord,
@@ -31,20 +32,26 @@ from belino.domain.record import (
     Session,
     StoredMessage,
     Story,
+    Surroundings,
+    ThreadSlice,
+    Told,
     TurnEnd,
     Verdict,
 )
 from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
 from belino.domain.store import ALBUM_WAIT
-from belino.storage import access, inbox, messages, outbox, outcomes, pairing, refs, sessions, summaries, uploads
+from belino.storage import access, aging, inbox, messages, outbox, outcomes, pairing, refs, sessions, summaries, uploads
 from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home
+from belino.storage.meanwhile import meanwhile
 from belino.storage.migrations import migrate
 from belino.storage.places import Places
+from belino.storage.recall import take_history
 from belino.storage.savings import tally
 from belino.storage.seal import Keys, load_keys
 from belino.storage.shelf import Shelf
 from belino.storage.stamps import to_micros
+from belino.storage.threads import around, thread
 from belino.storage.writer import Readers, Writer, as_store_error, connect
 
 T = TypeVar("T")
@@ -120,6 +127,18 @@ class SqliteStore(Shelf):
             return await self._writer.write(work)
         except _NOT_TEXT:
             arrival, verdict, cursor = _mended((arrival, verdict, cursor))
+            return await self._writer.write(work)
+
+    async def take_history(self, channel: ConversationKey, messages: Sequence[Message]) -> int:
+        now = self._now()
+
+        def work(connection: sqlite3.Connection) -> int:
+            return take_history(connection, self._keys, self._places, channel, messages, now)
+
+        try:
+            return await self._writer.write(work)
+        except _NOT_TEXT:
+            messages = _mended(tuple(messages))
             return await self._writer.write(work)
 
     async def cursor(self, platform: str, account: str) -> str | None:
@@ -210,6 +229,21 @@ class SqliteStore(Shelf):
     async def messages(self, channel: ConversationKey, ids: Sequence[str]) -> tuple[StoredMessage, ...]:
         return await self._readers.read(lambda connection: messages.messages(connection, self._keys, channel, ids))
 
+    async def around(self, anchor: StoredMessage, *, now: datetime, limit: int = 20) -> Surroundings:
+        return await self._readers.read(lambda connection: around(connection, self._keys, anchor, now=now, limit=limit))
+
+    async def thread(
+        self, channel: ConversationKey, root: str, *, before: int | None = None, limit: int = 50
+    ) -> ThreadSlice | None:
+        return await self._readers.read(
+            lambda connection: thread(connection, self._keys, channel, root, before=before, limit=limit)
+        )
+
+    async def meanwhile(self, conversation: ConversationKey, since: Told, *, until: int, limit: int = 200) -> Meanwhile:
+        return await self._readers.read(
+            lambda connection: meanwhile(connection, self._keys, conversation, since, until=until, limit=limit)
+        )
+
     async def find_messages(self, name: str) -> tuple[StoredMessage, ...]:
         return await self._readers.read(lambda connection: messages.find_messages(connection, self._keys, name))
 
@@ -259,6 +293,9 @@ class SqliteStore(Shelf):
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:
         return await self._readers.read(lambda connection: refs.bytes_fetched(connection, channel, since))
+
+    async def expire_messages(self, before: datetime) -> int:
+        return await aging.expire_messages(self._readers, self._writer, to_micros(before))
 
     async def counts(self) -> Mapping[str, int]:
         return await self._readers.read(summaries.counts)

@@ -1,7 +1,7 @@
 """A complete small adapter for a platform that lives in memory: for tests, and as an example to start from."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,6 +33,10 @@ class MemoryPlatform:
         self.files: dict[str, bytes] = {}
         self.refusals: list[tuple[int, Mapping[str, str]]] = []
         """Statuses and headers that the next calls are answered with."""
+        self.past: list[dict[str, Any]] = []
+        """What was said before anybody listened: never offered, told to who asks for history."""
+        self.asked: list[str] = []
+        """Every conversation whose history was asked for, one entry for a call."""
         self._more = asyncio.Event()
         self._acknowledgement = asyncio.Event()
 
@@ -79,7 +83,9 @@ def parse(raw: Mapping[str, Any], *, account: str) -> tuple[Arrival, ...]:
     direct = raw.get("direct", True)
     place = ChatType.DIRECT if direct else ChatType.GROUP
     if "text" not in raw and "files" not in raw:
-        what = ", ".join(sorted(set(raw) - {"id", "channel", "thread", "from", "date", "direct"})) or "nothing"
+        what = (
+            ", ".join(sorted(set(raw) - {"id", "channel", "thread", "from", "date", "direct", "reply_to"})) or "nothing"
+        )
         return (
             Unsupported(conversation=where, id=str(raw["id"]), author=author, sent=sent, what=what, chat_type=place),
         )
@@ -94,6 +100,7 @@ def parse(raw: Mapping[str, Any], *, account: str) -> tuple[Arrival, ...]:
             media=tuple(_ref(item, raw, where, sent) for item in raw.get("files", ())),
             chat_type=place,
             addressed=direct or text.startswith("@belino"),
+            reply_to=raw.get("reply_to"),
         ),
     )
 
@@ -145,6 +152,37 @@ class MemoryAdapter:
         message_id = f"sent-{parcel.key}"
         self._far_side.sent.setdefault(message_id, parcel)
         return Receipt(message_id=message_id, sent=self._desk.clock.now())
+
+    async def history(
+        self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
+    ) -> Sequence[Message]:
+        """The newest messages said in a channel itself, before a message; oldest first."""
+        told = [message for message in self._told(channel) if message.conversation.thread is None]
+        ids = [message.id for message in told]
+        return told[: ids.index(before) if before in ids else None][-limit:]
+
+    async def thread(self, conversation: ConversationKey) -> Sequence[Message]:
+        """A thread's messages, the one it began with first; none if there is no such thread in the channel."""
+        return [
+            message
+            for message in self._told(conversation)
+            if conversation.thread in (message.id, message.conversation.thread, message.reply_to)
+        ]
+
+    def _told(self, conversation: ConversationKey) -> list[Message]:
+        self._far_side.asked.append(str(conversation))
+        status, headers = self._far_side.answer()
+        error = error_for(status, headers, now=self._desk.clock.now())
+        if error is not None:
+            raise error
+        arrivals = [
+            arrival
+            for update in (*self._far_side.past, *self._far_side.updates)
+            for arrival in parse(update, account=self._desk.account)
+        ]
+        here = conversation.whole_channel
+        told = [one for one in arrivals if isinstance(one, Message) and one.conversation.whole_channel == here]
+        return sorted(told, key=lambda message: message.sent)
 
     @asynccontextmanager
     async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:

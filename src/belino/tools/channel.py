@@ -1,8 +1,9 @@
 """The channel tools: messages by id, in full."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC
 
+from belino.context.compact import header, line, short_time
+from belino.context.wire import iso_time, json_text, media_json
 from belino.domain.errors import ToolError
 from belino.domain.media import Block, MediaRef, TextBlock
 from belino.domain.message import Quote
@@ -11,11 +12,9 @@ from belino.domain.record import StoredMessage
 from belino.domain.turn import ToolSpec
 from belino.media.placeholder import clean_name, disarm, placeholder
 from belino.tools.arguments import LIST_ITEMS, Arguments
-from belino.tools.lines import iso_time, json_text, line, media_json, short_time
 from belino.tools.media import FORMATS, Shelf, fetch_one
 
 MESSAGE_CHARS = 40_000
-COLUMNS = "id|MM-DD HH:MM|author|text"
 
 CHANNEL_MESSAGES = ToolSpec(
     name="channel_messages",
@@ -61,7 +60,7 @@ async def channel_messages(shelf: Shelf, given: Mapping[str, object]) -> tuple[B
 async def _as_lines(shelf: Shelf, messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
     lines = []
     if messages:
-        lines.append(f"{COLUMNS} (UTC; today is {shelf.clock.now().astimezone(UTC):%Y-%m-%d})")
+        lines.append(header(shelf.clock.now()))
         for message in messages:
             fields = (message.id, short_time(message.sent), clean_name(message.author.name))
             lines.append(line((*fields, await _told(shelf, message))))

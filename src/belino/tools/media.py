@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from belino.context.compact import line, short_time
+from belino.context.wire import iso_time, json_text, media_json
 from belino.domain.errors import (
     MediaError,
     MediaExpired,
@@ -28,7 +30,6 @@ from belino.media.paths import place, stored_name
 from belino.media.placeholder import clean_mime, clean_name, format_size, one_line
 from belino.media.render import THUMB_BYTES, THUMB_SIDE, is_text, price
 from belino.tools.arguments import Arguments
-from belino.tools.lines import iso_time, json_text, line, media_json, short_time
 from belino.tools.pictures import Draws, Looked, look, measured, reason_of, shown
 
 FORMATS = ("compact", "json")

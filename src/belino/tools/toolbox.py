@@ -41,8 +41,13 @@ def make_toolbox(
     image_block_bytes: int,
     image_block_side: int = BLOCK_SIDE,
     manifest: Sequence[ManifestEntry] = (),
+    shown_now: set[str] | None = None,
 ) -> Toolbox:
-    """The tools of one conversation's channel. `images` decodes; `manifest` names what the agent has in its context."""
+    """The tools of one conversation's channel. `images` decodes.
+
+    `manifest` names what the agent has in its context, `shown_now` what it was given in this turn (refs and hashes);
+    both may change while the turn runs.
+    """
     shelf = Shelf(
         channel=conversation.whole_channel,
         library=library,
@@ -53,9 +58,9 @@ def make_toolbox(
         sees_images=sees_images,
         image_block_bytes=image_block_bytes,
         image_block_side=image_block_side,
-        manifest=tuple(manifest),
+        manifest=manifest,
         shown=shown,
-        shown_now=set(),
+        shown_now=set() if shown_now is None else shown_now,
     )
     tools: dict[str, tuple[ToolSpec, Tool]] = {
         spec.name: (spec, partial(tool, shelf))

@@ -112,6 +112,7 @@ async def status(call: Call) -> Response:
             "agent": {"name": gateway.config.agent.name, "kind": gateway.config.agent.kind},
             "adapters": adapters_json(call.site),
             "troubles": dict(gateway.troubles()),
+            "retention_days": gateway.config.retention_days,
             "waiting": await call.store.waiting_turns(),
             "counts": dict(await call.store.counts()),
             "savings": savings.as_json(savings.savings(await call.store.media_tally())),

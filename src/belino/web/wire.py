@@ -155,6 +155,7 @@ def pairing_json(pairing: Pairing) -> Json:
         "state": "paired" if pairing.is_paired else "waiting" if pairing.tries_left else "refused",
         "at": pairing.at,
         "expires": pairing.expires,
+        "tries_left": pairing.tries_left,
     }
 
 

@@ -8,6 +8,7 @@ import { Draft } from "./draft.js";
 import { forgetEverything } from "./keep.js";
 import { showWelcome, signIn, takeToken } from "./login.js";
 import { Outbox } from "./outbox.js";
+import { Pairings } from "./pairings.js";
 import { Room } from "./room.js";
 import { Savings } from "./savings.js";
 import { Socket } from "./socket.js";
@@ -43,6 +44,7 @@ async function enter(me) {
   const draft = new Draft(me.agent.name);
   const room = new Room({ me, outbox, turns, draft, does: actions(outbox, composer) });
   const savings = new Savings();
+  const pairings = new Pairings();
 
   byId("room-agent").textContent = `with ${me.agent.name}`;
   byId("version").textContent = `belino ${me.version}`;
@@ -53,7 +55,7 @@ async function enter(me) {
   byId("skip").addEventListener("click", () => byId("text").focus());
   byId("sign-out").addEventListener("click", () => signOut(socket));
   showConnection(socket);
-  listen({ socket, room, turns, draft, conversations, uploads, savings });
+  listen({ socket, room, turns, draft, conversations, uploads, savings, pairings });
 
   const openFromAddress = () => open({ room, composer, conversations });
   window.addEventListener("hashchange", openFromAddress);
@@ -80,15 +82,20 @@ const actions = (outbox, composer) => {
   };
 };
 
-function listen({ socket, room, turns, draft, conversations, uploads, savings }) {
+function listen({ socket, room, turns, draft, conversations, uploads, savings, pairings }) {
   const quietly = (promise) => promise.catch(() => {});
   socket.addEventListener("hello", () => {
     quietly(room.catchUp());
     quietly(conversations.load());
     uploads.hurry();
     savings.changed();
+    quietly(pairings.load());
   });
-  socket.addEventListener("lost", () => quietly(room.catchUp()));
+  socket.addEventListener("lost", () => {
+    quietly(room.catchUp());
+    quietly(pairings.load());
+  });
+  socket.addEventListener("parcel", ({ detail }) => quietly(pairings.took(detail)));
   socket.addEventListener("message", ({ detail: { message } }) => {
     room.take(message);
     draft.arrived(message);

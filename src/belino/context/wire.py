@@ -1,7 +1,5 @@
-"""Records as an agent reads them: compact lines whose fields nobody can break out of, or JSON with the same words."""
+"""The same values as canonical JSON: the keys that programs and `format="json"` read."""
 
-import re
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import orjson
@@ -9,22 +7,9 @@ import orjson
 from belino.domain.media import MediaRef
 from belino.media.placeholder import clean_mime, clean_name
 
-_SPECIAL = {"\\": "\\\\", "|": "\\|", "\n": "\\n"}
-_ESCAPED = re.compile(r"[\\|\n]")
-
-
-def line(fields: Iterable[str]) -> str:
-    """Fields joined by `|`; a bar, a newline or a backslash inside one is escaped."""
-    return "|".join(_ESCAPED.sub(lambda found: _SPECIAL[found.group()], field) for field in fields)
-
-
-def short_time(moment: datetime) -> str:
-    """`MM-DD HH:MM`, in UTC."""
-    return f"{moment.astimezone(UTC):%m-%d %H:%M}"
-
 
 def iso_time(moment: datetime) -> str:
-    """ISO 8601, in UTC, for JSON."""
+    """ISO 8601, in UTC."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

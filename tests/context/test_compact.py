@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.tools.lines import line
+from belino.context.compact import line
 
 
 def split(text: str) -> list[str]:

@@ -1,0 +1,195 @@
+"""What was said before we listened: asked of the platform once, kept in the store, and known to be whole from then on.
+
+While an account listens, every arrival is stored. So a channel needs one call after a start, and a thread none if its
+first message was heard live; an older thread is asked for once and known to be whole for a while.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from weakref import WeakValueDictionary
+
+from belino.context.marks import Marks
+from belino.domain.errors import RateLimited
+from belino.domain.message import ConversationKey, Message
+from belino.domain.outcome import MessageOutcome
+from belino.domain.ports import Adapter, Clock, ReadsHistory
+from belino.domain.record import StoredMessage
+from belino.domain.store import Store
+from belino.net.pace import QUEUE_SECONDS, Pace, PaceConfig
+
+log = logging.getLogger(__name__)
+
+RECALLED_MESSAGES = 50
+CALL_SECONDS = 10.0
+REPLIES_SECONDS, REPLIES_MOST = 5 * 60.0, 500
+STARTERS_SECONDS, STARTERS_MOST = 6 * 3600.0, 2_000
+CHANNELS_MOST = 10_000
+FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 60.0, 3_600.0
+
+Account = tuple[str, str]
+Ask = Callable[[], Awaitable[Sequence[Message]]]
+
+
+class History:
+    """Fills the store from platforms that can be asked, one call at a time for each thing asked for."""
+
+    def __init__(
+        self,
+        store: Store,
+        adapters: Mapping[Account, Adapter],
+        *,
+        config: PaceConfig,
+        clock: Clock,
+        counts: Counter[str],
+        keeps: timedelta | None = None,
+        text_chars: int = 200_000,
+    ) -> None:
+        self._store = store
+        self._adapters = adapters
+        self._config = config
+        self._clock = clock
+        self._counts = counts
+        self._keeps = keeps
+        """How far back messages are kept at all; None means all of them."""
+        self._text_chars = text_chars
+        self._paces: dict[Account, Pace] = {}
+        self._listens_since: dict[Account, datetime] = {}
+        self._channels = Marks(clock, seconds=None, most=CHANNELS_MOST)
+        self._replies = Marks(clock, seconds=REPLIES_SECONDS, most=REPLIES_MOST)
+        self._starters = Marks(clock, seconds=STARTERS_SECONDS, most=STARTERS_MOST)
+        self._failed: dict[ConversationKey, tuple[int, float]] = {}
+        """Channels whose history could not be had: how often, and when to try again."""
+        self._asking: WeakValueDictionary[ConversationKey, asyncio.Lock] = WeakValueDictionary()
+
+    def listens(self, platform: str, account: str) -> None:
+        """An account listens anew: what it was not told meanwhile is unknown, so nothing counts as whole any more."""
+        key = (platform, account)
+        self._listens_since[key] = self._clock.now()
+        for marks in (self._channels, self._replies, self._starters):
+            marks.forget(lambda one: (one.platform, one.account) == key)
+
+    async def channel(self, channel: ConversationKey) -> str:
+        """Have the channel's latest messages; a note if they could not be had."""
+        adapter, where = self._adapter(channel), channel.whole_channel
+        if adapter is None or self._channels.fresh(where):
+            return ""
+        async with self._alone(where):
+            if self._channels.fresh(where):
+                return ""
+            failures, again_at = self._failed.get(where, (0, 0.0))
+            if self._clock.monotonic() < again_at:
+                return "Earlier messages of this channel could not be had from the platform; it is asked again later."
+            note = await self._ask(where, lambda: adapter.history(where, limit=RECALLED_MESSAGES), self._channels)
+            self._remember_failure(where, failures + 1 if note else 0)
+            return note
+
+    async def thread(self, channel: ConversationKey, root: str) -> str:
+        """Have the whole thread under a message; a note if what is stored may not be all of it."""
+        if await self._is_elsewhere(channel, root):
+            return ""
+        return await self._thread(channel, root, self._replies, "thread")
+
+    async def before_turn(self, anchor: StoredMessage) -> str:
+        """Have what a turn is told: its channel, and its thread with the message it began with."""
+        note = await self.channel(anchor.conversation)
+        root = anchor.conversation.thread or anchor.root
+        if root is None or (anchor.conversation.thread is None and await self._kept(anchor.conversation, root)):
+            return note
+        return await self._thread(anchor.conversation, root, self._starters, "starter") or note
+
+    async def _thread(self, channel: ConversationKey, root: str, marks: Marks, name: str) -> str:
+        adapter, where = self._adapter(channel), replace(channel, thread=root)
+        if adapter is None:
+            return ""
+        async with self._alone(where):
+            if marks.fresh(where) or await self._heard_whole(channel, root):
+                self._counts[f"{name}_hits"] += 1
+                return ""
+            self._counts[f"{name}_misses"] += 1
+            return await self._ask(where, lambda: adapter.thread(where), self._replies, self._starters)
+
+    async def _ask(self, where: ConversationKey, ask: Ask, *marks: Marks) -> str:
+        """One call, what it brought stored and marked; or the reason why there was none."""
+        pace = self._pace((where.platform, where.account))
+        if pace.wait:
+            age = marks[0].age(where)
+            if self._config.overflow == "degrade" and age is not None and age <= self._config.stale_minutes * 60:
+                self._counts["degraded"] += 1
+                return f"The platform was not asked again, to spare its limits; this is as of {_ago(age)} ago."
+            self._counts["waits"] += pace.wait <= QUEUE_SECONDS
+        try:
+            found = await pace.call(lambda: self._call(ask))
+            await self._store.take_history(where, [message for message in found if self._is_wanted(message)])
+        except RateLimited as error:
+            self._counts["limited"] += 1
+            return f"The platform may not be asked for {_ago(error.retry_after)}; this is what is stored."
+        except Exception as error:  # noqa: BLE001 - a platform that cannot be asked is no reason not to answer
+            self._counts["failures"] += 1
+            log.warning("history of %s cannot be had: %s", where, type(error).__name__)
+            return "The platform could not be asked; this is what is stored."
+        for mark in marks:
+            mark.set(where)
+        return ""
+
+    async def _call(self, ask: Ask) -> Sequence[Message]:
+        self._counts["calls"] += 1
+        async with asyncio.timeout(CALL_SECONDS):
+            return await ask()
+
+    def _is_wanted(self, message: Message) -> bool:
+        young = self._keeps is None or message.sent >= self._clock.now() - self._keeps
+        return young and len(message.text) <= self._text_chars
+
+    def _remember_failure(self, channel: ConversationKey, failures: int) -> None:
+        self._failed.pop(channel, None)
+        if failures:
+            while len(self._failed) >= CHANNELS_MOST:
+                self._failed.pop(next(iter(self._failed)))
+            wait = min(FIRST_RETRY_SECONDS * 2 ** min(failures - 1, 16), LONGEST_RETRY_SECONDS)
+            self._failed[channel] = (failures, self._clock.monotonic() + wait)
+
+    async def _heard_whole(self, channel: ConversationKey, root: str) -> bool:
+        """Whether the thread began while we listened, so that all of it was heard."""
+        message = await self._kept(channel, root)
+        if message is None or message.outcome is MessageOutcome.RECALLED:
+            return False
+        # An account with a cursor is told afterwards what it missed.
+        if await self._store.cursor(channel.platform, channel.account) is not None:
+            return True
+        since = self._listens_since.get((channel.platform, channel.account))
+        return since is not None and message.received >= since
+
+    async def _is_elsewhere(self, channel: ConversationKey, root: str) -> bool:
+        """Whether this names a message of another channel only: answered like an unknown one, without a call."""
+        if await self._kept(channel, root) is not None:
+            return False
+        return any(
+            (one.conversation.platform, one.conversation.account) == (channel.platform, channel.account)
+            for one in await self._store.find_messages(root)
+        )
+
+    async def _kept(self, channel: ConversationKey, message_id: str) -> StoredMessage | None:
+        return next(iter(await self._store.messages(channel.whole_channel, [message_id])), None)
+
+    def _adapter(self, channel: ConversationKey) -> ReadsHistory | None:
+        adapter = self._adapters.get((channel.platform, channel.account))
+        if isinstance(adapter, ReadsHistory):
+            return adapter
+        return None
+
+    def _pace(self, account: Account) -> Pace:
+        if account not in self._paces:
+            self._paces[account] = Pace(self._config.calls_per_minute, self._clock)
+        return self._paces[account]
+
+    def _alone(self, what: ConversationKey) -> asyncio.Lock:
+        """Who asks for the same thing meanwhile waits, and then finds it."""
+        return self._asking.setdefault(what, asyncio.Lock())
+
+
+def _ago(seconds: float) -> str:
+    return f"{round(seconds)} seconds" if seconds < 100 else f"{round(seconds / 60)} minutes"

@@ -1,0 +1,126 @@
+// Who asks to be let in by direct message, and who was: a code is entered here, and a pairing taken back.
+import { call, query } from "./api.js";
+import { byId, button, make, say, show } from "./dom.js";
+import * as format from "./format.js";
+
+const WRONG = "Nobody waits under this code: it was mistyped, has run out, or was refused. A wrong code costs everybody who waits a try.";
+// Codes run out on the gateway's clock, not on this one.
+const LOOK_AGAIN_AFTER = 5000;
+
+const nameOf = ({ name, sender }) => name || sender;
+const placeOf = ({ platform, account, sender }) => (account === "default" ? `${platform} · ${sender}` : `${platform} · ${account} · ${sender}`);
+
+export class Pairings {
+  #all = [];
+  #timer = 0;
+
+  constructor() {
+    const dialog = byId("pairings");
+    byId("open-pairings").addEventListener("click", () => this.#open());
+    byId("pairings-close").addEventListener("click", () => dialog.close());
+    dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
+    byId("pairings-form").addEventListener("submit", (event) => this.#approve(event));
+  }
+
+  async load() {
+    const before = new Set(this.#waiting().map(({ who }) => who));
+    ({ pairings: this.#all } = await call("GET", "/api/pairings"));
+    this.#draw();
+    this.#lookAgain();
+    const fresh = this.#waiting().filter(({ who }) => !before.has(who));
+    if (fresh.length) say(byId("pairings-news"), `${fresh.map(nameOf).join(", ")} asks to be let in`);
+  }
+
+  // The outbox holds what a stranger was told: somebody new waits.
+  took({ key }) {
+    return key.startsWith("pairing-") ? this.load() : Promise.resolve();
+  }
+
+  #waiting() {
+    return this.#all.filter(({ state }) => state === "waiting");
+  }
+
+  #open() {
+    this.#say("", "");
+    byId("pairings-form").reset();
+    byId("pairings").showModal();
+    byId("pairings-code").focus();
+    this.load().catch((error) => this.#say("", error.message));
+  }
+
+  async #approve(event) {
+    event.preventDefault();
+    const code = byId("pairings-code").value.trim();
+    if (!code) return;
+    this.#say("", "");
+    try {
+      const paired = await call("POST", "/api/pairings", { code });
+      byId("pairings-form").reset();
+      this.#say(`${nameOf(paired)} is let in and may write to the agent directly.`, "");
+    } catch (error) {
+      this.#say("", error.status === 404 ? WRONG : error.message);
+    }
+    await this.load().catch(() => {});
+    byId("pairings-code").focus();
+  }
+
+  async #end(pairing) {
+    const told = pairing.state === "paired" ? "What they write next is not kept and not answered." : "Their code opens nothing any more.";
+    try {
+      await call("DELETE", `/api/pairings?${query({ who: pairing.who })}`);
+      this.#say(`${nameOf(pairing)} is out. ${told}`, "");
+    } catch (error) {
+      // Gone already is what was wanted.
+      this.#say("", error.status === 404 ? "" : error.message);
+    }
+    await this.load().catch(() => {});
+    byId("pairings-title").focus();
+  }
+
+  #say(done, wrong) {
+    say(byId("pairings-said"), done);
+    say(byId("pairings-error"), wrong);
+  }
+
+  #draw() {
+    const { who } = document.activeElement?.dataset ?? {};
+    const paired = this.#all.filter(({ state }) => state === "paired");
+    const asking = this.#all.filter(({ state }) => state !== "paired");
+    this.#fill("asking", asking, (one) => this.#asks(one));
+    this.#fill("paired", paired, (one) => this.#item(one, `since ${format.when(one.at)}`, "Take back"));
+    if (who) [...byId("pairings").querySelectorAll("[data-who]")].find((one) => one.dataset.who === who)?.focus();
+    const count = this.#waiting().length;
+    say(byId("pairings-count"), count ? String(count) : "");
+    show(byId("pairings-count"), count > 0);
+    byId("open-pairings").setAttribute("aria-label", count ? `People, ${count} waiting` : "People");
+    byId("open-sidebar").classList.toggle("marked", count > 0);
+    byId("open-sidebar").setAttribute("aria-label", count ? `Conversations, ${format.count(count, "person", "people")} waiting` : "Conversations");
+  }
+
+  #fill(name, items, draw) {
+    byId(`pairings-${name}`).replaceChildren(...items.map(draw));
+    show(byId(`pairings-${name}`), items.length > 0);
+    show(byId(`pairings-${name}-none`), !items.length);
+  }
+
+  #asks(one) {
+    if (one.state === "refused") return this.#item(one, `refused; may ask again at ${format.time(one.expires)}`);
+    return this.#item(one, `code ends at ${format.time(one.expires)}, ${format.count(one.tries_left, "try", "tries")} left`, "Refuse");
+  }
+
+  #item(one, says, does) {
+    return make("li", { class: "pairing" },
+      make("div", { class: "pairing-words" },
+        make("strong", { dir: "auto", text: nameOf(one) }),
+        make("p", { class: "quiet", text: placeOf(one) }),
+        make("p", { class: "quiet", text: says })),
+      does ? button(`${does}: ${nameOf(one)}`, { class: "button", "data-who": one.who, onclick: () => this.#end(one) }, does) : null);
+  }
+
+  // A code that has run out is no longer waited for, though nothing happens that would be told.
+  #lookAgain() {
+    clearTimeout(this.#timer);
+    const ends = this.#all.filter(({ expires }) => expires).map(({ expires }) => new Date(expires) - Date.now());
+    if (ends.length) this.#timer = setTimeout(() => this.load().catch(() => {}), Math.max(LOOK_AGAIN_AFTER, Math.min(...ends)));
+  }
+}
