@@ -144,3 +144,21 @@ async def test_a_damaged_manifest_is_empty_with_a_warning_and_the_session_goes_o
     assert "manifest" in caplog.text
     await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_b"),)))
     assert [entry.artifact_id for entry in (await store.session(MAIN)).manifest] == ["web_b"]
+
+
+async def test_an_agent_of_another_kind_finds_no_memory_and_begins_anew(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    first = TurnEnd(
+        state=TurnState.ANSWERED, memory=b"claude", shown=(shown("web_a"),), told=Told(seq=1), agent="claude"
+    )
+    await end(store, clock, say("1"), first)
+    session = await store.session(MAIN)
+    assert session.found_by("claude") == session
+    other = session.found_by("llm")
+    assert (other.memory, other.told, other.lost, other.turns) == (None, None, ("web_a",), 1)
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.FAILED))
+    assert (await store.session(MAIN)).memory == b"claude"
+    await end(store, clock, say("3"), TurnEnd(state=TurnState.ANSWERED, agent="llm"))
+    session = await store.session(MAIN)
+    assert (session.memory, session.agent, session.lost) == (None, "llm", ("web_a",))

@@ -9,6 +9,9 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, TurnState
 from belino.domain.reply import Parcel, ParcelKind, ParcelState
+from belino.domain.turn import Usage
+
+NOTHING_SPENT = Usage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,8 @@ class StoredMessage:
     deleted: datetime | None = None
     reactions: tuple[tuple[str, int], ...] = ()
     """Emoji and how many people put it there."""
+    usage: Usage | None = None
+    """What the turn that wrote it has cost, for what an agent said."""
     root: str | None = None
     """The message whose thread it is in: its conversation's thread, or where the chain of its replies began."""
 
@@ -205,8 +210,9 @@ class TurnEnd:
     """The refs attached again after a compaction, which is over with it; None if none was to be made good."""
     memory: bytes | None = None
     """None leaves the session's memory as it is."""
-    input_tokens: int = 0
-    output_tokens: int = 0
+    agent: str = ""
+    """The kind of agent that answered, whose memory is nothing to another kind; empty leaves it as it was."""
+    usage: Usage = NOTHING_SPENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +230,15 @@ class Session:
     """Its memory was compacted and nothing was attached again yet."""
     told: Told | None = None
     """How far it was told of its channel; None until it was given the structured context."""
+    agent: str = ""
+    """The kind of agent it is the session of; empty before the first turn ended."""
+
+    def found_by(self, agent: str) -> "Session":
+        """The session as an agent of this kind finds it: one of another kind remembers nothing of it."""
+        if not agent or self.agent in ("", agent):
+            return self
+        shown = tuple(entry.artifact_id for entry in self.manifest)
+        return Session(memory=None, turns=self.turns, manifest=self.manifest, lost=shown, agent=agent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,8 +102,7 @@ class Ledger:
             shown=await self._manifest() if answered else (),
             compacted=answered and self._compacted,
             memory=self._saved if answered else None,
-            input_tokens=self._usage.input_tokens,
-            output_tokens=self._usage.output_tokens,
+            usage=self._usage,
         )
 
     async def _manifest(self) -> tuple[ManifestEntry, ...]:

@@ -11,6 +11,7 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.record import StoredMessage
+from belino.domain.turn import Usage
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
 from belino.storage.refs import FORWARDED, OWN, QUOTED, author_of, drop_refs, refs_of_messages
 from belino.storage.seal import Keys
@@ -176,7 +177,32 @@ def load(connection: sqlite3.Connection, keys: Keys, rows: Sequence[sqlite3.Row]
         return ()
     media = refs_of_messages(connection, keys, [row["id"] for row in rows])
     reactions = _reactions(connection, rows)
-    return tuple(_message(row, media, reactions.get((row["channel"], row["platform_id"]), ())) for row in rows)
+    spent = _spent(connection, [row for row in rows if author_of(row).is_agent])
+    places = [(row["channel"], row["platform_id"]) for row in rows]
+    return tuple(
+        _message(row, media, reactions.get(place, ()), spent.get(place))
+        for row, place in zip(rows, places, strict=True)
+    )
+
+
+def _spent(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> Mapping[tuple[int, str], Usage]:
+    """What the turns cost that ended with these messages of our agents."""
+    found: dict[tuple[int, str], Usage] = {}
+    for row in rows:
+        turn = connection.execute(
+            "SELECT t.input_tokens, t.output_tokens, t.cost, t.model FROM parcels p JOIN turns t ON t.id = p.turn "
+            "WHERE p.channel = ? AND p.message_id = ? AND t.state <> 'running' "
+            "AND p.id = (SELECT max(l.id) FROM parcels l WHERE l.turn = t.id)",
+            (row["channel"], row["platform_id"]),
+        ).fetchone()
+        if turn is not None and (turn["input_tokens"] or turn["output_tokens"]):
+            found[row["channel"], row["platform_id"]] = Usage(
+                input_tokens=turn["input_tokens"],
+                output_tokens=turn["output_tokens"],
+                cost_usd=turn["cost"],
+                model=turn["model"],
+            )
+    return found
 
 
 def _reactions(
@@ -200,6 +226,7 @@ def _message(
     row: sqlite3.Row,
     media: Mapping[tuple[int, str], tuple[MediaRef, ...]],
     reactions: tuple[tuple[str, int], ...],
+    usage: Usage | None,
 ) -> StoredMessage:
     number = row["id"]
     state = row["turn_state"]
@@ -223,6 +250,7 @@ def _message(
         edited=maybe_from_micros(row["edited"]),
         deleted=maybe_from_micros(row["deleted"]),
         reactions=reactions,
+        usage=usage,
         root=row["root"],
     )
 

@@ -25,14 +25,15 @@ def session(connection: sqlite3.Connection, conversation: ConversationKey) -> Se
 def end_session_turn(connection: sqlite3.Connection, conversation: int, end: TurnEnd) -> None:
     """Count the turn, keep the memory, note what was shown and lost, and how far the agent was told."""
     row = _row(connection, conversation)
-    before = _NEW if row is None else _session(row)
+    before = (_NEW if row is None else _session(row)).found_by(end.agent)
     shown = {(entry.artifact_id, entry.content_hash): entry for entry in (*before.manifest, *end.shown)}
     told = end.told or before.told
     connection.execute(
-        "INSERT INTO sessions (conversation, memory, turns, manifest, lost, compacted, told_seq, told_change) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET memory = excluded.memory, turns = excluded.turns, "
+        "INSERT INTO sessions (conversation, memory, turns, manifest, lost, compacted, told_seq, told_change, agent) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET memory = excluded.memory, turns = excluded.turns, "
         "manifest = excluded.manifest, lost = excluded.lost, compacted = excluded.compacted, "
-        "told_seq = excluded.told_seq, told_change = excluded.told_change",
+        "told_seq = excluded.told_seq, told_change = excluded.told_change, agent = excluded.agent",
         (
             conversation,
             before.memory if end.memory is None else end.memory,
@@ -42,6 +43,7 @@ def end_session_turn(connection: sqlite3.Connection, conversation: int, end: Tur
             int(end.compacted or (before.compacted and end.recovered is None)),
             None if told is None else told.seq,
             None if told is None else told.change,
+            end.agent or before.agent,
         ),
     )
 
@@ -73,6 +75,7 @@ def _session(row: sqlite3.Row) -> Session:
         lost=_lost_refs(row, manifest),
         compacted=bool(row["compacted"]),
         told=told,
+        agent=row["agent"],
     )
 
 
