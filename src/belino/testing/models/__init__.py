@@ -88,7 +88,6 @@ class ModelServer:
         self.gone = asyncio.Event()
         """A caller went away while the model was still writing."""
         self.closing = asyncio.Event()
-        self._lines: deque[Reply] | None = None
 
     @property
     def script(self) -> Script:
@@ -97,7 +96,7 @@ class ModelServer:
     @script.setter
     def script(self, script: Script) -> None:
         self._script = script
-        self._lines = None if callable(script) else deque(script)
+        self._lines = deque[Reply]() if callable(script) else deque(script)
 
     def next_reply(self, asked: Asked) -> Reply:
         """What the script says to this request."""
