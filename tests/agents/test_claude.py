@@ -56,6 +56,13 @@ async def test_an_answer_is_streamed_and_its_price_told(tmp_path: Path) -> None:
     assert [block["text"] for block in asked.body["system"]][-1] == f"{SYSTEM}\n\nBe brief."
     assert asked.body["messages"][0]["content"][0]["text"] == "hi"
     assert [tool["name"] for tool in asked.body["tools"]] == ["mcp__belino__fetch_media"]
+    assert asked.body["thinking"]["type"] != "disabled"
+
+
+async def test_thinking_can_be_switched_off(tmp_path: Path) -> None:
+    async with MessagesServer() as server, settled(tmp_path, server, thinking=False) as room:
+        await room().say("hi")
+    assert server.asked[0].body.get("thinking", {"type": "disabled"})["type"] == "disabled"
 
 
 async def test_a_tool_gives_a_picture_of_half_a_megabyte_to_the_model(tmp_path: Path) -> None:
@@ -118,7 +125,10 @@ async def test_a_new_agent_goes_on_where_the_old_one_ended(tmp_path: Path) -> No
     memory, shown = Memory(), make_png(20, 10)
     async with MessagesServer([Answer(text="one"), Answer(text="two", input_tokens=1000)]) as server:
         async with settled(tmp_path, server) as room:
-            await room(memory=memory).say("my name is Ann", picture(shown))
+            here = room(memory=memory)
+            await here.say("my name is Ann", picture(shown))
+        for transcript in (here.folder.parent / "agent").glob("claude/projects/*/*.jsonl"):
+            os.utime(transcript, (0, 0))  # however long ago it was
         async with settled(tmp_path, server) as room:
             parts = await room(memory=memory).say("who am I?")
     assert final(parts) == "two" and not only(Compacted, parts)
@@ -159,6 +169,18 @@ async def test_only_so_many_processes_live_and_the_longest_idle_makes_way(tmp_pa
         assert not alive(first)
         await a.say("in a again")
     assert "in a" in texts(server.asked[2].body) and "in b" not in texts(server.asked[2].body)
+
+
+async def test_who_finds_no_process_free_waits_and_is_told(tmp_path: Path) -> None:
+    async with (
+        MessagesServer() as server,
+        settled(tmp_path, server, max_live=1) as room,
+        asyncio.TaskGroup() as group,
+    ):
+        both = [group.create_task(room(name).say("hi")) for name in "ab"]
+    first, second = (task.result() for task in both)
+    assert not only(ToolNote, first) and "waiting" in only(ToolNote, second)[0].text
+    assert final(first) == final(second) == "ok"
 
 
 async def test_two_conversations_at_once_never_see_each_other(tmp_path: Path) -> None:
@@ -452,7 +474,7 @@ async def test_the_transcripts_are_private_and_beside_what_can_be_sent(tmp_path:
 async def test_an_answer_that_takes_too_many_steps_ends(tmp_path: Path) -> None:
     async with (
         MessagesServer(lambda asked: Answer(calls=(FETCH,))) as server,
-        settled(tmp_path, server, max_turns=2) as room,
+        settled(tmp_path, server, max_steps=2) as room,
     ):
         with pytest.raises(AgentError, match="steps"):
             await room().say("loop")

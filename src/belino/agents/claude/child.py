@@ -24,7 +24,12 @@ CLOSING_SECONDS = 5.0
 TOOL_SECONDS = 600
 
 # Where it finds programs, which language it speaks, and how it gets out to the API; nothing else is let through.
-INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE")
+INHERITED = (
+    *("PATH", "LANG", "LC_ALL", "TZ"),
+    *("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"),
+)
+# The CLI would forget a conversation after thirty days; how long belino keeps one is not its to say.
+SETTINGS = json.dumps({"cleanupPeriodDays": 36_500})
 
 
 def find_cli() -> Path:
@@ -81,10 +86,10 @@ def command(
     server = json.dumps({"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}})
     words = [str(find_cli()), "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"]
     words += ["--bare", "--restricted", "--setting-sources=", "--strict-mcp-config", "--disable-slash-commands"]
-    words += ["--include-partial-messages", "--permission-mode", "dontAsk", "--max-turns", str(config.max_turns)]
+    words += ["--include-partial-messages", "--permission-mode", "dontAsk", "--max-turns", str(config.max_steps)]
     words += ["--system-prompt-file", str(system_file), "--model", config.model, "--tools", ",".join(config.tools)]
     words += ["--allowedTools", ",".join([*(PREFIX + tool for tool in tools), *config.tools])]
-    words += ["--mcp-config", server]
+    words += ["--mcp-config", server, "--settings", SETTINGS]
     if not config.thinking:
         words += ["--thinking", "disabled"]
     if resume:

@@ -43,7 +43,7 @@ class Config:
     thinking: bool = field(
         default=True, metadata={"says": "Whether the model may think before it answers: better, slower, dearer."}
     )
-    max_turns: int = field(
+    max_steps: int = field(
         default=40, metadata={"says": "How many steps, tool calls mostly, one answer may take.", "least": 1}
     )
     retries: int = field(

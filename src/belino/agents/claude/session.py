@@ -1,9 +1,11 @@
 """One conversation's CLI while it lives: started or resumed, asked, ended."""
 
 import asyncio
+import importlib
 import json
+import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKClient, SdkMcpTool, Transport
 
 START_SECONDS = 60.0
+SYSTEM_FILE = "system.md"
 NAMES_KEPT = 1000
 LOST = ("No conversation found", "No message found")
 NO_TURN = "there is no turn any more; the tool does nothing"
@@ -77,25 +80,12 @@ class Session:
 
     async def open(self) -> None:
         """Start the CLI. SessionLost if it does not know the conversation any more."""
-        from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ClaudeSDKError, create_sdk_mcp_server
+        # The first time this takes a second; others are answered meanwhile.
+        await asyncio.to_thread(importlib.import_module, "claude_agent_sdk")
+        from claude_agent_sdk import ClaudeSDKError
 
-        for folder in (self._own, self._own / "tmp"):
-            folder.mkdir(mode=0o700, exist_ok=True)
-        self._drop_others()
-        system_file = self._own / "system.md"
-        system_file.write_text(f"{self.system}\n\n{self._config.instructions}".strip(), encoding="utf-8")
-        words = command(
-            self._config,
-            system_file=system_file,
-            tools=[spec.name for spec in self.specs],
-            resume=self.mark.session if self.mark else "",
-            message=self.mark.message if self.mark else "",
-        )
-        self._child = Child(words, environment(self._config, self._own), self._folder)
-        server = create_sdk_mcp_server(SERVER, tools=[self._tool(spec) for spec in self.specs])
-        # People's words are delivered as written: no @path in them is opened, no /command obeyed.
-        options = ClaudeAgentOptions(mcp_servers={SERVER: server}, verbatim_prompts=True)
-        self._client = ClaudeSDKClient(options, transport=cast("Transport", self._child))
+        await asyncio.to_thread(self._tidy)
+        self._client = self._connected_to(self._start())
         try:
             async with asyncio.timeout(START_SECONDS):
                 await self._client.connect()
@@ -145,6 +135,25 @@ class Session:
         if self._client is not None:
             await self._client.disconnect()
 
+    def _start(self) -> Child:
+        words = command(
+            self._config,
+            system_file=self._own / SYSTEM_FILE,
+            tools=[spec.name for spec in self.specs],
+            resume=self.mark.session if self.mark else "",
+            message=self.mark.message if self.mark else "",
+        )
+        self._child = Child(words, environment(self._config, self._own), self._folder)
+        return self._child
+
+    def _connected_to(self, child: Child) -> "ClaudeSDKClient":
+        from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, create_sdk_mcp_server
+
+        server = create_sdk_mcp_server(SERVER, tools=[self._tool(spec) for spec in self.specs])
+        # People's words are delivered as written: no @path in them is opened, no /command obeyed.
+        options = ClaudeAgentOptions(mcp_servers={SERVER: server}, verbatim_prompts=True)
+        return ClaudeSDKClient(options, transport=cast("Transport", child))
+
     def _tool(self, spec: ToolSpec) -> "SdkMcpTool[Any]":
         from claude_agent_sdk import SdkMcpTool, ToolAnnotations
 
@@ -174,17 +183,21 @@ class Session:
         while len(self._names) > NAMES_KEPT:
             del self._names[next(iter(self._names))]
 
-    def _drop_others(self) -> None:
-        """Transcripts that no mark leads to: turns that failed, and what was copied when it was resumed."""
-        import shutil
-
+    def _tidy(self) -> None:
+        """Lay the folder out; transcripts that no mark leads to, of turns that failed or were copied, go."""
+        for leftover in (self._own / "tmp", self._own / ".cache", self._own / "claude" / "backups"):
+            shutil.rmtree(leftover, ignore_errors=True)
         for entry in (self._own / "claude" / "projects").glob("*/*"):
-            if self.mark is None or entry.stem != self.mark.session:
-                if entry.is_dir() and not entry.is_symlink():
-                    shutil.rmtree(entry, ignore_errors=True)
-                else:
-                    with suppress(OSError):
-                        entry.unlink()
+            if self.mark is not None and entry.stem == self.mark.session:
+                continue
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+        for folder in (self._own, self._own / "tmp"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        words = f"{self.system}\n\n{self._config.instructions}".strip()
+        (self._own / SYSTEM_FILE).write_text(words, encoding="utf-8")
 
 
 def own_folder(folder: Path) -> Path:

@@ -46,7 +46,7 @@ def _content(block: Block, refused: Mapping[str, str]) -> dict[str, Any]:
 def _words(block: Block, refused: Mapping[str, str]) -> str:
     match block:
         case TextBlock():
-            return block.text or " "
+            return block.text if block.text.strip() else "(empty)"
         case FileBlock():
             return f"[File: {block.path}, {block.mime}, ref:{block.ref}] {block.note}".rstrip()
         case ImageBlock():
