@@ -162,8 +162,8 @@ class Exchange:
 
     async def _stream(self, *, last: bool) -> AsyncGenerator[ReplyPart]:
         accepted = False
-        opened = self._opened
-        async with opened.model.request_stream(self._messages, self._settings(last=last), self._parameters()) as stream:
+        request = (self._messages, self._settings(last=last), self._parameters())
+        async with self._opened.stream(*request) as stream:
             async for event in stream:
                 if not accepted:
                     accepted = True
@@ -196,14 +196,19 @@ class Exchange:
         from pydantic_ai.models import ModelRequestParameters
         from pydantic_ai.tools import ToolDefinition
 
+        # Never strict: providers differ in what such a schema must look like, and the toolbox checks arguments itself.
+        tools = [
+            ToolDefinition(
+                name=spec.name,
+                description=spec.description,
+                parameters_json_schema=dict(spec.schema),
+                strict=False,
+            )
+            for spec in self._turn.toolbox.specs
+        ]
         words = [self._turn.system, self._config.instructions]
-        return ModelRequestParameters(
-            function_tools=[
-                ToolDefinition(name=spec.name, description=spec.description, parameters_json_schema=dict(spec.schema))
-                for spec in self._turn.toolbox.specs
-            ],
-            instruction_parts=[InstructionPart(content=text) for text in words if text.strip()],
-        )
+        instructions = [InstructionPart(content=text) for text in words if text.strip()]
+        return ModelRequestParameters(function_tools=tools, instruction_parts=instructions)
 
     async def _work(self, calls: "Sequence[ToolCallPart]") -> AsyncGenerator[ReplyPart]:
         """Run the tools the model wants, in its order; what they gave is the next request."""
@@ -260,7 +265,7 @@ class Exchange:
         self._refused |= dict.fromkeys(refs, failure.why)
         self._now = without(self._now, refs, self._left_out)
         self._past = [Past(number=p.number, messages=without(p.messages, refs, self._left_out)) for p in self._past]
-        self._fresh -= refs
+        self._fresh = self._fresh - refs
         for ref in sorted(refs):
             yield Refused(ref=ref, why=failure.why)
         if older:

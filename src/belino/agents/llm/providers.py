@@ -1,6 +1,9 @@
 """Which model was chosen, what its provider takes, and the way to it."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, assert_never
@@ -8,8 +11,9 @@ from typing import TYPE_CHECKING, Literal, assert_never
 from belino.domain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient, Request
-    from pydantic_ai.models import Model
+    from httpx2 import AsyncClient, Request, Response
+    from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
     from pydantic_ai.profiles import ModelProfile
     from pydantic_ai.settings import ModelSettings
 
@@ -22,6 +26,9 @@ SILENCE_SECONDS = 300.0
 NEEDED = "the agent llm needs the package {package!r}; install it with pip install 'belino[llm]'"
 # Never sent anywhere that asks for a key: the SDKs refuse to start without one.
 NO_KEY = "none"
+
+_ANSWERS: "ContextVar[list[Response]]" = ContextVar("answers")
+"""Where the request that is being opened notes its HTTP response."""
 
 _TEXT_ONLY = re.compile(
     r"gpt-3\.5|gpt-4(?:$|-0|-32k)|gpt-oss|o1-(?:mini|preview)|o3-mini|claude-(?:1|2|instant)|gemma-2"
@@ -143,6 +150,21 @@ class Opened:
     client: "AsyncClient"
     settings: "ModelSettings"
 
+    @asynccontextmanager
+    async def stream(
+        self, messages: "list[ModelMessage]", settings: "ModelSettings", parameters: "ModelRequestParameters"
+    ) -> "AsyncIterator[StreamedResponse]":
+        """One request. Whoever leaves early leaves no connection behind, which not every SDK sees to."""
+        answers: list[Response] = []
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(_close, answers)
+            token = _ANSWERS.set(answers)
+            try:
+                stream = await stack.enter_async_context(self.model.request_stream(messages, settings, parameters))
+            finally:
+                _ANSWERS.reset(token)
+            yield stream
+
 
 def open_model(chosen: Chosen, key: str | None, *, max_tokens: int) -> Opened:
     """Import what is needed and make the model's client. Takes seconds of CPU: call it in a thread."""
@@ -154,12 +176,21 @@ def open_model(chosen: Chosen, key: str | None, *, max_tokens: int) -> Opened:
             trust_env=False,
             follow_redirects=False,
             timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
-            event_hooks={"request": [_one_name]},
+            event_hooks={"request": [_one_name], "response": [_note]},
         )
         model = _model(chosen, key or NO_KEY, client)
     except ImportError as error:
         raise ConfigError(NEEDED.format(package=error.name or chosen.facts.package)) from error
     return Opened(model=model, client=client, settings=_settings(chosen, max_tokens))
+
+
+async def _note(answer: "Response") -> None:
+    _ANSWERS.get().append(answer)
+
+
+async def _close(answers: "list[Response]") -> None:
+    for answer in answers:
+        await answer.aclose()
 
 
 async def _one_name(request: "Request") -> None:
@@ -207,19 +238,28 @@ def _openai_model(chosen: Chosen, key: str, client: "AsyncClient") -> "Model":
 
     if chosen.provider == "ollama":
         ollama = OllamaProvider(base_url=chosen.url, api_key=key, http_client=client)
-        return OllamaModel(chosen.name, provider=ollama, profile=_whole(ollama.model_profile(chosen.name)))
+        return OllamaModel(
+            chosen.name, provider=ollama, profile=_chat_profile(chosen, ollama.model_profile(chosen.name))
+        )
     if chosen.provider == "groq":
         groq = OpenAICompatibleProvider("groq", base_url=chosen.url, api_key=key, http_client=client)
-        return OpenAIChatModel(chosen.name, provider=groq, profile=_whole(groq.model_profile(chosen.name)))
+        return OpenAIChatModel(
+            chosen.name, provider=groq, profile=_chat_profile(chosen, groq.model_profile(chosen.name))
+        )
     openai = OpenAIProvider(base_url=chosen.url, api_key=key, http_client=client)
     if chosen.wire == "responses":
         return OpenAIResponsesModel(chosen.name, provider=openai)
-    return OpenAIChatModel(chosen.name, provider=openai, profile=_whole(openai.model_profile(chosen.name)))
+    return OpenAIChatModel(
+        chosen.name, provider=openai, profile=_chat_profile(chosen, openai.model_profile(chosen.name))
+    )
 
 
-def _whole(profile: "ModelProfile | None") -> "ModelProfile":
-    """The profile, taught that a stream without its end is a broken one."""
+def _chat_profile(chosen: Chosen, profile: "ModelProfile | None") -> "ModelProfile":
+    """The profile, taught that a stream without its end is broken, and that not everybody knows OpenAI's `strict`."""
     from pydantic_ai.profiles import merge_profile
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-    return merge_profile(profile, OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True))
+    own = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    if chosen.provider != "openai" or not chosen.official:
+        own["openai_supports_strict_tool_definition"] = False
+    return merge_profile(profile, own)
