@@ -125,17 +125,26 @@ async def test_a_new_agent_goes_on_where_the_old_one_ended(tmp_path: Path) -> No
     memory, shown = Memory(), make_png(20, 10)
     async with MessagesServer([Answer(text="one"), Answer(text="two", input_tokens=1000)]) as server:
         async with settled(tmp_path, server) as room:
-            here = room(memory=memory)
-            await here.say("my name is Ann", picture(shown))
-        for transcript in (here.folder.parent / "agent").glob("claude/projects/*/*.jsonl"):
-            os.utime(transcript, (0, 0))  # however long ago it was
-        async with settled(tmp_path, server) as room:
+            await room(memory=memory).say("my name is Ann", picture(shown))
+        moved = tmp_path.rename(tmp_path.with_name("another-place"))
+        async with settled(moved, server) as room:
             parts = await room(memory=memory).say("who am I?")
     assert final(parts) == "two" and not only(Compacted, parts)
     assert only(Usage, parts)[-1].cost_usd == pytest.approx(0.0033)
     asked = server.asked[1].body
     assert "my name is Ann" in texts(asked) and images(asked) == [shown]
     assert [message["role"] for message in asked["messages"]] == ["user", "assistant", "user"]
+
+
+async def test_a_conversation_goes_on_with_another_model(tmp_path: Path) -> None:
+    memory, shown = Memory(), make_png(20, 10)
+    async with MessagesServer() as server:
+        for model in ("claude-sonnet-4-5", "sonnet", "haiku"):
+            async with settled(tmp_path, server, model=model) as room:
+                assert final(await room(memory=memory).say(f"with {model}", picture(shown))) == "ok"
+    models = [asked.body["model"] for asked in server.asked]
+    assert models[0] == "claude-sonnet-4-5" and len(set(models)) == 3
+    assert images(server.asked[-1].body) == [shown] * 3
 
 
 async def test_a_session_that_lives_on_is_not_started_again(tmp_path: Path) -> None:

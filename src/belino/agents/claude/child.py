@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,13 @@ INHERITED = (
     *("PATH", "LANG", "LC_ALL", "TZ"),
     *("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"),
 )
+# PR_SET_PDEATHSIG, SIGKILL; whoever asks for it after our death asks too late.
+_LEASH = """\
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 # The CLI would forget a conversation after thirty days; how long belino keeps one is not its to say.
 SETTINGS = json.dumps({"cleanupPeriodDays": 36_500})
 
@@ -58,6 +66,8 @@ def environment(config: Config, folder: Path) -> dict[str, str]:
         "TMPDIR": str(folder / "tmp"),
         "CLAUDE_CODE_TMPDIR": str(folder / "tmp"),
         "CLAUDE_CONFIG_DIR": str(folder / "claude"),
+        # Not by its path: a state folder that was moved is found again.
+        "CLAUDE_CODE_PROJECT_DIR_NAME": "conversation",
         "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
         "ANTHROPIC_BASE_URL": config.base_url.rstrip("/"),
         # The CLI insists on a key, even where a server of the operator's own asks for none.
@@ -98,6 +108,13 @@ def command(
     return words
 
 
+def leash() -> list[str]:
+    """Words before a command that let it die with us; the CLI alone would finish its model call, and be paid for it."""
+    if sys.platform != "linux":
+        return []
+    return [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())]
+
+
 class Child:
     """One process, as the SDK's client wants its transport; `kill` and `let_go` need no waiting."""
 
@@ -117,6 +134,7 @@ class Child:
     async def connect(self) -> None:
         """Start it, in a process group of its own."""
         self._process = await asyncio.create_subprocess_exec(
+            *leash(),
             *self._words,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
