@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pydantic_ai.models.openai  # noqa: F401 - seconds of CPU, spent before any test waits for something
+
 from belino.agents.llm import Agent, Config
 from belino.domain.errors import ToolError
 from belino.domain.media import Block, ImageBlock, TextBlock

@@ -42,7 +42,13 @@ BUSY = Failure(status=429, kind="rate_limit_exceeded", message="Rate limit reach
 DOWN = Failure(status=500, kind="server_error", message="The server had an error", headers={"Retry-After": "0"})
 
 
-@pytest.fixture(params=WIRES, ids=str)
+# The rest costs an import more, or speaks a format that is tried already.
+QUICK = ("anthropic", "chat", "responses")
+
+
+@pytest.fixture(
+    params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WIRES], ids=str
+)
 def wire(request: pytest.FixtureRequest) -> Wire:
     return WIRES[request.param]
 
