@@ -15,6 +15,11 @@ def test_a_placeholder_tells_the_name_of_its_media() -> None:
     assert media_names(text) == {REF: "a, b.jpg", "web_aaaaaaaaaaaa": "the voice"}
 
 
+def test_a_list_of_media_tells_names_too() -> None:
+    lines = f"2 media, newest first: ref|kind|name\n{REF}|image|a\\|b.jpg|1KB|image/jpeg\nweb_aaaaaaaaaaaa|voice||9KB"
+    assert media_names(lines) == {REF: "a|b.jpg"}
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "words"),
     [

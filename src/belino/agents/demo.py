@@ -10,7 +10,7 @@ from pathlib import Path
 from belino.domain.errors import ToolError
 from belino.domain.media import FileBlock, ImageBlock, TextBlock
 from belino.domain.tokens import estimate_tokens
-from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
+from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage, placeholders
 
 LOOKS_AT_MOST = 4
 TEXT_LINES = 5
@@ -18,13 +18,6 @@ LINE_CHARS = 200
 READ_BYTES = 16 * 1024
 LISTED_AT_MOST = 10
 
-# Placeholders are ours: the gateway writes other people's look-alikes with another bracket.
-_PLACEHOLDER = re.compile(
-    r"\[(Image|Video|Audio|Voice|Document|Sticker): ([^\[\]\n]{0,400}?)(?:, )?ref:([a-z0-9]{1,8}_[a-z0-9]{12})\]"
-)
-_NOT_NAME = re.compile(
-    r"(?:, (?:[0-9][0-9.]*(?:B|KB|MB|GB)|(?:[0-9]+[hms])+|[^ ,]+/[^ ,]+|over daily limit|failed))*\Z"
-)
 _QUESTION = re.compile(r"\bwhat\s+(?:can|do)\s+you\s+see\b", re.IGNORECASE)
 _MARKER = re.compile(r"<<<message ([0-9a-f]+)\n(.*?)\n\1 message>>>", re.DOTALL)
 _TEXT = re.compile(r"^text:\n(.*)\Z", re.DOTALL | re.MULTILINE)
@@ -165,7 +158,6 @@ def _words(given: str) -> str:
 
 def _items(given: str) -> list[Item]:
     found: dict[str, Item] = {}
-    for kind, parts, ref in _PLACEHOLDER.findall(given):
-        name = _NOT_NAME.sub("", f", {parts}").removeprefix(", ") or f"the {kind.lower()}"
+    for kind, name, ref in placeholders(given):
         found.setdefault(ref, Item(kind=kind, name=name, ref=ref))
     return list(found.values())

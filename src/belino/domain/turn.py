@@ -1,7 +1,7 @@
 """One turn: message in, reply out, and what the agent may use on the way."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ _PLACEHOLDER = re.compile(
 _NOT_NAME = re.compile(
     r"(?:, (?:[0-9][0-9.]*(?:B|KB|MB|GB)|(?:[0-9]+[hms])+|[^ ,]+/[^ ,]+|over daily limit|failed))*\Z"
 )
+_LISTED = re.compile(r"^([a-z0-9]{1,8}_[a-z0-9]{12})\|[a-z]+\|((?:[^|\\\n]|\\.)+)\|", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +123,16 @@ class Final:
 ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Final
 
 
-def media_names(text: str) -> dict[str, str]:
-    """What the placeholders in a text call their media, by ref."""
-    found: dict[str, str] = {}
+def placeholders(text: str) -> Iterator[tuple[str, str, str]]:
+    """The placeholders in a text, each as kind, name and ref."""
     for kind, parts, ref in _PLACEHOLDER.findall(text):
-        found[ref] = _NOT_NAME.sub("", f", {parts}").removeprefix(", ") or f"the {kind.lower()}"
-    return found
+        yield kind, _NOT_NAME.sub("", f", {parts}").removeprefix(", ") or f"the {kind.lower()}", ref
+
+
+def media_names(text: str) -> dict[str, str]:
+    """What placeholders and the lines of `list_media` call their media, by ref."""
+    listed = {ref: name.replace("\\", "") for ref, name in _LISTED.findall(text)}
+    return listed | {ref: name for _, name, ref in placeholders(text)}
 
 
 def tool_words(tool: str, arguments: Mapping[str, object], names: Mapping[str, str] = NO_NAMES) -> str:
