@@ -255,10 +255,12 @@ async def test_a_refused_picture_of_a_tool_is_dropped_too(tmp_path: Path) -> Non
 
     async with MessagesServer(script) as server, settled(tmp_path, server) as room:
         here = room()
-        parts = await here.say("look", box=Box(result, result))
+        box = Box(result)
+        parts = await here.say("look", box=box)
         seen = len(server.asked)
         await here.say("next")
     assert [part.ref for part in only(Refused, parts)] == [REF] and final(parts) == "I cannot see it."
+    assert len(box.calls) == 1  # the second try is told what the first one was; nothing is done twice
     assert not any(images(asked.body) for asked in server.asked[seen - 1 :])
 
 
@@ -454,7 +456,7 @@ async def test_a_tool_that_is_not_allowed_does_nothing(tmp_path: Path, tool: str
 
 
 async def test_reading_if_it_is_allowed_stays_in_the_sessions_folder(tmp_path: Path) -> None:
-    async with MessagesServer() as server, settled(tmp_path, server, tools=("Read",)) as room:
+    async with MessagesServer() as server, settled(tmp_path, server, read_files=True) as room:
         here = room()
         inside, outside = here.folder / "notes.txt", tmp_path / "secret.txt"
         link = here.folder / "link.txt"

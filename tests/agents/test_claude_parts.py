@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from agents.claude_room import KEY, REF, picture
+from agents.claude_room import KEY, REF, Box, picture
 from belino.agents.claude import Agent, Config, child, hosts
 from belino.agents.claude.child import INHERITED, Child, command, environment, leash
 from belino.agents.claude.failures import blamed, blames_a_picture, failure, why_refused
+from belino.agents.claude.replay import Replay
 from belino.agents.claude.session import Mark, own_folder
 from belino.agents.claude.wire import CUT, RESULT_CHARS, message_content, tool_content
 from belino.config import from_table
-from belino.domain.errors import ConfigError
+from belino.domain.errors import ConfigError, ToolError
 from belino.domain.media import FileBlock, TextBlock
 from belino.domain.ports import Checks, Closes
 from belino.net.redact import Secret
@@ -29,9 +30,9 @@ def config(**more: Any) -> Config:
 
 def test_the_configuration_finds_it_and_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    table = {"agent": {"kind": "claude", "api_key": "env:ANTHROPIC_API_KEY", "model": "opus", "tools": ["Read"]}}
+    table = {"agent": {"kind": "claude", "api_key": "env:ANTHROPIC_API_KEY", "model": "opus", "max_steps": 3}}
     options = from_table(table).agent.options
-    assert (options.model, options.tools, options.api_key.reveal()) == ("opus", ("Read",), KEY)
+    assert (options.model, options.max_steps, options.api_key.reveal()) == ("opus", 3, KEY)
     assert KEY not in repr(options)
 
 
@@ -51,13 +52,6 @@ def test_the_configuration_finds_it_and_its_keys(monkeypatch: pytest.MonkeyPatch
 def test_a_wrong_setting_is_told_in_a_sentence(more: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         config(**more)
-
-
-@pytest.mark.parametrize("tool", ["Bash", "Write", "Edit", "WebFetch", "Task"])
-def test_no_setting_gives_the_agent_a_shell_or_the_network(tool: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    with pytest.raises(ConfigError, match=r"agent\.tools"):
-        from_table({"agent": {"kind": "claude", "api_key": "env:ANTHROPIC_API_KEY", "tools": [tool]}})
 
 
 def test_a_server_of_ones_own_needs_no_key_and_its_address_is_named() -> None:
@@ -101,6 +95,8 @@ def test_the_command_line_allows_only_what_it_lists_and_holds_no_secret() -> Non
     assert words[words.index("--permission-mode") + 1] == "dontAsk"
     assert not any("dangerously" in word or KEY in word or "Our words" in word for word in words)
     assert "--fork-session" not in words
+    reading = command(config(read_files=True), system_file=Path("s.md"), tools=["fetch_media"])
+    assert reading[reading.index("--tools") + 1] == "Read"
     resumed = command(config(), system_file=Path("s.md"), tools=[], resume="a-b", message="c-d")
     assert {"--resume=a-b", "--resume-session-at=c-d", "--fork-session"} <= set(resumed)
 
@@ -140,6 +136,18 @@ async def test_a_process_that_will_not_go_is_made_to(tmp_path: Path, monkeypatch
     assert not stubborn.is_ready() and stubborn.pid is None
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+async def test_a_turn_tried_again_hears_the_same_answers_and_reaches_nothing() -> None:
+    box = Box((TextBlock(text="one"),), (TextBlock(text="two"),), "no such thing", (TextBlock(text="three"),))
+    replay = Replay(box)
+    first = [await replay.call("fetch_media", {"ref": "a"}) for _ in range(2)]
+    with pytest.raises(ToolError):
+        await replay.call("fetch_media", {"ref": "b"})
+    replay.again()
+    assert [await replay.call("fetch_media", {"ref": "a"}) for _ in range(2)] == first and len(box.calls) == 3
+    assert await replay.call("fetch_media", {"ref": "a"}) == (TextBlock(text="three"),)
+    assert replay.specs == box.specs
 
 
 def test_blocks_become_content_and_refused_pictures_words() -> None:

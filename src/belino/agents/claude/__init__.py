@@ -5,11 +5,13 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from belino.agents.claude.check import check_api
 from belino.agents.claude.child import CLOSING_SECONDS, find_cli
 from belino.agents.claude.config import SETUP, Config, hosts
 from belino.agents.claude.failures import PicturesRefused, SessionLost
+from belino.agents.claude.replay import Replay
 from belino.agents.claude.session import Mark, Session
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
@@ -43,6 +45,8 @@ class Agent:
             yield ToolNote(tool="", text="waiting until another conversation is answered")
         async with self._room:
             mark = Mark.read(await turn.memory.load())
+            replay = Replay(turn.toolbox)
+            turn = replace(turn, toolbox=replay)
             try:
                 async with aclosing(self._answer(turn, mark, {})) as parts:
                     async for part in parts:
@@ -50,10 +54,10 @@ class Agent:
                 return
             except PicturesRefused as error:
                 refused = {picture.ref: error.why for picture in error.pictures}
-            if refused:
-                for ref, why in refused.items():
-                    yield Refused(ref=ref, why=why)
-            else:
+            replay.again()
+            for ref, why in refused.items():
+                yield Refused(ref=ref, why=why)
+            if not refused:
                 # It lies in what the conversation said before, and would be refused again at every turn.
                 log.warning("the model refuses an older picture in %s: its memory starts anew", turn.conversation)
                 yield Compacted()

@@ -93,12 +93,13 @@ def command(
     Bare: no hooks, plugins, memories or words of the machine's. Restricted: no shell, no files outside the session's
     folder. What is not on the list of allowed tools is denied, for there is nobody to ask.
     """
+    own = ["Read"] if config.read_files else []
     server = json.dumps({"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}})
     words = [str(find_cli()), "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"]
     words += ["--bare", "--restricted", "--setting-sources=", "--strict-mcp-config", "--disable-slash-commands"]
     words += ["--include-partial-messages", "--permission-mode", "dontAsk", "--max-turns", str(config.max_steps)]
-    words += ["--system-prompt-file", str(system_file), "--model", config.model, "--tools", ",".join(config.tools)]
-    words += ["--allowedTools", ",".join([*(PREFIX + tool for tool in tools), *config.tools])]
+    words += ["--system-prompt-file", str(system_file), "--model", config.model, "--tools", ",".join(own)]
+    words += ["--allowedTools", ",".join([*(PREFIX + tool for tool in tools), *own])]
     words += ["--mcp-config", server, "--settings", SETTINGS]
     if not config.thinking:
         words += ["--thinking", "disabled"]

@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from belino.domain.errors import ConfigError
@@ -14,9 +13,6 @@ OFFICIAL_URL = "https://api.anthropic.com"
 
 # The CLI takes no smaller window than this.
 LEAST_WINDOW = 100_000
-
-BuiltIn = Literal["Read", "Grep", "Glob", "WebSearch"]
-"""The CLI's own tools that can do no harm here: files of the session's folder, and a search that Anthropic runs."""
 
 _KEY = re.compile(r"[\x21-\x7e]{8,512}")
 
@@ -36,9 +32,8 @@ class Config:
     model: str = field(default="sonnet", metadata={"says": "The model: `sonnet`, `opus`, `haiku` or a full name."})
     base_url: str = field(default=OFFICIAL_URL, metadata={"says": "Where the Messages API is."})
     instructions: str = field(default="", metadata={"says": "Your own words to the agent, after belino's."})
-    tools: tuple[BuiltIn, ...] = field(
-        default=(),
-        metadata={"says": "Tools of the CLI to allow besides belino's: `Read`, `Grep`, `Glob`, `WebSearch`."},
+    read_files: bool = field(
+        default=False, metadata={"says": "Whether the agent may open the files it fetched here, and no others."}
     )
     thinking: bool = field(
         default=True, metadata={"says": "Whether the model may think before it answers: better, slower, dearer."}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from belino.domain.errors import AgentError
 from belino.domain.media import ImageBlock
+from belino.net.redact import redact
 
 REASON_CHARS = 200
 
@@ -74,5 +75,5 @@ def blamed(text: str, sent: Sequence[object], unaccepted: Sequence[ImageBlock]) 
 def why_refused(text: str) -> str:
     """The API's reason for refusing a picture, as far as the CLI tells it."""
     found = _REFUSAL.match(text)
-    words = " ".join(found[1].split()) if found else ""
+    words = redact(" ".join(found[1].split())) if found else ""
     return words[:REASON_CHARS].rstrip(". ") or "it could not be processed"
