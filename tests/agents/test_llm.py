@@ -421,6 +421,61 @@ async def test_a_memory_that_cannot_be_read_is_begun_anew(chat: ModelServer, cap
     assert caplog.text.count("begins anew") == 4
 
 
+@pytest.mark.parametrize("name", ["chat", "responses", pytest.param("gemini", marks=pytest.mark.slow)])
+async def test_an_answer_cut_at_its_limit_says_so(name: str) -> None:
+    wire, script = WIRES[name], [Answer(text="Once upon a", output_tokens=10)]
+    async with wire.server(script) as server, wire.agent(server, max_tokens=10) as agent:
+        parts = await played(agent, turn("a story"))
+    assert parts[-1] == Final(text="Once upon a\n\n(cut here: the answer reached max_tokens)")
+    assert said(parts) == parts[-1].text
+
+
+@pytest.mark.slow
+async def test_a_filter_that_blames_the_picture_leaves_it_out() -> None:
+    wire = WIRES["gemini"]
+    async with wire.server([Failure(status=200, kind="IMAGE_SAFETY"), SEEN]) as server, wire.agent(server) as agent:
+        parts = await played(agent, turn(PHOTO, picture()))
+    assert Refused(ref=REF, why="its content") in parts
+    assert parts[-1] == Final(text="I see a cat.")
+
+
+async def test_a_model_that_no_longer_sees_is_sent_no_old_picture(chat: ModelServer) -> None:
+    memory = Memory()
+    async with WIRES["chat"].agent(chat) as agent:
+        await played(agent, turn(PHOTO, picture(), memory=memory))
+    async with WIRES["chat"].agent(chat, sees_images=False) as agent:
+        parts = await played(agent, turn("and?", memory=memory, number=2))
+    assert parts[0] == Compacted(only=(REF,))
+    assert WIRES["chat"].images(chat.asked[1].body) == []
+
+
+async def test_a_named_picture_is_left_out_alone() -> None:
+    wire = WIRES["anthropic"]
+    memory = Memory()
+    named = (
+        "messages.0.content.1.image.source.base64.data: At least one of the image dimensions exceed max allowed size"
+    )
+    async with wire.server([SEEN, Failure(status=400, message=named), SEEN]) as server, wire.agent(server) as agent:
+        await played(agent, turn(PHOTO, picture(), memory=memory))
+        parts = await played(agent, turn("another", picture(OTHER_REF, OTHER_PNG), memory=memory, number=2))
+    assert [part.ref for part in parts if isinstance(part, Refused)] == [REF]
+    assert wire.images(server.asked[2].body) == [OTHER_PNG]
+
+
+async def test_a_second_refusal_leaves_out_every_picture_and_a_third_ends_the_turn(chat: ModelServer) -> None:
+    wire, memory = WIRES["chat"], Memory()
+    chat.script = [SEEN, wire.refusal, wire.refusal, SEEN]
+    async with wire.agent(chat) as agent:
+        await played(agent, turn(PHOTO, picture(), memory=memory))
+        parts = await played(agent, turn("another", picture(OTHER_REF, OTHER_PNG), memory=memory, number=2))
+        chat.script = lambda asked: wire.refusal
+        with pytest.raises(AgentError, match="refused the request"):
+            await played(agent, turn("more", picture(), memory=memory, number=3))
+    assert [part.ref for part in parts if isinstance(part, Refused)] == [OTHER_REF, REF]
+    assert parts[-1] == Final(text="I see a cat.")
+    assert [len(wire.images(asked.body)) for asked in chat.asked] == [1, 2, 1, 0, 1, 0]
+
+
 async def test_what_it_cost_is_known_without_asking_anybody(chat: ModelServer) -> None:
     chat.script = [Answer(text="hi", input_tokens=1_000_000, output_tokens=0), SEEN]
     async with WIRES["chat"].agent(chat) as agent:

@@ -107,11 +107,11 @@ class Exchange:
         """Remember what was, and put the turn's message after it."""
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
-        found = recall(await self._turn.memory.load())
+        found = await asyncio.to_thread(recall, await self._turn.memory.load())
         self._past = found or []
         self._learn_names(texts(self._messages))
         # A configuration may have become stricter since the memory was saved.
-        shortened = [Compacted()] if found is None else self._shorten()
+        shortened = [Compacted()] if found is None else await self._shorten()
         self._learn_names(_words_in(self._turn.blocks))
         refused = list(self._refuse_early(self._turn.blocks))
         content = user_content(items_of(self._turn.blocks, self._refused, self._left_out))
@@ -123,15 +123,18 @@ class Exchange:
         """Remember the turn, and say what it says."""
         self._past.append(Past(number=self._turn.number, messages=self._now))
         self._now = []
-        shortened = self._shorten()
-        await self._turn.memory.save(remember(self._past))
+        shortened = await self._shorten()
+        await self._turn.memory.save(await asyncio.to_thread(remember, self._past))
         return [*shortened, Final(text=next((words for words in reversed(self._words) if words.strip()), ""))]
 
-    def _shorten(self) -> list[Compacted]:
-        """Keep the past within its limits."""
-        config = self._config
-        self._past, gone = shorten(
-            self._past, history_tokens=config.history_tokens, image_turns=config.image_turns, names=self._names
+    async def _shorten(self) -> list[Compacted]:
+        """Keep the past within its limits; in a thread, for it may hold many megabytes."""
+        self._past, gone = await asyncio.to_thread(
+            shorten,
+            self._past,
+            history_tokens=self._config.history_tokens,
+            image_turns=self._config.image_turns if self._sees else 0,
+            names=self._names,
         )
         return [Compacted(only=tuple(sorted(gone)))] if gone else []
 

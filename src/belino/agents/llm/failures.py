@@ -114,7 +114,7 @@ def understand(error: Exception, chosen: Chosen) -> Failure:
     from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTTPError, ModelTimeoutError
 
     if isinstance(error, Cut):
-        return Failure(kind="lasting", sentence=BROKE_OFF)
+        return Failure(kind="passing", sentence=BROKE_OFF)
     if isinstance(error, Blocked):
         return _blocked(error, chosen)
     if isinstance(error, ModelHTTPError):

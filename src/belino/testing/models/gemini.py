@@ -39,17 +39,17 @@ class GeminiServer(ModelServer):
     async def _whole(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
-        _, reply = await self._reply(request)
+        asked, reply = await self._reply(request)
         if isinstance(reply, Failure) and reply.status != 200:
             return failed(reply)
-        return web.json_response(_chunk(request, _parts(reply), reply))
+        return web.json_response(_last(asked, request, _parts(reply), reply))
 
     async def _streamed(self, request: "web.Request") -> "web.StreamResponse":
-        _, reply = await self._reply(request)
+        asked, reply = await self._reply(request)
         if isinstance(reply, Failure) and reply.status != 200:
             return failed(reply)
         said = [event(_chunk(request, [part])) for part in _parts(reply)]
-        return await stream(self, request, reply, said, [event(_chunk(request, [], reply))])
+        return await stream(self, request, reply, said, [event(_last(asked, request, [], reply))])
 
     async def _model(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
@@ -135,18 +135,19 @@ def _parts(reply: Reply) -> list[Json]:
     return parts
 
 
-def _chunk(request: "web.Request", parts: list[Json], reply: Reply | None = None) -> Json:
-    """One piece of an answer; with the reply, its last one."""
-    told: Json = {"modelVersion": request.match_info["name"], "responseId": "r1"}
+def _chunk(request: "web.Request", parts: list[Json]) -> Json:
+    """One piece of an answer."""
+    candidate = {"index": 0, "content": {"role": "model", "parts": parts or [{"text": ""}]}}
+    return {"modelVersion": request.match_info["name"], "responseId": "r1", "candidates": [candidate]}
+
+
+def _last(asked: Asked, request: "web.Request", parts: list[Json], reply: Reply) -> Json:
+    """The last piece: why it ended and what it cost, or why there is none."""
+    told = _chunk(request, parts)
     if isinstance(reply, Failure):
-        return {**told, "promptFeedback": {"blockReason": reply.kind}}
-    candidate: Json = {"index": 0, "content": {"role": "model", "parts": parts or [{"text": ""}]}}
-    if reply is not None:
-        candidate["finishReason"] = "STOP"
-        given, written = (reply.input_tokens, reply.output_tokens) if isinstance(reply, Answer) else (100, 1)
-        told["usageMetadata"] = {
-            "promptTokenCount": given,
-            "candidatesTokenCount": written,
-            "totalTokenCount": given + written,
-        }
-    return {**told, "candidates": [candidate]}
+        return {"modelVersion": told["modelVersion"], "responseId": "r1", "promptFeedback": {"blockReason": reply.kind}}
+    given, written = (reply.input_tokens, reply.output_tokens) if isinstance(reply, Answer) else (100, 1)
+    most = asked.body.get("generationConfig", {}).get("maxOutputTokens", written + 1)
+    told["candidates"][0]["finishReason"] = "MAX_TOKENS" if written >= most else "STOP"
+    usage = {"promptTokenCount": given, "candidatesTokenCount": written, "totalTokenCount": given + written}
+    return {**told, "usageMetadata": usage}

@@ -167,6 +167,7 @@ def _completion(body: Mapping[str, Any], reply: Reply, number: int) -> Json:
     ]
     message: Json = {"role": "assistant", "content": _text(reply) or None, "refusal": None}
     given, written = _tokens(reply)
+    ended = "length" if written >= body.get("max_completion_tokens", written + 1) else "stop"
     return {
         "id": f"chatcmpl-{number}",
         "object": "chat.completion",
@@ -176,7 +177,7 @@ def _completion(body: Mapping[str, Any], reply: Reply, number: int) -> Json:
             {
                 "index": 0,
                 "message": {**message, "tool_calls": calls} if calls else message,
-                "finish_reason": "tool_calls" if calls else "stop",
+                "finish_reason": "tool_calls" if calls else ended,
             }
         ],
         "usage": {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written},
@@ -237,13 +238,14 @@ def _response(body: Mapping[str, Any], reply: Reply, number: int) -> Json:
         "total_tokens": given + written,
     }
     error = {"code": reply.kind, "message": reply.message} if isinstance(reply, Failure) else None
+    short = written >= (body.get("max_output_tokens") or written + 1)
     return {
         "id": f"resp_{number}",
         "object": "response",
         "created_at": 1_700_000_000,
-        "status": "failed" if error else "completed",
+        "status": "failed" if error else "incomplete" if short else "completed",
         "error": error,
-        "incomplete_details": None,
+        "incomplete_details": {"reason": "max_output_tokens"} if short else None,
         "instructions": None,
         "metadata": {},
         "model": body["model"],
@@ -258,7 +260,7 @@ def _response(body: Mapping[str, Any], reply: Reply, number: int) -> Json:
 
 
 def _response_events(whole: Json) -> Iterator[Json]:
-    begun = {**whole, "status": "in_progress", "error": None, "output": [], "usage": None}
+    begun = {**whole, "status": "in_progress", "error": None, "incomplete_details": None, "output": [], "usage": None}
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
     for index, item in enumerate(whole["output"]):
