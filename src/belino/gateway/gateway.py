@@ -69,6 +69,7 @@ class Gateway:
 
     store: SqliteStore
     started: datetime
+    history: History
 
     def __init__(
         self,
@@ -184,7 +185,7 @@ class Gateway:
         self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
         self._sender = self._make_sender()
         self._fetcher = Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock)
-        self._history = self._make_history()
+        self.history = self._make_history()
         self._turns = self._make_turns(agent)
         self._sessions = Sessions(
             self.store,
@@ -211,7 +212,7 @@ class Gateway:
             agent,
             self.adapters,
             self._fetcher,
-            history=self._history,
+            history=self.history,
             images=lambda: self.images,
             config=self.config,
             home=self.home,
@@ -270,7 +271,7 @@ class Gateway:
     def _report(self, key: tuple[str, str], health: AdapterHealth) -> None:
         self._health[key] = health
         if health.state == "running":
-            self._history.listens(*key)
+            self.history.listens(*key)
         else:
             self.counters.adapter_restarts[":".join(key)] += 1
 

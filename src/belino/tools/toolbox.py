@@ -25,6 +25,14 @@ RESULT_BYTES = 1024 * 1024
 FAILED = "the tool could not do its work just now; try again in a moment"
 CUT = "… (cut here: the result is over 1 MiB; ask for less at a time)"
 
+_TOOLS = (
+    (LIST_MEDIA, list_media),
+    (FETCH_MEDIA, fetch_media),
+    (CHANNEL_CONTEXT, channel_context),
+    (CHANNEL_MESSAGES, channel_messages),
+)
+SPECS: tuple[ToolSpec, ...] = tuple(spec for spec, _ in _TOOLS)
+
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
 Notes = Callable[[Step], Awaitable[None]]
 
@@ -70,15 +78,7 @@ def make_toolbox(
         shown_now=set() if shown_now is None else shown_now,
         answers=answers,
     )
-    tools: dict[str, tuple[ToolSpec, Tool]] = {
-        spec.name: (spec, partial(tool, shelf))
-        for spec, tool in (
-            (LIST_MEDIA, list_media),
-            (FETCH_MEDIA, fetch_media),
-            (CHANNEL_CONTEXT, channel_context),
-            (CHANNEL_MESSAGES, channel_messages),
-        )
-    }
+    tools: dict[str, tuple[ToolSpec, Tool]] = {spec.name: (spec, partial(tool, shelf)) for spec, tool in _TOOLS}
     return ScopedToolbox(tools=tools, clock=clock, notes=notes)
 
 
