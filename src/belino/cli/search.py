@@ -63,7 +63,7 @@ def run(args: Namespace) -> int:
 def _show(answer: dict[str, Any]) -> None:
     for found in answer["results"]:
         who, thread = clean(found["author"]["display_name"]), found["thread_summary"]
-        replies = f" · {thread['reply_count']} replies" if thread else ""
+        replies = f" · {thread['reply_count']} in its thread" if thread else ""
         media = "".join(f" · {item['artifact_id']}" for item in found["media"])
         print(f"{paint(who, 'bold')} · {local_time(found['ts'])} · {clean(found['message_id'])}{replies}{media}")
         print(f"  {clean(shorten(found['text'], TEXT_CHARS))}")
