@@ -92,8 +92,10 @@ class Ledger:
         await self._note_media(current.ref.id, current.outcome, current.reason or why)
 
     async def refused(self, part: Refused) -> None:
-        """The model would not take a picture: it does not count as shown."""
-        self._given.pop(part.ref, None)
+        """The model would not take a picture: it does not count as shown, whatever was said of it before."""
+        for refused in (self._given.pop(part.ref, None), self._accepted.pop(part.ref, None)):
+            if refused is not None:
+                self.shown_now.difference_update((part.ref, refused.sha256))
         self._counters.media[MediaOutcome.REFUSED] += 1
         await self._note_media(part.ref, "refused by the model", part.why)
 

@@ -145,14 +145,7 @@ class Turns:
 
     async def _answer(self, claimed: ClaimedTurn) -> TurnEnd:
         session = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
-        ledger = Ledger(
-            claimed,
-            session,
-            self._store,
-            clock=self._clock,
-            counters=self._counters,
-            remembers=self._agent.remembers,
-        )
+        ledger = self._ledger(claimed, session)
         allowed = self._config.sessions
         if claimed.attempt > 1:
             await ledger.cut_off()
@@ -185,6 +178,10 @@ class Turns:
             return await ledger.end(TurnState.ABORTED, "stopped by a person")
         reason = "" if text.strip() else "the agent had nothing to say"
         return await ledger.end(TurnState.ANSWERED, reason, self._parcels(claimed, text))
+
+    def _ledger(self, claimed: ClaimedTurn, session: Session) -> Ledger:
+        remembers = self._agent.remembers
+        return Ledger(claimed, session, self._store, clock=self._clock, counters=self._counters, remembers=remembers)
 
     async def _listen(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> str:
         if note := await self._history.before_turn(claimed.messages[-1]):
