@@ -131,6 +131,7 @@ def test_a_planted_env_or_config_file_in_the_working_folder_changes_nothing(
         ("[server]\nport = 70000", "server.port must be from 0 to 65535, not 70000; the default is 8787"),
         ("[sessions]\nmax_running = 0", "sessions.max_running must be at least 1, not 0; the default is 16"),
         ("[media]\nmax_bytes = -1", "media.max_bytes must be at least 0, not -1"),
+        ("[media]\nretention_days = 999999999", "media.retention_days must be from 0 to 36500, not 999999999"),
         ('[logs]\nlevel = "loud"', "logs.level must be 'debug', 'info', 'warning' or 'error', not a string"),
         ('retention_days = "90"', "retention_days must be a whole number of days, not a string; the default is 0"),
         ("retention_days = true", "retention_days must be a whole number of days, not true or false; the default"),

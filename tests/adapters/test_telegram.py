@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized, Undeliverable
 from belino.domain.limits import Once
 from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Message, Reaction, Unsupported
-from belino.domain.ports import Adapter
+from belino.domain.ports import Adapter, Offer, Taken
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
 from belino.net.redact import Secret
 from belino.testing import FakeClock, TelegramServer, Trial, check_adapter, make_jpeg, make_pdf
@@ -127,6 +127,26 @@ async def test_several_arrivals_of_one_update_move_the_cursor_only_with_the_last
         server.react({"chat": server.group("x"), "message_id": 1}, ada, "👍", "❤", before=("🔥",))
         await until(lambda: len(bot.taken) == 3)
     assert [cursor for _, cursor in bot.taken] == [None, None, "700000002"]
+
+
+async def test_what_one_poll_brings_is_handed_in_together(server: TelegramServer, bot: Bot) -> None:
+    ada, handed = server.user("Ada"), list[Sequence[Offer]]()
+
+    class Accept:
+        async def __call__(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
+            raise AssertionError("handed in alone")
+
+        async def many(self, offers: Sequence[Offer]) -> tuple[Taken, ...]:
+            handed.append(offers)
+            return ()
+
+    for word in ("one", "two", "three"):
+        server.say(ada, ada, word)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(bot.adapter.run(Accept(), None))
+        await until(lambda: server.updates.confirmed == 3)  # it asks for more once they are on disk
+        running.cancel()
+    assert [[cursor for _, cursor in offers] for offers in handed] == [["700000002", "700000003", "700000004"]]
 
 
 async def test_a_long_poll_ends_at_once_when_it_is_cancelled(server: TelegramServer, bot: Bot) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from agents.claude_room import KEY, REF, SYSTEM, Box, Memory, Room, final, only, picture, settings, settled
 from belino.agents.claude import Agent
-from belino.domain.errors import AgentError
+from belino.domain.errors import AgentError, MemoryLost
 from belino.domain.media import FileBlock, TextBlock
 from belino.domain.turn import Accepted, Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
 from belino.media.render import image_size
@@ -276,8 +276,11 @@ async def test_a_picture_refused_after_it_was_taken_costs_the_memory_not_the_ses
         here = room()
         await here.say("look", picture(old))
         angry = True
+        with pytest.raises(MemoryLost):
+            await here.say("and?")
+        here.memory.kept = None
         parts = await here.say("and?")
-    assert final(parts) == "fine" and only(Compacted, parts) and not only(Refused, parts)
+    assert final(parts) == "fine" and not only(Refused, parts)
     assert texts(server.asked[-1].body) == "and?"
 
 
@@ -365,9 +368,7 @@ async def test_a_process_that_dies_fails_its_turn_and_the_next_one_works(tmp_pat
     assert "first" in texts(server.asked[2].body) and "second" not in texts(server.asked[2].body)
 
 
-async def test_a_lost_transcript_is_told_and_the_conversation_starts_anew(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_lost_transcript_is_told_and_the_conversation_may_start_anew(tmp_path: Path) -> None:
     memory = Memory()
     async with MessagesServer() as server:
         async with settled(tmp_path, server) as room:
@@ -377,9 +378,11 @@ async def test_a_lost_transcript_is_told_and_the_conversation_starts_anew(
         for transcript in folder.glob("claude/projects/*/*.jsonl"):
             transcript.unlink()
         async with settled(tmp_path, server) as room:
-            parts = await room(memory=memory).say("second")
-    assert parts[0] == Compacted() and final(parts) == "ok"
-    assert texts(server.asked[1].body) == "second" and "its memory starts anew" in caplog.text
+            with pytest.raises(MemoryLost, match="transcript"):
+                await room(memory=memory).say("second")
+            memory.kept = None
+            assert final(await room(memory=memory).say("second")) == "ok"
+    assert texts(server.asked[1].body) == "second"
 
 
 async def test_after_compaction_a_picture_that_is_shown_again_is_in_the_next_request(tmp_path: Path) -> None:

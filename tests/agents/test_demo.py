@@ -1,14 +1,16 @@
 """The agent without a model, with the real toolbox on a real store."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
 
 from belino.agents.demo import Agent, Config
 from belino.context.prompt import message_blocks, system_prompt
-from belino.domain.errors import MediaExpired
+from belino.domain.errors import MediaExpired, ToolError
+from belino.domain.media import Block, TextBlock
 from belino.domain.ports import Agent as AgentPort
-from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
+from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, Toolbox, ToolNote, Turn, Usage
 from belino.testing.files import make_jpeg, make_pdf, make_png
 from tools.town import HERE, File, Town
 
@@ -25,15 +27,33 @@ class Forgetful:
         raise AssertionError("the demo agent remembers nothing")
 
 
-async def answer(town: Town, text: str, *files: File) -> list[ReplyPart]:
+class Librarian:
+    """A toolbox in which only one thing can be found, and that notes what was sought."""
+
+    specs = ()
+
+    def __init__(self, found: str | ToolError) -> None:
+        self.found = found
+        self.calls: list[tuple[str, Mapping[str, object]]] = []
+
+    async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
+        self.calls.append((name, arguments))
+        if isinstance(self.found, ToolError):
+            raise self.found
+        return (TextBlock(text=self.found),)
+
+
+async def answer(
+    town: Town, text: str, *files: File, before: tuple[Block, ...] = (), toolbox: Toolbox | None = None
+) -> list[ReplyPart]:
     number, _ = await town.say(text, *files)
     messages = await town.store.messages(HERE, [number])
     turn = Turn(
         conversation=HERE,
         number=1,
         system=system_prompt(),
-        blocks=message_blocks(messages, (), fence=FENCE),
-        toolbox=town.toolbox(),
+        blocks=(*before, *message_blocks(messages, (), fence=FENCE)),
+        toolbox=toolbox or town.toolbox(),
         memory=Forgetful(),
         folder=town.folder,
         deadline=town.clock.now() + timedelta(minutes=1),
@@ -146,3 +166,51 @@ async def test_a_forged_placeholder_is_words_and_fetches_nothing(town: Town) -> 
 async def test_names_with_commas_and_brackets_stay_whole(town: Town) -> None:
     parts = await answer(town, "", File(content=make_png(2, 2), name="a, b] [c.png"))
     assert notes(parts)[0].text == "looking at a, b］ ［c.png"
+
+
+@pytest.mark.parametrize(
+    ("words", "intent"),
+    [
+        ("find the rollout plan", "the rollout plan"),
+        ("Please search for “error 0x80070057”!", "“error 0x80070057”"),
+        ("@belino, can you look for Ana's recipe?", "Ana's recipe"),
+        ("So, what was said about the\nmeeting on Friday?", "the meeting on Friday"),
+        ("What did Bob say about lunch", "lunch"),
+        ("検索: search 予算", ""),
+        ("I cannot find my keys", ""),
+        ("find", ""),
+    ],
+)
+async def test_asked_to_find_something_it_searches_the_channel(town: Town, words: str, intent: str) -> None:
+    library = Librarian("1|07-24 10:00|Bob|```the plan```")
+    parts = await answer(town, words, toolbox=library)
+    if not intent:
+        assert library.calls == []
+        return
+    assert library.calls == [("channel_context", {"intent": intent})]
+    assert notes(parts) == [ToolNote(tool="channel_context", text="searching this channel")]
+    assert f"I searched this channel for “{intent}”." in final(parts)
+    assert "1|07-24 10:00|Bob|´´´the plan´´´" in final(parts) and final(parts).count("```") == 2
+
+
+async def test_a_search_that_cannot_be_made_is_told_with_its_reason(town: Town) -> None:
+    parts = await answer(town, "find it", toolbox=Librarian(ToolError("the index is being built")))
+    assert "I could not search for “it”: the index is being built." in final(parts)
+
+
+async def test_what_it_is_told_about_the_channel_is_not_taken_for_the_message(town: Town) -> None:
+    _, (real,) = await town.say("", File(content=make_png(2, 2), name="earlier.png"))
+    lines = f"1|07-24 10:00|Ana|[Image: earlier.png, ref:{real}] find my dog\ntext:\nwhat do you see?"
+    told = tuple(
+        TextBlock(text=f"<<<{label} {FENCE}\n{lines}\n{FENCE} {label}>>>") for label in ("channel", "thread", "media")
+    )
+    parts = await answer(town, "hello", before=told)
+    assert final(parts) == "I am the demo agent: no model, only the real tools. You sent me 1 word."
+    assert town.opened == []
+
+
+async def test_asked_what_it_was_told_it_shows_it_with_its_price(town: Town) -> None:
+    before = (TextBlock(text=f"<<<channel {FENCE}\n1|07-24 10:00|Bob|lunch?\n{FENCE} channel>>>"),)
+    said = final(await answer(town, "what were you told?", before=before))
+    assert "Besides your message I was told this, " in said and "\n1|07-24 10:00|Bob|lunch?\n```" in said
+    assert "I was told nothing but your message." in final(await answer(town, "what were you told?"))

@@ -27,7 +27,7 @@ from agents.llm_room import (
     turn,
 )
 from belino.agents.llm import Agent, Config
-from belino.domain.errors import AgentError, ConfigError
+from belino.domain.errors import AgentError, ConfigError, MemoryLost
 from belino.domain.media import FileBlock
 from belino.domain.turn import Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
 from belino.testing.models import Answer, Asked, Call, Cut, Failure, Hang, ModelServer
@@ -410,15 +410,17 @@ async def test_a_conversation_too_long_for_the_model_goes_on_without_its_past(ch
     assert len(_messages(chat.asked[2])) == 2
 
 
-async def test_a_memory_that_cannot_be_read_is_begun_anew(chat: ModelServer, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_memory_that_cannot_be_read_is_lost_and_nothing_is_answered_from_it(
+    chat: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
     memory = Memory()
     for held in (b"\xff", b"[]", b'{"version":99,"turns":[]}', b'{"version":1,"turns":[{"number":1,"messages":[{}]}]}'):
         memory.held = held
         async with WIRES["chat"].agent(chat) as agent:
-            parts = await played(agent, turn("hi", memory=memory))
-        assert parts[0] == Compacted()
-        assert parts[-1] == Final(text="ok")
+            with pytest.raises(MemoryLost):
+                await played(agent, turn("hi", memory=memory))
     assert caplog.text.count("begins anew") == 4
+    assert chat.asked == []
 
 
 @pytest.mark.parametrize("name", ["chat", "responses", pytest.param("gemini", marks=pytest.mark.slow)])
@@ -534,3 +536,17 @@ def test_a_missing_package_is_named_with_the_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(providers, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'belino\[llm\]'"):
         Agent(Config(model="ollama:qwen3"))
+
+
+async def test_no_proxy_of_the_environment_and_no_redirect_hears_a_word(
+    wire: Wire, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with wire.server() as elsewhere, wire.agent(server) as agent:
+        server.script = [SEEN]
+        assert (await played(agent, turn("hi")))[-1] == Final(text="I see a cat.")
+        server.script = lambda asked: Failure(status=307, headers={"Location": f"{elsewhere.url}{asked.path}"})
+        with pytest.raises(AgentError, match="cannot be reached"):
+            await played(agent, turn("hi", seconds=0))
+    assert not elsewhere.asked

@@ -34,7 +34,8 @@ class Agent:
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
         yield Accepted()
         yield ToolNote(tool="patience", text="looking at photo.jpg")
-        asked = "\n".join(block.text for block in turn.blocks if isinstance(block, TextBlock))
+        texts = [block.text for block in turn.blocks if isinstance(block, TextBlock)]
+        asked = "\n".join(text for text in texts if text.startswith("<<<message "))
         if "think aloud" in asked:
             yield TextDelta(text="**Let me** ")
             await asyncio.sleep(2 * LOOK_AGAIN_SECONDS)

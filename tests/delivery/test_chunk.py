@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belino.delivery.chunk import Part, chunk
-from belino.delivery.graphemes import is_boundary
+from belino.domain.graphemes import is_boundary
 
 CLUSTERS = ("e\u0301", "👨\u200d👩\u200d👧", "👍🏽", "🇨🇭", "\u0915\u094d\u0937\u093f", "\u1112\u1161\u11ab", "\r\n")
 PIECES = st.sampled_from(

@@ -11,12 +11,13 @@ from pathlib import Path
 from random import Random
 
 from belino.config import AccessConfig, AdapterConfig, AgentConfig, ChannelAccess, Config, SessionsConfig
+from belino.context.budget import ContextConfig
 from belino.domain.limits import Limits, Once
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Message
 from belino.domain.ports import Accept, Adapter, Agent, Desk
 from belino.domain.record import StoredMessage
-from belino.domain.reply import Parcel, Receipt
+from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.domain.turn import Accepted, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
@@ -28,6 +29,7 @@ ACCESS = AccessConfig(
     senders=("ann",), channels={"team": ChannelAccess(senders=("ann", "bob")), "open": ChannelAccess(senders=("*",))}
 )
 PATIENCE = 30.0
+UNDER_WAY = (ParcelState.READY, ParcelState.SENDING)
 
 
 class Wire(MemoryAdapter):
@@ -92,6 +94,7 @@ class House:
         self.clock = FakeClock()
         self.agent: Agent = ScriptedAgent()
         self.sessions = SessionsConfig()
+        self.context = ContextConfig()
         self.access = ACCESS
         self.accounts: tuple[str, ...] = ("default",)
         self.wires: dict[str, Wire] = {}
@@ -106,7 +109,7 @@ class House:
             AdapterConfig(platform="memory", account=account, access=self.access, options=MemoryConfig())
             for account in self.accounts
         )
-        return Config(agent=AgentConfig(options=None), sessions=self.sessions, adapters=adapters)
+        return Config(agent=AgentConfig(options=None), sessions=self.sessions, context=self.context, adapters=adapters)
 
     def make_adapter(self, config: AdapterConfig, desk: Desk) -> Adapter:
         # The platform outlives us: a gateway started again finds the same far side.
@@ -167,6 +170,15 @@ class House:
             file_name=name,
             locator={"file": item},
         )
+
+    async def ask(self, gateway: Gateway, message: Message) -> None:
+        """Say something and wait until its turn has ended and the answer, if there is one, is a message too."""
+        ended = sum(gateway.counters.turns.values())
+        await gateway.accept(message)
+        await until(lambda: sum(gateway.counters.turns.values()) > ended)
+        async with asyncio.timeout(PATIENCE):
+            while any(parcel.state in UNDER_WAY for parcel in await gateway.store.parcels()):
+                await asyncio.sleep(0)
 
     async def history(self, gateway: Gateway, channel: str = "dm") -> tuple[StoredMessage, ...]:
         where = ConversationKey(platform="memory", account="default", channel=channel)

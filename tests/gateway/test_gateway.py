@@ -10,6 +10,7 @@ import pytest
 from belino.adapters.web import Adapter as WebAdapter
 from belino.config import Config, SessionsConfig
 from belino.domain.errors import AdapterError, ScopeError
+from belino.domain.media import TextBlock
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Reaction
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
@@ -43,8 +44,9 @@ class EchoAgent:
 
 def words(turn: Turn) -> str:
     """What was said in the message being answered."""
-    text = getattr(turn.blocks[0], "text", "")
-    return str(text).partition("\ntext:\n")[2].rpartition("\n")[0]
+    texts = [block.text for block in turn.blocks if isinstance(block, TextBlock)]
+    message = next(text for text in texts if text.startswith("<<<message "))
+    return message.partition("\ntext:\n")[2].rpartition("\n")[0]
 
 
 async def test_answers_keep_the_order_of_their_conversation_while_many_are_answered_at_once(house: House) -> None:

@@ -12,7 +12,7 @@ from belino.domain.outcome import Stage
 from belino.testing.files import make_png
 from tools.town import HERE, SECRET, THERE, File, Town
 
-TOOLS = ("list_media", "fetch_media", "channel_messages")
+TOOLS = ("list_media", "fetch_media", "channel_context", "channel_messages")
 NESTED: object = "deep"
 for _ in range(10_000):
     NESTED = [NESTED]
@@ -31,12 +31,12 @@ def test_every_schema_is_strict_and_names_no_channel(town: Town) -> None:
 
 @pytest.mark.parametrize("tool", TOOLS)
 async def test_an_unknown_argument_is_refused_naming_the_known_ones(town: Town, tool: str) -> None:
-    with pytest.raises(ToolError, match=r"unknown argument 'channel'; known ones: .*(kind|ref|message_ids)"):
+    with pytest.raises(ToolError, match=r"unknown argument 'channel'; known ones: .*(kind|ref|intent|message_ids)"):
         await town.toolbox().call(tool, {"channel": "there"})
 
 
 async def test_an_unknown_tool_is_refused_naming_the_known_ones(town: Town) -> None:
-    with pytest.raises(ToolError, match="the tools are list_media, fetch_media, channel_messages"):
+    with pytest.raises(ToolError, match="the tools are list_media, fetch_media, channel_context, channel_messages"):
         await town.toolbox().call("send_media", {})
 
 

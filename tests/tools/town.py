@@ -1,5 +1,6 @@
 """A real store with a channel in it, and a platform that counts what it is asked for."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -7,7 +8,8 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 
-from belino.domain.errors import MediaError
+from belino.context.history import History
+from belino.domain.errors import AdapterError, MediaError
 from belino.domain.media import Blob, ImageBlock, MediaKind, MediaRef, kind_of
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing, Step
@@ -17,6 +19,7 @@ from belino.domain.turn import Toolbox
 from belino.media.fetch import Fetcher, MediaConfig
 from belino.media.image import Fitted, ImageFacts
 from belino.media.render import within
+from belino.net.pace import PaceConfig
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store
 from belino.testing.clock import FakeClock
@@ -65,6 +68,29 @@ class Pencil:
 
 
 @dataclass(slots=True, kw_only=True)
+class Annals:
+    """Stands in for a platform that can be asked for the past, and counts how often it is."""
+
+    threads: dict[str, list[Message]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    fails: AdapterError | None = None
+
+    async def history(
+        self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
+    ) -> Sequence[Message]:
+        return self._told(str(channel), "")
+
+    async def thread(self, conversation: ConversationKey) -> Sequence[Message]:
+        return self._told(str(conversation), conversation.thread or "")
+
+    def _told(self, asked: str, thread: str) -> Sequence[Message]:
+        self.asked.append(asked)
+        if self.fails:
+            raise self.fails
+        return self.threads.get(thread, [])
+
+
+@dataclass(slots=True, kw_only=True)
 class Town:
     """Everything a toolbox needs, and what happened meanwhile."""
 
@@ -77,6 +103,10 @@ class Town:
     opened: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     shown: list[ImageBlock] = field(default_factory=list)
+    annals: Annals | None = None
+    """None: the platform has no history."""
+    counts: Counter[str] = field(default_factory=Counter)
+    pace: PaceConfig = field(default_factory=PaceConfig)
     numbers: Callable[[], int] = field(default_factory=lambda: count(1).__next__)
 
     async def say(
@@ -86,14 +116,17 @@ class Town:
         where: ConversationKey = HERE,
         author: Author = ANA,
         sent: datetime | None = None,
+        standing: Standing = Standing.MAY_COMMAND,
+        reply_to: str | None = None,
     ) -> tuple[str, tuple[str, ...]]:
         """Somebody says something: its message id and the ids of its refs."""
         number = str(self.numbers())
         sent = sent or self.clock.now()
         media = tuple(self._ref(file, where, number, position, sent) for position, file in enumerate(files))
-        message = Message(conversation=where, id=number, author=author, sent=sent, text=text, media=media)
-        verdict = Verdict(standing=Standing.MAY_COMMAND, reason="test")
-        taken = await self.store.take_in(message, verdict)
+        message = Message(
+            conversation=where, id=number, author=author, sent=sent, text=text, media=media, reply_to=reply_to
+        )
+        taken = await self.store.take_in(message, Verdict(standing=standing, reason="test"))
         self.clock.shift(60)
         return number, tuple(ref.id for ref in taken.refs)
 
@@ -127,18 +160,25 @@ class Town:
     async def note(self, step: Step) -> None:
         self.steps.append(step)
 
+    def history(self) -> History:
+        adapters = {} if self.annals is None else {("telegram", "default"): self.annals}
+        return History(self.store, adapters, config=self.pace, clock=self.clock, counts=self.counts)  # type: ignore[arg-type]
+
     def toolbox(
         self,
         where: ConversationKey = HERE,
         *,
         sees_images: bool = True,
         manifest: Sequence[ManifestEntry] = (),
+        answers: Sequence[str] = (),
     ) -> Toolbox:
         fetcher = Fetcher(self.store, self.store, self.open_media, self.config, self.clock)
         return make_toolbox(
             conversation=where,
             library=self.store,
+            archive=self.store,
             fetcher=fetcher,
+            history=self.history(),
             folder=self.folder,
             notes=self.note,
             shown=self.shown.append,
@@ -148,6 +188,7 @@ class Town:
             image_block_bytes=self.config.image_block_bytes,
             image_block_side=self.config.image_block_side,
             manifest=manifest,
+            answers=answers,
         )
 
 

@@ -17,8 +17,17 @@ TEXT_LINES = 5
 LINE_CHARS = 200
 READ_BYTES = 16 * 1024
 LISTED_AT_MOST = 10
+INTENT_CHARS = 300
 
 _QUESTION = re.compile(r"\bwhat\s+(?:can|do)\s+you\s+see\b", re.IGNORECASE)
+_TOLD = re.compile(r"\bwhat\s+(?:were\s+you\s+told|do\s+you\s+know)\b", re.IGNORECASE)
+_SEARCH = re.compile(
+    r"\A\W*(?:@\S+\s+)?(?:(?:please|now|can\s+you|could\s+you)\s+)*(?:find|look\s+for|search(?:\s+for)?)\s+(?P<find>.+)|"
+    r"\bwhat\s+(?:was|were|has\s+been|did\s+\w+|have\s+\w+|has\s+\w+)\s+(?:said|say|written|write)\s+"
+    r"(?:here\s+)?about\s+(?P<about>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CONTEXT = re.compile(r"<<<(?!message |media )(\w+) ([0-9a-f]+)\n(.*?)\n\2 \1>>>", re.DOTALL)
 _MARKER = re.compile(r"<<<message ([0-9a-f]+)\n(.*?)\n\1 message>>>", re.DOTALL)
 _TEXT = re.compile(r"^text:\n(.*)\Z", re.DOTALL | re.MULTILINE)
 _READABLE = re.compile(r"text/|application/(?:json|xml|x-yaml|toml|octet-stream)\Z|.*\+(?:json|xml)\Z")
@@ -53,8 +62,9 @@ class Agent:
         yield Accepted()
         given = "\n".join(block.text for block in turn.blocks if isinstance(block, TextBlock))
         words, items = _words(given), _items(given)
+        told = tuple(found.group(3) for found in _CONTEXT.finditer(given))
         said: list[str] = []
-        async for part in _sections(turn, words, items):
+        async for part in _sections(turn, words, items, told):
             if isinstance(part, str):
                 piece = part if not said else f"\n\n{part}"
                 said.append(piece)
@@ -67,7 +77,9 @@ class Agent:
         yield Final(text=answer)
 
 
-async def _sections(turn: Turn, words: str, items: list[Item]) -> AsyncIterator[str | ToolNote | Accepted]:
+async def _sections(
+    turn: Turn, words: str, items: list[Item], told: tuple[str, ...]
+) -> AsyncIterator[str | ToolNote | Accepted]:
     """The paragraphs of the answer, and before each tool call a note."""
     yield _greeting(words, items)
     for item in items[:LOOKS_AT_MOST]:
@@ -80,6 +92,38 @@ async def _sections(turn: Turn, words: str, items: list[Item]) -> AsyncIterator[
     if _QUESTION.search(words):
         yield ToolNote(tool="list_media", text="listing the media of this channel")
         yield await _list(turn)
+    if _TOLD.search(words):
+        yield _told(told)
+    if intent := _intent(words):
+        yield ToolNote(tool="channel_context", text="searching this channel")
+        yield await _search(turn, intent)
+
+
+def _intent(words: str) -> str:
+    """What a person wants found; empty if nothing."""
+    found = _SEARCH.search(words)
+    wanted = (found["find"] or found["about"] or "") if found else ""
+    return " ".join(wanted.split())[:INTENT_CHARS].rstrip("?!. ")
+
+
+async def _search(turn: Turn, intent: str) -> str:
+    try:
+        blocks = await turn.toolbox.call("channel_context", {"intent": intent})
+    except ToolError as error:
+        return f"I could not search for “{intent}”: {error}."
+    found = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    return f"I searched this channel for “{intent}”. This is what a model would be given:\n{_quoted(found)}"
+
+
+def _told(told: tuple[str, ...]) -> str:
+    if not told:
+        return "I was told nothing but your message."
+    whole = "\n".join(told)
+    return f"Besides your message I was told this, {estimate_tokens(whole)} tokens:\n{_quoted(whole)}"
+
+
+def _quoted(text: str) -> str:
+    return f"```\n{text.replace('```', '´´´')}\n```"
 
 
 def _greeting(words: str, items: list[Item]) -> str:
@@ -146,18 +190,22 @@ async def _list(turn: Turn) -> str:
     except ToolError as error:
         return f"I could not list the media: {error}."
     listing = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
-    return f"What I see in this channel:\n```\n{listing.replace('```', '´´´')}\n```"
+    return f"What I see in this channel:\n{_quoted(listing)}"
 
 
 def _words(given: str) -> str:
     """What the person wrote, out of the fenced message."""
-    contents = [found.group(2) for found in _MARKER.finditer(given)] or [f"text:\n{given}"]
-    texts = (_TEXT.search(content) for content in contents)
+    texts = (_TEXT.search(content) for content in _messages(given))
     return "\n".join(text.group(1) for text in texts if text)
+
+
+def _messages(given: str) -> list[str]:
+    """The message being answered, apart from everything that is told about it."""
+    return [found.group(2) for found in _MARKER.finditer(given)] or [f"text:\n{given}"]
 
 
 def _items(given: str) -> list[Item]:
     found: dict[str, Item] = {}
-    for kind, name, ref in placeholders(given):
+    for kind, name, ref in placeholders("\n".join(_messages(given))):
         found.setdefault(ref, Item(kind=kind, name=name, ref=ref))
     return list(found.values())

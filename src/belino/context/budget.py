@@ -1,7 +1,11 @@
 """What the agent's context may cost, and the one pure function that chooses what fits."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
+
+WORTH_A_LINE = 40
+"""Tokens below which a part of a message is not worth the line it stands on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,3 +40,27 @@ class ContextConfig:
         metadata={"says": "How many of a sender's pictures that nobody asked about belong to their question."},
     )
     unclaimed_minutes: int = field(default=10, metadata={"says": "How long such pictures wait for their question."})
+
+
+class Choice(NamedTuple):
+    """How many of the newest messages are told."""
+
+    told: int
+    room: int | None = None
+    """What the oldest of them may cost, if it must be cut for that; None if all are told whole."""
+
+
+def newest_that_fit(costs: Iterable[int], budget: int, *, cuts: bool = False) -> Choice:
+    """Take messages into a budget, newest first, until one does not fit; what comes after it is not looked at.
+
+    With `cuts` that one is cut to the room that is left, if there is enough of it, and the newest is told whatever it
+    costs. Without, only whole messages are taken.
+    """
+    left, count = budget, 0
+    for cost in costs:
+        if cost > left:
+            is_cut = cuts and (count == 0 or left >= WORTH_A_LINE)
+            return Choice(count + 1, max(left, 0)) if is_cut else Choice(count)
+        left -= cost
+        count += 1
+    return Choice(count)

@@ -6,7 +6,7 @@ The bodies of the parts, joined, are the text. A code fence that is open at a cu
 import re
 from dataclasses import dataclass
 
-from belino.delivery.graphemes import cut_before, is_boundary
+from belino.domain.graphemes import cut_before, is_boundary
 
 # A line of three or more backticks or tildes opens a code fence; the same sign, as often and alone, closes it.
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)

@@ -96,6 +96,28 @@ class Accept(Protocol):
     def __call__(self, arrival: Arrival, *, cursor: str | None = None) -> Awaitable[Taken]: ...
 
 
+Offer = tuple[Arrival, str | None]
+"""An arrival, and the cursor that moves along with it, if any."""
+
+
+@runtime_checkable
+class AcceptsMany(Accept, Protocol):
+    """Can take in what came together with fewer commits."""
+
+    def many(self, offers: Sequence[Offer]) -> Awaitable[tuple[Taken, ...]]:
+        """Each judged by itself, in order. Should one fail, none after it is taken in and no cursor is past it."""
+        ...
+
+
+async def hand_in(accept: Accept, offers: Sequence[Offer]) -> None:
+    """Hand in what came together, at once if that can be taken, one after the other otherwise."""
+    if isinstance(accept, AcceptsMany):
+        await accept.many(offers)
+    else:
+        for arrival, cursor in offers:
+            await accept(arrival, cursor=cursor)
+
+
 @runtime_checkable
 class Adapter(Protocol):
     """A platform. Constructed as `Adapter(config, desk)`; parsing is pure and fetches nothing."""

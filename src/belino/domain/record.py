@@ -1,12 +1,12 @@
 """What the store keeps and hands out: messages, turns, parcels, refs, uploads and grants as it knows them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from belino.domain.context import ThreadActivity
 from belino.domain.media import MediaKind, MediaRef
-from belino.domain.message import Author, ChatType, ConversationKey, Quote
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, TurnState
 from belino.domain.reply import Parcel, ParcelKind, ParcelState
 from belino.domain.turn import Usage
@@ -22,6 +22,17 @@ class Verdict:
     reason: str
     answer: bool = False
     """A turn shall answer it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """An arrival on its way into the store, with what was decided about it."""
+
+    arrival: Arrival
+    verdict: Verdict
+    cursor: str | None = None
+    ready: datetime | None = None
+    """When its turn may start; at once, if not said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +221,8 @@ class TurnEnd:
     """The refs attached again after a compaction, which is over with it; None if none was to be made good."""
     memory: bytes | None = None
     """None leaves the session's memory as it is."""
+    anew: bool = False
+    """The agent had forgotten everything, and began with this turn."""
     agent: str = ""
     """The kind of agent that answered, whose memory is nothing to another kind; empty leaves it as it was."""
     usage: Usage = NOTHING_SPENT
@@ -237,8 +250,12 @@ class Session:
         """The session as an agent of this kind finds it: one of another kind remembers nothing of it."""
         if not agent or self.agent in ("", agent):
             return self
+        return replace(self.forgotten(), agent=agent)
+
+    def forgotten(self) -> "Session":
+        """The session of an agent that remembers nothing: told nothing, and shown nothing that it still has."""
         shown = tuple(entry.artifact_id for entry in self.manifest)
-        return Session(memory=None, turns=self.turns, manifest=self.manifest, lost=shown, agent=agent)
+        return replace(self, memory=None, lost=shown, compacted=False, told=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,10 @@ Nothing here knows SQL or files. A room is handed only the group it needs; an im
 
 from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from belino.domain.concordance import Concordance
+from belino.domain.context import ThreadSummary
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
@@ -18,6 +20,7 @@ from belino.domain.record import (
     ConversationSummary,
     Grant,
     GrantKind,
+    Judged,
     Meanwhile,
     MediaTally,
     Pairing,
@@ -35,6 +38,8 @@ from belino.domain.record import (
     Verdict,
 )
 from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
+
+T = TypeVar("T")
 
 ALBUM_WAIT = timedelta(seconds=10)
 
@@ -65,6 +70,10 @@ class Inbox(Protocol):
         What was heard live stays as it is, and one that is heard live later takes the place of its recalled copy.
         Messages of another channel are left out.
         """
+        ...
+
+    async def take_in_all(self, arrivals: Sequence[Judged], *, album_wait: timedelta = ALBUM_WAIT) -> tuple[Taken, ...]:
+        """The same for several, in their order, in one transaction: should one fail, none is taken in."""
         ...
 
     async def cursor(self, platform: str, account: str) -> str | None: ...
@@ -218,6 +227,26 @@ class Library(Protocol):
         ...
 
 
+class Archive(Protocol):
+    """What was said, found by its words; each verb sees one channel and nothing else."""
+
+    async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
+        """Ask a channel's word index, brought up to date, in a thread; None if nothing is known of the channel."""
+        ...
+
+    async def numbered(self, channel: ConversationKey, seqs: Sequence[int]) -> tuple[StoredMessage, ...]:
+        """Those of these seqs that the channel has, oldest first."""
+        ...
+
+    async def thread_summaries(self, channel: ConversationKey, roots: Sequence[str]) -> Mapping[str, ThreadSummary]:
+        """The threads under these messages, without those that nobody replied to."""
+        ...
+
+    async def index_ahead(self) -> int:
+        """Index what nobody has asked for yet. Returns how many channels were behind."""
+        ...
+
+
 class Sessions(Protocol):
     """What agents remember."""
 
@@ -336,7 +365,7 @@ class Pairings(Protocol):
         ...
 
 
-class Store(Inbox, Outbox, Library, Sessions, Blobs, Uploads, Doors, Pairings, Protocol):
+class Store(Inbox, Outbox, Library, Archive, Sessions, Blobs, Uploads, Doors, Pairings, Protocol):
     """Everything belino keeps."""
 
     async def close(self) -> None: ...

@@ -14,6 +14,8 @@ class Counters:
     parcels: Counter[str] = field(default_factory=Counter)
     media: Counter[str] = field(default_factory=Counter)
     adapter_restarts: Counter[str] = field(default_factory=Counter)
+    history: Counter[str] = field(default_factory=Counter)
+    """Calls for what was said before, what they waited for, and how often none was needed."""
 
     def as_mapping(self) -> Mapping[str, Mapping[str, int]]:
         """Every count, by what is counted and its outcome."""
@@ -23,4 +25,5 @@ class Counters:
             "parcels": dict(self.parcels),
             "media": dict(self.media),
             "adapter_restarts": dict(self.adapter_restarts),
+            "history": dict(self.history),
         }

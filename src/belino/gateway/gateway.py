@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from belino import registry
 from belino.config import AdapterConfig, Config
+from belino.context.history import History
 from belino.delivery.deadline import deadline
 from belino.delivery.insist import Insistence
 from belino.delivery.send import ParcelNews, Sender
@@ -70,6 +71,7 @@ class Gateway:
     store: SqliteStore
     agents: Agents
     started: datetime
+    history: History
 
     def __init__(
         self,
@@ -186,6 +188,7 @@ class Gateway:
         self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
         self._sender = self._make_sender()
         self._fetcher = Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock)
+        self.history = self._make_history()
         self._turns = self._make_turns()
         self._sessions = Sessions(
             self.store,
@@ -212,6 +215,7 @@ class Gateway:
             self.agents,
             self.adapters,
             self._fetcher,
+            history=self.history,
             images=lambda: self.images,
             config=self.config,
             home=self.home,
@@ -220,6 +224,18 @@ class Gateway:
             notices=self.notices,
             counters=self.counters,
             replied=self._sender.wake,
+        )
+
+    def _make_history(self) -> History:
+        days = self.config.retention_days
+        return History(
+            self.store,
+            self.adapters,
+            config=self.config.pace,
+            clock=self.clock,
+            counts=self.counters.history,
+            keeps=timedelta(days=days) if days else None,
+            text_chars=self.config.sessions.max_text_chars,
         )
 
     def _make_sender(self) -> Sender:
@@ -257,7 +273,9 @@ class Gateway:
 
     def _report(self, key: tuple[str, str], health: AdapterHealth) -> None:
         self._health[key] = health
-        if health.state != "running":
+        if health.state == "running":
+            self.history.listens(*key)
+        else:
             self.counters.adapter_restarts[":".join(key)] += 1
 
     def _parcel_news(self, news: ParcelNews) -> None:

@@ -1,7 +1,7 @@
 """Take an arrival in: its size, who sent it and where, is it new; then store it, tell it and wake its session."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -10,8 +10,8 @@ from belino.domain.errors import ScopeError, StoreError
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Edit, Message, Quote, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
-from belino.domain.ports import Accept, Clock, Taken
-from belino.domain.record import StoredMessage, Verdict
+from belino.domain.ports import Accept, Clock, Offer, Taken
+from belino.domain.record import Judged, StoredMessage, Verdict
 from belino.domain.store import Store
 from belino.gateway.access import decide, may_pair
 from belino.gateway.counters import Counters
@@ -58,40 +58,66 @@ class Intake:
 
     def for_account(self, platform: str, account: str) -> Accept:
         """What an adapter is given: it takes in only what belongs to its own account."""
-
-        async def accept(arrival: Arrival, *, cursor: str | None = None) -> Taken:
-            where = arrival.conversation
-            if (where.platform, where.account) != (platform, account):
-                raise ScopeError(f"{platform}:{account} handed in an arrival of {where.platform}:{where.account}")
-            return await self.accept(arrival, cursor=cursor)
-
-        return accept
+        return _Threshold(self, platform, account)
 
     async def accept(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
         """Take one arrival in; when it returns, arrival and cursor are on disk."""
+        return (await self.accept_all([(arrival, cursor)]))[0]
+
+    async def accept_all(self, offers: Sequence[Offer]) -> tuple[Taken, ...]:
+        """Take arrivals in, in their order and with few commits. Should one fail, no cursor is past it."""
+        taken: list[Taken] = []
+        run: list[Judged] = []
+        for arrival, cursor in offers:
+            if _is_about_any(arrival, run):  # what is said of a message is judged by the message as it is stored
+                taken += await self._take(run)
+                run = []
+            judged = await self._judged(arrival, cursor)
+            if judged.verdict.answer:
+                if not self._sessions.has_room(beside=len(run)):  # who may have to wait keeps nobody else waiting
+                    taken += await self._take(run)
+                    run = []
+                await self._sessions.room()
+            run.append(judged)
+        return (*taken, *await self._take(run))
+
+    async def _judged(self, arrival: Arrival, cursor: str | None) -> Judged:
         verdict = self._too_long(arrival)
         if verdict is None:
             verdict = await self._judge(arrival)
             await self._offer_pairing(arrival, verdict)
-        if verdict.answer:
-            await self._sessions.room()
         ready = None
         if isinstance(arrival, Message) and arrival.album is not None:
             # Every item prolongs the wait, also one that speaks to nobody: in a group only the first has the mention.
             ready = self._clock.now() + timedelta(milliseconds=self._config.album_window_ms)
-        taken = await self._store.take_in(
-            arrival, verdict, cursor=cursor, ready=ready, album_wait=timedelta(milliseconds=self._config.album_max_ms)
-        )
-        self._counters.arrivals[taken.outcome] += 1
-        log.info("%s in %s: %s (trace %s)", arrival.kind, arrival.conversation, taken.outcome, taken.trace or "none")
-        waits = taken.outcome is MessageOutcome.WAITING
+        return Judged(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
+
+    async def _take(self, run: Sequence[Judged]) -> tuple[Taken, ...]:
+        """Store what was judged, all at once; if one of them cannot be, those before it are, and it says why."""
+        if not run:
+            return ()
         try:
-            if taken.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
-                await self._tell(arrival, waits=waits)
-        finally:
-            if waits:
-                self._sessions.wake(arrival.conversation)
+            taken = await self._store.take_in_all(run, album_wait=timedelta(milliseconds=self._config.album_max_ms))
+        except (StoreError, ValueError, TypeError, ArithmeticError):
+            if len(run) == 1:
+                raise
+            return tuple([one for judged in run for one in await self._take([judged])])
+        await self._tell_all(run, taken)
         return taken
+
+    async def _tell_all(self, run: Sequence[Judged], taken: Sequence[Taken]) -> None:
+        for judged, one in zip(run, taken, strict=True):
+            self._counters.arrivals[one.outcome] += 1
+            arrival = judged.arrival
+            log.info("%s in %s: %s (trace %s)", arrival.kind, arrival.conversation, one.outcome, one.trace or "none")
+        try:
+            for judged, one in zip(run, taken, strict=True):
+                if one.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
+                    await self._tell(judged.arrival, waits=one.outcome is MessageOutcome.WAITING)
+        finally:
+            for judged, one in zip(run, taken, strict=True):
+                if one.outcome is MessageOutcome.WAITING:
+                    self._sessions.wake(judged.arrival.conversation)
 
     def _too_long(self, arrival: Arrival) -> Verdict | None:
         """Why an arrival is refused before anybody asks who sent it."""
@@ -143,6 +169,33 @@ class Intake:
             self._notices.message(stored)
         if waits:
             self._notices.turn(arrival.conversation, 0, TurnState.WAITING)
+
+
+class _Threshold:
+    """One account's way in."""
+
+    def __init__(self, intake: Intake, platform: str, account: str) -> None:
+        self._intake = intake
+        self._account = (platform, account)
+
+    async def __call__(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
+        return (await self.many([(arrival, cursor)]))[0]
+
+    async def many(self, offers: Sequence[Offer]) -> tuple[Taken, ...]:
+        for arrival, _ in offers:
+            where = arrival.conversation
+            if (where.platform, where.account) != self._account:
+                own = ":".join(self._account)
+                raise ScopeError(f"{own} handed in an arrival of {where.platform}:{where.account}")
+        return await self._intake.accept_all(offers)
+
+
+def _is_about_any(arrival: Arrival, run: Sequence[Judged]) -> bool:
+    """Whether an arrival changes a message that is judged and not stored yet."""
+    if isinstance(arrival, Message | Unsupported):
+        return False
+    about = (arrival.conversation.whole_channel, arrival.message_id)
+    return any((judged.arrival.conversation.whole_channel, judged.arrival.id) == about for judged in run)
 
 
 def _texts(arrival: Arrival) -> Iterator[str]:

@@ -4,14 +4,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 
+from belino.context.manifest import in_context
 from belino.domain.errors import StoreError
 from belino.domain.media import Blob, ImageBlock
 from belino.domain.outcome import MediaOutcome, Stage, Step, TurnState
 from belino.domain.ports import Clock
-from belino.domain.record import ClaimedTurn, ManifestEntry, RefRecord, Session, TurnEnd
+from belino.domain.record import ClaimedTurn, ManifestEntry, RefRecord, Session, Told, TurnEnd
 from belino.domain.reply import Parcel
 from belino.domain.store import Store
-from belino.domain.turn import Refused, Usage
+from belino.domain.turn import Compacted, Refused, Usage
 from belino.gateway.counters import Counters
 from belino.media.fetch import Fetcher, Progress
 
@@ -19,18 +20,42 @@ from belino.media.fetch import Fetcher, Progress
 class Ledger:
     """Steps for `explain`, pictures shown, what it cost, and the agent's memory: it is the turn's SessionMemory too."""
 
-    def __init__(self, turn: ClaimedTurn, session: Session, store: Store, *, clock: Clock, counters: Counters) -> None:
+    def __init__(
+        self,
+        turn: ClaimedTurn,
+        session: Session,
+        store: Store,
+        *,
+        clock: Clock,
+        counters: Counters,
+        agent: str = "",
+        remembers: bool = True,
+    ) -> None:
         self._turn = turn
         self._store = store
         self._clock = clock
         self._counters = counters
+        self._agent = agent
+        self._remembers = remembers
         self._found = session.memory
         self._saved: bytes | None = None
         self._given: dict[str, ImageBlock] = {}
         self._accepted: dict[str, ImageBlock] = {}
+        self._again: set[str] = set()
+        """Of those given, the refs that a compaction had taken."""
+        self._recovers = False
+        self._told: Told | None = None
+        self._took = False
         self._compacted = False
+        self._anew = False
+        self._lost: dict[str, None] = {}
         self._usage = Usage()
         self._unwritten: list[Step] = []
+        self.context = list(in_context(session)) if remembers else []
+        """What the agent has before it from earlier turns; a compaction empties it at once."""
+        self.shown_now: set[str] = set()
+        """Refs and hashes of the pictures it was given in this turn."""
+        self.answers = tuple(message.id for message in turn.messages)
         self.needed = ExitStack()
         """Closed with the turn; until then, what it fetched makes room for nothing else."""
 
@@ -60,55 +85,97 @@ class Ledger:
             Step(at=self._clock.now(), stage=Stage.TURN, outcome="cut off", reason=attempt, subject=subject)
         )
 
-    async def media_ended(self, record: RefRecord) -> None:
+    async def media_ended(self, record: RefRecord, why: str) -> None:
         """A ref was asked for: note what became of it."""
         try:
             current = await self._store.ref(record.conversation.whole_channel, record.ref.id) or record
         except StoreError:
             return
         self._counters.media[current.outcome] += 1
-        await self._note_media(current.ref.id, current.outcome, current.reason or "the agent asked for it")
+        await self._note_media(current.ref.id, current.outcome, current.reason or why)
 
     async def refused(self, part: Refused) -> None:
-        """The model would not take a picture: it does not count as shown."""
-        self._given.pop(part.ref, None)
+        """The model would not take a picture: it does not count as shown, whatever was said of it before."""
+        for refused in (self._given.pop(part.ref, None), self._accepted.pop(part.ref, None)):
+            if refused is not None:
+                self.shown_now.difference_update((part.ref, refused.sha256))
         self._counters.media[MediaOutcome.REFUSED] += 1
         await self._note_media(part.ref, "refused by the model", part.why)
+
+    def tells(self, told: Told | None, *, recovers: bool) -> None:
+        """How far this turn tells the agent of its channel, and whether it makes a compaction good."""
+        self._told = told
+        self._recovers = recovers
 
     def shown(self, block: ImageBlock) -> None:
         """A picture was handed to the agent; it counts once the agent accepted it."""
         self._given[block.ref] = block
+        self._again.discard(block.ref)
+
+    def shown_again(self, block: ImageBlock) -> None:
+        """A picture that the agent had lost was handed to it again: the manifest has it already."""
+        self._given[block.ref] = block
+        self._again.add(block.ref)
 
     def accepted(self) -> None:
         """What was handed over so far is in the model's context."""
+        self._took = True
         self._accepted.update(self._given)
+        for ref in self._given:
+            self._lost.pop(ref, None)
         self._given.clear()
 
-    def compacted(self) -> None:
-        """Nothing shown before is in the model's context any more."""
-        self._accepted.clear()
-        self._compacted = True
+    def compacted(self, part: Compacted) -> None:
+        """What was accepted before it, or some of that, is not in the model's context any more."""
+        gone = part.only or tuple(self._accepted)
+        for ref in gone:
+            block = self._accepted.pop(ref, None)
+            self.shown_now.difference_update((ref,) if block is None else (ref, block.sha256))
+        if part.only:
+            self._lost.update(dict.fromkeys(part.only))
+            self.context[:] = [entry for entry in self.context if entry.artifact_id not in part.only]
+        else:
+            self._compacted = True
+            self.context.clear()
+
+    async def begin_anew(self, why: str) -> None:
+        """The agent remembers nothing of the conversation: the turn is told and answered as its first."""
+        self._anew = True
+        self._found = self._saved = None
+        for known in (self._given, self._accepted, self._again, self.shown_now, self.context):
+            known.clear()
+        await self.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="memory lost", reason=why))
 
     def spent(self, usage: Usage) -> None:
         self._usage = usage
 
     async def end(self, state: TurnState, reason: str = "", parcels: tuple[Parcel, ...] = ()) -> TurnEnd:
         """The turn's end; only an answered turn keeps memory and pictures shown."""
-        answered = state is TurnState.ANSWERED
+        if state is not TurnState.ANSWERED:
+            return TurnEnd(state=state, reason=reason, parcels=parcels, usage=self._usage)
+        again = tuple(ref for ref in self._accepted if ref in self._again)
+        shown = await self._manifest()
         return TurnEnd(
             state=state,
             reason=reason,
             parcels=parcels,
-            shown=await self._manifest() if answered else (),
-            compacted=answered and self._compacted,
-            memory=self._saved if answered else None,
+            shown=shown,
+            compacted=self._compacted,
+            # An agent that forgets has lost what it saw as soon as it has answered.
+            lost=tuple(self._lost) if self._remembers else tuple(entry.artifact_id for entry in shown),
+            told=self._told if self._took else None,
+            recovered=again if self._recovers and self._took else None,
+            anew=self._anew,
+            memory=self._saved,
+            agent=self._agent,
             usage=self._usage,
         )
 
     async def _manifest(self) -> tuple[ManifestEntry, ...]:
         channel = self._turn.conversation.whole_channel
         try:
-            records = [(block, await self._store.ref(channel, block.ref)) for block in self._accepted.values()]
+            shown = [block for ref, block in self._accepted.items() if ref not in self._again]
+            records = [(block, await self._store.ref(channel, block.ref)) for block in shown]
         except StoreError:
             return ()  # the worst is a picture shown twice
         return tuple(self._entry(block, record) for block, record in records if record is not None)
@@ -137,10 +204,18 @@ def repaired(text: str) -> str:
 class NotedFetcher(Fetcher):
     """A fetcher whose every end is written into one turn's ledger; the work is done by the one all turns share."""
 
-    def __init__(self, shared: Fetcher, ledger: Ledger, told: Callable[[RefRecord], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        shared: Fetcher,
+        ledger: Ledger,
+        told: Callable[[RefRecord], Awaitable[None]],
+        *,
+        why: str = "the agent asked for it",
+    ) -> None:
         self._shared = shared
         self._ledger = ledger
         self._told = told
+        self._why = why
 
     async def fetch(self, record: RefRecord, *, progress: Progress | None = None) -> Blob:
         """The bytes of a ref, and a step that says how it ended."""
@@ -149,7 +224,7 @@ class NotedFetcher(Fetcher):
             self._ledger.needed.enter_context(self._shared.pin(blob.sha256))
             return blob
         finally:
-            await self._ledger.media_ended(record)
+            await self._ledger.media_ended(record, self._why)
             await self._told(record)
 
     async def read(self, blob: Blob, limit: int) -> bytes:

@@ -80,6 +80,10 @@ class Sessions:
             self._refuse_when_stopping()
         self._refuse_when_stopping()
 
+    def has_room(self, beside: int) -> bool:
+        """Whether another turn may wait beside so many that are not counted yet."""
+        return self._waiting + beside < self._config.max_waiting
+
     def wake(self, conversation: ConversationKey) -> None:
         """A turn was put into this conversation's queue."""
         self._waiting += 1

@@ -1,24 +1,25 @@
 """One turn: what the agent is told this time, its answer, and the one transaction that ends it."""
 
 import asyncio
-import hmac
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import timedelta
+from functools import partial
 
 from belino.config import Config
-from belino.context.prompt import message_blocks, system_prompt
+from belino.context.history import History
+from belino.context.prompt import system_prompt
 from belino.delivery.deadline import deadline, ring
 from belino.delivery.insist import Insistence
 from belino.delivery.plan import plan
 from belino.delivery.reasons import place_of, reason_of
-from belino.domain.errors import AgentError, StoreError
+from belino.domain.errors import AgentError, MemoryLost, StoreError
 from belino.domain.limits import Limits, Once
-from belino.domain.media import ImageBlock, MediaRef
+from belino.domain.media import ImageBlock
 from belino.domain.message import ConversationKey
-from belino.domain.outcome import MediaOutcome, TurnState
+from belino.domain.outcome import Stage, Step, TurnState
 from belino.domain.ports import Adapter, Clock, ShowsTyping
-from belino.domain.record import ClaimedTurn, ManifestEntry, RefRecord, Session, StoredMessage, TurnEnd
+from belino.domain.record import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.reply import Parcel, Reply
 from belino.domain.store import Store
 from belino.domain.turn import (
@@ -34,10 +35,12 @@ from belino.domain.turn import (
     Usage,
 )
 from belino.gateway.agents import Agents
+from belino.gateway.attaching import Attaching
 from belino.gateway.counters import Counters
 from belino.gateway.drafts import Draft
 from belino.gateway.ledger import Ledger, NotedFetcher, repaired
 from belino.gateway.notices import Notices
+from belino.gateway.telling import Teller, Withdrawn
 from belino.media.fetch import Fetcher
 from belino.storage.home import Home
 from belino.tools.pictures import Draws
@@ -45,12 +48,9 @@ from belino.tools.toolbox import make_toolbox
 
 log = logging.getLogger(__name__)
 
-UNCLAIMED_REFS = 5
-UNCLAIMED_FOR = timedelta(minutes=10)
 # Platforms stop showing it after about five seconds.
 TYPING_EVERY_SECONDS = 4.0
 TYPING_SECONDS = 10.0
-FENCE_HEX = 24
 # For an account that is no longer configured: its parcels wait, cut so that any platform takes them.
 UNKNOWN_LIMITS = Limits(text_chars=1_000, once=Once.UNCERTAIN)
 
@@ -65,6 +65,7 @@ class Turns:
         adapters: Mapping[tuple[str, str], Adapter],
         fetcher: Fetcher,
         *,
+        history: History,
         images: Callable[[], Draws],
         config: Config,
         home: Home,
@@ -78,6 +79,7 @@ class Turns:
         self._agents = agents
         self._adapters = adapters
         self._fetcher = fetcher
+        self._history = history
         self._images = images
         """Made with the first toolbox: its cache costs start-up time."""
         self._config = config
@@ -87,7 +89,7 @@ class Turns:
         self._notices = notices
         self._counters = counters
         self._replied = replied
-        self._fence_key = hmac.digest(home.key_file.read_bytes(), b"belino fence", "sha256")
+        self._key = home.key_file.read_bytes()
         self._running: dict[ConversationKey, asyncio.Timeout] = {}
         self._aborted: set[ConversationKey] = set()
         self._doing: dict[ConversationKey, str] = {}
@@ -144,8 +146,9 @@ class Turns:
         return self._toolbox(conversation, self._fetcher)
 
     async def _answer(self, claimed: ClaimedTurn) -> TurnEnd:
-        session = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
-        ledger = Ledger(claimed, session, self._store, clock=self._clock, counters=self._counters)
+        found = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
+        session = found.found_by(self._agents.kind(claimed.conversation))
+        ledger = self._ledger(claimed, session)
         allowed = self._config.sessions
         if claimed.attempt > 1:
             await ledger.cut_off()
@@ -157,7 +160,9 @@ class Turns:
         try:
             async with deadline(self._clock, allowed.turn_seconds) as scope:
                 self._running[claimed.conversation] = scope
-                text = await self._listen(claimed, ledger, session)
+                text = await self._heard(claimed, ledger, session)
+        except Withdrawn as error:
+            return await ledger.end(TurnState.ABORTED, str(error))
         except Exception as error:  # noqa: BLE001 - whatever an agent dies of becomes the turn's visible end
             reason = _reason(error)
             if scope is not None and scope.expired():
@@ -177,11 +182,29 @@ class Turns:
         reason = "" if text.strip() else "the agent had nothing to say"
         return await ledger.end(TurnState.ANSWERED, reason, self._parcels(claimed, text))
 
+    def _ledger(self, claimed: ClaimedTurn, session: Session) -> Ledger:
+        return Ledger(
+            claimed,
+            session,
+            self._store,
+            clock=self._clock,
+            counters=self._counters,
+            agent=self._agents.kind(claimed.conversation),
+            remembers=self._agents.at(claimed.conversation).remembers,
+        )
+
+    async def _heard(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> str:
+        try:
+            return await self._listen(claimed, ledger, session)
+        except MemoryLost as error:
+            log.warning("the agent of %s begins anew (trace %s)", claimed.conversation, claimed.trace)
+            await ledger.begin_anew(reason_of(error))
+        return await self._listen(claimed, ledger, session.forgotten())
+
     async def _listen(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> str:
+        if note := await self._history.before_turn(claimed.messages[-1]):
+            await ledger.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
         turn = await self._build(claimed, ledger, session)
-        for block in turn.blocks:
-            if isinstance(block, ImageBlock):
-                ledger.shown(block)
         parts = self._agents.at(claimed.conversation).run_turn(turn)
         draft = Draft(claimed.conversation, claimed.id, self._notices, self._clock)
         try:
@@ -204,7 +227,7 @@ class Turns:
             case Accepted():
                 ledger.accepted()
             case Compacted():
-                ledger.compacted()
+                ledger.compacted(part)
             case Usage():
                 ledger.spent(part)
             case Refused():
@@ -212,25 +235,42 @@ class Turns:
             case TextDelta() | Final():
                 pass
 
+    def _teller(self, conversation: ConversationKey) -> Teller:
+        agent = self._agents.at(conversation)
+        return Teller(self._store, agent, self._config.context, clock=self._clock, key=self._key)
+
     async def _build(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> Turn:
         conversation = claimed.conversation
-        fetcher = NotedFetcher(self._fetcher, ledger, self._tell_media)
-        # An agent that forgets has nothing in its context that could spare it a picture.
-        manifest = session.manifest if self._agents.at(conversation).remembers else ()
+        teller = self._teller(conversation)
+        telling = await teller.tell(claimed, session, partial(self._attaching, claimed, ledger))
+        ledger.tells(telling.told, recovers=telling.recovers)
+        for step in telling.steps:
+            await ledger.note(step)
         return Turn(
             conversation=conversation,
             number=claimed.number,
             system=system_prompt(),
-            blocks=message_blocks(
-                claimed.messages,
-                await self._unclaimed(claimed),
-                fence=self._fence(claimed),
-                outcomes=await self._outcomes(claimed),
-            ),
-            toolbox=self._toolbox(conversation, fetcher, ledger=ledger, manifest=manifest),
+            blocks=telling.blocks,
+            toolbox=self._toolbox(conversation, NotedFetcher(self._fetcher, ledger, self._tell_media), ledger=ledger),
             memory=ledger,
             folder=self._home.incoming(conversation),
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
+        )
+
+    def _attaching(self, claimed: ClaimedTurn, ledger: Ledger, again: bool) -> Attaching:
+        """What hands pictures over unasked, by the agent's own tools; the agent did not call them, so none is noted."""
+        why = "attached again after compaction" if again else "attached with the message"
+        fetcher = NotedFetcher(self._fetcher, ledger, self._tell_media, why=why)
+        return Attaching(
+            library=self._store,
+            channel=claimed.conversation.whole_channel,
+            toolbox=self._toolbox(
+                claimed.conversation, fetcher, ledger=ledger, shown=ledger.shown_again if again else ledger.shown
+            ),
+            context=ledger.context,
+            turn=claimed.number,
+            fence=self._teller(claimed.conversation).fence(claimed),
+            again=again,
         )
 
     def _toolbox(
@@ -239,41 +279,28 @@ class Turns:
         fetcher: Fetcher,
         *,
         ledger: Ledger | None = None,
-        manifest: tuple[ManifestEntry, ...] = (),
+        shown: Callable[[ImageBlock], None] | None = None,
     ) -> Toolbox:
+        """The channel's tools: for an agent, noted in its ledger; where `shown` is given, for ourselves."""
+        noted = ledger if shown is None else None
         return make_toolbox(
             conversation=conversation,
             library=self._store,
+            archive=self._store,
             fetcher=fetcher,
+            history=self._history,
             folder=self._home.incoming(conversation),
-            notes=ledger.note if ledger else None,
-            shown=ledger.shown if ledger else None,
+            notes=noted.note if noted else None,
+            shown=noted.shown if noted else shown,
             clock=self._clock,
             images=self._images(),
             sees_images=self._agents.at(conversation).sees_images,
             image_block_bytes=self._config.media.image_block_bytes,
             image_block_side=self._config.media.image_block_side,
-            manifest=manifest,
+            manifest=ledger.context if ledger else (),
+            shown_now=ledger.shown_now if ledger else None,
+            answers=ledger.answers if ledger else (),
         )
-
-    async def _unclaimed(self, claimed: ClaimedTurn) -> tuple[RefRecord, ...]:
-        """Pictures the same person sent shortly before, which no turn has had."""
-        anchor = claimed.messages[-1]
-        since = anchor.received - UNCLAIMED_FOR
-        found = await self._store.unclaimed_refs(
-            claimed.conversation, anchor.author.id, since=since, limit=UNCLAIMED_REFS
-        )
-        own = {message.id for message in claimed.messages}
-        return tuple(record for record in found if record.ref.message_id not in own and record.sent <= anchor.sent)
-
-    async def _outcomes(self, claimed: ClaimedTurn) -> Mapping[str, MediaOutcome]:
-        refs = [ref for message in claimed.messages for ref in _all_media(message)]
-        records = [await self._store.ref(claimed.conversation.whole_channel, ref.id) for ref in refs]
-        return {record.ref.id: record.outcome for record in records if record is not None}
-
-    def _fence(self, claimed: ClaimedTurn) -> str:
-        name = f"{claimed.conversation} {claimed.number}".encode()
-        return hmac.digest(self._fence_key, name, "sha256").hex()[:FENCE_HEX]
 
     async def _failed(self, claimed: ClaimedTurn, ledger: Ledger, reason: str) -> TurnEnd:
         return await ledger.end(TurnState.FAILED, reason, self._apology(claimed, reason))
@@ -330,10 +357,3 @@ class Turns:
 
 def _reason(error: Exception) -> str:
     return repaired(reason_of(error)) if isinstance(error, AgentError | StoreError) else type(error).__name__
-
-
-def _all_media(message: StoredMessage) -> Iterator[MediaRef]:
-    yield from message.media
-    for quote in (message.quote, message.forward):
-        if quote is not None:
-            yield from quote.media

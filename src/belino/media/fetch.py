@@ -74,7 +74,8 @@ class MediaConfig:
         metadata={"says": "How many bytes of media are kept on disk; above, those that can be fetched again go."},
     )
     retention_days: int = field(
-        default=30, metadata={"says": "How long media can be fetched and its bytes are kept; 0 means for ever."}
+        default=30,
+        metadata={"says": "How long media can be fetched and its bytes are kept; 0 means for ever.", "most": 36_500},
     )
     sandbox: Literal["auto", "required"] = field(
         default="auto",

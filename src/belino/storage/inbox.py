@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from belino.domain.errors import StoreError
 from belino.domain.media import MediaRef
-from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
+from belino.domain.message import ConversationKey, Message, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Taken
-from belino.domain.record import ClaimedTurn, Ready, TurnEnd, Verdict
+from belino.domain.record import ClaimedTurn, Judged, Ready, TurnEnd, Verdict
 from belino.storage.access import count_denied, move_cursor
 from belino.storage.changes import apply_changes, take_change
 from belino.storage.messages import MessageRow, by_number, insert_message, quote_row, trace_of
@@ -42,14 +42,15 @@ def take_in(
     connection: sqlite3.Connection,
     keys: Keys,
     places: Places,
-    arrival: Arrival,
-    verdict: Verdict,
-    cursor: str | None,
-    when: When,
+    judged: Judged,
+    now: int,
+    album_wait: int,
 ) -> Taken:
     """One arrival, whole or not at all."""
-    if cursor is not None:
-        move_cursor(connection, arrival.conversation, cursor)
+    arrival, verdict = judged.arrival, judged.verdict
+    when = When(now=now, ready=now if judged.ready is None else to_micros(judged.ready), album_wait=album_wait)
+    if judged.cursor is not None:
+        move_cursor(connection, arrival.conversation, judged.cursor)
     if verdict.standing is Standing.DENIED:
         count_denied(connection, arrival.conversation, verdict.reason)
         return Taken(outcome=MessageOutcome.DENIED, reason=verdict.reason)

@@ -27,7 +27,7 @@ def meanwhile(
         total_arrived=len(arrived),
         changed=_changed(connection, keys, place, conversation.thread, since, limit),
         replies_elsewhere=_elsewhere(connection, place, since.seq, until),
-        now=Told(seq=max(since.seq, until), change=max(since.change, _last_change(connection, place))),
+        now=Told(seq=max(since.seq, until), change=_last_change(connection, place)),
     )
 
 

@@ -144,6 +144,21 @@ ALTER TABLE sessions ADD COLUMN told_seq INTEGER;
 ALTER TABLE sessions ADD COLUMN told_change INTEGER;
 """
 
+# The word index lies in segments, each of messages that follow one another; what the words of a message no longer are,
+# whoever changed them, is noted until the segments say so too. Arrivals cost nothing: only changes are noted.
+M004_MESSAGES_ARE_FOUND_BY_WORDS = """
+CREATE TABLE search_segments (
+    channel INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, version TEXT NOT NULL,
+    content BLOB NOT NULL, PRIMARY KEY (channel, first)
+) STRICT;
+CREATE TABLE search_stale (number INTEGER PRIMARY KEY AUTOINCREMENT, message INTEGER NOT NULL) STRICT;
+CREATE INDEX search_stale_of_message ON search_stale (message, number);
+CREATE TRIGGER message_reads_otherwise AFTER UPDATE OF text, deleted, root, author_id ON messages
+BEGIN INSERT INTO search_stale (message) VALUES (new.id); END;
+CREATE TRIGGER message_goes AFTER DELETE ON messages
+BEGIN INSERT INTO search_stale (message) VALUES (old.id); END;
+"""
+
 # The highest numbers that went with aged messages; never given out again, because pages, traces and sessions hold them.
 M005_MESSAGES_AGE = """
 ALTER TABLE channels ADD COLUMN aged_seq INTEGER NOT NULL DEFAULT 0;
@@ -161,6 +176,7 @@ STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
     M003_THREADS_AND_WHAT_WAS_TOLD,
+    M004_MESSAGES_ARE_FOUND_BY_WORDS,
     M005_MESSAGES_AGE,
     M006_WHO_ANSWERED_AT_WHAT_COST,
 )

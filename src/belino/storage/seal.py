@@ -32,7 +32,7 @@ _PREFIXES = {
 class Keys:
     """Subkeys of the key file, one per purpose, so that no hash can stand in for another."""
 
-    __slots__ = ("_grant", "_pairing", "_public", "_ref", "_seal")
+    __slots__ = ("_grant", "_pairing", "_public", "_ref", "_seal", "word_key")
 
     def __init__(self, key: bytes) -> None:
         self._ref = hmac.digest(key, b"belino ref id", "sha256")
@@ -40,6 +40,8 @@ class Keys:
         self._grant = hmac.digest(key, b"belino grant", "sha256")
         self._pairing = hmac.digest(key, b"belino pairing", "sha256")
         self._seal = hmac.digest(key, b"belino seal", "sha256")
+        self.word_key = hmac.digest(key, b"belino search word", "sha256")
+        """What the words of the search index are hashed with."""
 
     def ref_id(self, platform: str, account: str, channel: str, message: str, item: str) -> str:
         """The same item gives the same id; nobody without the key can guess one."""

@@ -3,7 +3,7 @@
 import fcntl
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import orjson
 
+from belino.domain.concordance import Concordance
+from belino.domain.context import ThreadSummary
 from belino.domain.errors import StoreInUse
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
@@ -23,6 +25,7 @@ from belino.domain.record import (
     ConversationSummary,
     Grant,
     GrantKind,
+    Judged,
     Meanwhile,
     MediaTally,
     Pairing,
@@ -40,9 +43,23 @@ from belino.domain.record import (
 )
 from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
 from belino.domain.store import ALBUM_WAIT
-from belino.storage import access, aging, inbox, messages, outbox, outcomes, pairing, refs, sessions, summaries, uploads
+from belino.storage import (
+    access,
+    aging,
+    found,
+    inbox,
+    messages,
+    outbox,
+    outcomes,
+    pairing,
+    refs,
+    sessions,
+    summaries,
+    uploads,
+)
 from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home
+from belino.storage.index import Index
 from belino.storage.meanwhile import meanwhile
 from belino.storage.migrations import migrate
 from belino.storage.places import Places
@@ -89,6 +106,7 @@ class SqliteStore(Shelf):
         self.home = home
         self._keys = keys
         self._places = places
+        self._index = Index(self._readers, self._writer, keys.word_key)
         self._connection = connection
         self._lock: int | None = lock
 
@@ -112,21 +130,20 @@ class SqliteStore(Shelf):
         ready: datetime | None = None,
         album_wait: timedelta = ALBUM_WAIT,
     ) -> Taken:
-        now = self._now()
-        when = inbox.When(
-            now=now,
-            ready=now if ready is None else to_micros(ready),
-            album_wait=album_wait // timedelta(microseconds=1),
-        )
+        judged = Judged(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
+        return (await self.take_in_all((judged,), album_wait=album_wait))[0]
+
+    async def take_in_all(self, arrivals: Sequence[Judged], *, album_wait: timedelta = ALBUM_WAIT) -> tuple[Taken, ...]:
+        now, wait = self._now(), album_wait // timedelta(microseconds=1)
         keys, places = self._keys, self._places
 
-        def work(connection: sqlite3.Connection) -> Taken:
-            return inbox.take_in(connection, keys, places, arrival, verdict, cursor, when)
+        def work(connection: sqlite3.Connection) -> tuple[Taken, ...]:
+            return tuple(inbox.take_in(connection, keys, places, judged, now, wait) for judged in arrivals)
 
         try:
             return await self._writer.write(work)
         except _NOT_TEXT:
-            arrival, verdict, cursor = _mended((arrival, verdict, cursor))
+            arrivals = _mended(tuple(arrivals))
             return await self._writer.write(work)
 
     async def take_history(self, channel: ConversationKey, messages: Sequence[Message]) -> int:
@@ -302,6 +319,20 @@ class SqliteStore(Shelf):
 
     async def media_tally(self) -> MediaTally:
         return await self._readers.read(tally)
+
+    # --- archive ---
+
+    async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
+        return await self._index.consult(channel, question)
+
+    async def numbered(self, channel: ConversationKey, seqs: Sequence[int]) -> tuple[StoredMessage, ...]:
+        return await self._readers.read(lambda connection: found.numbered(connection, self._keys, channel, seqs))
+
+    async def thread_summaries(self, channel: ConversationKey, roots: Sequence[str]) -> Mapping[str, ThreadSummary]:
+        return await self._readers.read(lambda connection: found.thread_summaries(connection, channel, roots))
+
+    async def index_ahead(self) -> int:
+        return await self._index.index_ahead()
 
     # --- sessions and doors ---
 

@@ -12,7 +12,7 @@ from belino.domain.context import ThreadActivity
 from belino.domain.message import ConversationKey
 from belino.domain.record import Nearby, StoredMessage, Surroundings, ThreadSlice
 from belino.storage.messages import SELECT, load
-from belino.storage.places import SEQ_BITS, find_channel
+from belino.storage.places import SEQ_BITS, SEQ_MASK, find_channel
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, maybe_from_micros, to_micros
 
@@ -86,7 +86,7 @@ def thread(
     if number is None or not (first_row or total):
         return None
     earlier = "" if before is None else "AND (m.sent, m.id) < (SELECT sent, id FROM messages WHERE id = ?)"
-    values = () if before is None else (number << SEQ_BITS | before,)
+    values = () if before is None else (number << SEQ_BITS | min(max(before, 0), SEQ_MASK),)
     rows = connection.execute(
         f"{SELECT} WHERE {replies} {earlier} ORDER BY m.sent DESC, m.id DESC LIMIT ?", (number, root, *values, limit)
     ).fetchall()

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
-from belino.domain.media import Block
+from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
 
 
@@ -23,16 +23,24 @@ Line = str | ToolCall | Exception | ReplyPart
 class ScriptedAgent:
     """Answers each turn with the next line, or list of lines, of its script; afterwards it echoes the turn's number.
 
-    A turn ends with a Final: a text is one; a script line without any gets an empty one.
+    A turn ends with a Final: a text is one; a script line without any gets an empty one. What it was given is kept in
+    `turns`; with `remembers=False` it is an agent that begins every turn anew.
     """
 
-    remembers = True
-    sees_images = True
-
-    def __init__(self, *script: Line | list[Line]) -> None:
+    def __init__(self, *script: Line | list[Line], remembers: bool = True, sees_images: bool = True) -> None:
+        self.remembers = remembers
+        self.sees_images = sees_images
         self.script = deque(line if isinstance(line, list) else [line] for line in script)
         self.turns: list[Turn] = []
         self.answers: list[tuple[Block, ...]] = []
+
+    def told(self, number: int = -1) -> str:
+        """All text a turn began with, in order; of the last one unless another is named."""
+        return "\n".join(block.text for block in self.turns[number].blocks if isinstance(block, TextBlock))
+
+    def pictures(self, number: int = -1) -> list[ImageBlock]:
+        """The pictures a turn began with."""
+        return [block for block in self.turns[number].blocks if isinstance(block, ImageBlock)]
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
         """Play the next lines of the script."""

@@ -12,6 +12,7 @@ TEXT_CHARS = 256
 LIST_ITEMS = 50
 
 _RELATIVE = re.compile(r"([0-9]{1,6})\s*([mhdw])")
+_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -32,6 +33,13 @@ class Arguments:
             return None
         if not _plain(value) or not value.strip():
             raise ToolError(f"{name} must be a text of 1 to {TEXT_CHARS} characters")
+        return value.strip()
+
+    def words(self, name: str, *, most: int) -> str:
+        """A text that must be given, of any number of lines."""
+        value = self._given.get(name)
+        if not isinstance(value, str) or not value.strip() or len(value) > most or _UNREADABLE.search(value):
+            raise ToolError(f"{name} must be a text of 1 to {most} characters")
         return value.strip()
 
     def choice(self, name: str, options: Sequence[str], default: str) -> str:

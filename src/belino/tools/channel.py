@@ -1,31 +1,41 @@
-"""The channel tools: messages by id, in full."""
+"""channel_messages: a thread, or messages by their ids, in full."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
-from belino.context.compact import header, line, short_time
-from belino.context.wire import iso_time, json_text, media_json
+from belino.context.compact import header, labels, line, short_time
+from belino.context.snapshot import context_message
+from belino.context.wire import json_text, media_json, message_json, thread_json
+from belino.domain.context import ThreadContext, Truncation
 from belino.domain.errors import ToolError
+from belino.domain.graphemes import cut
 from belino.domain.media import Block, MediaRef, TextBlock
 from belino.domain.message import Quote
-from belino.domain.outcome import MediaOutcome
+from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.record import StoredMessage
 from belino.domain.turn import ToolSpec
 from belino.media.placeholder import clean_name, disarm, placeholder
 from belino.tools.arguments import LIST_ITEMS, Arguments
-from belino.tools.media import FORMATS, Shelf, fetch_one
+from belino.tools.media import FORMATS, Shelf, fetch_one, read_cursor
 
 MESSAGE_CHARS = 40_000
+REPLIES_DEFAULT, REPLIES_MOST = 50, 200
+REPLIES_CHARS = 60_000
+"""What replies of a thread may come to at once; the rest is a page further. One is always told."""
 
 CHANNEL_MESSAGES = ToolSpec(
     name="channel_messages",
     description=(
-        "Read messages of this channel in full by their ids (message_ids), or get a media item by its ref "
-        "(media_artifact_id, as fetch_media gives it). Ids that are not of this channel are listed as not found."
+        "Read this channel in full: a thread by the id of its first message (thread_id: that message and the newest "
+        "max_replies replies), messages by their ids (message_ids), or a media item by its ref (media_artifact_id, as "
+        "fetch_media gives it). Ids that are not of this channel are listed as not found."
     ),
     schema={
         "type": "object",
         "additionalProperties": False,
         "properties": {
+            "thread_id": {"type": "string", "description": "The id of the first message, or of any in the thread."},
             "message_ids": {
                 "type": "array",
                 "items": {"type": "string"},
@@ -33,6 +43,8 @@ CHANNEL_MESSAGES = ToolSpec(
                 "maxItems": LIST_ITEMS,
             },
             "media_artifact_id": {"type": "string"},
+            "max_replies": {"type": "integer", "minimum": 1, "maximum": REPLIES_MOST, "default": REPLIES_DEFAULT},
+            "cursor": {"type": "string", "description": "With thread_id: the replies before those told last."},
             "format": {"type": "string", "enum": list(FORMATS), "default": "compact"},
         },
     },
@@ -40,14 +52,20 @@ CHANNEL_MESSAGES = ToolSpec(
 
 
 async def channel_messages(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block, ...]:
-    """Messages by id, or a media item the way `fetch_media` gives it."""
-    arguments = Arguments(given, ("message_ids", "media_artifact_id", "format"))
-    ids, artifact = arguments.texts("message_ids"), arguments.text("media_artifact_id")
+    """A thread, messages by id, or a media item the way `fetch_media` gives it."""
+    known = ("thread_id", "message_ids", "media_artifact_id", "max_replies", "cursor", "format")
+    arguments = Arguments(given, known)
+    thread, ids = arguments.text("thread_id"), arguments.texts("message_ids")
+    artifact = arguments.text("media_artifact_id")
     style = arguments.choice("format", FORMATS, "compact")
-    if (ids is None) == (artifact is None):
-        raise ToolError("give either message_ids or media_artifact_id")
+    limit = arguments.number("max_replies", default=REPLIES_DEFAULT, most=REPLIES_MOST)
+    before = read_cursor(arguments.text("cursor"))
+    if sum(value is not None for value in (thread, ids, artifact)) != 1:
+        raise ToolError("give one of thread_id, message_ids or media_artifact_id")
     if artifact is not None:
         return await fetch_one(shelf, artifact, rendition="auto", again=False)
+    if thread is not None:
+        return (TextBlock(text=await _thread(shelf, thread, before=before, limit=limit, style=style)),)
     assert ids is not None
     found = await shelf.library.messages(shelf.channel, ids)
     by_id = {message.id: message for message in found}
@@ -57,16 +75,94 @@ async def channel_messages(shelf: Shelf, given: Mapping[str, object]) -> tuple[B
     return (TextBlock(text=text),)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A thread's first message and some of its replies, and what comes before those."""
+
+    thread_id: str
+    root: StoredMessage | None
+    replies: tuple[StoredMessage, ...]
+    total: int
+    omitted: tuple[datetime, datetime] | None
+    """When the first and the last of the older ones were said."""
+
+    @property
+    def cursor(self) -> str | None:
+        return str(self.replies[0].seq) if self.omitted else None
+
+
+async def _thread(shelf: Shelf, name: str, *, before: int | None, limit: int, style: str) -> str:
+    named = next(iter(await shelf.library.messages(shelf.channel, [name])), None)
+    root = named.root if named is not None and named.root is not None else name
+    note = await shelf.history.thread(shelf.channel, root) if shelf.history else ""
+    page = await _page(shelf, root, before=before, limit=limit)
+    if style == "json":
+        found = {"not_found": [name]} if page is None else {"thread": _page_json(page), "not_found": []}
+        return json_text(found | ({"note": note} if note else {}))
+    lines = [f"Note: {note}"] if note else []
+    lines.append(await _as_lines(shelf, (), [name]) if page is None else await _page_lines(shelf, page))
+    return "\n".join(lines)
+
+
+async def _page(shelf: Shelf, root: str, *, before: int | None, limit: int) -> Page | None:
+    found = await shelf.library.thread(shelf.channel, root, before=before, limit=limit + 1)
+    if found is None:
+        return None
+    first, used = len(found.replies), 0
+    while first and len(found.replies) - first < limit:
+        used += min(len(found.replies[first - 1].text), MESSAGE_CHARS)
+        if used > REPLIES_CHARS and first < len(found.replies):
+            break
+        first -= 1
+    omitted = (found.first or found.replies[0].sent, found.replies[first - 1].sent) if first else None
+    return Page(thread_id=root, root=found.root, replies=found.replies[first:], total=found.total, omitted=omitted)
+
+
+async def _page_lines(shelf: Shelf, page: Page) -> str:
+    told = f"Thread {line([clean_name(page.thread_id)])}: {len(page.replies)} of {page.total} replies"
+    if page.root is None:
+        told += "; its first message is not here"
+    if page.omitted:
+        told += f"; older ones from {short_time(page.omitted[0], shelf.clock.now())} on: cursor={page.cursor}"
+    messages = (page.root, *page.replies) if page.root else page.replies
+    return f"{told}\n{await _as_lines(shelf, messages, ())}"
+
+
+def _page_json(page: Page) -> dict[str, object]:
+    thread = ThreadContext(
+        thread_id=page.thread_id,
+        root=None,
+        replies=(),
+        truncation=Truncation(
+            total_replies=page.total, included_replies=len(page.replies), omitted_range_ts=page.omitted
+        ),
+    )
+    return thread_json(thread) | {
+        "root": _message_json(page.root) if page.root else None,
+        "replies": [_message_json(reply) for reply in page.replies],
+        "next_cursor": page.cursor,
+    }
+
+
 async def _as_lines(shelf: Shelf, messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
+    today = shelf.clock.now()
     lines = []
     if messages:
-        lines.append(header(shelf.clock.now()))
-        for message in messages:
-            fields = (message.id, short_time(message.sent), clean_name(message.author.name))
-            lines.append(line((*fields, await _told(shelf, message))))
+        lines.append(header(today))
+        lines += [await _line(shelf, message, today) for message in messages]
     if missing:
         lines.append(f"Not found in this channel: {line([', '.join(clean_name(name) for name in missing)])}")
     return "\n".join(lines)
+
+
+async def _line(shelf: Shelf, message: StoredMessage, today: datetime) -> str:
+    """A message with all it carries; in a context, where many stand side by side, quotes are cut."""
+    marks = labels(message.author, message.standing is not Standing.MAY_COMMAND)
+    facts = ((len(message.text) > MESSAGE_CHARS, "cut"), (message.edited, "edited"), (message.deleted, "deleted"))
+    marks += [mark for is_so, mark in facts if is_so]
+    author = clean_name(message.author.name) or "somebody"
+    fields = [disarm(message.id), short_time(message.sent, today), author, await _told(shelf, message)]
+    return line([*fields, f"({', '.join(marks)})"] if marks else fields)
 
 
 async def _told(shelf: Shelf, message: StoredMessage) -> str:
@@ -75,11 +171,12 @@ async def _told(shelf: Shelf, message: StoredMessage) -> str:
     for label, carried in (("in reply to", message.quote), ("forwarded from", message.forward)):
         if carried is not None:
             author = clean_name(carried.author.name) if carried.author else ""
-            parts.append(f"({label} {author or 'somebody'}: {_cut(disarm(carried.text))})")
+            parts.append(f"({label} {author or 'somebody'}: {cut(disarm(carried.text), MESSAGE_CHARS)})")
             parts += [await _placeholder(shelf, ref) for ref in carried.media]
     parts += [await _placeholder(shelf, ref) for ref in message.media]
-    if message.text not in {ref.caption for ref in message.media} and (text := _text(message)):
-        parts.append(text)
+    words = context_message(message, MESSAGE_CHARS).text
+    if words and words not in {ref.caption for ref in message.media}:
+        parts.append(disarm(words))
     return "\n".join(parts)
 
 
@@ -88,40 +185,25 @@ async def _placeholder(shelf: Shelf, ref: MediaRef) -> str:
     return placeholder(ref, record.outcome if record else MediaOutcome.NOT_FOUND)
 
 
-def _text(message: StoredMessage) -> str:
-    return "(deleted)" if message.deleted is not None else _cut(disarm(message.text))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MESSAGE_CHARS else f"{text[:MESSAGE_CHARS]}…"
-
-
 def _as_json(messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
     return json_text({"messages": [_message_json(message) for message in messages], "not_found": list(missing)})
 
 
 def _message_json(message: StoredMessage) -> dict[str, object]:
-    author = message.author
-    return {
-        "message_id": message.id,
-        "thread_id": message.conversation.thread,
-        "ts": iso_time(message.sent),
-        "author": {"name": clean_name(author.name), "is_bot": author.is_bot, "is_agent": author.is_agent},
-        "standing": message.standing.value,
-        "text": _text(message),
-        "is_truncated": len(message.text) > MESSAGE_CHARS,
-        "media": [media_json(ref) for ref in message.media],
-        "reply_to": message.reply_to,
-        "quote": _carried_json(message.quote),
+    told = message_json(context_message(message, MESSAGE_CHARS))
+    return told | {
+        "reply_to": _carried_json(message.quote, message.reply_to),
         "forward": _carried_json(message.forward),
     }
 
 
-def _carried_json(carried: Quote | None) -> dict[str, object] | None:
+def _carried_json(carried: Quote | None, message_id: str | None = None) -> dict[str, object] | None:
     if carried is None:
-        return None
+        return None if message_id is None else {"message_id": disarm(message_id)}
+    author = clean_name(carried.author.name) if carried.author else None
     return {
-        "author": clean_name(carried.author.name) if carried.author else None,
-        "text": _cut(disarm(carried.text)),
+        "message_id": disarm(carried.message_id or message_id or "") or None,
+        "author": author,
+        "text": cut(disarm(carried.text), MESSAGE_CHARS),
         "media": [media_json(ref) for ref in carried.media],
     }

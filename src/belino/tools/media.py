@@ -2,11 +2,12 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from belino.context.compact import line, short_time
+from belino.context.history import History
 from belino.context.wire import iso_time, json_text, media_json
 from belino.domain.errors import (
     MediaError,
@@ -23,7 +24,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.ports import Clock
 from belino.domain.record import ManifestEntry, RefRecord
-from belino.domain.store import Library
+from belino.domain.store import Archive, Library
 from belino.domain.turn import ToolSpec
 from belino.media.fetch import Fetcher
 from belino.media.paths import place, stored_name
@@ -86,7 +87,10 @@ class Shelf:
 
     channel: ConversationKey
     library: Library
+    archive: Archive
     fetcher: Fetcher
+    history: History | None
+    """Asks the platform for what is not stored; None where nobody may be asked."""
     folder: Path
     clock: Clock
     images: Draws
@@ -97,6 +101,8 @@ class Shelf:
     shown: Callable[[ImageBlock], None] | None
     shown_now: set[str]
     """Refs and hashes given as pictures since this toolbox was made."""
+    answers: Collection[str] = ()
+    """The ids of the messages that the turn answers."""
 
 
 async def list_media(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block, ...]:
@@ -105,7 +111,7 @@ async def list_media(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block, 
     kind = arguments.choice("kind", [*MediaKind], "")
     since = arguments.since("since", shelf.clock.now())
     limit = arguments.number("limit", default=LIST_DEFAULT, most=LIST_MOST)
-    before = _cursor(arguments.text("cursor"))
+    before = read_cursor(arguments.text("cursor"))
     style = arguments.choice("format", FORMATS, "compact")
     found = await shelf.library.refs(
         shelf.channel, kind=MediaKind(kind) if kind else None, since=since, before=before, limit=limit + 1
@@ -155,7 +161,7 @@ def _must_be_seen(shelf: Shelf, record: RefRecord, looked: Looked) -> None:
         raise ToolError(f"{record.ref.id} is {looked.mime}, not a picture; as=file gives the path of a copy")
 
 
-def _cursor(text: str | None) -> int | None:
+def read_cursor(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) > SEQ_MOST:

@@ -1,27 +1,37 @@
 """One toolbox per session, its channel in the closure: what no argument can name, no agent can reach."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from belino.context.history import History
 from belino.domain.errors import BelinoError, ToolError
 from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
 from belino.domain.record import ManifestEntry
-from belino.domain.store import Library
+from belino.domain.store import Archive, Library
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.fetch import Fetcher
 from belino.media.render import BLOCK_SIDE
 from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, Shelf, fetch_media, list_media
 from belino.tools.pictures import Draws
+from belino.tools.search import CHANNEL_CONTEXT, channel_context
 
 RESULT_BYTES = 1024 * 1024
 FAILED = "the tool could not do its work just now; try again in a moment"
 CUT = "… (cut here: the result is over 1 MiB; ask for less at a time)"
+
+_TOOLS = (
+    (LIST_MEDIA, list_media),
+    (FETCH_MEDIA, fetch_media),
+    (CHANNEL_CONTEXT, channel_context),
+    (CHANNEL_MESSAGES, channel_messages),
+)
+SPECS: tuple[ToolSpec, ...] = tuple(spec for spec, _ in _TOOLS)
 
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
 Notes = Callable[[Step], Awaitable[None]]
@@ -31,7 +41,9 @@ def make_toolbox(
     *,
     conversation: ConversationKey,
     library: Library,
+    archive: Archive,
     fetcher: Fetcher,
+    history: History | None = None,
     folder: Path,
     notes: Notes | None = None,
     shown: Callable[[ImageBlock], None] | None = None,
@@ -42,16 +54,19 @@ def make_toolbox(
     image_block_side: int = BLOCK_SIDE,
     manifest: Sequence[ManifestEntry] = (),
     shown_now: set[str] | None = None,
+    answers: Collection[str] = (),
 ) -> Toolbox:
     """The tools of one conversation's channel. `images` decodes.
 
     `manifest` names what the agent has in its context, `shown_now` what it was given in this turn (refs and hashes);
-    both may change while the turn runs.
+    both may change while the turn runs. `answers` are the ids of the messages it is about.
     """
     shelf = Shelf(
         channel=conversation.whole_channel,
         library=library,
+        archive=archive,
         fetcher=fetcher,
+        history=history,
         folder=folder,
         clock=clock,
         images=images,
@@ -61,15 +76,9 @@ def make_toolbox(
         manifest=manifest,
         shown=shown,
         shown_now=set() if shown_now is None else shown_now,
+        answers=answers,
     )
-    tools: dict[str, tuple[ToolSpec, Tool]] = {
-        spec.name: (spec, partial(tool, shelf))
-        for spec, tool in (
-            (LIST_MEDIA, list_media),
-            (FETCH_MEDIA, fetch_media),
-            (CHANNEL_MESSAGES, channel_messages),
-        )
-    }
+    tools: dict[str, tuple[ToolSpec, Tool]] = {spec.name: (spec, partial(tool, shelf)) for spec, tool in _TOOLS}
     return ScopedToolbox(tools=tools, clock=clock, notes=notes)
 
 

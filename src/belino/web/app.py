@@ -14,7 +14,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from belino.domain.errors import BelinoError
-from belino.web import api, chat, fetches, hooks, logins, mcp, media, messages, metrics, pages, pairings, uploads
+from belino.web import (
+    api,
+    chat,
+    context,
+    fetches,
+    hooks,
+    logins,
+    mcp,
+    media,
+    messages,
+    metrics,
+    pages,
+    pairings,
+    uploads,
+)
 from belino.web.answers import Code, Refusal, not_found, refusal_of, refuse
 from belino.web.auth import Requires, admit
 from belino.web.site import Call, House, Site
@@ -158,6 +172,8 @@ def _chat_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/media", media.list_media, requires=own, site=site),
         GuardedRoute("/api/media/{filename}", media.serve_media, requires=own, site=site),
         GuardedRoute("/api/explain", api.explain_message, requires=own, site=site),
+        GuardedRoute("/api/context", context.show_context, requires=own, site=site),
+        GuardedRoute("/api/search", context.search_channel, requires=own, site=site),
     ]
 
 

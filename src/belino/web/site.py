@@ -11,6 +11,7 @@ from typing import Protocol
 from starlette.requests import ClientDisconnect, Request
 
 from belino.config import Config
+from belino.context.history import History
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Adapter, Clock, Taken
@@ -62,6 +63,8 @@ class House(Protocol):
     def agents(self) -> Agents: ...
     @property
     def web(self) -> PostsMessages | None: ...
+    @property
+    def history(self) -> History: ...
     @property
     def started(self) -> datetime: ...
     def toolbox(self, conversation: ConversationKey) -> Toolbox: ...

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -23,7 +23,7 @@ from belino.domain.errors import AdapterError, ConfigError
 from belino.domain.limits import Limits, Once
 from belino.domain.media import MediaRef
 from belino.domain.outcome import Finding
-from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Question
+from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Offer, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.net.redact import Secret
 
@@ -153,7 +153,7 @@ class Adapter:
         async with self._in_order:
             if self._accept is None:
                 return HookAnswer(status=503)
-            await self._take(update, self._accept)
+            await self._take([as_table(update)], self._accept)
         return HookAnswer(status=200)
 
     async def _poll(self, accept: Accept, offset: int | None) -> None:
@@ -162,9 +162,9 @@ class Adapter:
         while True:
             asked = clock.monotonic()
             updates = await self._updates(offset)
-            for update in updates:
-                offset = await self._take(update, accept)
-            if not updates and (early := LEAST_PAUSE - (clock.monotonic() - asked)) > 0:
+            if updates:
+                offset = await self._take(updates, accept)
+            elif (early := LEAST_PAUSE - (clock.monotonic() - asked)) > 0:
                 await clock.sleep(early)
 
     async def _updates(self, offset: int | None) -> Sequence[Raw]:
@@ -183,13 +183,16 @@ class Adapter:
             raise AdapterError("Telegram's answer to getUpdates has updates without a number")
         return sorted(updates, key=lambda update: whole(update, "update_id") or 0)
 
-    async def _take(self, update: object, accept: Accept) -> int:
-        """Commit an update's arrivals; the cursor moves with the last, so that none of them can be lost."""
-        following = (whole(as_table(update), "update_id") or 0) + 1
+    async def _take(self, updates: Sequence[Raw], accept: Accept) -> int:
+        """Commit the updates' arrivals; the number of the next update is what Telegram may be asked from."""
+        await hand_in(accept, [offer for update in updates for offer in self._offers(update)])
+        return _following(updates[-1])
+
+    def _offers(self, update: Raw) -> Iterator[Offer]:
+        """An update's arrivals; the cursor moves with the last, so that none of them can be lost."""
         arrivals = parse(update, account=self._desk.account, me=self._me, received=self._desk.clock.now())
         for number, arrival in enumerate(arrivals, 1):
-            await accept(arrival, cursor=str(following) if number == len(arrivals) else None)
-        return following
+            yield arrival, str(_following(update)) if number == len(arrivals) else None
 
     async def _be_called(self, accept: Accept) -> None:
         if self._config.public_url is not None:
@@ -206,6 +209,10 @@ class Adapter:
             await asyncio.Event().wait()
         finally:
             self._accept = None
+
+
+def _following(update: Raw) -> int:
+    return (whole(update, "update_id") or 0) + 1
 
 
 def _check_url(key: str, text: str, *, plain_at_home: bool) -> None:

@@ -13,9 +13,10 @@ from belino.agents.claude.config import SETUP, Config, hosts
 from belino.agents.claude.failures import PicturesRefused, SessionLost
 from belino.agents.claude.replay import Replay
 from belino.agents.claude.session import Mark, Session
+from belino.domain.errors import MemoryLost
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
-from belino.domain.turn import Compacted, Final, Refused, ReplyPart, ToolNote, Turn
+from belino.domain.turn import Final, Refused, ReplyPart, ToolNote, Turn
 
 __all__ = ["SETUP", "Agent", "Config", "hosts"]
 
@@ -59,9 +60,7 @@ class Agent:
                 yield Refused(ref=ref, why=why)
             if not refused:
                 # It lies in what the conversation said before, and would be refused again at every turn.
-                log.warning("the model refuses an older picture in %s: its memory starts anew", turn.conversation)
-                yield Compacted()
-                mark = None
+                raise MemoryLost("the model refuses a picture that it was shown before")
             async with aclosing(self._answer(turn, mark, refused)) as parts:
                 async for part in parts:
                     yield part
@@ -88,11 +87,7 @@ class Agent:
                 try:
                     await session.open()
                 except SessionLost:
-                    log.warning("the transcript of %s is gone: its memory starts anew", turn.conversation)
-                    await session.close()
-                    yield Compacted()
-                    session = Session(self._config, turn, None)
-                    await session.open()
+                    raise MemoryLost("the transcript of this conversation is gone") from None
             async with aclosing(session.answer(turn, refused)) as parts:
                 async for part in parts:
                     if isinstance(part, Final) and session.mark is not None:

@@ -20,7 +20,7 @@ from belino.agents.llm.content import (
 from belino.agents.llm.failures import BROKE_OFF, Blocked, Cut, Failure, check_whole, understand
 from belino.agents.llm.memory import Past, recall, remember, shorten
 from belino.agents.llm.providers import Chosen, Opened
-from belino.domain.errors import AgentError, ToolError
+from belino.domain.errors import AgentError, MemoryLost, ToolError
 from belino.domain.media import Block, TextBlock
 from belino.domain.turn import (
     Accepted,
@@ -108,10 +108,12 @@ class Exchange:
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
         found = await asyncio.to_thread(recall, await self._turn.memory.load())
-        self._past = found or []
+        if found is None:
+            raise MemoryLost("what it remembered cannot be read")
+        self._past = found
         self._learn_names(texts(self._messages))
         # A configuration may have become stricter since the memory was saved.
-        shortened = [Compacted()] if found is None else await self._shorten()
+        shortened = await self._shorten()
         self._learn_names(_words_in(self._turn.blocks))
         refused = list(self._refuse_early(self._turn.blocks))
         content = user_content(items_of(self._turn.blocks, self._refused, self._left_out))

@@ -1,8 +1,10 @@
 """Where text may be cut."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from belino.delivery.graphemes import cut_before, is_boundary
+from belino.domain.graphemes import cut, cut_before, is_boundary
 
 ONE_CHARACTER_TO_A_READER = {
     "a letter and its accent": "e\u0301",
@@ -41,3 +43,13 @@ def test_a_cut_moves_back_to_the_start_of_the_character_it_would_split() -> None
 
 def test_a_character_that_fills_the_whole_room_is_cut_after_all() -> None:
     assert cut_before("e" + "\u0301" * 50, 20) == 20
+
+
+@given(st.text(alphabet="ab\u0301\u200d👩🇩🇪가각\u1100\u1161 \n"), st.integers(1, 12))
+def test_a_cut_text_is_no_longer_than_asked_and_ends_between_two_characters(text: str, limit: int) -> None:
+    shown = cut(text, limit)
+    if len(text) <= limit:
+        assert shown == text
+    else:
+        kept = shown.removesuffix("…")
+        assert len(kept) <= limit and text.startswith(kept) and is_boundary(text, len(kept))

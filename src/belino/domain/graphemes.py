@@ -25,6 +25,15 @@ def cut_before(text: str, index: int, *, start: int = 0) -> int:
     return place if place > start else index
 
 
+def cut(text: str, limit: int) -> str:
+    """The text, or as much of it as `limit` characters hold without breaking one in two, and `…`."""
+    if len(text) <= limit:
+        return text
+    place = cut_before(text, limit)
+    # One that is longer than the limit, a letter under a pile of marks, is left out whole.
+    return f"{text[:place] if is_boundary(text, place) else ''}…"
+
+
 def is_boundary(text: str, index: int) -> bool:
     """Whether a reader sees the characters on both sides of `index` as two."""
     if index <= 0 or index >= len(text):

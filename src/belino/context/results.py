@@ -1,0 +1,106 @@
+"""What a search found, as an agent reads it: a line each with the words that matter, or JSON."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from belino.context.compact import labels, line, short_time
+from belino.context.excerpt import excerpt
+from belino.context.wire import author_json, iso_time, media_json, trust
+from belino.domain.context import Found, SearchPage
+from belino.domain.tokens import estimate_tokens
+from belino.media.placeholder import clean_name, disarm, one_line
+from belino.storage.words import ask
+
+TOKENS = 450
+"""What a page of eight results may cost in all; more results cost as much more."""
+PAGE = 8
+MESSAGE_CHARS = 40_000
+EXCERPT_CHARS = (300, 240, 200, 170, 140, 120, 100, 85, 70, 60, 50, 40)
+SIGNAL_CHARS = 60
+COLUMNS = "id|MM-DD HH:MM|author|text|why|thread(replies)|marks, media"
+
+
+def results_lines(page: SearchPage, intent: str, *, now: datetime) -> str:
+    """The longest excerpts that a page's price allows, what was searched, and how to go on."""
+    if not page.results:
+        return f"Nothing found. {_coverage(page)} Other words, or fewer, may find it."
+    wanted = [term for asked in ask(intent) for term in (asked.word, *asked.terms)]
+    budget = TOKENS * max(len(page.results), PAGE) // PAGE
+    for chars in EXCERPT_CHARS:
+        text = _written(page, wanted, now, chars)
+        if estimate_tokens(text) <= budget:
+            break
+    return text
+
+
+def results_json(page: SearchPage) -> dict[str, object]:
+    """The same for programs, with whole texts."""
+    covered = page.coverage.time_range
+    return {
+        "results": [_found_json(found) for found in page.results],
+        "total": page.total,
+        "next_cursor": page.next_cursor,
+        "coverage": {
+            "messages_scanned": page.coverage.messages_scanned,
+            "time_range": [iso_time(moment) for moment in covered] if covered else None,
+        },
+    }
+
+
+def _written(page: SearchPage, wanted: Sequence[str], now: datetime, chars: int) -> str:
+    lines = [f"{COLUMNS} (UTC; today is {now.astimezone(UTC):%Y-%m-%d})"]
+    lines += [_line(found, wanted, now, chars) for found in page.results]
+    more = f" More: cursor={page.next_cursor}." if page.next_cursor else ""
+    lines.append(f"{_coverage(page)}{more} In full: channel_messages.")
+    return "\n".join(lines)
+
+
+def _line(found: Found, wanted: Sequence[str], now: datetime, chars: int) -> str:
+    return line(
+        (
+            disarm(found.message_id),
+            short_time(found.ts, now),
+            clean_name(found.author.name) or "somebody",
+            excerpt(one_line(found.text), wanted, chars),
+            _signal(found.relevance_signal),
+            _thread(found),
+            ", ".join(labels(found.author, found.observed) + [f"{ref.kind.value} {ref.id}" for ref in found.media]),
+        )
+    ).rstrip("|")
+
+
+def _thread(found: Found) -> str:
+    replies = f"({found.thread_summary.reply_count})" if found.thread_summary else ""
+    return f"{disarm(found.thread_id or '')}{replies}"
+
+
+def _signal(signal: str) -> str:
+    return clean_name(signal, limit=SIGNAL_CHARS)
+
+
+def _coverage(page: SearchPage) -> str:
+    covered = page.coverage.time_range
+    since = f" since {covered[0].astimezone(UTC):%Y-%m-%d}" if covered else ""
+    return f"{len(page.results)} of {page.total} found in {page.coverage.messages_scanned} messages{since}."
+
+
+def _found_json(found: Found) -> dict[str, object]:
+    summary = found.thread_summary
+    return {
+        "message_id": disarm(found.message_id),
+        "thread_id": None if found.thread_id is None else disarm(found.thread_id),
+        "ts": iso_time(found.ts),
+        "author": author_json(found.author),
+        "trust": trust(found.observed),
+        "text": disarm(found.text[:MESSAGE_CHARS]),
+        "is_truncated": len(found.text) > MESSAGE_CHARS,
+        "thread_summary": None
+        if summary is None
+        else {
+            "reply_count": summary.reply_count,
+            "last_reply_ts": iso_time(summary.last_reply_ts) if summary.last_reply_ts else None,
+            "participant_names": [clean_name(name) for name in summary.participant_names],
+        },
+        "relevance_signal": _signal(found.relevance_signal),
+        "media": [media_json(ref) for ref in found.media],
+    }

@@ -1,0 +1,68 @@
+"""Why a message was chosen, in a word or two."""
+
+import re
+
+from belino.context.ranking import Question, Reason
+from belino.domain.record import StoredMessage
+from belino.storage.stamps import to_micros
+from belino.storage.words import fold, name_parts, read
+
+_QUOTED = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|„([^“”]{2,200})[“”]|«([^»]{2,200})»|「([^」]{2,200})」')
+_OF_MEDIA = re.compile(
+    r"\b(photos?|pictures?|pics?|images?|screenshots?|videos?|files?|documents?|pdfs?|voice|audio|attachments?|recordings?|"
+    r"fotos?|bild(er)?|datei(en)?|dokumente?|fichiers?|imágenes|imagen|archivos?|фото|картинк\w+|файлы?|видео)\b|图片|照片|文件|写真|画像",
+    re.IGNORECASE,
+)
+
+
+def phrases_of(text: str) -> tuple[str, ...]:
+    """What stands in quotation marks."""
+    return tuple(" ".join(next(filter(None, found)).split()) for found in _QUOTED.findall(text))
+
+
+def speaks_of_media(text: str) -> bool:
+    """Whether an intent is about something that was sent rather than said."""
+    return _OF_MEDIA.search(text) is not None
+
+
+def signal_of(message: StoredMessage, question: Question, reasons: tuple[Reason, ...]) -> str:
+    """The strongest reason that can be shown in the message itself, else where it stands."""
+    folded = " ".join(fold(message.text).split())
+    for phrase in phrases_of(question.text):
+        if fold(phrase) in folded:
+            return f"phrase:{phrase}"
+    said = set(read(message.text).terms)
+    words = [reason.word for reason in reasons if said & reason.terms]
+    pair = _side_by_side(folded, words)
+    if pair:
+        return f"phrase:{pair}"
+    if words:
+        return f"keyword:{words[0]}"
+    return _elsewhere(message, question, reasons)
+
+
+def _side_by_side(folded: str, words: list[str]) -> str:
+    for first in words:
+        for second in words:
+            if first != second and f"{first} {second}" in folded:
+                return f"{first} {second}"
+    return ""
+
+
+def _elsewhere(message: StoredMessage, question: Question, reasons: tuple[Reason, ...]) -> str:
+    for ref in message.media:
+        shown = set(read(f"{ref.caption or ''}\n{ref.file_name or ''}").terms)
+        if any(shown & reason.terms for reason in reasons):
+            return f"media:{ref.id}"
+    wanted = {author.casefold().lstrip("@") for author in question.authors}
+    parts = name_parts(message.author.name)
+    if wanted & {message.author.id.casefold(), message.author.name.casefold(), *parts} or set(parts) & set(
+        name_parts(question.text)
+    ):
+        return f"author:{message.author.name}"
+    sent = to_micros(message.sent)
+    if any(first <= sent < last for first, last in question.spans):
+        return f"date:{message.sent.date().isoformat()}"
+    if not reasons:
+        return "recent_activity"
+    return f"thread:{reasons[0].word}" if message.root is not None else "neighbour"

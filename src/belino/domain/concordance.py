@@ -1,0 +1,78 @@
+"""The word index of one channel, as those who rank its messages see it."""
+
+from collections.abc import Collection, Iterator, Sequence
+from enum import IntFlag
+from typing import Protocol
+
+NOBODY = 0xFFFFFFFF
+"""In `before` and `after`: there is none."""
+
+
+class Mark(IntFlag):
+    """What is known of a message without reading it."""
+
+    QUESTION = 1
+    MEDIA = 2
+    GONE = 4
+    NUMBER = 8
+    AGENT = 16
+
+
+class Concordance(Protocol):
+    """Messages by their place, oldest first, and the terms they are found by. Whoever is given one only reads it."""
+
+    @property
+    def seqs(self) -> Sequence[int]: ...
+
+    @property
+    def sents(self) -> Sequence[int]:
+        """Microseconds."""
+        ...
+
+    @property
+    def authors(self) -> Sequence[int]:
+        """Places in `names`."""
+        ...
+
+    @property
+    def flags(self) -> Sequence[int]: ...
+
+    @property
+    def groups(self) -> Sequence[int]:
+        """Messages of one thread, or of one session without a long silence, share a number."""
+        ...
+
+    @property
+    def before(self) -> Sequence[int]:
+        """The place of what was said before in the same thread or session."""
+        ...
+
+    @property
+    def after(self) -> Sequence[int]: ...
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The platform's ids of the people in `names`."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def languages(self) -> Collection[str]:
+        """Those the messages are in."""
+        ...
+
+    def number(self, term: str) -> int:
+        """What a term is kept as."""
+        ...
+
+    def postings(self, number: int) -> Iterator[tuple[int, Sequence[int], Sequence[int]]]:
+        """The messages with a term: what to add to each place, the places, and its impact in hundredths."""
+        ...
+
+    def terms(self, place: int) -> Sequence[int]:
+        """A message's terms in order."""
+        ...

@@ -1,0 +1,214 @@
+"""The word index of one channel in memory: segments that are stored, and the newest messages that are not yet."""
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from belino.domain.concordance import NOBODY, Mark
+from belino.storage.segment import Entry, Postings, Segment, add_postings, build, impacts
+
+SESSION_GAP = 3_600_000_000
+"""Microseconds of silence after which a channel talks of something else."""
+
+
+class ChannelConcordance:
+    """Messages by their place in the channel, oldest first, and the terms they are found by."""
+
+    def __init__(self, number: Callable[[str], int]) -> None:
+        self.number = number
+        self.segments: list[Segment] = []
+        self.bases: list[int] = []
+        """The place of each segment's first message."""
+        self.tail: list[Entry] = []
+        self.tail_base = 0
+        self._tail_postings: Postings = {}
+        self.seqs = array("Q")
+        self.sents = array("q")
+        self.authors = array("I")
+        self.flags = array("B")
+        self.groups = array("I")
+        self.before = array("I")
+        """The message said before in the same thread or session; NOBODY if it is the first."""
+        self.after = array("I")
+        self.names: list[str] = []
+        self.ids: list[str] = []
+        self._people: dict[str, int] = {}
+        self._spoken: dict[str, int] = {}
+        self.patches: dict[int, Entry] = {}
+        """Messages of the segments that read otherwise now, or are gone."""
+        self._patch_postings: dict[int, list[tuple[int, int]]] = {}
+        self._threads: dict[int, tuple[int, int]] = {}
+        self._last_said = NOBODY
+        self._group = 0
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    @property
+    def bytes_held(self) -> int:
+        own = 33 * len(self.seqs) + 600 * len(self.tail) + 300 * len(self.names) + 150 * len(self._threads)
+        return own + sum(segment.bytes_held for segment in self.segments)
+
+    @property
+    def languages(self) -> Collection[str]:
+        """Those of at least one message in a hundred."""
+        return [language for language, times in self._spoken.items() if times * 100 >= len(self.seqs)]
+
+    def add_segment(self, segment: Segment) -> None:
+        """Stored messages that follow those here. The tail must be empty."""
+        self.bases.append(len(self.seqs))
+        self.segments.append(segment)
+        numbers = [self._person(author, name) for author, name in segment.people]
+        for seq, sent, author, root, flags in zip(
+            segment.seqs, segment.sents, segment.authors, segment.roots, segment.flags, strict=True
+        ):
+            self._append(seq, sent, numbers[author], root, flags)
+        for at, times in Counter(segment.spoken).items():
+            language = segment.languages[at]
+            self._spoken[language] = self._spoken.get(language, 0) + times
+        self.tail_base = len(self.seqs)
+
+    def add(self, entry: Entry) -> None:
+        """A message newer than all here."""
+        doc = len(self.seqs)
+        self._append(entry.seq, entry.sent, self._person(entry.author, entry.name), entry.root, entry.flags)
+        self.tail.append(entry)
+        self._spoken[entry.language] = self._spoken.get(entry.language, 0) + 1
+        add_postings(self._tail_postings, doc, entry)
+
+    def end_tail(self) -> Segment:
+        """Make a segment of the tail."""
+        segment = build(self.patched(self.tail))
+        self.bases.append(self.tail_base)
+        self.segments.append(segment)
+        for doc in [doc for doc in self.patches if doc >= self.tail_base]:
+            del self.patches[doc]
+        self._patch()
+        self.tail = []
+        self._tail_postings = {}
+        self.tail_base = len(self.seqs)
+        return segment
+
+    def rewrite(self, first: int, count: int) -> None:
+        """Put one segment in the place of several, with everything as it reads now."""
+        entries = (entry for segment in self.segments[first : first + count] for entry in segment.entries())
+        segment = build(self.patched(entries))
+        base = self.bases[first]
+        self.segments[first : first + count] = [segment]
+        self.bases[first : first + count] = [base]
+        for doc in [doc for doc in self.patches if base <= doc < base + len(segment)]:
+            del self.patches[doc]
+        self._patch()
+
+    def is_patched(self, at: int) -> bool:
+        """Whether a segment holds messages that read otherwise now."""
+        base = self.bases[at]
+        return any(base <= doc < base + len(self.segments[at]) for doc in self.patches)
+
+    @property
+    def patches_in_segments(self) -> bool:
+        return any(doc < self.tail_base for doc in self.patches)
+
+    def gone(self, seq: int) -> Entry:
+        """A message that the store has no more."""
+        doc = self.place(seq)
+        assert doc is not None
+        author = self.authors[doc]
+        return Entry(
+            seq, self.sents[doc], self.ids[author], self.names[author], 0, int(Mark.GONE), array("Q"), 0, "english"
+        )
+
+    def patched(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+        """Entries of messages here, as they read now."""
+        by_seq = {entry.seq: entry for entry in self.patches.values()}
+        return (by_seq.get(entry.seq, entry) for entry in entries)
+
+    def patch(self, entries: Iterable[Entry]) -> None:
+        """Messages that read otherwise now, or are gone."""
+        for entry in entries:
+            doc = self.place(entry.seq)
+            if doc is not None:
+                self.flags[doc] = entry.flags
+                self.authors[doc] = self._person(entry.author, entry.name)
+                self.patches[doc] = entry
+        self._patch()
+
+    def _patch(self) -> None:
+        self._patch_postings.clear()
+        for place, patched in sorted(self.patches.items()):
+            for term, impact in impacts(patched.terms, patched.captions).items():
+                self._patch_postings.setdefault(term, []).append((place, impact))
+
+    def place(self, seq: int) -> int | None:
+        """Where the message of this seq is."""
+        at = bisect_left(self.seqs, seq)
+        return at if at < len(self.seqs) and self.seqs[at] == seq else None
+
+    def postings(self, term: int) -> Iterator[tuple[int, Sequence[int], Sequence[int]]]:
+        """The messages with this term: what to add to each place, the places, the impacts."""
+        patches = self.patches
+        for base, segment in zip(self.bases, self.segments, strict=True):
+            docs, weights = segment.postings(term)
+            if docs:
+                yield _without(base, docs, weights, patches) if patches else (base, docs, weights)
+        docs, weights = self._tail_postings.get(term, ((), ()))
+        if docs:
+            yield _without(0, docs, weights, patches) if patches else (0, docs, weights)
+        patched = self._patch_postings.get(term)
+        if patched:
+            yield 0, [doc for doc, _ in patched], [impact for _, impact in patched]
+
+    def terms(self, doc: int) -> Sequence[int]:
+        """A message's terms in order."""
+        patched = self.patches.get(doc)
+        if patched is not None:
+            return patched.terms
+        if doc >= self.tail_base:
+            return self.tail[doc - self.tail_base].terms
+        at = len(self.bases) - 1
+        while self.bases[at] > doc:
+            at -= 1
+        return self.segments[at].terms(doc - self.bases[at])
+
+    def _person(self, author: str, name: str) -> int:
+        number = self._people.setdefault(author, len(self._people))
+        if number == len(self.names):
+            self.names.append(name)
+            self.ids.append(author)
+        else:
+            self.names[number] = name
+        return number
+
+    def _append(self, seq: int, sent: int, author: int, root: int, flags: int) -> None:
+        doc = len(self.seqs)
+        if root:
+            group, last = self._threads.get(root) or (self._new_group(), self.place(root))
+            self._threads[root] = (group, doc)
+            previous = NOBODY if last is None else last
+        else:
+            last_said = self._last_said
+            new = last_said == NOBODY or abs(sent - self.sents[last_said]) > SESSION_GAP
+            group = self._new_group() if new else self.groups[last_said]
+            previous = NOBODY if new else last_said
+            self._last_said = doc
+        self.seqs.append(seq)
+        self.sents.append(sent)
+        self.authors.append(author)
+        self.flags.append(flags)
+        self.groups.append(group)
+        self.before.append(previous)
+        self.after.append(NOBODY)
+        if previous != NOBODY and (not root or previous != self.place(root)):
+            self.after[previous] = doc
+
+    def _new_group(self) -> int:
+        self._group += 1
+        return self._group
+
+
+def _without(
+    base: int, docs: Sequence[int], weights: Sequence[int], patches: dict[int, Entry]
+) -> tuple[int, Sequence[int], Sequence[int]]:
+    kept = [(doc, weight) for doc, weight in zip(docs, weights, strict=True) if base + doc not in patches]
+    return base, [doc for doc, _ in kept], [weight for _, weight in kept]

@@ -1,0 +1,328 @@
+"""Every channel's word index: kept in the store behind a watermark, caught up on use, hot ones in memory.
+
+Intake pays nothing. Whoever asks first after an arrival reads it then; a full stretch of such messages is stored as
+a segment, and segments of like size are stored as one, so that a channel never has many.
+"""
+
+import hashlib
+import logging
+import re
+import sqlite3
+import threading
+import zlib
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import orjson
+
+from belino.domain.concordance import Concordance, Mark
+from belino.domain.errors import StoreError
+from belino.domain.message import ConversationKey
+from belino.storage import words
+from belino.storage.concordance import ChannelConcordance
+from belino.storage.places import SEQ_BITS, SEQ_MASK, find_channel
+from belino.storage.segment import FORMAT, Entry, unpack
+from belino.storage.writer import Readers, Writer
+
+HOT_BYTES = 96 << 20
+"""What the indexes in memory may take together; the one asked last goes last."""
+STRETCH = 256
+"""Messages that make a segment."""
+LAZY = 4
+"""A search waits until that many stretches are to be stored; `index_ahead` does not."""
+FAN = 4
+"""So many segments of like size become one."""
+READ_AT_ONCE = 4_096
+PATCHES = 64
+"""Messages that may read otherwise than their segments say, before those are written anew."""
+REMEMBERED = 50_000
+VERSION = f"{FORMAT}-{words.VERSION}"
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_ENTRIES = """
+SELECT m.id, m.sent, m.author_id, m.author_name, m.author_marks, m.root, m.text, m.forward, m.deleted,
+    (SELECT r.id FROM messages r WHERE r.channel = m.channel AND r.platform_id = m.root ORDER BY r.kind LIMIT 1)
+    AS root_number
+FROM messages m WHERE
+"""
+_CAPTIONS = """
+SELECT b.message, r.caption, r.file_name FROM message_refs b JOIN refs r ON r.seq = b.ref
+WHERE b.role IN ('own', 'forwarded') AND
+"""
+_DIGIT = re.compile(r"\d")
+
+
+class Hot:
+    """A channel's index in memory; who uses it holds its lock."""
+
+    def __init__(self, channel: int, number: Callable[[str], int]) -> None:
+        self.channel = channel
+        self.number = number
+        self.lock = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        """As if nobody had asked yet."""
+        self.concordance = ChannelConcordance(self.number)
+        self.loaded = False
+        self.stored: set[int] = set()
+        """The segments that are in the store, by their identity."""
+        self.seen = 0
+        """The last note of a changed message that is in it."""
+        self.notes = 0
+        """How many notes it has read since they were last thrown away."""
+
+
+class Stretch(NamedTuple):
+    """A segment on its way into the store, in the place of those it holds; without content they only go."""
+
+    first: int
+    last: int
+    content: bytes | None
+
+
+class Settled(NamedTuple):
+    """What the store is to keep of an index, and the last note it need not keep any more."""
+
+    channel: int
+    stretches: tuple[Stretch, ...]
+    noted: int
+
+
+class Index:
+    """The word indexes of all channels."""
+
+    def __init__(self, readers: Readers, writer: Writer, key: bytes) -> None:
+        self._readers = readers
+        self._writer = writer
+        self._key = key
+        self._hot: OrderedDict[int, Hot] = OrderedDict()
+        self._lock = threading.Lock()
+        self._numbers: dict[str, int] = {}
+
+    async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
+        """Ask a channel's index, brought up to date; None if nothing is known of the channel."""
+        asked = await self._readers.read(partial(self._consult, channel=channel, question=question))
+        if asked is None:
+            return None
+        answer, settled = asked
+        await self._keep(settled)
+        return answer
+
+    async def index_ahead(self) -> int:
+        """Index what nobody has asked for yet, channel by channel. Returns how many channels were behind."""
+        behind = await self._readers.read(_behind)
+        for channel in behind:
+            await self._keep(await self._readers.read(partial(self._settle, channel=channel)))
+        return len(behind)
+
+    def number(self, term: str) -> int:
+        """What a term is kept as. Without the key nobody can tell which word it was."""
+        known = self._numbers.get(term)
+        if known is None:
+            digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=self._key).digest()
+            if len(self._numbers) >= REMEMBERED:
+                self._numbers.clear()
+            known = self._numbers[term] = int.from_bytes(digest, "big")
+        return known
+
+    def _consult(
+        self, connection: sqlite3.Connection, channel: ConversationKey, question: Callable[[Concordance], T]
+    ) -> tuple[T, Settled | None] | None:
+        number = find_channel(connection, channel)
+        if number is None:
+            return None
+        hot = self._warm(number)
+        with hot.lock:
+            self._catch_up(connection, hot)
+            return question(hot.concordance), settle(hot, LAZY * STRETCH)
+
+    def _settle(self, connection: sqlite3.Connection, channel: int) -> Settled | None:
+        hot = self._warm(channel)
+        with hot.lock:
+            self._catch_up(connection, hot)
+            return settle(hot, STRETCH, patches=0)
+
+    async def _keep(self, settled: Settled | None) -> None:
+        if settled is None:
+            return
+        try:
+            await self._writer.write(partial(store_settled, settled=settled))
+        except StoreError as error:
+            log.warning("the search index could not be stored and will be made again: %s", type(error).__name__)
+            with self._lock:
+                self._hot.pop(settled.channel, None)
+
+    def _warm(self, channel: int) -> Hot:
+        with self._lock:
+            hot = self._hot.get(channel) or Hot(channel, self.number)
+            self._hot[channel] = hot
+            self._hot.move_to_end(channel)
+            held = sum(other.concordance.bytes_held for other in self._hot.values()) if len(self._hot) > 1 else 0
+            while held > HOT_BYTES and len(self._hot) > 1:
+                held -= self._hot.popitem(last=False)[1].concordance.bytes_held
+            return hot
+
+    def _catch_up(self, connection: sqlite3.Connection, hot: Hot) -> None:
+        if not hot.loaded:
+            _load(connection, hot)
+        self._read_notes(connection, hot)
+        concordance = hot.concordance
+        past = concordance.seqs[-1] if concordance else 0
+        while entries := self._entries(connection, "m.id > ? AND m.id <= ?", hot.channel, past):
+            for entry in entries:
+                concordance.add(entry)
+            past = entries[-1].seq
+            if len(entries) < READ_AT_ONCE:
+                break
+            concordance.end_tail()
+
+    def _read_notes(self, connection: sqlite3.Connection, hot: Hot) -> None:
+        first = hot.channel << SEQ_BITS
+        notes = connection.execute(
+            "SELECT max(number) AS number, message FROM search_stale WHERE message BETWEEN ? AND ? AND number > ? "
+            "GROUP BY message",
+            (first, first | SEQ_MASK, hot.seen),
+        ).fetchall()
+        if not notes:
+            return
+        hot.seen = max(note["number"] for note in notes)
+        hot.notes += len(notes)
+        concordance = hot.concordance
+        known = [seq for note in notes if concordance.place(seq := note["message"] & SEQ_MASK) is not None]
+        now = {
+            entry.seq: entry for seq in known for entry in self._entries(connection, "m.id = ? + ?", hot.channel, seq)
+        }
+        concordance.patch(now.get(seq) or concordance.gone(seq) for seq in known)
+
+    def _entries(self, connection: sqlite3.Connection, which: str, channel: int, seq: int) -> list[Entry]:
+        first = channel << SEQ_BITS
+        values = (first + seq, first | SEQ_MASK) if ">" in which else (first, seq)
+        rows = connection.execute(f"{_ENTRIES} {which} ORDER BY m.id LIMIT {READ_AT_ONCE}", values).fetchall()
+        if not rows:
+            return []
+        captions: dict[int, list[str]] = {}
+        for row in connection.execute(
+            f"{_CAPTIONS} b.message BETWEEN ? AND ? ORDER BY b.message, b.role, b.position",
+            (rows[0]["id"], rows[-1]["id"]),
+        ):
+            captions.setdefault(row["message"], []).extend(filter(None, (row["caption"], row["file_name"])))
+        return [self._entry(row, captions.get(row["id"], ())) for row in rows]
+
+    def _entry(self, row: sqlite3.Row, captions: Sequence[str]) -> Entry:
+        text: str = row["text"]
+        if row["forward"] is not None:
+            text = f"{text}\n{orjson.loads(row['forward'])['text']}"
+        said = words.read(text)
+        shown = words.read("\n".join(caption for caption in captions if caption != row["text"]))
+        numbers = [self.number(term) for term in said.terms] + [self.number(term) for term in shown.terms]
+        flags = Mark.AGENT if row["author_marks"] & 2 else Mark(0)
+        flags |= Mark.GONE if row["deleted"] is not None else Mark(0)
+        flags |= Mark.MEDIA if captions else Mark(0)
+        flags |= Mark.QUESTION if "?" in text or "？" in text or "؟" in text else Mark(0)
+        flags |= Mark.NUMBER if _DIGIT.search(text) else Mark(0)
+        return Entry(
+            seq=row["id"] & SEQ_MASK,
+            sent=row["sent"],
+            author=row["author_id"],
+            name=row["author_name"],
+            root=_root(row),
+            flags=int(flags),
+            terms=array("Q", numbers),
+            captions=len(shown.terms),
+            language=said.language,
+        )
+
+
+def settle(hot: Hot, stretch: int, patches: int = PATCHES) -> Settled | None:
+    """Make segments of what is enough for one, and say what of them the store is to keep."""
+    concordance = hot.concordance
+    if len(concordance.tail) >= stretch:
+        concordance.end_tail()
+        _merge(concordance)
+    if len(concordance.patches) > patches:
+        _mend(concordance)
+    new = [segment for segment in concordance.segments if id(segment) not in hot.stored]
+    noted = hot.seen if hot.notes > patches and not concordance.patches_in_segments else 0
+    if not new and not noted:
+        return None
+    hot.stored = {id(segment) for segment in concordance.segments}
+    hot.notes = 0 if noted else hot.notes
+    stretches = [Stretch(segment.seqs[0], segment.seqs[-1], segment.pack()) for segment in new]
+    return Settled(hot.channel, tuple(stretches), noted)
+
+
+def _merge(concordance: ChannelConcordance) -> None:
+    """Put those last segments together of which the first is outgrown by the others."""
+    sizes = [len(segment) for segment in concordance.segments]
+    for at in range(len(sizes) - 1):
+        if sum(sizes[at + 1 :]) >= (FAN - 1) * sizes[at]:
+            concordance.rewrite(at, len(sizes) - at)
+            return
+
+
+def _mend(concordance: ChannelConcordance) -> None:
+    for at in range(len(concordance.segments)):
+        if concordance.is_patched(at):
+            concordance.rewrite(at, 1)
+
+
+def store_settled(connection: sqlite3.Connection, settled: Settled) -> None:
+    """Keep segments in the place of those that hold the same messages."""
+    channel = settled.channel
+    for stretch in settled.stretches:
+        held = (channel, stretch.first, stretch.last)
+        larger = "SELECT 1 FROM search_segments WHERE channel = ? AND first <= ? AND last > ?"
+        if connection.execute(larger, held).fetchone() is not None:
+            continue  # another search was quicker, and put more of them together
+        connection.execute("DELETE FROM search_segments WHERE channel = ? AND first >= ? AND last <= ?", held)
+        connection.execute(
+            "INSERT OR REPLACE INTO search_segments VALUES (?, ?, ?, ?, ?)", (*held, VERSION, stretch.content)
+        )
+    first = channel << SEQ_BITS
+    connection.execute(
+        "DELETE FROM search_stale WHERE message BETWEEN ? AND ? AND number <= ?",
+        (first, first | SEQ_MASK, settled.noted),
+    )
+
+
+def _load(connection: sqlite3.Connection, hot: Hot) -> None:
+    """Take up what the store has, up to where it was written by another version."""
+    hot.loaded = True
+    rows = connection.execute("SELECT * FROM search_segments WHERE channel = ? ORDER BY first", (hot.channel,))
+    past = -1
+    for row in rows:
+        segment = unpack(row["content"]) if row["version"] == VERSION and row["first"] > past else None
+        if segment is None:
+            break
+        past = row["last"]
+        hot.concordance.add_segment(segment)
+        hot.stored.add(id(segment))
+
+
+def _behind(connection: sqlite3.Connection) -> list[int]:
+    """Channels with enough messages for a segment, or with changes, that are not in the stored index."""
+    rows = connection.execute(
+        "SELECT c.id, (SELECT max(m.id) FROM messages m WHERE m.id BETWEEN c.id << ?1 AND c.id << ?1 | ?2) AS newest, "
+        "(SELECT max(s.last) FROM search_segments s WHERE s.channel = c.id) AS last, EXISTS (SELECT 1 FROM "
+        "search_stale t WHERE t.message BETWEEN c.id << ?1 AND c.id << ?1 | ?2) AS noted FROM channels c",
+        (SEQ_BITS, SEQ_MASK),
+    )
+    return [
+        row["id"] for row in rows if row["noted"] or ((row["newest"] or 0) & SEQ_MASK) - (row["last"] or 0) >= STRETCH
+    ]
+
+
+def _root(row: sqlite3.Row) -> int:
+    """The seq of the thread's first message; a number of its own for one that nobody has."""
+    if row["root"] is None:
+        return 0
+    if row["root_number"] is None:
+        return 1 << 63 | zlib.crc32(row["root"].encode("utf-8", "surrogatepass"))
+    return int(row["root_number"]) & SEQ_MASK

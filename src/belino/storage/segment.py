@@ -1,0 +1,190 @@
+"""A stretch of a channel's messages as flat arrays: which term is in which message, and what each message holds.
+
+Terms are keyed hashes: the index repeats no word that somebody said, and needs no dictionary in memory.
+"""
+
+import sys
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import orjson
+
+FORMAT = f"1-{sys.byteorder}"
+CAPTION_SHARE = 0.8
+"""A word of a caption or file name counts for this much of a word said."""
+K1, B = 1.2, 0.3
+"""BM25: how soon repeating a word stops helping, and how little long messages are held against themselves."""
+USUAL_TERMS = 10.0
+"""Terms of a usual message. A constant, so that a message weighs the same however the index was put together."""
+IMPACT_STEPS = 100.0
+"""An impact is kept as a byte of hundredths; it is below 2.2."""
+
+
+class Entry(NamedTuple):
+    """What the index keeps of one message."""
+
+    seq: int
+    sent: int
+    """Microseconds."""
+    author: str
+    name: str
+    root: int
+    """The seq of its thread's first message; 0 outside threads."""
+    flags: int
+    terms: "array[int]"
+    captions: int
+    """How many of the terms, counted from the end, are of captions and file names."""
+    language: str
+
+
+Postings = dict[int, tuple["array[int]", "array[int]"]]
+
+
+def impacts(terms: Sequence[int], captions: int) -> dict[int, int]:
+    """What each term of a message is worth before it is known how rare it is."""
+    weights: dict[int, float] = {}
+    said = len(terms) - captions
+    for position, term in enumerate(terms):
+        weights[term] = weights.get(term, 0.0) + (1.0 if position < said else CAPTION_SHARE)
+    length = K1 * (1 - B + B * len(terms) / USUAL_TERMS)
+    return {term: int(IMPACT_STEPS * weight * (K1 + 1) / (weight + length) + 0.5) for term, weight in weights.items()}
+
+
+class Segment:
+    """Messages that were indexed together; never changed, only replaced."""
+
+    def __init__(self, arrays: Sequence["array[int]"], people: list[tuple[str, str]], languages: list[str]) -> None:
+        (
+            self.seqs,
+            self.sents,
+            self.authors,
+            self.roots,
+            self.flags,
+            self.captions,
+            self.spoken,
+            self.offsets,
+            self.forward,
+            self.vocabulary,
+            self.starts,
+            self.docs,
+            self.impacts,
+        ) = self._arrays = tuple(arrays)
+        self.people = people
+        self.languages = languages
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    def local(self, term: int) -> int:
+        """The term's number here; -1 if no message has it."""
+        at = bisect_left(self.vocabulary, term)
+        return at if at < len(self.vocabulary) and self.vocabulary[at] == term else -1
+
+    def postings(self, term: int) -> tuple[Sequence[int], Sequence[int]]:
+        """The messages with this term, by their place in the segment, and its impact on each."""
+        at = self.local(term)
+        if at < 0:
+            return (), ()
+        start, end = self.starts[at], self.starts[at + 1]
+        return self.docs[start:end], self.impacts[start:end]
+
+    def terms(self, doc: int) -> "array[int]":
+        """A message's terms in order."""
+        vocabulary = self.vocabulary
+        return array("Q", [vocabulary[at] for at in self.forward[self.offsets[doc] : self.offsets[doc + 1]]])
+
+    def entries(self) -> Iterator[Entry]:
+        """What it was made of."""
+        for doc in range(len(self.seqs)):
+            author, name = self.people[self.authors[doc]]
+            yield Entry(
+                self.seqs[doc],
+                self.sents[doc],
+                author,
+                name,
+                self.roots[doc],
+                self.flags[doc],
+                self.terms(doc),
+                self.captions[doc],
+                self.languages[self.spoken[doc]],
+            )
+
+    @property
+    def bytes_held(self) -> int:
+        return sum(part.itemsize * len(part) for part in self._arrays)
+
+    def pack(self) -> bytes:
+        """The segment as the store keeps it."""
+        head = orjson.dumps(
+            {
+                "format": FORMAT,
+                "arrays": [(part.typecode, len(part)) for part in self._arrays],
+                "people": self.people,
+                "languages": self.languages,
+            }
+        )
+        return b"".join((len(head).to_bytes(4, "big"), head, *(part.tobytes() for part in self._arrays)))
+
+
+_TYPES = "QqIQBHBII"
+
+
+def unpack(content: bytes) -> Segment | None:
+    """The segment again; None if another machine or program wrote it."""
+    head_end = 4 + int.from_bytes(content[:4], "big")
+    head = orjson.loads(content[4:head_end])
+    if head["format"] != FORMAT:
+        return None
+    view, at, arrays = memoryview(content), head_end, []
+    for typecode, length in head["arrays"]:
+        part = array(typecode)
+        end = at + part.itemsize * length
+        part.frombytes(view[at:end])
+        arrays.append(part)
+        at = end
+    return Segment(arrays, [(author, name) for author, name in head["people"]], head["languages"])
+
+
+def build(entries: Iterable[Entry]) -> Segment:
+    """A segment of these messages."""
+    columns = seqs, sents, authors, roots, flags, captions, spoken, offsets, forward = [array(code) for code in _TYPES]
+    people: dict[tuple[str, str], int] = {}
+    languages: dict[str, int] = {}
+    postings: dict[int, tuple[array[int], array[int]]] = {}
+    said: list[array[int]] = []
+    offsets.append(0)
+    for doc, entry in enumerate(entries):
+        seqs.append(entry.seq)
+        sents.append(entry.sent)
+        authors.append(people.setdefault((entry.author, entry.name), len(people)))
+        roots.append(entry.root)
+        flags.append(entry.flags)
+        captions.append(entry.captions)
+        spoken.append(languages.setdefault(entry.language, len(languages)))
+        offsets.append(offsets[-1] + len(entry.terms))
+        said.append(entry.terms)
+        add_postings(postings, doc, entry)
+    vocabulary, *lists = _flat(postings)
+    number = {term: at for at, term in enumerate(vocabulary)}
+    for terms in said:
+        forward.extend([number[term] for term in terms])
+    return Segment((*columns, vocabulary, *lists), list(people), list(languages))
+
+
+def add_postings(postings: Postings, doc: int, entry: Entry) -> None:
+    """Enter one message under each of its terms."""
+    for term, impact in impacts(entry.terms, entry.captions).items():
+        docs, weights = postings.get(term) or postings.setdefault(term, (array("I"), array("B")))
+        docs.append(doc)
+        weights.append(impact)
+
+
+def _flat(postings: Postings) -> tuple["array[int]", "array[int]", "array[int]", "array[int]"]:
+    vocabulary, starts, docs, weights = array("Q", sorted(postings)), array("I", [0]), array("I"), array("B")
+    for term in vocabulary:
+        docs += postings[term][0]
+        weights += postings[term][1]
+        starts.append(len(docs))
+    return vocabulary, starts, docs, weights

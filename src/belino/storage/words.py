@@ -1,0 +1,247 @@
+"""Text into the terms it is searched by: any script, stemmed by language, ids and codes whole."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple, Protocol
+
+from belino.storage.stopwords import LANGUAGES_OF, STOP_WORDS
+
+VERSION = 1
+"""Of the terms this module makes: an index of another version is made again."""
+TERMS_AT_MOST = 4_000
+"""Of one text: a pasted log must not become the whole index."""
+ASKED_AT_MOST = 64
+"""Words of one question: what comes after them is not asked for."""
+TERM_CHARS = 80
+REMEMBERED = 20_000
+DEFAULT = "english"
+
+# Letters, digits, and the marks that Python's \w leaves out: without them Thai, Hindi and Arabic fall to pieces.
+_W = (
+    r"[\w\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+    r"\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff\u200c\u200d]"
+)
+_PIECES = re.compile(rf"https?://[^\s<>\"'`]+|[@#]?{_W}+(?:['.:/\\@+&=-]{_W}+)*")
+_PARTS = re.compile(rf"{_W}+")
+_BETWEEN_SCRIPTS = re.compile(
+    r"([\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f"
+    r"\U00020000-\U0003ffff]+)"
+)
+_HAN = re.compile(r"[\u3005-\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_SCRIPTS = (
+    ("\u0370", "\u03ff", "greek"),
+    ("\u0400", "\u052f", "russian"),
+    ("\u0530", "\u058f", "armenian"),
+    ("\u0600", "\u06ff", "arabic"),
+    ("\u0900", "\u097f", "hindi"),
+    ("\u0b80", "\u0bff", "tamil"),
+)
+_UNSPOKEN = re.compile(r"[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640\u0591-\u05c7\u200c\u200d]")
+_LATIN_MARKS = re.compile(r"[\u0300-\u036f]")
+
+
+Terms = tuple[tuple[str, ...], tuple[str, ...]]
+"""Those of the words in order, and those that stand beside them."""
+
+
+class Asked(NamedTuple):
+    """One word of a question as it was written, and the terms it may stand under."""
+
+    word: str
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A text's terms in order, and the language they were stemmed by."""
+
+    terms: list[str]
+    language: str
+
+
+def read(text: str) -> Read:
+    """The terms of a message. Terms that stand beside the words (codes, single Han characters) come after them."""
+    folded = fold(text)
+    pieces = _PIECES.findall(folded)
+    language = language_of(pieces)
+    remembered = _memory(language)
+    terms: list[str] = []
+    beside: list[str] = []
+    for piece in pieces:
+        known = remembered.get(piece)
+        if known is None:
+            if len(remembered) >= REMEMBERED:
+                remembered.clear()
+            known = remembered[piece] = _terms(piece, language)
+        terms += known[0]
+        beside += known[1]
+        if len(terms) > TERMS_AT_MOST:
+            break
+    return Read(terms[:TERMS_AT_MOST] + beside[:TERMS_AT_MOST], language)
+
+
+def ask(text: str, languages: Collection[str] = ()) -> list[Asked]:
+    """The words of a question in order, without stop words, each with the terms it may stand under.
+
+    `languages` are those of the messages: a word is looked for as each of them would write it.
+    """
+    pieces = _PIECES.findall(fold(text))
+    own = language_of(pieces)
+    others = sorted(language for language in languages if language != own)
+    asked: list[Asked] = []
+    for piece in pieces:
+        words, beside = _terms(piece, own)
+        foreign = [_terms(piece, language)[0] for language in others]
+        alike = [variant for variant in foreign if len(variant) == len(words)]
+        for position, term in enumerate(words):
+            terms = dict.fromkeys((term, *(variant[position] for variant in alike)))
+            asked.append(Asked(piece, tuple(terms)))
+        asked += (Asked(piece, (term,)) for term in beside if not _HAN.fullmatch(term))
+    return asked[:ASKED_AT_MOST]
+
+
+def name_parts(text: str) -> list[str]:
+    """The words of a name, or of a text that may name somebody, as they are written."""
+    return [part.removesuffix("'s") for part in re.findall(rf"{_W}+(?:'s\b)?", fold(text)) if len(part) > 1]
+
+
+def fold(text: str) -> str:
+    """Lower case, one form of each character."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+
+
+def language_of(pieces: list[str]) -> str:
+    """The Latin-script language most of the stop words speak for; English when nothing speaks for another."""
+    votes = [LANGUAGES_OF[piece] for piece in pieces if piece in LANGUAGES_OF]
+    if not votes or all(DEFAULT in vote for vote in votes):
+        return DEFAULT
+    counted = Counter(language for vote in votes for language in vote)
+    best = max(counted.values())
+    if counted[DEFAULT] == best or best < 2:
+        return DEFAULT
+    return min(language for language, times in counted.items() if times == best)
+
+
+def stem(word: str, language: str) -> str:
+    """The word without its ending, in the language of its script."""
+    if word.isascii():
+        return _stemmer(language).stemWord(word) if language in _LATIN else _stemmer(DEFAULT).stemWord(word)
+    first = next((char for char in word if char > "\u024f"), "")
+    for low, high, script_language in _SCRIPTS:
+        if low <= first <= high:
+            return _UNSPOKEN.sub("", _stemmer(script_language).stemWord(_UNSPOKEN.sub("", word)))
+    stemmed = _stemmer(language if language in _LATIN else DEFAULT).stemWord(word)
+    return unicodedata.normalize("NFC", _LATIN_MARKS.sub("", unicodedata.normalize("NFD", stemmed)))
+
+
+_LATIN = frozenset(
+    (
+        "english",
+        "german",
+        "french",
+        "spanish",
+        "portuguese",
+        "italian",
+        "dutch",
+        "swedish",
+        "norwegian",
+        "polish",
+        "turkish",
+    )
+)
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...  # noqa: N802  PyStemmer's name
+
+
+@cache
+def _stemmer(language: str) -> _Stemmer:
+    made: _Stemmer = import_module("Stemmer").Stemmer(language)
+    return made
+
+
+@cache
+def _memory(language: str) -> dict[str, Terms]:
+    return {}
+
+
+def _terms(piece: str, language: str) -> Terms:
+    """The terms of one piece in order, and those that stand beside them."""
+    if piece in STOP_WORDS[language]:
+        return (), ()
+    if piece.isalpha() and piece.isascii():
+        return (stem(piece, language),), ()
+    if piece.startswith(("http://", "https://")):
+        return _address(piece, language)
+    mark = piece[0] if piece[0] in "@#" else ""
+    bare = piece[len(mark) :]
+    parts = _PARTS.findall(bare)
+    if "'" in bare and bare == "'".join(parts):
+        return _apostrophe(bare, language), ()
+    words, beside = _all(parts, language)
+    if mark or _is_code(bare, parts):
+        beside = (*(name[:TERM_CHARS] for name in dict.fromkeys((piece, bare)) if name not in words), *beside)
+    return words, beside
+
+
+def _is_code(bare: str, parts: list[str]) -> bool:
+    """Whether a piece is looked for whole too: a file name, an address, an id; not a hyphenated word."""
+    if len(parts) == 1:
+        return "_" in bare.strip("_")
+    return bare != "-".join(parts) or "_" in bare or any(char.isdigit() for char in bare)
+
+
+def _all(parts: list[str], language: str) -> Terms:
+    found = [_word(small, language) for part in parts for small in part.split("_") if small]
+    return tuple(term for words, _ in found for term in words), tuple(term for _, aside in found for term in aside)
+
+
+def _apostrophe(word: str, language: str) -> tuple[str, ...]:
+    if word in STOP_WORDS[language]:
+        return ()
+    if language in ("french", "italian"):
+        word = word.rpartition("'")[2]
+        return _word(word, language)[0]
+    return (stem(word, language).replace("'", ""),)
+
+
+def _address(piece: str, language: str) -> Terms:
+    whole = piece.rstrip(".,;:!?)]}'\"")
+    rest = whole.partition("://")[2]
+    host, _, path = rest.partition("/")
+    words = [term for part in _PARTS.findall(path) for term in _word(part, language)[0]]
+    return tuple(words), (whole[:TERM_CHARS], host[:TERM_CHARS], host.removeprefix("www.")[:TERM_CHARS])
+
+
+def _word(word: str, language: str) -> Terms:
+    """One word without punctuation; what is written without spaces becomes pairs of characters."""
+    if word in STOP_WORDS[language]:
+        return (), ()
+    if word.isascii():
+        return ((stem(word, language) if word.isalpha() else word[:TERM_CHARS]),), ()
+    runs = _BETWEEN_SCRIPTS.split(word)
+    if len(runs) == 1:
+        if word in LANGUAGES_OF and word[0] > "\u024f":
+            return (), ()
+        return (stem(word, language) if any(char.isalpha() for char in word) else word[:TERM_CHARS],), ()
+    words: list[str] = []
+    beside: list[str] = []
+    for position, run in enumerate(runs):
+        if not run:
+            continue
+        if position % 2 == 0:
+            words += _word(run, language)[0]
+        elif len(run) == 1:
+            words.append(run)
+        else:
+            words += (run[at : at + 2] for at in range(len(run) - 1))
+            beside += _HAN.findall(run)
+    return tuple(words), tuple(beside)
