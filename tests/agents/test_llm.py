@@ -396,31 +396,47 @@ async def test_the_oldest_turns_leave_a_full_memory_and_their_pictures_are_told(
     assert 1 <= cuts <= 4
 
 
-async def test_a_conversation_too_long_for_the_model_goes_on_without_its_past(chat: ModelServer) -> None:
+TOO_LONG = Failure(
+    status=400, kind="context_length_exceeded", message="This model's maximum context length is 8192 tokens."
+)
+
+
+async def test_a_conversation_too_long_for_the_model_is_begun_anew(chat: ModelServer) -> None:
     memory = Memory()
-    too_long = Failure(
-        status=400, kind="context_length_exceeded", message="This model's maximum context length is 8192 tokens."
-    )
-    chat.script = [SEEN, too_long, SEEN]
+    chat.script = [SEEN, TOO_LONG, TOO_LONG]
     async with WIRES["chat"].agent(chat) as agent:
         await played(agent, turn(PHOTO, picture(), memory=memory))
-        parts = await played(agent, turn("and?", memory=memory, number=2))
-    assert Compacted(only=(REF,)) in parts
-    assert parts[-1] == Final(text="I see a cat.")
-    assert len(_messages(chat.asked[2])) == 2
+        with pytest.raises(MemoryLost, match="lower history_tokens"):
+            await played(agent, turn("and?", memory=memory, number=2))
+        with pytest.raises(AgentError, match="longer than the model takes") as caught:
+            await played(agent, turn("and?", number=2))
+    assert not isinstance(caught.value, MemoryLost)
 
 
-async def test_a_memory_that_cannot_be_read_is_lost_and_nothing_is_answered_from_it(
-    chat: ModelServer, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_turn_that_grows_too_long_on_the_way_goes_on_without_the_past(chat: ModelServer) -> None:
     memory = Memory()
-    for held in (b"\xff", b"[]", b'{"version":99,"turns":[]}', b'{"version":1,"turns":[{"number":1,"messages":[{}]}]}'):
-        memory.held = held
-        async with WIRES["chat"].agent(chat) as agent:
+    chat.script = [SEEN, LOOKS, TOO_LONG, SEEN]
+    async with WIRES["chat"].agent(chat) as agent:
+        await played(agent, turn("old", picture(OTHER_REF, OTHER_PNG), memory=memory))
+        parts = await played(agent, turn(PHOTO, memory=memory, number=2))
+    assert Compacted(only=(OTHER_REF,)) in parts
+    assert parts[-1] == Final(text="I see a cat.")
+    assert WIRES["chat"].images(chat.asked[3].body) == [PNG]
+
+
+async def test_a_memory_that_cannot_be_read_is_told_before_anything_is_asked(chat: ModelServer) -> None:
+    memory = Memory()
+    async with WIRES["chat"].agent(chat) as agent:
+        for held in (
+            b"\xff",
+            b"[]",
+            b'{"version":99,"turns":[]}',
+            b'{"version":1,"turns":[{"number":1,"messages":[{}]}]}',
+        ):
+            memory.held = held
             with pytest.raises(MemoryLost):
                 await played(agent, turn("hi", memory=memory))
-    assert caplog.text.count("begins anew") == 4
-    assert chat.asked == []
+    assert not chat.asked
 
 
 @pytest.mark.parametrize("name", ["chat", "responses", pytest.param("gemini", marks=pytest.mark.slow)])

@@ -280,6 +280,8 @@ class Exchange:
         """The provider takes less than the budget says: better without the past than never again."""
         if not self._past:
             raise AgentError(failure.sentence)
+        if len(self._now) == 1:
+            raise MemoryLost(failure.sentence)
         gone = refs_in([message for past in self._past for message in past.messages]) - refs_in(self._now)
         self._past = []
         if gone:

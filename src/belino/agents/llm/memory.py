@@ -30,7 +30,6 @@ def recall(memory: bytes | None) -> list[Past] | None:
     """The turns a memory holds; None if it cannot be read, so that it is as good as lost."""
     if memory is None:
         return []
-    from pydantic import ValidationError
     from pydantic_ai.messages import ModelMessagesTypeAdapter
 
     try:
@@ -41,8 +40,8 @@ def recall(memory: bytes | None) -> list[Past] | None:
             Past(number=int(turn["number"]), messages=ModelMessagesTypeAdapter.validate_python(turn["messages"]))
             for turn in table["turns"]
         ]
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
-        log.warning("a session's memory cannot be read (%s); it begins anew", type(error).__name__)
+    except (ValueError, KeyError, TypeError) as error:  # what does not validate is a ValueError too
+        log.warning("a session's memory cannot be read: %s", type(error).__name__)
         return None
 
 

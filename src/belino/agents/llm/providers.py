@@ -3,32 +3,27 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from belino.domain.errors import ConfigError
+from belino.net.sdk import Answers, open_sdk_client
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient, Request, Response
     from pydantic_ai.messages import ModelMessage
     from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
     from pydantic_ai.profiles import ModelProfile
     from pydantic_ai.settings import ModelSettings
 
+    from belino.net.sdk import AsyncClient
+
 ProviderName = Literal["openai", "anthropic", "google", "groq", "ollama"]
 Wire = Literal["messages", "chat", "responses", "gemini"]
 
-CONNECT_SECONDS = 10.0
-# A model that thinks says nothing for minutes; the turn's deadline is the gateway's to keep.
-SILENCE_SECONDS = 300.0
 NEEDED = "the agent llm needs the package {package!r}; install it with pip install 'belino[llm]'"
 # Never sent anywhere that asks for a key: the SDKs refuse to start without one.
 NO_KEY = "none"
-
-_ANSWERS: "ContextVar[list[Response]]" = ContextVar("answers")
-"""Where the request that is being opened notes its HTTP response."""
 
 _TEXT_ONLY = re.compile(
     r"gpt-3\.5|gpt-4(?:$|-0|-32k)|gpt-oss|o1-(?:mini|preview)|o3-mini|claude-(?:1|2|instant)|gemma-2"
@@ -155,47 +150,22 @@ class Opened:
         self, messages: "list[ModelMessage]", settings: "ModelSettings", parameters: "ModelRequestParameters"
     ) -> "AsyncIterator[StreamedResponse]":
         """One request. Whoever leaves early leaves no connection behind, which not every SDK sees to."""
-        answers: list[Response] = []
+        answers = Answers()
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(_close, answers)
-            token = _ANSWERS.set(answers)
-            try:
+            stack.push_async_callback(answers.close)
+            with answers.noted():
                 stream = await stack.enter_async_context(self.model.request_stream(messages, settings, parameters))
-            finally:
-                _ANSWERS.reset(token)
             yield stream
 
 
 def open_model(chosen: Chosen, key: str | None, *, max_tokens: int) -> Opened:
     """Import what is needed and make the model's client. Takes seconds of CPU: call it in a thread."""
     try:
-        import httpx2
-
-        # The environment is not asked: neither for a proxy that would see every word, nor for a .netrc.
-        client = httpx2.AsyncClient(
-            trust_env=False,
-            follow_redirects=False,
-            timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
-            event_hooks={"request": [_one_name], "response": [_note]},
-        )
+        client = open_sdk_client()
         model = _model(chosen, key or NO_KEY, client)
     except ImportError as error:
         raise ConfigError(NEEDED.format(package=error.name or chosen.facts.package)) from error
     return Opened(model=model, client=client, settings=_settings(chosen, max_tokens))
-
-
-async def _note(answer: "Response") -> None:
-    _ANSWERS.get().append(answer)
-
-
-async def _close(answers: "list[Response]") -> None:
-    for answer in answers:
-        await answer.aclose()
-
-
-async def _one_name(request: "Request") -> None:
-    # Google's SDK sends this header twice, which strict servers refuse.
-    request.headers["User-Agent"] = "belino"
 
 
 def _settings(chosen: Chosen, max_tokens: int) -> "ModelSettings":
