@@ -8,6 +8,7 @@ from contextlib import aclosing
 from itertools import pairwise
 
 import pytest
+from pydantic_ai.messages import ToolCallPart
 
 from agents.llm_room import (
     BROKEN,
@@ -27,6 +28,7 @@ from agents.llm_room import (
     turn,
 )
 from belino.agents.llm import Agent, Config
+from belino.agents.llm.exchange import arguments_of
 from belino.domain.errors import AgentError, ConfigError, MemoryLost
 from belino.domain.media import FileBlock
 from belino.domain.turn import Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
@@ -346,11 +348,11 @@ async def test_calls_against_the_rule_poison_no_memory(chat: ModelServer) -> Non
         assert (await played(agent, turn("and?", memory=memory, number=2)))[-1] == Final(text="I see a cat.")
 
 
-async def test_arguments_that_are_no_object_are_told_to_the_model(chat: ModelServer) -> None:
-    chat.script = [Answer(calls=(Call(tool="fetch_media", arguments={"ref": 7}),)), SEEN]
-    async with WIRES["chat"].agent(chat) as agent:
-        parts = await played(agent, turn("hi"))
-    assert parts[-1] == Final(text="I see a cat.")
+@pytest.mark.parametrize(
+    ("written", "read"), [('{"ref": "x"}', {"ref": "x"}), ("", {}), ("[1]", None), ('{"ref": ', None), ("7", None)]
+)
+def test_only_an_object_is_taken_for_arguments(written: str, read: dict[str, object] | None) -> None:
+    assert arguments_of(ToolCallPart(tool_name="fetch_media", args=written)) == read
 
 
 async def test_a_picture_too_large_for_the_provider_is_never_sent(chat: ModelServer) -> None:

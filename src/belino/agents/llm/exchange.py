@@ -221,7 +221,7 @@ class Exchange:
 
         parts: list[ToolReturnPart] = []
         for call in calls:
-            arguments = _arguments(call)
+            arguments = arguments_of(call)
             yield ToolNote(tool=call.tool_name, text=tool_words(call.tool_name, arguments or {}, self._names))
             blocks, error = await self._call(call.tool_name, arguments)
             self._learn_names(_words_in(blocks))
@@ -330,7 +330,8 @@ def _text_of(event: "ModelResponseStreamEvent") -> str:
             return ""
 
 
-def _arguments(call: "ToolCallPart") -> dict[str, object] | None:
+def arguments_of(call: "ToolCallPart") -> dict[str, object] | None:
+    """What a tool is called with; None if the model wrote no object."""
     try:
         return call.args_as_dict(raise_if_invalid=True)
     except (ValueError, AssertionError):
