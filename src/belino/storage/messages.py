@@ -176,7 +176,14 @@ def load(connection: sqlite3.Connection, keys: Keys, rows: Sequence[sqlite3.Row]
         return ()
     media = refs_of_messages(connection, keys, [row["id"] for row in rows])
     reactions = _reactions(connection, rows)
-    return tuple(_message(row, media, reactions.get((row["channel"], row["platform_id"]), ())) for row in rows)
+    places = {row["conversation"]: row for row in rows}
+    conversations = {number: key_of(row) for number, row in places.items()}
+    return tuple(
+        _message(
+            row, conversations[row["conversation"]], media, reactions.get((row["channel"], row["platform_id"]), ())
+        )
+        for row in rows
+    )
 
 
 def _reactions(
@@ -198,6 +205,7 @@ def _reactions(
 
 def _message(
     row: sqlite3.Row,
+    conversation: ConversationKey,
     media: Mapping[tuple[int, str], tuple[MediaRef, ...]],
     reactions: tuple[tuple[str, int], ...],
 ) -> StoredMessage:
@@ -205,7 +213,7 @@ def _message(
     state = row["turn_state"]
     return StoredMessage(
         seq=number & SEQ_MASK,
-        conversation=key_of(row),
+        conversation=conversation,
         id=row["platform_id"],
         author=author_of(row),
         sent=from_micros(row["sent"]),
