@@ -71,6 +71,7 @@ class History:
         self._listens_since[key] = self._clock.now()
         for marks in (self._channels, self._replies, self._starters):
             marks.forget(lambda one: (one.platform, one.account) == key)
+        self._failed = {one: at for one, at in self._failed.items() if (one.platform, one.account) != key}
 
     async def channel(self, channel: ConversationKey) -> str:
         """Have the channel's latest messages; a note if they could not be had."""
@@ -89,7 +90,7 @@ class History:
 
     async def thread(self, channel: ConversationKey, root: str) -> str:
         """Have the whole thread under a message; a note if what is stored may not be all of it."""
-        if await self._is_elsewhere(channel, root):
+        if self._adapter(channel) is None or await self._is_elsewhere(channel, root):
             return ""
         return await self._thread(channel, root, self._replies, "thread")
 
