@@ -168,10 +168,10 @@ class History:
         """Whether this names a message of another channel only: answered like an unknown one, without a call."""
         if await self._kept(channel, root) is not None:
             return False
-        return any(
-            (one.conversation.platform, one.conversation.account) == (channel.platform, channel.account)
-            for one in await self._store.find_messages(root)
-        )
+        account = (channel.platform, channel.account)
+        places = [one.conversation.whole_channel for one in await self._store.find_messages(root)]
+        # It may have come in between the two questions.
+        return channel.whole_channel not in places and any((one.platform, one.account) == account for one in places)
 
     async def _kept(self, channel: ConversationKey, message_id: str) -> StoredMessage | None:
         return next(iter(await self._store.messages(channel.whole_channel, [message_id])), None)
