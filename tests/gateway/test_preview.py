@@ -1,6 +1,7 @@
 """What an agent would be told is what it is told."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -85,3 +86,20 @@ async def test_an_album_is_told_whole(house: House) -> None:
             await gateway.accept(replace(item, media=(house.picture(item, item=f"f{number}"),)))
         told = "\n".join((await look(house, gateway)).told)
     assert all(f"part {number}" in told for number in range(3))
+
+
+async def test_a_preview_asks_for_the_past_like_a_turn_and_the_past_is_not_what_would_be_answered(house: House) -> None:
+    far_side = house.prepare()._far_side
+    for number in range(60):
+        sent = house.clock.now() - timedelta(minutes=90 - number)
+        update = {"id": f"old{number}", "channel": "team", "text": f"old {number}", "date": sent.timestamp()}
+        far_side.past.append({**update, "from": {"id": 9, "name": "Cleo"}, "direct": False})
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("and now?", author=BOB, channel="team", addressed=False))
+        key = house.home.key_file.read_bytes()
+        for _ in range(2):
+            told = await preview(
+                gateway.store, TEAM, None, ContextConfig(), clock=house.clock, key=key, history=gateway.history
+            )
+            assert told.message.text == "and now?" and "old 59" in "".join(told.told)
+    assert far_side.asked == [str(TEAM)]

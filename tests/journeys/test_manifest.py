@@ -241,7 +241,7 @@ async def test_an_old_picture_asked_for_in_the_turn_that_lost_it_is_shown(journe
                 yield Accepted()
                 yield Final(text="seen")
 
-        talk.gateway._turns._agent = Forgetting()
+        talk.gateway.agents._everywhere = Forgetting()
         await talk.say("what was it?")
         assert [len(pictures(blocks)) for blocks in found] == [0, 1, 0, 1]
         session = await talk.session()

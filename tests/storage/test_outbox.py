@@ -48,7 +48,7 @@ async def test_the_last_message_of_an_answer_says_what_its_turn_has_cost(
     for key in ("a", "b"):
         await claim(store, clock)
         await store.confirm_parcel(key, Receipt(message_id=key, sent=clock.now()), AGENT)
-    assert [message.usage for message in await store.history(MAIN)] == [None, None, spent]
+    assert [await store.spent(MAIN, message.id) for message in await store.history(MAIN)] == [None, None, spent]
 
 
 async def claim(store: SqliteStore, clock: FakeClock) -> ClaimedParcel:

@@ -56,7 +56,7 @@ def _show(answer: dict[str, Any]) -> None:
     for part in answer["parts"]:
         for why in part["why"]:
             print(f"{paint(part['part'], 'yellow')}: {why}")
-    if "note" in answer:
+    if answer["note"]:
         print(f"{paint('note', 'yellow')}: {answer['note']}")
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from belino.context.dates import spans_of
 from belino.context.ranking import Question, Ranking, rank
-from belino.context.signals import signal_of, speaks_of_media
+from belino.context.signals import phrases_of, signal_of, speaks_of_media
 from belino.domain.context import Coverage, Found, SearchPage, ThreadSummary
 from belino.domain.errors import ToolError
 from belino.domain.message import ConversationKey
@@ -53,6 +53,7 @@ async def search(
         since=None if since is None else to_micros(since),
         authors=tuple(authors),
         spans=tuple((to_micros(first), to_micros(last)) for first, last in spans_of(intent, now)),
+        phrases=phrases_of(intent),
         until=None if bookmark is None else bookmark.until,
     )
     ranking = await archive.consult(channel, lambda index: rank(index, question))
@@ -86,7 +87,7 @@ async def _load(
         _found(
             message,
             summaries,
-            "recent_media" if message.seq in media else signal_of(message, question, ranking.reasons),
+            "recent_media" if message.seq in media else signal_of(message, question, ranking),
         )
         for message in messages
     )

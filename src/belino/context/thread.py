@@ -13,6 +13,8 @@ from belino.domain.graphemes import cut
 from belino.domain.record import ThreadSlice
 from belino.domain.tokens import estimate_tokens
 
+CHARS_OF_A_TOKEN = 12
+"""More than any text has, so that what is far too long is not priced whole."""
 USUAL_TOKENS, LEAST_TOKENS = 30, 10
 """What a reply costs: few threads are of shorter ones, and none are of shorter ones still."""
 
@@ -72,6 +74,9 @@ def told_tokens(message: ContextMessage, config: ContextConfig, *, today: dateti
 def cut_to_fit(message: ContextMessage, room: int, config: ContextConfig, *, today: datetime) -> ContextMessage:
     """As much of a message as costs no more than there is room for, or nothing of it but who said it, and when."""
     told, length = message, len(message.text)
+    if length > room * CHARS_OF_A_TOKEN:
+        length = room * CHARS_OF_A_TOKEN
+        told = replace(message, text=cut(message.text, length), is_truncated=True)
     while (cost := told_tokens(told, config, today=today)) > room and length:
         # The estimate is about linear: what is kept is brought down in proportion, and a little further.
         length = min(length - 1, int(length * room / cost * 0.98))

@@ -60,8 +60,6 @@ class StoredMessage:
     deleted: datetime | None = None
     reactions: tuple[tuple[str, int], ...] = ()
     """Emoji and how many people put it there."""
-    usage: Usage | None = None
-    """What the turn that wrote it has cost, for what an agent said."""
     root: str | None = None
     """The message whose thread it is in: its conversation's thread, or where the chain of its replies began."""
 

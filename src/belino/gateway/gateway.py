@@ -187,7 +187,9 @@ class Gateway:
         now = self.clock.now()
         self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
         self._sender = self._make_sender()
-        self._fetcher = Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock)
+        self._fetcher = Fetcher(
+            self.store, self.store, self._open_media, self.config.media, self.clock, self.counters.memory
+        )
         self.history = self._make_history()
         self._turns = self._make_turns()
         self._sessions = Sessions(

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from belino.context.assemble import StructuredContext, assemble, context_json
 from belino.context.budget import ContextConfig
 from belino.context.costs import Cost, costs
+from belino.context.history import History
 from belino.context.prompt import system_prompt
 from belino.context.wire import json_text
 from belino.domain.errors import BelinoError
@@ -21,7 +22,7 @@ from belino.gateway.explain import NoSuchMessage
 from belino.gateway.telling import Teller
 from belino.tools.toolbox import SPECS
 
-LOOKED_THROUGH = 50
+LOOKED_THROUGH = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,8 @@ class Preview:
     context: StructuredContext
     session: Session
     """The one that is going on."""
+    note: str = ""
+    """What could not be had from the platform."""
 
     @property
     def tokens(self) -> int:
@@ -54,10 +57,18 @@ class _Reader:
 
 
 async def preview(
-    store: Store, conversation: ConversationKey, at: str | None, config: ContextConfig, *, clock: Clock, key: bytes
+    store: Store,
+    conversation: ConversationKey,
+    at: str | None,
+    config: ContextConfig,
+    *,
+    clock: Clock,
+    key: bytes,
+    history: History | None = None,
 ) -> Preview:
     """By the same words as a turn's. `at` names the message that is answered; the last one a person said, if None."""
     messages = await _anchor(store, conversation, at)
+    note = await history.before_turn(messages[-1]) if history is not None else ""
     session = await store.session(conversation)
     claimed = ClaimedTurn(
         id=0,
@@ -81,6 +92,7 @@ async def preview(
         costs=(_tools(), *costs(context, config), _message(told, config)),
         context=context,
         session=session,
+        note=note,
     )
 
 
@@ -95,6 +107,7 @@ def as_json(preview: Preview) -> dict[str, object]:
         "told": list(preview.told),
         "context": context_json(preview.context),
         "session": {"turns": preview.session.turns, "has_context": preview.session.told is not None},
+        "note": preview.note,
     }
 
 
@@ -111,10 +124,11 @@ async def _anchor(store: Store, conversation: ConversationKey, at: str | None) -
         found = [one for one in recent if one.deleted is None and not one.author.is_agent]
         if not found:
             raise NoSuchMessage(f"nobody has said anything in {conversation} lately")
-    anchor = found[-1]
+    # What was recalled is numbered late, and was said early.
+    anchor = max(found, key=lambda one: (one.sent, one.seq))
     if anchor.album is None:
         return (anchor,)
-    near = await store.history(anchor.conversation, before=anchor.seq + LOOKED_THROUGH, limit=2 * LOOKED_THROUGH)
+    near = await store.history(anchor.conversation, before=anchor.seq + LOOKED_THROUGH // 2, limit=LOOKED_THROUGH)
     album = [one for one in near if (one.album, one.author.id) == (anchor.album, anchor.author.id)]
     return tuple(one for one in album if one.deleted is None)
 

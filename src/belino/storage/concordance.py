@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from belino.domain.concordance import NOBODY, Mark
 from belino.storage.segment import Entry, Postings, Segment, add_postings, build, impacts
+from belino.storage.words import name_parts
 
 SESSION_GAP = 3_600_000_000
 """Microseconds of silence after which a channel talks of something else."""
@@ -33,6 +34,7 @@ class ChannelConcordance:
         self.after = array("I")
         self.names: list[str] = []
         self.ids: list[str] = []
+        self.called: dict[str, set[int]] = {}
         self._people: dict[str, int] = {}
         self._spoken: dict[str, int] = {}
         self.patches: dict[int, Entry] = {}
@@ -40,6 +42,7 @@ class ChannelConcordance:
         self._patch_postings: dict[int, list[tuple[int, int]]] = {}
         self._threads: dict[int, tuple[int, int]] = {}
         self._last_said = NOBODY
+        self.in_time = True
         self._group = 0
 
     def __len__(self) -> int:
@@ -115,9 +118,7 @@ class ChannelConcordance:
         doc = self.place(seq)
         assert doc is not None
         author = self.authors[doc]
-        return Entry(
-            seq, self.sents[doc], self.ids[author], self.names[author], 0, int(Mark.GONE), array("Q"), 0, "english"
-        )
+        return Entry(seq, self.sents[doc], self.ids[author], self.names[author], 0, Mark.GONE, array("Q"), 0, "english")
 
     def patched(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """Entries of messages here, as they read now."""
@@ -176,12 +177,17 @@ class ChannelConcordance:
         if number == len(self.names):
             self.names.append(name)
             self.ids.append(author)
-        else:
-            self.names[number] = name
+        elif self.names[number] == name:
+            return number
+        self.names[number] = name
+        for part in name_parts(name):
+            self.called.setdefault(part, set()).add(number)
         return number
 
     def _append(self, seq: int, sent: int, author: int, root: int, flags: int) -> None:
         doc = len(self.seqs)
+        if doc and sent < self.sents[-1]:
+            self.in_time = False
         if root:
             group, last = self._threads.get(root) or (self._new_group(), self.place(root))
             self._threads[root] = (group, doc)

@@ -6,7 +6,6 @@ a segment, and segments of like size are stored as one, so that a channel never 
 
 import hashlib
 import logging
-import re
 import sqlite3
 import threading
 import zlib
@@ -55,7 +54,6 @@ _CAPTIONS = """
 SELECT b.message, r.caption, r.file_name FROM message_refs b JOIN refs r ON r.seq = b.ref
 WHERE b.role IN ('own', 'forwarded') AND
 """
-_DIGIT = re.compile(r"\d")
 
 
 class Hot:
@@ -222,18 +220,17 @@ class Index:
         said = words.read(text)
         shown = words.read("\n".join(caption for caption in captions if caption != row["text"]))
         numbers = [self.number(term) for term in said.terms] + [self.number(term) for term in shown.terms]
-        flags = Mark.AGENT if row["author_marks"] & 2 else Mark(0)
-        flags |= Mark.GONE if row["deleted"] is not None else Mark(0)
-        flags |= Mark.MEDIA if captions else Mark(0)
-        flags |= Mark.QUESTION if "?" in text or "？" in text or "؟" in text else Mark(0)
-        flags |= Mark.NUMBER if _DIGIT.search(text) else Mark(0)
+        flags = words.marks_of(text)
+        flags |= Mark.AGENT if row["author_marks"] & 2 else 0
+        flags |= Mark.GONE if row["deleted"] is not None else 0
+        flags |= Mark.MEDIA if captions else 0
         return Entry(
             seq=row["id"] & SEQ_MASK,
             sent=row["sent"],
             author=row["author_id"],
             name=row["author_name"],
             root=_root(row),
-            flags=int(flags),
+            flags=flags,
             terms=array("Q", numbers),
             captions=len(shown.terms),
             language=said.language,

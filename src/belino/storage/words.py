@@ -9,6 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple, Protocol
 
+from belino.domain.concordance import Mark
 from belino.storage.stopwords import LANGUAGES_OF, STOP_WORDS
 
 VERSION = 1
@@ -103,6 +104,28 @@ def ask(text: str, languages: Collection[str] = ()) -> list[Asked]:
             asked.append(Asked(piece, tuple(terms)))
         asked += (Asked(piece, (term,)) for term in beside if not _HAN.fullmatch(term))
     return asked[:ASKED_AT_MOST]
+
+
+_TIME = re.compile(
+    r"\b(yesterday|today|tonight|tomorrow|ago|last|next|since|recently|weeks?|weekends?|months?|years?|\w+day|january|"
+    r"february|march|april|june|july|august|september|october|november|december|summer|winter|spring|"
+    r"gestern|heute|morgen|letzte\w*|nächste\w*|woche\w*|monat\w*|jahr\w*|hier|demain|semaine|mois|année|ayer|mañana|"
+    r"semana|mes|año|вчера|сегодня|завтра|недел\w+|месяц\w*|год\w*)\b|\d{1,2}[:.]\d\d|\b(19|20)\d\d\b|[年月]|昨|今日|明日|今天|明天|周",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|dozen|once|twice|couple|few|zwei|drei|vier|deux|trois|dos|tres|"
+    r"два|три)\b|[一二三四五六七八九十]",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"(?<=[a-zà-ÿа-я,;:] )[\"'“(]?[A-ZÀ-ÞА-Я][a-zà-ÿа-я]")
+_ASKS = re.compile(r"[?？؟]")
+
+
+def marks_of(text: str) -> int:
+    """What sort of text it is, as far as that can be seen from its surface."""
+    sorts = ((_ASKS, Mark.QUESTION), (_NUMBER, Mark.NUMBER), (_TIME, Mark.TIME), (_NAMED, Mark.NAME))
+    return sum(mark for pattern, mark in sorts if pattern.search(text))
 
 
 def name_parts(text: str) -> list[str]:

@@ -27,7 +27,6 @@ async def show_context(call: Call) -> Response:
     at = query.text("at", most=MESSAGE_ID_CHARS) if query.has("at") else None
     gateway = call.site.gateway
     try:
-        note = await gateway.history.channel(conversation)
         told = await preview(
             call.store,
             conversation,
@@ -35,11 +34,12 @@ async def show_context(call: Call) -> Response:
             gateway.config.context,
             clock=gateway.clock,
             key=gateway.home.key_file.read_bytes(),
+            history=gateway.history,
         )
     except NoSuchMessage:
         raise not_found() from None
     call.visitor.must_see(told.conversation)
-    return answer(as_json(told) | ({"note": note} if note else {}))
+    return answer(as_json(told))
 
 
 async def search_channel(call: Call) -> Response:

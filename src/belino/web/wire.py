@@ -74,7 +74,7 @@ async def message_json(library: Library, message: StoredMessage) -> Json:
         "reactions": [[emoji, count] for emoji, count in message.reactions],
         # An agent's message is stored when its receipt comes, never earlier.
         "delivery": "sent" if message.author.is_agent else None,
-        "usage": usage_json(message.usage),
+        "usage": usage_json(await library.spent(channel, message.id) if message.author.is_agent else None),
     }
 
 
