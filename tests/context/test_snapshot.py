@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
+import splintr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,12 +16,13 @@ from belino.context.wire import json_text
 from belino.domain.context import ChannelSnapshot, ThreadActivity
 from belino.domain.graphemes import is_boundary
 from belino.domain.message import Author
-from belino.domain.outcome import Standing
+from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.record import Nearby, StoredMessage
 from belino.domain.tokens import estimate_tokens
 from belino.media.placeholder import one_line
 from context.reading import inside, rows
 from context.talk import AGENT, ANNA, FENCE, HOSTILE, NOW, activities, picture, said, surroundings, talks
+from domain.chatter import CHATTER
 
 CONFIG = ContextConfig()
 ANCHOR = said(9000, "What do you think?")
@@ -175,3 +177,22 @@ def test_the_wire_has_the_keys_it_always_had() -> None:
     )
     assert snapshot["anchor"]["author"] == {"user_id": ANNA.id, "display_name": "Anna", "is_bot": False}
     assert json_text(value).startswith('{"snapshot":{"schema_version":"1.0"')
+
+
+def test_twenty_messages_of_usual_length_cost_less_than_a_thousand_tokens() -> None:
+    people = [Author(id=name, name=name) for name in ("Anna", "Bo", "Chidi")]
+    lines = CHATTER["English"].splitlines() * 2
+    messages = [
+        said(1000 + number, line, author=people[number % 3], standing=Standing.OBSERVED)
+        for number, line in enumerate(lines)
+    ]
+    text = told(snap(messages))
+    vocabulary = splintr.Tokenizer.from_pretrained("o200k_base")
+    assert len(rows(inside(text, "channel", FENCE))) == 20
+    assert max(estimate_tokens(text), len(vocabulary.encode(text))) <= 1000
+
+
+def test_a_message_of_captions_or_of_something_unreadable_still_says_something() -> None:
+    album = said(1, "", media=(picture(0, caption="the bridge"), picture(1), picture(2, caption="the tower")))
+    poll = said(2, "", outcome=MessageOutcome.UNSUPPORTED, reason="a poll")
+    assert [message.snippet for message in snap([album, poll]).adjacent] == ["the bridge the tower", "(a poll)"]

@@ -339,6 +339,6 @@ async def test_messages_are_kept_for_ever_or_as_many_days_as_configured(house: H
             asyncio.TaskGroup() as group,
         ):
             running = group.create_task(gateway.run())
-            await until(lambda: house.clock.sleeping)  # the sweep is done and waits for its next time
+            await until(lambda: house.clock.sleeping == 2)  # swept and indexed; both wait for their next time
             assert [message.text for message in await house.history(gateway, "team")] == kept
             running.cancel()

@@ -6,18 +6,24 @@ and when, and whether it has what the question asks for.
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 
-from belino.context.asking import Reason, Visible, Word, named_people, terms_of, wanted_marks, words_of
+from belino.context.asking import Postings, Reason, Visible, Word, named_people, terms_of, wanted_marks, words_of
 from belino.context.weights import WEIGHTS, Weights
 from belino.domain.concordance import NOBODY, Concordance, Mark
 from belino.storage.segment import IMPACT_STEPS
 
+FEW = 8
+"""Fewer results than a page holds leave room for the latest media."""
 MEDIA_SHOWN = 3
 MEDIA_LOOKED_AT = 2_000
 DATED_AT_MOST = 300
+MANY = 800
+LOOK_UP = 8
+ECHO = 0.8
+"""A message with so much of the question is that question, or one like it."""
 TOPIC_AT_MOST = 2.2
 """However often a thread repeats a word, it counts for no more than this many."""
 
@@ -35,6 +41,8 @@ class Question:
     """Times the text names, in microseconds."""
     phrases: tuple[str, ...] = ()
     """What is to be found word for word."""
+    of_media: bool = False
+    """It is about something that was sent rather than said."""
     until: int | None = None
     """The newest seq that counts, so that later pages belong to the first."""
 
@@ -65,15 +73,17 @@ def rank(index: Concordance, question: Question, weights: Weights = WEIGHTS) -> 
     words = words_of(index, question.text, visible, weights)
     look = _Look(index, question, weights, words, visible)
     scores = {place: look.score(place) for place in look.pool}
-    best = nlargest(weights.kept, zip(scores.values(), scores.keys(), strict=True))
+    best = [place for _, place in _largest(scores, len(scores))]
+    if question.until is not None:  # who turns pages wants the rest too, though nobody looked at it closely
+        best += [place for _, place in _largest(look.found, weights.kept) if place not in scores and look.may(place)]
     return Ranking(
-        seqs=tuple(index.seqs[place] for _, place in best),
+        seqs=tuple(index.seqs[place] for place in best),
         scanned=visible.scanned,
         first=visible.first,
         last=visible.last,
         newest=index.seqs[visible.end - 1],
-        recent_media=_media(index, visible),
-        lately=frozenset(index.seqs[place] for _, place in best if not look.speaks_for(place)),
+        recent_media=_media(index, visible) if question.of_media or len(best) < FEW else (),
+        lately=frozenset(index.seqs[place] for place in best if not look.speaks_for(place)),
         reasons=tuple(word.reason for word in sorted(words, key=lambda word: -word.worth) if word.exact),
     )
 
@@ -116,12 +126,11 @@ class _Look:
         self.people = named_people(index, question.text, question.authors, weights)
         self.wanted = wanted_marks(question.text, weights)
         self.phrases = [terms for phrase in question.phrases if (terms := terms_of(index, phrase))]
-        affordable = _affordable(words, weights.postings)
-        self.found = _added(affordable)
-        self.kin = _added([Word(word.reason, word.worth, word.kin, ()) for word in words])
+        self.found = _added(_rarest(words, weights.postings), weights.candidates)
+        self.kin = _added([Word(word.reason, word.worth, word.kin, ()) for word in words], weights.kin_candidates)
         self.pool = self._pool()
         self.masks = self._masks()
-        self.topics = self._topics(affordable)
+        self.topics = self._topics(_rarest(words, weights.topic_postings))
         self._worths: dict[int, float] = {}
 
     def score(self, place: int) -> float:
@@ -138,13 +147,18 @@ class _Look:
             if flags & mark:
                 score += weight
         if flags & Mark.QUESTION:
-            score += weights.question
+            asked_just_now = place >= self.visible.end - weights.latest and self._worth(mask) >= ECHO * self.total
+            score += weights.echo if asked_just_now else weights.question
         if self.question.spans and self._is_dated(place):
             score += weights.dated
         for phrase in self.phrases:
             score += weights.phrase * _holds(index.terms(place), phrase)
         age: int = self.visible.end - 1 - place
         return score + weights.recent * weights.recent_half / (weights.recent_half + age)
+
+    def may(self, place: int) -> bool:
+        """Whether a message may be found at all."""
+        return self.visible.has(self.index, place) and not self.index.flags[place] & Mark.GONE
 
     def speaks_for(self, place: int) -> bool:
         """Whether any word of the question is in a message, near it, or in its thread."""
@@ -201,7 +215,7 @@ class _Look:
                     pool[place] = None
         pool.update(dict.fromkeys(range(max(visible.start, visible.end - weights.latest), visible.end)))
         pool.update(dict.fromkeys(self._dated()))
-        return [place for place in pool if visible.has(index, place) and not index.flags[place] & Mark.GONE]
+        return [place for place in pool if self.may(place)]
 
     def _dated(self) -> Iterator[int]:
         """Messages of a day that the question names are candidates whatever they say, the newest if they are many."""
@@ -224,33 +238,32 @@ class _Look:
                     around.add(link[near])
         around.discard(NOBODY)
         masks: dict[int, int] = {}
-        shifted = {0: around}
+        shifted = {0: sorted(around)}
         for at, word in enumerate(self.words):
-            for postings in word.exact:
-                base = postings.base
+            for _, base, places, _ in word.exact:
                 if base not in shifted:
-                    shifted[base] = {place - base for place in around}
-                for place in shifted[base].intersection(postings.places):
+                    shifted[base] = [place - base for place in shifted[0]]
+                for place in _both(shifted[base], places):
                     masks[base + place] = masks.get(base + place, 0) | 1 << at
         return masks
 
     def _topics(self, words: Sequence[Word]) -> Mapping[int, float]:
-        """What threads and sessions say of the question as a whole."""
-        topics: dict[int, float] = {}
+        """What the threads and sessions of the candidates say of the question as a whole."""
         groups = self.index.groups
+        looked_at = {groups[place] for place in self.pool}
+        topics: dict[int, float] = {}
         for word in words:
             times: Counter[int] = Counter()
             for _, base, places, _ in word.exact:
                 times.update(map(groups.__getitem__, places) if not base else [groups[base + at] for at in places])
-            for group, count in times.items():
-                topics[group] = topics.get(group, 0.0) + word.worth * count * TOPIC_AT_MOST / (
-                    count + TOPIC_AT_MOST - 1
-                )
+            for group in looked_at & times.keys():
+                often = times[group] * TOPIC_AT_MOST / (times[group] + TOPIC_AT_MOST - 1)
+                topics[group] = topics.get(group, 0.0) + word.worth * often
         return topics
 
 
-def _affordable(words: Sequence[Word], most: int) -> list[Word]:
-    """The rarest words whose messages can all be looked at; common ones only count where others have led."""
+def _rarest(words: Sequence[Word], most: int) -> list[Word]:
+    """The rarest words whose messages are no more than that together, at least one."""
     chosen: list[Word] = []
     spent = 0
     for word in sorted(words, key=lambda word: word.times):
@@ -261,17 +274,48 @@ def _affordable(words: Sequence[Word], most: int) -> list[Word]:
     return chosen
 
 
-def _added(words: Sequence[Word]) -> dict[int, float]:
-    """BM25 of every message that has any of the words."""
+def _added(words: Sequence[Word], enough: int) -> dict[int, float]:
+    """BM25 of the messages that have any of the words, rarest words first.
+
+    Once `enough` of many messages score more than the words that are left, these only add to what others have found.
+    """
     scores: dict[int, float] = {}
-    get = scores.get
+    left = sum(word.worth for word in words)
     for word in words:
-        for worth, base, places, impacts in word.exact:
-            each = worth / IMPACT_STEPS
-            for place, impact in zip(places, impacts, strict=True):
-                at = base + place
-                scores[at] = get(at, 0.0) + each * impact
+        found = len(scores) > MANY and nlargest(enough, scores.values())[-1] >= left
+        left -= word.worth
+        for postings in word.exact:
+            if found:
+                _add_to_found(scores, postings)
+            else:
+                _add(scores, postings)
     return scores
+
+
+def _add(scores: dict[int, float], postings: Postings) -> None:
+    each, base, get = postings.worth / IMPACT_STEPS, postings.base, scores.get
+    if not scores:
+        scores.update({base + place: each * impact for place, impact in zip(*postings[2:], strict=True)})
+        return
+    for place, impact in zip(postings.places, postings.impacts, strict=True):
+        at = base + place
+        scores[at] = get(at, 0.0) + each * impact
+
+
+def _add_to_found(scores: dict[int, float], postings: Postings) -> None:
+    each, base = postings.worth / IMPACT_STEPS, postings.base
+    impact_of = dict(zip(postings.places, postings.impacts, strict=True))
+    found = scores.keys() & impact_of.keys() if not base else [at for at in impact_of if base + at in scores]
+    for place in found:
+        scores[base + place] += each * impact_of[place]
+
+
+def _both(few: Sequence[int], places: Sequence[int]) -> Iterable[int]:
+    """What is in both of two ascending lists; looking up a few is quicker than walking through many."""
+    if len(places) < LOOK_UP * len(few):
+        return set(few).intersection(places)
+    found = [bisect_left(places, place) for place in few]
+    return [place for place, at in zip(few, found, strict=True) if at < len(places) and places[at] == place]
 
 
 def _largest(scores: Mapping[int, float], count: int) -> list[tuple[float, int]]:

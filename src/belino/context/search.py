@@ -54,6 +54,7 @@ async def search(
         authors=tuple(authors),
         spans=tuple((to_micros(first), to_micros(last)) for first, last in spans_of(intent, now)),
         phrases=phrases_of(intent),
+        of_media=speaks_of_media(intent),
         until=None if bookmark is None else bookmark.until,
     )
     ranking = await archive.consult(channel, lambda index: rank(index, question))
@@ -78,7 +79,7 @@ async def _load(
 ) -> tuple[Found, ...]:
     seqs = ranking.seqs[offset : offset + limit]
     media: tuple[int, ...] = ()
-    if not offset and (len(seqs) < limit or speaks_of_media(question.text)):
+    if not offset:
         media = tuple(seq for seq in ranking.recent_media if seq not in seqs)
     stored = {message.seq: message for message in await archive.numbered(channel, (*seqs, *media))}
     messages = [stored[seq] for seq in (*seqs, *media) if seq in stored and stored[seq].deleted is None]

@@ -12,13 +12,15 @@ class Weights:
     """How much each piece of evidence counts."""
 
     # How much is looked at.
-    postings: int = 10_000
+    postings: int = 6_000
     """Entries of the index read for one question. Rarest words first: what is left out says little."""
-    candidates: int = 80
-    """Messages found by words that are looked at closely."""
-    surrounded: int = 50
+    topic_postings: int = 3_000
+    """Of these for what threads and sessions are about: common words tell nothing of that."""
+    candidates: int = 40
+    """Messages found by words that are looked at closely; more of them change nothing on a page."""
+    surrounded: int = 20
     """How many of them, best first, bring along the two messages before and after."""
-    kin_candidates: int = 20
+    kin_candidates: int = 10
     """Messages that have only kindred words."""
     latest: int = 12
     """The newest messages are always looked at."""
@@ -46,7 +48,7 @@ class Weights:
     """Said by somebody the caller asks for."""
     dated: float = 20.0
     """Said on a day the question names: hardly anything outweighs it."""
-    recent: float = 4.0
+    recent: float = 6.0
     """The newest message; a few find it less. Decides only where words say little."""
     recent_half: float = 6.0
     """So many messages later that is half."""
@@ -71,6 +73,8 @@ class Weights:
     # What sort of message it is.
     question: float = -2.7
     """A message that asks is rarely what was asked for."""
+    echo: float = -20.0
+    """It asks the same and was said just now: it is the very question that made somebody search."""
     informative: float = 2.0
     """It names something: a place, a person, a title."""
     time_asked: float = 12.0

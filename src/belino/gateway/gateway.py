@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 SENDING_GRACE_SECONDS = 2.0
 CLOSING_SECONDS = 5.0
 SWEEP_SECONDS = 3_600.0
+INDEX_SECONDS = 60.0
 UPLOADS_KEPT = timedelta(days=1)
 
 MakeAdapter = Callable[[AdapterConfig, Desk], Adapter]
@@ -131,6 +132,7 @@ class Gateway:
             answering = group.create_task(self._sessions.run())
             others = [group.create_task(self._listen(adapter, *key)) for key, adapter in self.adapters.items()]
             others.append(group.create_task(self._sweep()))
+            others.append(group.create_task(self._index_ahead()))
             await self._stopping.wait()
             for task in others:
                 task.cancel()
@@ -309,6 +311,15 @@ class Gateway:
             except StoreError as error:
                 log.warning("nothing could be swept: %s", type(error).__name__)
             await self.clock.sleep(SWEEP_SECONDS)
+
+    async def _index_ahead(self) -> None:
+        """Searches find most of what arrived indexed already, and what was deleted leaves the index too."""
+        while True:
+            await self.clock.sleep(INDEX_SECONDS)
+            try:
+                await self.store.index_ahead()
+            except StoreError as error:
+                log.warning("nothing could be indexed: %s", type(error).__name__)
 
     async def _expire_messages(self) -> int:
         if not self.config.retention_days:

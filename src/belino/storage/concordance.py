@@ -13,6 +13,10 @@ SESSION_GAP = 3_600_000_000
 """Microseconds of silence after which a channel talks of something else."""
 
 
+SESSION_MESSAGES = 16
+"""Where nobody is ever silent, so many messages are about one thing at most."""
+
+
 class ChannelConcordance:
     """Messages by their place in the channel, oldest first, and the terms they are found by."""
 
@@ -44,6 +48,7 @@ class ChannelConcordance:
         self._last_said = NOBODY
         self.in_time = True
         self._group = 0
+        self._session = 0
 
     def __len__(self) -> int:
         return len(self.seqs)
@@ -194,8 +199,11 @@ class ChannelConcordance:
             previous = NOBODY if last is None else last
         else:
             last_said = self._last_said
+            self._session += 1
             new = last_said == NOBODY or abs(sent - self.sents[last_said]) > SESSION_GAP
-            group = self._new_group() if new else self.groups[last_said]
+            if new or self._session == SESSION_MESSAGES:
+                self._session = 0
+            group = self.groups[last_said] if self._session else self._new_group()
             previous = NOBODY if new else last_said
             self._last_said = doc
         self.seqs.append(seq)
