@@ -161,9 +161,10 @@ class _Look:
         return self.visible.has(self.index, place) and not self.index.flags[place] & Mark.GONE
 
     def speaks_for(self, place: int) -> bool:
-        """Whether any word of the question is in a message, near it, or in its thread."""
-        index = self.index
-        return place in self.found or place in self.kin or index.groups[place] in self.topics
+        """Whether any word of the question is in a message, next to it, or in its thread."""
+        index, found = self.index, self.found
+        near = (place, index.before[place], index.after[place])
+        return any(at in found for at in near) or place in self.kin or index.groups[place] in self.topics
 
     def _around(self, place: int, mask: int) -> float:
         """What the messages around it add: words of the question that it answers or goes on about."""
@@ -249,13 +250,15 @@ class _Look:
 
     def _topics(self, words: Sequence[Word]) -> Mapping[int, float]:
         """What the threads and sessions of the candidates say of the question as a whole."""
-        groups = self.index.groups
+        groups, threads = self.index.groups, self.index.threads
         looked_at = {groups[place] for place in self.pool}
         topics: dict[int, float] = {}
         for word in words:
             times: Counter[int] = Counter()
             for _, base, places, _ in word.exact:
                 times.update(map(groups.__getitem__, places) if not base else [groups[base + at] for at in places])
+                if threads:  # what began a thread is said in its own place, and is what the thread is about
+                    times.update([threads[base + at] for at in places if base + at in threads])
             for group in looked_at & times.keys():
                 often = times[group] * TOPIC_AT_MOST / (times[group] + TOPIC_AT_MOST - 1)
                 topics[group] = topics.get(group, 0.0) + word.worth * often

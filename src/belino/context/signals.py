@@ -1,6 +1,7 @@
 """Why a message was chosen, in a word or two."""
 
 import re
+from itertools import pairwise
 
 from belino.context.ranking import Question, Ranking
 from belino.domain.record import StoredMessage
@@ -42,11 +43,8 @@ def signal_of(message: StoredMessage, question: Question, ranking: Ranking) -> s
 
 
 def _side_by_side(folded: str, words: list[str]) -> str:
-    for first in words:
-        for second in words:
-            if first != second and f"{first} {second}" in folded:
-                return f"{first} {second}"
-    return ""
+    """Two words of the question that follow one another in the text, as they are written."""
+    return next((f"{one} {two}" for one, two in pairwise(folded.split()) if one in words and two in words), "")
 
 
 def _elsewhere(message: StoredMessage, question: Question, ranking: Ranking) -> str:

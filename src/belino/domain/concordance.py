@@ -50,6 +50,11 @@ class Concordance(Protocol):
         ...
 
     @property
+    def threads(self) -> Mapping[int, int]:
+        """The groups of the threads that messages began, by the places of these."""
+        ...
+
+    @property
     def before(self) -> Sequence[int]:
         """The place of what was said before in the same thread or session."""
         ...

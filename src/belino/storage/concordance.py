@@ -44,6 +44,7 @@ class ChannelConcordance:
         self.patches: dict[int, Entry] = {}
         """Messages of the segments that read otherwise now, or are gone."""
         self._patch_postings: dict[int, list[tuple[int, int]]] = {}
+        self.threads: dict[int, int] = {}
         self._threads: dict[int, tuple[int, int]] = {}
         self._last_said = NOBODY
         self.in_time = True
@@ -194,7 +195,7 @@ class ChannelConcordance:
         if doc and sent < self.sents[-1]:
             self.in_time = False
         if root:
-            group, last = self._threads.get(root) or (self._new_group(), self.place(root))
+            group, last = self._threads.get(root) or self._new_thread(root)
             self._threads[root] = (group, doc)
             previous = NOBODY if last is None else last
         else:
@@ -215,6 +216,12 @@ class ChannelConcordance:
         self.after.append(NOBODY)
         if previous != NOBODY and (not root or previous != self.place(root)):
             self.after[previous] = doc
+
+    def _new_thread(self, root: int) -> tuple[int, int | None]:
+        group, place = self._new_group(), self.place(root)
+        if place is not None:
+            self.threads[place] = group
+        return group, place
 
     def _new_group(self) -> int:
         self._group += 1
