@@ -95,7 +95,8 @@ def _word(index: Concordance, asked: Asked, share: float, visible: Visible, weig
     own = [index.number(term) for term in asked.terms]
     exact = _postings(index, own, share, visible)
     others: list[Postings] = []
-    if kin and asked.word.isascii() and asked.word.isalpha():
+    times = sum(len(postings.places) for postings in exact)
+    if kin and times < weights.rare and asked.word.isascii() and asked.word.isalpha():
         seen = set(own)
         for terms, worth in ((derived(asked.word), weights.derived), (alike(asked.word), weights.alike)):
             numbers = [number for number in map(index.number, terms) if number not in seen]

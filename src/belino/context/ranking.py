@@ -237,9 +237,8 @@ class _Look:
                 if near != NOBODY:
                     around.add(near)
                     around.add(link[near])
-        around.discard(NOBODY)
         masks: dict[int, int] = {}
-        shifted = {0: sorted(around)}
+        shifted = {0: sorted(around & self.found.keys())}
         for at, word in enumerate(self.words):
             for _, base, places, _ in word.exact:
                 if base not in shifted:

@@ -12,9 +12,9 @@ class Weights:
     """How much each piece of evidence counts."""
 
     # How much is looked at.
-    postings: int = 6_000
+    postings: int = 4_000
     """Entries of the index read for one question. Rarest words first: what is left out says little."""
-    topic_postings: int = 3_000
+    topic_postings: int = 2_000
     """Of these for what threads and sessions are about: common words tell nothing of that."""
     candidates: int = 40
     """Messages found by words that are looked at closely; more of them change nothing on a page."""
@@ -32,10 +32,12 @@ class Weights:
     """A word that frames the question ("what kind of…", "did she mention…") rather than being in its answer."""
     name: float = 0.1
     """An author's name as a word: whoever says "Ann" is rarely Ann, who was asked about."""
-    coverage: float = 14.0
+    coverage: float = 16.0
     """All of the question's words together are worth more than one of them often."""
     phrase: float = 25.0
     """What was put in quotation marks, word for word: it decides."""
+    rare: int = 10
+    """Kindred words are looked for where the word itself was said fewer times: others have found their message."""
     derived: float = 2.0
     """Another word of the same root: who asks about a decision wants to hear what was decided."""
     alike: float = 1.0

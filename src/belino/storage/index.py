@@ -230,7 +230,7 @@ class Index:
         said = words.read(text)
         shown = words.read("\n".join(caption for caption in captions if caption != row["text"]))
         numbers = [self.number(term) for term in said.terms] + [self.number(term) for term in shown.terms]
-        flags = words.marks_of(text)
+        flags = said.marks
         flags |= Mark.AGENT if row["author_marks"] & 2 else 0
         flags |= Mark.GONE if row["deleted"] is not None else 0
         flags |= Mark.MEDIA if captions else 0

@@ -46,6 +46,30 @@ _UNSPOKEN = re.compile(r"[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640\u0
 _LATIN_MARKS = re.compile(r"[\u0300-\u036f]")
 
 
+# Words that speak of a time, and numbers as words.
+_TIMES = """
+    yesterday today tonight tomorrow ago last next since recently week weeks weekend weekends month months year years
+    monday tuesday wednesday thursday friday saturday sunday birthday holiday january february march april june july
+    august september october november december summer winter spring autumn gestern heute morgen letzte letzten letztes
+    nächste nächsten woche wochen monat monate jahr jahre jahren montag dienstag mittwoch donnerstag freitag samstag
+    sonntag hier demain semaine mois année lundi mardi mercredi jeudi vendredi samedi dimanche ayer mañana semana mes
+    año lunes martes miércoles jueves viernes sábado domingo вчера сегодня завтра неделя неделе недели неделю месяц
+    месяце год году года лет понедельник вторник среду четверг пятницу субботу воскресенье
+"""
+_COUNTS = """
+    one two three four five six seven eight nine ten dozen once twice couple few zwei drei vier fünf zehn deux trois
+    quatre cinq dix dos tres cuatro cinco diez два три четыре пять десять
+"""
+_TIME_WORDS = frozenset(_TIMES.split())
+_COUNT_WORDS = frozenset(_COUNTS.split())
+_CLOCK = re.compile(r"\d[:.]\d\d|\b(?:19|20)\d\d\b")
+_DIGIT = re.compile(r"\d")
+_CJK_TIME = re.compile(r"[年月日昨周]|今天|明天|明日")
+_CJK_NUMBER = re.compile(r"[一二三四五六七八九十]")
+_NAMED = re.compile(r"[a-zà-ÿа-я,;:] [\"'“(]?[A-ZÀ-ÞА-Я][a-zà-ÿа-я]")
+_ASKS = re.compile(r"[?？؟]")
+
+
 Terms = tuple[tuple[str, ...], tuple[str, ...]]
 """Those of the words in order, and those that stand beside them."""
 
@@ -59,10 +83,11 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A text's terms in order, and the language they were stemmed by."""
+    """A text's terms in order, the language they were stemmed by, and what sort of text it is: bits of `Mark`."""
 
     terms: list[str]
     language: str
+    marks: int
 
 
 def read(text: str) -> Read:
@@ -83,7 +108,7 @@ def read(text: str) -> Read:
         beside += known[1]
         if len(terms) > TERMS_AT_MOST:
             break
-    return Read(terms[:TERMS_AT_MOST] + beside[:TERMS_AT_MOST], language)
+    return Read(terms[:TERMS_AT_MOST] + beside[:TERMS_AT_MOST], language, _marks(text, pieces))
 
 
 def ask(text: str, languages: Collection[str] = ()) -> list[Asked]:
@@ -106,26 +131,18 @@ def ask(text: str, languages: Collection[str] = ()) -> list[Asked]:
     return asked[:ASKED_AT_MOST]
 
 
-_TIME = re.compile(
-    r"\b(yesterday|today|tonight|tomorrow|ago|last|next|since|recently|weeks?|weekends?|months?|years?|\w+day|january|"
-    r"february|march|april|june|july|august|september|october|november|december|summer|winter|spring|"
-    r"gestern|heute|morgen|letzte\w*|nächste\w*|woche\w*|monat\w*|jahr\w*|hier|demain|semaine|mois|année|ayer|mañana|"
-    r"semana|mes|año|вчера|сегодня|завтра|недел\w+|месяц\w*|год\w*)\b|\d{1,2}[:.]\d\d|\b(19|20)\d\d\b|[年月]|昨|今日|明日|今天|明天|周",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(
-    r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|dozen|once|twice|couple|few|zwei|drei|vier|deux|trois|dos|tres|"
-    r"два|три)\b|[一二三四五六七八九十]",
-    re.IGNORECASE,
-)
-_NAMED = re.compile(r"(?<=[a-zà-ÿа-я,;:] )[\"'“(]?[A-ZÀ-ÞА-Я][a-zà-ÿа-я]")
-_ASKS = re.compile(r"[?？؟]")
-
-
-def marks_of(text: str) -> int:
-    """What sort of text it is, as far as that can be seen from its surface."""
-    sorts = ((_ASKS, Mark.QUESTION), (_NUMBER, Mark.NUMBER), (_TIME, Mark.TIME), (_NAMED, Mark.NAME))
-    return sum(mark for pattern, mark in sorts if pattern.search(text))
+def _marks(text: str, pieces: list[str]) -> int:
+    """As far as it can be seen from the surface."""
+    marks = Mark.QUESTION if _ASKS.search(text) else 0
+    if not _TIME_WORDS.isdisjoint(pieces) or _CLOCK.search(text):
+        marks |= Mark.TIME
+    if not _COUNT_WORDS.isdisjoint(pieces) or _DIGIT.search(text):
+        marks |= Mark.NUMBER
+    if _NAMED.search(text):
+        marks |= Mark.NAME
+    if not text.isascii():
+        marks |= (Mark.TIME if _CJK_TIME.search(text) else 0) | (Mark.NUMBER if _CJK_NUMBER.search(text) else 0)
+    return marks
 
 
 def name_parts(text: str) -> list[str]:
