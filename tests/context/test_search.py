@@ -194,12 +194,6 @@ async def test_the_latest_media_follow_where_the_intent_is_about_media(store: Sq
     assert not [found for found in (await ask(store, "boats")).results if found.relevance_signal == "recent_media"]
 
 
-async def test_the_question_that_was_just_asked_is_not_its_own_answer(store: SqliteStore) -> None:
-    await tell(store, [*CHATTER, ("Bob", "I put the spare key under the flower pot"), *CHATTER])
-    await store.take_in(said(99, "Ann", "@belino where did Bob put the spare key?"), OBSERVE)
-    assert (await best(store, "where did Bob put the spare key")).message_id == "13"
-
-
 async def test_a_thread_is_summed_up_with_its_messages(store: SqliteStore) -> None:
     await tell(store, [("Ann", "who has the drill?"), *CHATTER])
     await store.take_in(said(50, "Bob", "Cem took it on Monday", reply_to="1"), OBSERVE)

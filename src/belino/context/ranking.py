@@ -22,8 +22,6 @@ MEDIA_LOOKED_AT = 2_000
 DATED_AT_MOST = 300
 MANY = 800
 LOOK_UP = 8
-ECHO = 0.8
-"""A message with so much of the question is that question, or one like it."""
 TOPIC_AT_MOST = 2.2
 """However often a thread repeats a word, it counts for no more than this many."""
 
@@ -147,8 +145,7 @@ class _Look:
             if flags & mark:
                 score += weight
         if flags & Mark.QUESTION:
-            asked_just_now = place >= self.visible.end - weights.latest and self._worth(mask) >= ECHO * self.total
-            score += weights.echo if asked_just_now else weights.question
+            score += weights.question
         if self.question.spans and self._is_dated(place):
             score += weights.dated
         for phrase in self.phrases:

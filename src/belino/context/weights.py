@@ -75,8 +75,6 @@ class Weights:
     # What sort of message it is.
     question: float = -2.7
     """A message that asks is rarely what was asked for."""
-    echo: float = -20.0
-    """It asks the same and was said just now: it is the very question that made somebody search."""
     informative: float = 2.0
     """It names something: a place, a person, a title."""
     time_asked: float = 12.0
