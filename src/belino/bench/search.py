@@ -5,10 +5,9 @@ import gc
 import math
 import os
 import re
-import resource
 import sqlite3
-import sys
 import time
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -210,13 +209,9 @@ async def _long_rows() -> list[Row]:
             indexing = (time.process_time() - begun) / LONG * 1e6
         finally:
             await store.close()
-        gc.collect()
         store = await open_store(home, clock=SystemClock())
         try:
-            before = _resident_mb()
-            await _ask(store, questions[0])
-            gc.collect()
-            held = _resident_mb() - before
+            held = await _held_mb(store, questions[0])
             cpu = [await _ask(store, question) for question in questions]
         finally:
             await store.close()
@@ -280,12 +275,16 @@ def _percentiles(values: Sequence[float]) -> tuple[float, float]:
     return cuts[9], cuts[18]
 
 
-def _resident_mb() -> float:
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text().split()[1]) * resource.getpagesize() / 1e6
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 1e6 if sys.platform == "darwin" else peak / 1e3
+async def _held_mb(store: SqliteStore, question: str) -> float:
+    """What a first search leaves in memory, as Python counts it: the system would count memory that was used before."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        await _ask(store, question)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] / 1e6
+    finally:
+        tracemalloc.stop()
 
 
 @asynccontextmanager

@@ -15,6 +15,8 @@ from belino.context.weights import WEIGHTS, Weights
 from belino.domain.concordance import NOBODY, Concordance, Mark
 from belino.storage.segment import IMPACT_STEPS
 
+SHOWN = 50
+"""Results of which it is kept what they matched: no page is longer."""
 FEW = 8
 """Fewer results than a page holds leave room for the latest media."""
 MEDIA_SHOWN = 3
@@ -59,6 +61,8 @@ class Ranking:
     recent_media: tuple[int, ...]
     lately: frozenset[int]
     """Seqs for which only speaks that they are new."""
+    matched: Mapping[int, tuple[str, ...]]
+    """The question's words in those seqs that were looked at closely, captions included, what says most first."""
     reasons: tuple[Reason, ...]
     """The words it was looked for by, what says most first."""
 
@@ -81,7 +85,8 @@ def rank(index: Concordance, question: Question, weights: Weights = WEIGHTS) -> 
         last=visible.last,
         newest=index.seqs[visible.end - 1],
         recent_media=_media(index, visible) if question.of_media or len(best) < FEW else (),
-        lately=frozenset(index.seqs[place] for place in best if not look.speaks_for(place)),
+        lately=frozenset(index.seqs[place] for place in look.latest() if not look.speaks_for(place)),
+        matched={index.seqs[place]: look.matched(place) for place in best[:SHOWN]},
         reasons=tuple(word.reason for word in sorted(words, key=lambda word: -word.worth) if word.exact),
     )
 
@@ -129,6 +134,7 @@ class _Look:
         self.pool = self._pool()
         self.masks = self._masks()
         self.topics = self._topics(_rarest(words, weights.topic_postings))
+        self.by_worth = sorted(range(len(words)), key=lambda at: -words[at].worth)
         self._worths: dict[int, float] = {}
 
     def score(self, place: int) -> float:
@@ -156,6 +162,15 @@ class _Look:
     def may(self, place: int) -> bool:
         """Whether a message may be found at all."""
         return self.visible.has(self.index, place) and not self.index.flags[place] & Mark.GONE
+
+    def latest(self) -> range:
+        """The newest messages."""
+        return range(max(self.visible.start, self.visible.end - self.weights.latest), self.visible.end)
+
+    def matched(self, place: int) -> tuple[str, ...]:
+        """The words of the question that a message has, what says most first."""
+        mask = self.masks.get(place, 0)
+        return tuple(self.words[at].reason.word for at in self.by_worth if mask >> at & 1)
 
     def speaks_for(self, place: int) -> bool:
         """Whether any word of the question is in a message, next to it, or in its thread."""
@@ -211,9 +226,11 @@ class _Look:
                     if place == NOBODY:
                         break
                     pool[place] = None
-        pool.update(dict.fromkeys(range(max(visible.start, visible.end - weights.latest), visible.end)))
+        pool.update(dict.fromkeys(self.latest()))
         pool.update(dict.fromkeys(self._dated()))
-        return [place for place in pool if self.may(place)]
+        if visible.start or visible.since is not None or visible.end < len(index):
+            return [place for place in pool if self.may(place)]
+        return [place for place in pool if not index.flags[place] & Mark.GONE]
 
     def _dated(self) -> Iterator[int]:
         """Messages of a day that the question names are candidates whatever they say, the newest if they are many."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from belino.context.dates import spans_of
-from belino.context.ranking import Question, Ranking, rank
+from belino.context.ranking import SHOWN, Question, Ranking, rank
 from belino.context.signals import phrases_of, signal_of, speaks_of_media
 from belino.domain.context import Coverage, Found, SearchPage, ThreadSummary
 from belino.domain.errors import ToolError
@@ -19,7 +19,7 @@ from belino.storage.stamps import from_micros, to_micros
 
 INTENT_CHARS = 4_000
 """More of an intent than this is not read."""
-RESULTS_AT_MOST = 50
+RESULTS_AT_MOST = SHOWN
 _NOTHING = SearchPage(results=(), coverage=Coverage(messages_scanned=0, time_range=None))
 
 

@@ -1,6 +1,7 @@
 """Why a message was chosen, in a word or two."""
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 from belino.context.ranking import Question, Ranking
@@ -32,8 +33,7 @@ def signal_of(message: StoredMessage, question: Question, ranking: Ranking) -> s
     for phrase in phrases_of(question.text):
         if fold(phrase) in folded:
             return f"phrase:{phrase}"
-    said = set(read(message.text).terms)
-    words = [reason.word for reason in ranking.reasons if said & reason.terms]
+    words = _words_in(message, ranking)
     pair = _side_by_side(folded, words)
     if pair:
         return f"phrase:{pair}"
@@ -42,7 +42,15 @@ def signal_of(message: StoredMessage, question: Question, ranking: Ranking) -> s
     return _elsewhere(message, question, ranking)
 
 
-def _side_by_side(folded: str, words: list[str]) -> str:
+def _words_in(message: StoredMessage, ranking: Ranking) -> Sequence[str]:
+    """The question's words in what was said. Only where there may be captions must it be read again to tell."""
+    if not message.media and message.forward is None and message.seq in ranking.matched:
+        return ranking.matched[message.seq]
+    said = set(read(message.text).terms)
+    return [reason.word for reason in ranking.reasons if said & reason.terms]
+
+
+def _side_by_side(folded: str, words: Sequence[str]) -> str:
     """Two words of the question that follow one another in the text, as they are written."""
     return next((f"{one} {two}" for one, two in pairwise(folded.split()) if one in words and two in words), "")
 
