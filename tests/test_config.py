@@ -17,6 +17,7 @@ import pytest
 from belino import registry
 from belino.config import Config, ServerConfig, as_table, from_table, load, reference, template
 from belino.domain.errors import ConfigError
+from belino.domain.message import ConversationKey
 from belino.net.redact import Secret
 from belino.storage.home import Home
 
@@ -328,4 +329,41 @@ def test_the_reference_documents_every_key_of_every_table() -> None:
     assert keys["adapters.NAME.access.channels.ID.mention"].default == "true"
     shown = as_table(Config())
     for section in ("server", "agent", "sessions", "media", "logs"):
-        assert {f"{section}.{name}" for name in shown[section] if name != "options"} <= set(keys)
+        assert {f"{section}.{name}" for name in shown[section] if name not in ("options", "places")} <= set(keys)
+
+
+def test_another_agent_may_answer_on_a_platform_in_a_channel_or_in_one_conversation() -> None:
+    table = {
+        "agent": {
+            "name": "Ada",
+            "places": {
+                "telegram": {"name": "Tel"},
+                "telegram:main:-100": {"name": "Group"},
+                "telegram:main:-100:7": {"name": "Topic"},
+            },
+        }
+    }
+    agent = from_table(table).agent
+
+    def name(conversation: str) -> str:
+        return agent.at(ConversationKey.parse(conversation)).name
+
+    assert name("web:default:main") == "Ada"
+    assert name("telegram:main:5") == "Tel"
+    assert name("telegram:main:-100") == "Group"
+    assert name("telegram:main:-100:8") == "Group"
+    assert name("telegram:main:-100:7") == "Topic"
+    assert name("telegrams:main:5") == "Ada"
+
+
+@pytest.mark.parametrize("place", ["", "telegram:", "a:b:c:d:e"])
+def test_a_place_that_is_none_is_refused_with_the_ways_to_write_one(place: str) -> None:
+    with pytest.raises(ConfigError, match="names no place; write"):
+        from_table({"agent": {"places": {place: {}}}})
+
+
+def test_an_agent_of_a_place_is_checked_like_any_other_and_has_no_places_of_its_own() -> None:
+    with pytest.raises(ConfigError, match=r'agent\.places\."web"\.nmae is not a key belino knows; did you mean name'):
+        from_table({"agent": {"places": {"web": {"nmae": "Ada"}}}})
+    with pytest.raises(ConfigError, match="with the keys of"):
+        from_table({"agent": {"places": {"web": {"places": {}}}}})

@@ -22,7 +22,7 @@ CAMEL_PARTS = re.compile(r"[A-Z][a-z0-9]*|[a-z0-9]+")
 # A line to the prepared parent, which passes descriptors; and the try at reaching a network from behind the walls.
 SANDBOX = ("media/sandbox_line.py", "media/sandbox_parent.py", "media/sandbox_walls.py")
 # What runs in the sandbox's child; the bench compares, and testing draws pictures of its own.
-DECODING = {"media/image.py", "media/image_fit.py", "media/image_open.py"}
+DECODING = {"media/image.py", "media/image_fit.py", "media/image_open.py", "media/image_sample.py"}
 # Who may use what the rest of the house must not touch, and why.
 ONLY_IN = {
     "sqlite3": {"storage", "bench"},
@@ -32,7 +32,8 @@ ONLY_IN = {
     "socket": {"net", "web/server.py", "testing", *SANDBOX},
     "http.client": {"cli/client.py", "testing", "bench"},
     "urllib.request": {"testing", "bench"},
-    **{foreign: set() for foreign in ("httpx", "httpx2", "httpcore", "requests", "urllib3", "pycurl", "ftplib")},
+    "httpx2": {"net/sdk.py"},
+    **{foreign: set() for foreign in ("httpx", "httpcore", "requests", "urllib3", "pycurl", "ftplib")},
     "PIL": {*DECODING, "bench", "testing"},
     "pillow_heif": DECODING,
     "pyvips": DECODING,

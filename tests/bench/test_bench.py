@@ -2,6 +2,7 @@
 
 import pkgutil
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -15,5 +16,7 @@ def test_a_benchmark_has_a_run(name: str) -> None:
     assert callable(import_module(f"belino.bench.{name}").run)
 
 
-def test_they_are_the_ones_the_page_lists() -> None:
-    assert NAMES == ["intake", "media", "sniff", "start", "stream", "telegram"]
+def test_they_are_the_ones_the_pages_list() -> None:
+    root = Path(__file__).parents[2]
+    assert f"belino bench {' | '.join(NAMES)}\n" in (root / "README.md").read_text(encoding="utf-8")
+    assert ", ".join(f"`{name}`" for name in NAMES) in (root / "docs" / "cli.md").read_text(encoding="utf-8")

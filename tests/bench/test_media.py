@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 
 from belino.bench import media
+from belino.bench._gallery import gallery
 
 pytestmark = pytest.mark.slow
 
@@ -33,3 +34,11 @@ def test_a_picture_that_looks_worse_misses_the_goal() -> None:
     worse, better = (media.Fitted(score=score, cpu=1.0, memory=1e6) for score in (0.8, 0.9))
     (row,) = [row for row in media._rows("x", [(worse, better)]) if "look worse" in row.metric]
     assert (row.ours, row.ok) == (1, False)
+
+
+def test_every_picture_of_the_gallery_is_too_large_and_each_sort_is_there_at_both_limits(tmp_path: Path) -> None:
+    pictures = gallery(tmp_path)
+    for limit in media.LIMITS.values():
+        large = {picture.suffix for picture in pictures if picture.stat().st_size > limit}
+        assert large == {".jpg", ".png"}
+    assert all(picture.stat().st_size > min(media.LIMITS.values()) for picture in pictures)

@@ -1,4 +1,7 @@
-"""An agent that answers when a test says so: it waits until a file is there. `please fail` makes it fail."""
+"""An agent that answers when a test says so: it waits until a file is there. `please fail` makes it fail.
+
+Asked to `think aloud` it begins to write before that.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +10,7 @@ from pathlib import Path
 
 from belino.domain.errors import AgentError
 from belino.domain.media import TextBlock
-from belino.domain.turn import Accepted, Final, ReplyPart, ToolNote, Turn
+from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn
 
 LOOK_AGAIN_SECONDS = 0.02
 
@@ -31,9 +34,16 @@ class Agent:
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
         yield Accepted()
         yield ToolNote(tool="patience", text="looking at photo.jpg")
+        texts = [block.text for block in turn.blocks if isinstance(block, TextBlock)]
+        asked = "\n".join(text for text in texts if text.startswith("<<<message "))
+        if "think aloud" in asked:
+            yield TextDelta(text="**Let me** ")
+            await asyncio.sleep(2 * LOOK_AGAIN_SECONDS)
+            yield TextDelta(text="think… 😀 ")
+            await asyncio.sleep(4 * LOOK_AGAIN_SECONDS)
+            yield TextDelta(text="aloud")
         while not self._go.exists():
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
-        texts = [block.text for block in turn.blocks if isinstance(block, TextBlock)]
-        if any("please fail" in text for text in texts if text.startswith("<<<message ")):
+        if "please fail" in asked:
             raise AgentError("the agent lost its patience")
         yield Final(text=f"answer {turn.number}")

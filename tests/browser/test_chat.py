@@ -139,6 +139,19 @@ def test_why_tells_the_way_of_a_message_step_by_step(page: Page, enter: Enter) -
         expect(story.get_by_text(stage, exact=True).first).to_be_visible()
 
 
+def test_why_shows_what_the_agent_is_told_and_its_price_when_somebody_wants_to_know(page: Page, enter: Enter) -> None:
+    enter(page)
+    send(page, "a <b>bold</b> word")
+    answered(page)
+    bubbles(page, "mine").get_by_role("button", name=re.compile("^Why")).click()
+    story = page.get_by_role("dialog", name="What happened to this message")
+    story.get_by_text("What the agent is told").click()
+    expect(
+        story.get_by_text(re.compile(r"^A session that begins with this message is told \d+ tokens\.$"))
+    ).to_be_visible()
+    expect(story.locator("pre").last).to_contain_text("a <b>bold</b> word")
+
+
 def test_older_messages_come_without_moving_what_is_read(
     open_page: OpenPage, enter: Enter, gateway: GatewayProcess
 ) -> None:

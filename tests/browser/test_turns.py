@@ -69,6 +69,32 @@ def test_a_working_agent_is_shown_with_what_it_does_also_after_a_reload(
     expect(bubbles(page, "theirs").locator(".words")).to_have_text("answer 1")
 
 
+def test_an_answer_is_shown_while_it_is_written_and_then_once(page: Page, enter: Enter, patience: Patience) -> None:
+    enter(page)
+    send(page, "think aloud")
+    draft = page.locator("#draft")
+    expect(draft.locator(".words")).to_have_text("Let me think… 😀 aloud")
+    expect(draft.locator("strong")).to_have_text("Let me")
+    no_violation(page)
+    patience.go()
+    answered(page)
+    expect(draft).to_be_hidden()
+    expect(bubbles(page, "theirs").locator(".words")).to_have_text("answer 1")
+
+
+def test_a_page_that_missed_the_beginning_of_an_answer_shows_none_of_it_until_it_is_whole(
+    page: Page, enter: Enter, patience: Patience
+) -> None:
+    enter(page)
+    send(page, "think aloud")
+    expect(page.locator("#draft")).to_contain_text("aloud")
+    page.reload()
+    expect(page.get_by_text("Ada is writing")).to_be_visible()
+    expect(page.locator("#draft")).to_be_hidden()
+    patience.go()
+    answered(page)
+
+
 def test_stop_ends_the_turn_and_the_message_says_so(page: Page, enter: Enter) -> None:
     enter(page)
     send(page, "hello")

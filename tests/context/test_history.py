@@ -109,8 +109,11 @@ async def test_an_account_that_listens_anew_is_asked_anew(past: Past) -> None:
     await past.history.channel(TEAM)
     assert await past.kept() == []
     past.history.listens("memory", "default")
-    await past.history.channel(TEAM)
-    assert await past.kept() == ["1"] and len(past.platform.asked) == 2
+    past.platform.refusals.append((500, {}))
+    assert await past.history.channel(TEAM) != ""
+    past.history.listens("memory", "default")
+    assert await past.history.channel(TEAM) == ""
+    assert await past.kept() == ["1"] and len(past.platform.asked) == 3
 
 
 async def test_a_thread_that_began_while_we_listened_needs_no_call_however_old(past: Past) -> None:

@@ -88,6 +88,11 @@ def test_a_quote_and_a_forward_bring_their_words_and_media_along() -> None:
     assert lines[5] == "forwarded from somebody: old news"
 
 
+def test_a_message_that_is_too_long_is_cut_and_says_so() -> None:
+    lines = told(replace(MESSAGE, text="0123456789ab"), message_chars=10).splitlines()
+    assert lines[-3:-1] == ["text (the first 10 characters):", "0123456789…"]
+
+
 def test_pictures_sent_shortly_before_follow_the_message() -> None:
     record = RefRecord(
         ref=replace(PHOTO, id="web_bbbbbbbbbbbb"),

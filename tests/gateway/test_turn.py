@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from belino.domain.errors import AgentError, StoreError, StoreFull
+from belino.domain.errors import AgentError, MemoryLost, StoreError, StoreFull
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome, TurnState
@@ -260,7 +260,13 @@ async def test_notes_of_tools_are_shown_to_watchers_while_the_turn_runs(house: H
                 told.append((notice.payload.state, notice.payload.text))
                 if notice.payload.state is TurnState.ANSWERED:
                     break
-    assert told == [("waiting", ""), ("running", ""), ("note", "looking at the media"), ("answered", "")]
+    assert told == [
+        ("waiting", ""),
+        ("running", ""),
+        ("note", "looking at the media"),
+        ("writing", "done"),
+        ("answered", ""),
+    ]
 
 
 async def test_typing_is_shown_with_what_the_agent_is_doing_and_its_failure_harms_nobody(house: House) -> None:
@@ -360,3 +366,35 @@ async def test_a_failed_turn_remembers_no_picture(house: House) -> None:
 
 async def test_compaction_forgets_the_pictures_shown_before_it(house: House) -> None:
     assert await shown_pictures(house, Accepted(), Compacted(), "nice") == ()
+
+
+async def test_an_agent_that_lost_its_memory_is_told_everything_again_in_the_same_turn(house: House) -> None:
+    class Forgetful(ScriptedAgent):
+        """Finds its memory unreadable."""
+
+        lost = False
+
+        async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+            if self.lost and await turn.memory.load() is not None:
+                raise MemoryLost("it cannot be read")
+            async for part in super().run_turn(turn):
+                if isinstance(part, Final):
+                    await turn.memory.save(b"kept")
+                yield part
+
+    agent = house.agent = Forgetful("one", "two", "three")
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("first"))
+        await until(lambda: len(house.wire.seen) == 1)
+        agent.lost = True
+        second = house.say("second")
+        await gateway.accept(second)
+        await until(lambda: len(house.wire.seen) == 2)
+        agent.lost = False
+        await gateway.accept(house.say("third"))
+        await until(lambda: len(house.wire.seen) == 3)
+        story = await gateway.store.story(second.conversation, second.id)
+    assert [parcel.text for parcel in house.wire.seen] == ["one", "two", "three"]
+    told = ["<<<channel " in agent.told(number) for number in range(3)]
+    assert told == [True, True, False]
+    assert story is not None and any(step.outcome == "memory lost" for step in story.steps)

@@ -14,11 +14,11 @@ from belino.domain.errors import AgentError
 from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey, Message
 from belino.domain.record import Session
-from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, Turn
+from belino.domain.turn import Accepted, Compacted, Final, Refused, ReplyPart, Turn
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway
 from belino.testing import make_png
-from gateway.house import House
+from gateway.house import House, until
 
 DM = ConversationKey(platform="memory", account="default", channel="dm")
 CAT, DOG = make_png(8, 6), make_png(6, 8)
@@ -190,6 +190,21 @@ async def test_a_recovery_whose_turn_failed_is_made_again(journey: Journey) -> N
     assert [len(pictures(turn.blocks)) for turn in agent.turns[2:]] == [1, 1, 0]
 
 
+async def test_a_picture_the_model_would_not_take_is_not_remembered_as_shown(journey: Journey) -> None:
+    journey.house.context = ContextConfig(attach_media="message")
+    async with journey.at_work() as talk:
+        ref = await talk.say("hello", CAT)
+        dog = journey.message("see", DOG, "dog.png")
+        await talk.gateway.accept(replace(dog, album="held back"))
+        ((taken,),) = [one.media for one in await talk.gateway.store.messages(DM, [dog.id])]
+        journey.agent.then = [Refused(ref=taken.id, why="too many pixels")]
+        await journey.house.clock.advance(5)
+        await until(lambda: talk.gateway.counters.turns["answered"] == 2)
+        assert [entry.artifact_id for entry in (await talk.session()).manifest] == [ref]
+        await talk.say(f"look at {taken.id}")
+        assert pictures(journey.agent.answers[-1]) == [DOG]
+
+
 async def test_only_the_eight_newest_come_back_and_the_rest_can_be_asked_for(journey: Journey) -> None:
     agent = journey.agent
     shots = [make_png(4 + number, 3) for number in range(10)]
@@ -226,7 +241,7 @@ async def test_an_old_picture_asked_for_in_the_turn_that_lost_it_is_shown(journe
                 yield Accepted()
                 yield Final(text="seen")
 
-        talk.gateway._turns._agent = Forgetting()
+        talk.gateway.agents._everywhere = Forgetting()
         await talk.say("what was it?")
         assert [len(pictures(blocks)) for blocks in found] == [0, 1, 0, 1]
         session = await talk.session()

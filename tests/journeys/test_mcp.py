@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx2
 import pybase64
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
+from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ImageContent, TextContent
 
@@ -48,3 +49,42 @@ async def test_a_token_from_the_command_line_opens_the_tools_of_its_conversation
             told = (await client.call_tool("channel_messages", {"message_ids": ["m1"]})).content[0]
             assert isinstance(told, TextContent)
             assert "look" in told.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_that_starts_belino_mcp_gets_the_tools_of_that_one_conversation(
+    tmp_path: Path, mode: str
+) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        attachment = {"mime_type": "image/png", "file_name": "p.png", "content": base64.b64encode(PICTURE).decode()}
+        said = {"conversation": MAIN, "message": "look", "id": "m1", "attachments": [attachment]}
+        assert gateway.call("POST", "/api/messages", said)[0] == 200
+        _, page = gateway.call("GET", f"/api/messages?conversation={MAIN}")
+        ref = page["messages"][0]["media"][0]["ref"]
+        async with Client(belino_mcp(gateway.home), mode=mode) as client:
+            assert "fetch_media" in {tool.name for tool in (await client.list_tools()).tools}
+            shown = (await client.call_tool("fetch_media", {"ref": ref})).content
+            (picture,) = [block for block in shown if isinstance(block, ImageContent)]
+            assert pybase64.b64decode(picture.data) == PICTURE
+            unknown = await client.call_tool("fetch_media", {"ref": "web_000000000000"})
+            assert unknown.is_error
+
+
+@pytest.mark.slow
+async def test_a_gateway_that_was_started_again_is_found_again_by_a_client_over_stdio(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        assert gateway.call("POST", "/api/messages", {"conversation": MAIN, "message": "hi", "id": "m1"})[0] == 200
+        async with Client(belino_mcp(gateway.home)) as client:
+            assert not (await client.call_tool("list_media", {})).is_error
+            gateway.stop()
+            with pytest.raises(MCPError, match="no gateway runs"):
+                await client.call_tool("list_media", {})
+            gateway.start()
+            assert not (await client.call_tool("list_media", {})).is_error
+
+
+def belino_mcp(home: Path) -> StdioServerParameters:
+    """What somebody writes into their MCP client's settings."""
+    own = ["-m", "belino", "mcp", "--conversation", MAIN, "--home", str(home)]
+    return StdioServerParameters(command=sys.executable, args=own)

@@ -1,6 +1,7 @@
 """Ref → blob: once at a time, bounded, every end an outcome."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -471,3 +472,13 @@ async def test_memory_holds_no_more_than_it_may(town: Town, platform: Platform) 
     blob.path.unlink()
     with pytest.raises(MediaNotFound):
         await nothing.read(blob, 10)
+
+
+async def test_it_is_counted_how_often_bytes_were_found_in_memory(town: Town, platform: Platform) -> None:
+    (record,) = await arrive(town)
+    counts: Counter[str] = Counter()
+    fetch = Fetcher(town.store, town.store, platform.open_media, MediaConfig(), town.clock, counts)
+    blob = await fetch.fetch(record)
+    for _ in range(3):
+        await fetch.read(blob, 10)
+    assert counts == {"misses": 1, "hits": 2}

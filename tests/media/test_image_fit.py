@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from PIL import ImageChops
+from PIL import ImageChops, ImageStat
 
 from belino.domain.errors import MediaRefused
 from belino.media import image
@@ -66,10 +66,21 @@ def _six_steps(content: bytes, max_bytes: int) -> bool:
     return False
 
 
-def test_text_on_a_screen_is_kept_without_loss_where_that_fits(fitted: Fit) -> None:
+@pytest.mark.parametrize("share", [0.9, 0.66])
+def test_text_on_a_screen_stays_whole_and_sharp_where_that_fits(share: float, fitted: Fit) -> None:
     content = saved(screen(1200, 900), "PNG")
-    _, made = fitted(content, max_bytes=len(content) * 2 // 3)
-    assert ImageChops.difference(opened(made).convert("RGB"), screen(1200, 900)).getbbox() is None
+    answer, made = fitted(content, max_bytes=int(len(content) * share))
+    assert answer["quality"] >= 99
+    off = ImageStat.Stat(ImageChops.difference(opened(made).convert("RGB"), screen(1200, 900)))
+    assert max(off.mean) < 0.5
+
+
+def test_a_photograph_keeps_its_pixels_as_long_as_quality_can_pay_for_them(fitted: Fit) -> None:
+    content = picture("photo")
+    whole, _ = fitted(content, max_bytes=len(content) // 2)
+    small, _ = fitted(content, max_bytes=len(content) // 30)
+    assert (whole["width"], whole["height"]) == opened(content).size
+    assert small["width"] < whole["width"]
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -11,6 +11,7 @@ from belino.domain.message import Author, ConversationKey, Deletion, DeliverySta
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, TurnState
 from belino.domain.record import ClaimedParcel, ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.turn import Usage
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock
@@ -33,6 +34,21 @@ async def answer(store: SqliteStore, clock: FakeClock, say: Say, *parcels: Parce
     assert isinstance(turn, ClaimedTurn)
     await store.finish_turn(turn.id, TurnEnd(state=TurnState.ANSWERED, parcels=parcels))
     return turn
+
+
+async def test_the_last_message_of_an_answer_says_what_its_turn_has_cost(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    spent = Usage(input_tokens=1200, output_tokens=80, cost_usd=0.0042, model="m")
+    await store.take_in(say("1"), ANSWER)
+    turn = await store.claim_turn(MAIN, clock.now())
+    assert isinstance(turn, ClaimedTurn)
+    end = TurnEnd(state=TurnState.ANSWERED, parcels=(text("a"), text("b")), usage=spent)
+    await store.finish_turn(turn.id, end)
+    for key in ("a", "b"):
+        await claim(store, clock)
+        await store.confirm_parcel(key, Receipt(message_id=key, sent=clock.now()), AGENT)
+    assert [await store.spent(MAIN, message.id) for message in await store.history(MAIN)] == [None, None, spent]
 
 
 async def claim(store: SqliteStore, clock: FakeClock) -> ClaimedParcel:

@@ -116,3 +116,10 @@ async def test_threads_of_the_channel_are_kept_in_their_place(store: SqliteStore
     thread = replace(MAIN, thread="1")
     await store.take_history(MAIN, [past(say, "1", 5), past(say, "2", 4, conversation=thread)])
     assert [message.id for message in await store.history(thread)] == ["2"]
+
+
+async def test_the_last_word_of_a_conversation_is_the_last_that_was_heard(store: SqliteStore, say: Say) -> None:
+    await store.take_in(say("9", "now"), ANSWER)
+    await store.take_history(MAIN, [past(say, "1", 60), past(say, "2", 50, conversation=replace(MAIN, thread="1"))])
+    (summary,) = await store.conversations()
+    assert summary.last_text == "now" and summary.messages == 2

@@ -61,7 +61,7 @@ async def test_a_compacted_memory_has_lost_what_was_shown_before_and_keeps_what_
     again = shown("web_a", turn=2)
     await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(again,), compacted=True))
     session = await store.session(MAIN)
-    assert session.manifest == (again, shown("web_b"))
+    assert session.manifest == (shown("web_b"), again)
     assert (session.lost, session.compacted) == (("web_b",), True)
 
 
@@ -88,6 +88,18 @@ async def test_single_items_that_went_from_memory_are_lost_and_ask_for_no_recove
     assert (session.lost, session.compacted) == (("web_b",), False)
     await end(store, clock, say("3"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_b", turn=3),)))
     assert (await store.session(MAIN)).lost == ()
+
+
+async def test_the_manifest_keeps_the_thousand_that_were_shown_last(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    many = tuple(shown(f"web_{number}", content=str(number)) for number in range(1005))
+    await end(store, clock, say("1"), TurnEnd(state=TurnState.ANSWERED, shown=many))
+    again = shown("web_7", turn=2, content="7")
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(again,), lost=("web_3", "web_9")))
+    session = await store.session(MAIN)
+    assert session.manifest == (*(entry for entry in many[5:] if entry.artifact_id != "web_7"), again)
+    assert session.lost == ("web_9",)
 
 
 async def test_how_far_a_session_was_told_stays_until_it_is_told_more(home: Home, clock: FakeClock, say: Say) -> None:
@@ -144,3 +156,21 @@ async def test_a_damaged_manifest_is_empty_with_a_warning_and_the_session_goes_o
     assert "manifest" in caplog.text
     await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, shown=(shown("web_b"),)))
     assert [entry.artifact_id for entry in (await store.session(MAIN)).manifest] == ["web_b"]
+
+
+async def test_an_agent_of_another_kind_finds_no_memory_and_begins_anew(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    first = TurnEnd(
+        state=TurnState.ANSWERED, memory=b"claude", shown=(shown("web_a"),), told=Told(seq=1), agent="claude"
+    )
+    await end(store, clock, say("1"), first)
+    session = await store.session(MAIN)
+    assert session.found_by("claude") == session
+    other = session.found_by("llm")
+    assert (other.memory, other.told, other.lost, other.turns) == (None, None, ("web_a",), 1)
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.FAILED))
+    assert (await store.session(MAIN)).memory == b"claude"
+    await end(store, clock, say("3"), TurnEnd(state=TurnState.ANSWERED, agent="llm"))
+    session = await store.session(MAIN)
+    assert (session.memory, session.agent, session.lost) == (None, "llm", ("web_a",))

@@ -83,6 +83,8 @@ async def test_a_token_of_another_conversation_finds_nothing_on_any_route(site: 
         ("GET", "/api/media"): [(f"/api/media?channel={MAIN}", {})],
         ("GET", "/api/media/{filename}"): [(url, {})],
         ("GET", "/api/explain"): [(f"/api/explain?message={MAIN}/mine", {}), ("/api/explain?message=mine", {})],
+        ("GET", "/api/context"): [(f"/api/context?conversation={MAIN}&at=mine", {})],
+        ("GET", "/api/search"): [(f"/api/search?conversation={MAIN}&intent=mine", {})],
         ("POST", "/mcp"): [("/mcp", {"json": {}, "headers": {"X-Belino-Conversation": MAIN}})],
     }
     named[("GET", "/mcp")] = named[("DELETE", "/mcp")] = named[("POST", "/mcp")]

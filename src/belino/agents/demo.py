@@ -13,7 +13,7 @@ from pathlib import Path
 from belino.domain.errors import ToolError
 from belino.domain.media import FileBlock, ImageBlock, TextBlock
 from belino.domain.tokens import estimate_tokens
-from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
+from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage, placeholders
 
 LOOKS_AT_MOST = 4
 TEXT_LINES = 5
@@ -24,13 +24,6 @@ INTENT_CHARS = 300
 CHART_BARS = 9
 CHART_WIDTH, CHART_HEIGHT, CHART_EDGE = 640, 360, 40
 
-# Placeholders are ours: the gateway writes other people's look-alikes with another bracket.
-_PLACEHOLDER = re.compile(
-    r"\[(Image|Video|Audio|Voice|Document|Sticker): ([^\[\]\n]{0,400}?)(?:, )?ref:([a-z0-9]{1,8}_[a-z0-9]{12})\]"
-)
-_NOT_NAME = re.compile(
-    r"(?:, (?:[0-9][0-9.]*(?:B|KB|MB|GB)|(?:[0-9]+[hms])+|[^ ,]+/[^ ,]+|over daily limit|failed))*\Z"
-)
 _QUESTION = re.compile(r"\bwhat\s+(?:can|do)\s+you\s+see\b", re.IGNORECASE)
 _TOLD = re.compile(r"\bwhat\s+(?:were\s+you\s+told|do\s+you\s+know)\b", re.IGNORECASE)
 _SEARCH = re.compile(
@@ -225,8 +218,7 @@ def _messages(given: str) -> list[str]:
 
 def _items(given: str) -> list[Item]:
     found: dict[str, Item] = {}
-    for kind, parts, ref in _PLACEHOLDER.findall("\n".join(_messages(given))):
-        name = _NOT_NAME.sub("", f", {parts}").removeprefix(", ") or f"the {kind.lower()}"
+    for kind, name, ref in placeholders("\n".join(_messages(given))):
         found.setdefault(ref, Item(kind=kind, name=name, ref=ref))
     return list(found.values())
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from statistics import median
 
 from belino.bench import Row
+from belino.bench._gallery import gallery
 from belino.bench.sniff import sniff_rows
 from belino.bench.stream import stream_rows
 
@@ -71,7 +71,10 @@ def _rows(name: str, pairs: Sequence[tuple[Fitted | None, Fitted | None]]) -> li
 
 
 def _pairs(pictures: Sequence[Path], limit: int) -> list[tuple[Fitted | None, Fitted | None]]:
-    """Every picture that is too large, made to fit both ways; one that neither can open says nothing about either."""
+    """Every picture that is too large, made to fit both ways.
+
+    One that fits as it is counts for nobody, and neither does one that neither can open.
+    """
     large = [picture for picture in pictures if picture.stat().st_size > limit]
     pairs = [(_fitted("ours", picture, limit), _fitted("usual", picture, limit)) for picture in large]
     return [pair for pair in pairs if any(pair)]
@@ -103,27 +106,4 @@ def _pictures(corpus: Path | None) -> Iterator[list[Path]]:
         yield sorted(path for path in corpus.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
         return
     with tempfile.TemporaryDirectory() as folder:
-        yield _made(Path(folder))
-
-
-def _made(folder: Path) -> list[Path]:
-    """A photograph, a screen full of text and a drawing."""
-    from PIL import Image, ImageDraw
-
-    rng = Random(1)  # noqa: S311 - the same pictures every time
-    photo = Image.effect_mandelbrot((3000, 2000), (-2.0, -1.2, 0.8, 1.2), 80).convert("RGB")
-    photo = Image.blend(photo, Image.effect_noise(photo.size, 60).convert("RGB"), 0.3)
-    screen = Image.new("RGB", (2880, 1800), "#fafafa")
-    drawing = Image.radial_gradient("L").resize((2400, 1600)).convert("RGB")
-    pen = ImageDraw.Draw(screen)
-    for y in range(20, 1780, 22):
-        words = " ".join("".join(rng.choices("etaoinshrdlu", k=rng.randint(2, 9))) for _ in range(60))
-        pen.text((20, y), words, fill="#202020", font_size=16)
-    pen = ImageDraw.Draw(drawing)
-    for _ in range(400):
-        x, y, size = rng.randrange(2400), rng.randrange(1600), rng.randint(10, 200)
-        pen.ellipse((x, y, x + size, y + size), fill=tuple(rng.randbytes(3)), outline="black", width=3)
-    made = {"photo.jpg": photo, "screen.png": screen, "drawing.png": drawing}
-    for name, picture in made.items():
-        picture.save(folder / name, quality=95)
-    return [folder / name for name in made]
+        yield gallery(Path(folder))

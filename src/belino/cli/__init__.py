@@ -14,10 +14,13 @@ COMMANDS = {
     "login": "Print a fresh login link for the web chat.",
     "pair": "Let in a stranger who wrote to the agent, or see who waits.",
     "channels": "List the channels belino knows.",
+    "context": "Show what the agent would be told of a conversation, and what it costs.",
+    "search": "Find what was said in a channel, as the agent would.",
     "media": "List and fetch what people sent; look at local files as belino would.",
     "outbox": "See what is on its way out, and send what waits.",
     "explain": "Tell what happened to a message, and why.",
     "token": "Make, list or revoke tokens for programs.",
+    "mcp": "Give any MCP client a conversation's tools, over stdio.",
     "bench": "Measure this machine against the goals.",
 }
 

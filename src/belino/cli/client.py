@@ -5,7 +5,7 @@ import http.client
 import json
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -15,6 +15,7 @@ from belino.domain.errors import BelinoError
 from belino.storage.home import Home
 
 ANSWER_SECONDS = 30.0
+NO_HEADERS: Mapping[str, str] = {}
 
 
 class GatewayClient:
@@ -50,6 +51,15 @@ class GatewayClient:
             raise _refused(answer.status, read)
         return answer.status, read
 
+    def relay(self, path: str, body: object, *, headers: Mapping[str, str], seconds: float) -> Any:
+        """Somebody else's request handed on: an answer that carries its own error is theirs to read."""
+        accept = "application/json, text/event-stream"
+        with self._asked("POST", path, body, accept=accept, headers=headers, seconds=seconds) as answer:
+            read = _parsed(answer.read())
+        if answer.status >= 400 and not (isinstance(read, dict) and "jsonrpc" in read):
+            raise _refused(answer.status, read)
+        return read
+
     @contextmanager
     def opened(
         self, method: str, path: str, body: object = None, *, accept: str = "*/*"
@@ -62,19 +72,28 @@ class GatewayClient:
 
     @contextmanager
     def _asked(
-        self, method: str, path: str, body: object, *, accept: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: object,
+        *,
+        accept: str = "application/json",
+        headers: Mapping[str, str] = NO_HEADERS,
+        seconds: float = ANSWER_SECONDS,
     ) -> Iterator[http.client.HTTPResponse]:
-        connection = self._connection()
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", "Accept": accept}
+        connection = self._connection(seconds)
+        own = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", "Accept": accept}
         try:
-            connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
+            connection.request(
+                method, path, body=None if body is None else json.dumps(body), headers={**headers, **own}
+            )
             yield connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             raise BelinoError(f"the gateway at {self.url} does not answer ({type(error).__name__})") from None
         finally:
             connection.close()
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self, seconds: float) -> http.client.HTTPConnection:
         address = urlsplit(self.url)
         host, port = address.hostname or "127.0.0.1", address.port
         if address.scheme == "https":
@@ -82,8 +101,8 @@ class GatewayClient:
             context = ssl.create_default_context()
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-            return http.client.HTTPSConnection(host, port, timeout=ANSWER_SECONDS, context=context)
-        return http.client.HTTPConnection(host, port, timeout=ANSWER_SECONDS)
+            return http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
+        return http.client.HTTPConnection(host, port, timeout=seconds)
 
 
 def running_gateway(home: Home) -> GatewayClient | None:

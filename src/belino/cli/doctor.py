@@ -26,7 +26,7 @@ def run(args: Namespace) -> int:
     home = Home.at(args.home)
     findings = [_as_json(finding) for finding in check_configuration(home, args.config)]
     try:
-        findings += _examined(args, home, required=_requires_sandbox(home, args.config))
+        findings += _examined(args, home, _config(home, args.config))
     except BelinoError as error:
         findings.append(_as_json(Finding(name="store", ok=False, says=str(error))))
     ok = all(finding["ok"] for finding in findings)
@@ -61,18 +61,22 @@ def _open_doors(config: Config) -> Iterator[Finding]:
                 )
 
 
-def _requires_sandbox(home: Home, path: Path | None) -> bool:
+def _config(home: Home, path: Path | None) -> Config | None:
     try:
-        return load(home, path).media.sandbox == "required"
+        return load(home, path)
     except BelinoError:
-        return False
+        return None  # told already
 
 
-def _examined(args: Namespace, home: Home, *, required: bool) -> list[dict[str, Any]]:
+def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[str, Any]]:
     async def resting(store: "SqliteStore") -> list[dict[str, Any]]:
-        from belino.gateway.doctor import examine
+        from belino.gateway.doctor import examine, examine_agents
 
-        return [_as_json(f) for f in await examine(home=home, store=store, sandbox_required=required)]
+        required = config is not None and config.media.sandbox == "required"
+        findings = await examine(home=home, store=store, sandbox_required=required)
+        if config is not None:
+            findings += await examine_agents(config.agent)
+        return [_as_json(finding) for finding in findings]
 
     found: list[dict[str, Any]] = ask(
         args, running=lambda gateway: gateway.get("/api/doctor")["findings"], resting=resting

@@ -1,12 +1,12 @@
-"""belino setup PLATFORM: ask what its adapter needs, try it on the platform, write it down, say how to go on."""
+"""belino setup PLATFORM, or agent: ask what it needs, try it out there, write it down, say how to go on."""
 
 import asyncio
 import getpass
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -16,13 +16,14 @@ from belino.cli.client import is_locked
 from belino.cli.show import clean, show_json, show_marks
 from belino.config import Config, from_table
 from belino.config.edit import edited, write_config
-from belino.config.read import read_table
+from belino.config.read import AGENT_KEYS, read_table
 from belino.config.secrets import read_secret, write_secret
 from belino.domain.errors import BelinoError, ConfigError
 from belino.domain.outcome import Finding
-from belino.domain.ports import Question
+from belino.domain.ports import Checks, Closes, Question
 from belino.storage.home import Home
 
+AGENT = "agent"
 CHECK_SECONDS = 30.0
 
 
@@ -35,8 +36,26 @@ class Answers:
     """By the name of their file."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to be set up, and where it will stand."""
+
+    plugin: registry.Plugin
+    path: Sequence[str]
+    there: Mapping[str, Any]
+    """What the table says now."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    without: Sequence[str] = ()
+    """Keys that mean nothing to it."""
+    made: Callable[[Config], AbstractAsyncContextManager[object]]
+    """The thing itself with these settings, to be asked what it finds."""
+    who: str
+    then: str
+
+
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("platform", metavar="PLATFORM", help="what to connect, like telegram")
+    parser.add_argument("platform", metavar="PLATFORM", help="what to connect, like telegram; or agent: who answers")
+    parser.add_argument("--kind", metavar="KIND", help="with agent: its kind, like claude or llm")
     parser.add_argument("--account", default="default", metavar="NAME", help="which account, if there are several")
     parser.add_argument("--token-env", metavar="NAME", help="the secret stands in this environment variable")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an answer, given here")
@@ -46,23 +65,79 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     home = Home.at(args.home)
-    plugin = registry.find("adapters", args.platform)
-    questions: Sequence[Question] = getattr(plugin.module, "SETUP", ())
+    wanted = _agent(args, home) if args.platform == AGENT else _platform(args, home)
+    questions: Sequence[Question] = getattr(wanted.plugin.module, "SETUP", ())
     if not questions:
-        raise ConfigError(f"{args.platform} needs no setup")
-    path = ["adapters", plugin.name] + ([] if args.account == "default" else ["accounts", args.account])
-    answers = _answers(args, plugin, questions, _there(home.config_file, path))
+        raise ConfigError(f"{wanted.plugin.name} needs no setup")
+    answers = _answers(args, wanted.plugin, questions, wanted.there)
     with _laid_down(home, answers.secrets) as keep:
-        meant, text = edited(home.config_file, path, answers.values)
+        values = {**wanted.values, **answers.values}
+        meant, text = edited(home.config_file, wanted.path, values, without=wanted.without)
         config = from_table(meant, secrets=home.secrets)
-        findings = () if args.no_check else asyncio.run(_checked(plugin, config, args.account))
-        # Credentials come first in what an adapter finds; anything after them is a warning.
+        findings = () if args.no_check else asyncio.run(_findings(wanted, config))
+        # Credentials come first in what is found; anything after them is a warning.
         ok = not findings or findings[0].ok
         if ok:
             write_config(home.config_file, text)
             keep()
-    _tell(args, home, path, findings, ok=ok)
+    _tell(args, home, wanted, findings, ok=ok)
     return OK if ok else FAILED
+
+
+def _platform(args: Namespace, home: Home) -> Wanted:
+    plugin = registry.find("adapters", args.platform)
+    path = ["adapters", plugin.name] + ([] if args.account == "default" else ["accounts", args.account])
+
+    @asynccontextmanager
+    async def made(config: Config) -> AsyncIterator[object]:
+        from belino.gateway.desk import AccountDesk
+        from belino.net.clock import SystemClock
+        from belino.net.guard import Guard
+
+        own = next(each for each in config.adapters if (each.platform, each.account) == (plugin.name, args.account))
+        desk = AccountDesk(own, SystemClock(), Guard(config.net.allow))
+        try:
+            yield plugin.make(own.options, desk)
+        finally:
+            await desk.http.close()
+
+    return Wanted(
+        plugin=plugin,
+        path=path,
+        there=_there(home.config_file, path),
+        made=made,
+        who=f"{plugin.name}:{args.account}",
+        then="Then write to the agent there: it answers with a code, and `belino pair CODE` lets you in.",
+    )
+
+
+def _agent(args: Namespace, home: Home) -> Wanted:
+    there = _there(home.config_file, [AGENT])
+    kinds = [kind for kind in registry.built_in("agents") if hasattr(registry.find("agents", kind).module, "SETUP")]
+    question = Question(key="kind", ask=f"Which kind of agent shall answer? ({', '.join(kinds)})", default=kinds[0])
+    kind = args.kind or _asked(args, question, there.get("kind", kinds[0])) or str(there.get("kind", kinds[0]))
+    plugin = registry.find("agents", kind)
+    known = {field.name for field in fields(plugin.config_type)} | set(AGENT_KEYS)
+
+    @asynccontextmanager
+    async def made(config: Config) -> AsyncIterator[object]:
+        agent = plugin.make(config.agent.options)
+        try:
+            yield agent
+        finally:
+            if isinstance(agent, Closes):
+                await agent.close()
+
+    return Wanted(
+        plugin=plugin,
+        path=[AGENT],
+        there=there if there.get("kind") == kind else {},
+        values={"kind": kind},
+        without=sorted(there.keys() - known),
+        made=made,
+        who=f"{AGENT} {kind}",
+        then="Then write to it in the web chat.",
+    )
 
 
 def _there(file: Path, path: Sequence[str]) -> Mapping[str, Any]:
@@ -189,34 +264,21 @@ def _old(name: str, folder: Path) -> str | None:
         return None
 
 
-async def _checked(plugin: registry.Plugin, config: Config, account: str) -> tuple[Finding, ...]:
-    """What the adapter itself finds out about its platform with these settings."""
-    from belino.domain.ports import Checks
-    from belino.gateway.desk import AccountDesk
-    from belino.net.clock import SystemClock
-    from belino.net.guard import Guard
-
-    own = next(each for each in config.adapters if (each.platform, each.account) == (plugin.name, account))
-    desk = AccountDesk(own, SystemClock(), Guard(config.net.allow))
-    who = f"{plugin.name}:{account}"
+async def _findings(wanted: Wanted, config: Config) -> tuple[Finding, ...]:
+    """What an adapter or agent itself finds out with these settings."""
     try:
-        adapter = plugin.make(own.options, desk)
-        if not isinstance(adapter, Checks):
-            return ()
-        async with asyncio.timeout(CHECK_SECONDS):
-            return tuple(await adapter.check())
+        async with wanted.made(config) as made, asyncio.timeout(CHECK_SECONDS):
+            return tuple(await made.check()) if isinstance(made, Checks) else ()
     except TimeoutError:
-        return (Finding(name=who, ok=False, says=f"no answer within {CHECK_SECONDS:.0f} seconds"),)
+        return (Finding(name=wanted.who, ok=False, says=f"no answer within {CHECK_SECONDS:.0f} seconds"),)
     except BelinoError as error:
         from belino.net.redact import redact
 
-        return (Finding(name=who, ok=False, says=redact(str(error))),)
-    finally:
-        await desk.http.close()
+        return (Finding(name=wanted.who, ok=False, says=redact(str(error))),)
 
 
-def _tell(args: Namespace, home: Home, path: Sequence[str], findings: Sequence[Finding], *, ok: bool) -> None:
-    table, running = ".".join(path), is_locked(home)
+def _tell(args: Namespace, home: Home, wanted: Wanted, findings: Sequence[Finding], *, ok: bool) -> None:
+    table, running = ".".join(wanted.path), is_locked(home)
     if args.json:
         found = [{"name": f.name, "ok": f.ok, "says": f.says, "cure": f.cure} for f in findings]
         answer = {"ok": ok, "file": str(home.config_file), "table": table, "restart": running, "findings": found}
@@ -228,4 +290,4 @@ def _tell(args: Namespace, home: Home, path: Sequence[str], findings: Sequence[F
         return
     print(clean(f"Wrote [{table}] to {home.config_file}."))
     print("Restart the gateway that runs." if running else "Start the gateway: belino serve")
-    print("Then write to the agent there: it answers with a code, and `belino pair CODE` lets you in.")
+    print(wanted.then)

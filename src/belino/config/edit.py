@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,13 @@ from belino.domain.errors import ConfigError
 _HEADER = re.compile(r"\s*\[[^\[].*")
 
 
-def edited(file: Path, path: Sequence[str], values: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """What the file would say with these keys set in one table: parsed, and as text. Nothing is written."""
+def edited(
+    file: Path, path: Sequence[str], values: Mapping[str, Any], *, without: Collection[str] = ()
+) -> tuple[dict[str, Any], str]:
+    """What the file would say with these keys set in one table and others gone from it: parsed, and as text.
+
+    Nothing is written.
+    """
     before = read_table(file) if file.exists() else {}
     meant = deepcopy(before)
     inner = meant
@@ -24,10 +29,12 @@ def edited(file: Path, path: Sequence[str], values: Mapping[str, Any]) -> tuple[
         inner = inner.setdefault(step, {})
         if not isinstance(inner, dict):
             raise ConfigError(f"{file.name}: {step} must be a table")
+    for key in without:
+        inner.pop(key, None)
     inner.update(values)
     if file.suffix == ".json":
         return meant, json.dumps(meant, indent=2, ensure_ascii=False) + "\n"
-    text = _with_values(file.read_text(encoding="utf-8") if file.exists() else "", path, values)
+    text = _with_values(file.read_text(encoding="utf-8") if file.exists() else "", path, values, without)
     try:
         if tomllib.loads(text) == meant:
             return meant, text
@@ -45,22 +52,27 @@ def write_config(file: Path, text: str) -> None:
         raise ConfigError(f"{file} cannot be written: {error.strerror}") from None
 
 
-def _with_values(text: str, path: Sequence[str], values: Mapping[str, Any]) -> str:
+def _with_values(text: str, path: Sequence[str], values: Mapping[str, Any], without: Collection[str]) -> str:
     lines = text.splitlines()
     start = next((number for number, line in enumerate(lines) if _names(line, path)), None)
     if start is None:
         gap = "\n" if text.strip() else ""
         return f"{text.rstrip()}{gap and chr(10)}{gap}{_as_table(path, values)}\n".lstrip("\n")
     end = next((n for n in range(start + 1, len(lines)) if _HEADER.match(lines[n])), len(lines))
-    body, new = lines[start + 1 : end], []
+    body = [line for line in lines[start + 1 : end] if not any(_sets(line, key) for key in without)]
+    new = []
     for key, value in values.items():
         line = f"{_key(key)} = {_value(value)}"
-        at = next((n for n, old in enumerate(body) if re.match(rf"""\s*(["']?){re.escape(key)}\1\s*=""", old)), None)
+        at = next((n for n, old in enumerate(body) if _sets(old, key)), None)
         if at is None:
             new.append(line)
         else:
             body[at] = line
     return "\n".join([*lines[: start + 1], *new, *body, *lines[end:]]) + "\n"
+
+
+def _sets(line: str, key: str) -> bool:
+    return re.match(rf"""\s*(["']?){re.escape(key)}\1\s*=""", line) is not None
 
 
 def _names(line: str, path: Sequence[str]) -> bool:

@@ -3,8 +3,10 @@
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from belino import registry
 from belino.config.secrets import SECRETS
@@ -14,6 +16,8 @@ from belino.domain.errors import ConfigError
 
 if TYPE_CHECKING:
     from belino.storage.home import Home
+
+AGENT_KEYS = ("kind", "name", "places")
 
 
 def load(home: "Home", path: Path | None = None) -> Config:
@@ -77,14 +81,45 @@ def _days(value: object) -> int:
 
 
 def _agent(table: object) -> AgentConfig:
-    own, options = _split(table, "agent", ("kind", "name"))
+    own, options = _split(table, "agent", AGENT_KEYS)
+    places = own.pop("places", {})
+    if not isinstance(places, Mapping):
+        raise ConfigError("agent.places must be a table; write [agent.places.PLATFORM]")
+    default = _one_agent({**own, **options}, "agent")
+    return replace(default, places={_place(name): _agent_at(name, inner, table) for name, inner in places.items()})
+
+
+def _agent_at(place: str, table: object, default: object) -> AgentConfig:
+    """An agent of one place: what its table does not say is as everywhere else, if it is of the same kind."""
+    path = f'agent.places."{place}"'
+    if not isinstance(table, Mapping) or "places" in table:
+        raise ConfigError(f"{path} must be a table with the keys of [agent]; write [{path}]")
+    assert isinstance(default, Mapping)
+    same = table.get("kind", default.get("kind")) == default.get("kind")
+    common = {key: value for key, value in default.items() if key != "places" and (same or key == "name")}
+    return _one_agent({**common, **table}, path)
+
+
+def _one_agent(table: Mapping[str, Any], path: str) -> AgentConfig:
+    own, options = _split(table, path, AGENT_KEYS)
     kind, name = own.get("kind", "demo"), own.get("name", "belino")
     for key, value in (("kind", kind), ("name", name)):
         if not isinstance(value, str) or not value.strip():
-            raise ConfigError(f"agent.{key} must be a string, not {what(value)}")
+            raise ConfigError(f"{path}.{key} must be a string, not {what(value)}")
     plugin = registry.find("agents", kind)
-    built = build(plugin.config_type, options, "agent", also=("kind", "name"))
+    built = build(plugin.config_type, options, path, also=AGENT_KEYS)
     return AgentConfig(kind=kind, name=name, options=built)
+
+
+def _place(name: str) -> str:
+    """A place as conversations spell it, so that it can be found by its text."""
+    parts = name.split(":")
+    if not 1 <= len(parts) <= 4 or not all(parts):
+        raise ConfigError(
+            f'agent.places."{name}" names no place; write "platform", "platform:account", '
+            '"platform:account:channel" or a conversation'
+        )
+    return ":".join(quote(unquote(part), safe="") for part in parts)
 
 
 def _adapters(table: object) -> tuple[AdapterConfig, ...]:

@@ -1,7 +1,7 @@
 """Every key as documentation: the reference, the file that `belino config init` writes, and what is in force."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import Any, get_type_hints
 
 from belino import registry
@@ -18,6 +18,8 @@ class Key:
     default: str
     """As it would be written; `unset` if there is none."""
     says: str
+    agent: str = ""
+    """The kind of agent whose own it is; another kind may have one of the same name."""
 
 
 def reference() -> tuple[Key, ...]:
@@ -26,7 +28,15 @@ def reference() -> tuple[Key, ...]:
     keys += [key for name in SECTIONS for key in _keys(SECTIONS[name], name)]
     keys += _keys(AgentConfig, "agent")
     for kind in registry.built_in("agents"):
-        keys += _keys(registry.find("agents", kind).config_type, "agent")
+        keys += [replace(key, agent=kind) for key in _keys(registry.find("agents", kind).config_type, "agent")]
+    keys.append(
+        Key(
+            name="agent.places.PLACE",
+            type="table",
+            default=UNSET,
+            says="Who answers there, by the keys of `[agent]`: a platform, an account, a channel or a conversation.",
+        )
+    )
     anywhere = "adapters.NAME"
     keys.append(
         Key(name=f"{anywhere}.enabled", type="boolean", default="true", says="Whether the platform is connected.")
@@ -49,16 +59,20 @@ def reference() -> tuple[Key, ...]:
 def template() -> str:
     """A belino.toml in which every key is explained and none is set, so that it means exactly the defaults."""
     lines = ["# belino's settings. Every key stands here with its default; remove the # before a key to change it."]
-    section = ""
+    section = agent = ""
     for key in reference():
         parent, _, name = key.name.rpartition(".")
-        if parent.startswith("adapters.NAME"):
+        if parent.startswith(("adapters.NAME", "agent.places")):
             continue
-        # A platform's table connects it, and so is only told of; the web chat is connected from the start.
-        told = "# " if parent.startswith("adapters.") and parent != "adapters.web" else ""
+        # A platform's table connects it, and an agent's own keys need its kind: both are only told of. The web chat
+        # is connected from the start.
+        told = "# " if key.agent or (parent.startswith("adapters.") and parent != "adapters.web") else ""
         if parent != section:
             section = parent
             lines += ["", f"{told}[{section}]"]
+        if key.agent != agent:
+            agent = key.agent
+            lines += [f'# For kind = "{agent}":'] if agent else []
         lines += [f"# {key.says}"]
         lines += [f"# {name} is {key.default}." if key.default == UNSET else f"{told or '#'}{name} = {key.default}"]
     lines += ["", "# One table per platform, for example:", "# [adapters.NAME.access]", '# senders = ["ID"]', ""]
@@ -86,5 +100,5 @@ def _keys(kind: type[Any], path: str) -> list[Key]:
             says=f.metadata.get("says", ""),
         )
         for f in fields(kind)
-        if f.name != "options"
+        if f.name not in ("options", "places")
     ]

@@ -10,6 +10,7 @@ from belino import registry
 from belino.context.budget import ContextConfig
 from belino.delivery.config import DeliveryConfig
 from belino.domain.errors import ConfigError
+from belino.domain.message import ConversationKey
 from belino.media.fetch import MediaConfig
 from belino.net.guard import NetConfig
 from belino.net.pace import PaceConfig
@@ -123,6 +124,14 @@ class AgentConfig:
     name: str = setting("belino", "The name the agent answers under.")
     options: Any = field(default_factory=_demo_options)
     """The agent's own Config, read from the same table."""
+    places: Mapping[str, "AgentConfig"] = field(default_factory=dict)
+    """Where somebody else answers, or the same otherwise: by platform, account, channel or conversation."""
+
+    def at(self, conversation: ConversationKey) -> "AgentConfig":
+        """Who answers in a conversation: the one named for the narrowest place around it."""
+        parts = str(conversation).split(":")
+        around = (":".join(parts[:count]) for count in range(len(parts), 0, -1))
+        return next((self.places[place] for place in around if place in self.places), self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from belino.domain.context import AdjacentMessage, ContextMessage, ThreadActivity
 from belino.domain.message import Author, Quote
@@ -29,6 +30,8 @@ def header(today: datetime) -> str:
 
 def escape(field: str) -> str:
     """A field as it may stand between bars."""
+    if "|" not in field and "\n" not in field and "\\" not in field:
+        return field
     return _ESCAPED.sub(lambda found: _SPECIAL[found.group()], field)
 
 
@@ -39,9 +42,7 @@ def line(fields: Iterable[str]) -> str:
 
 def short_time(moment: datetime, today: datetime | None = None) -> str:
     """`MM-DD HH:MM`, in UTC; with the year, if it is not the one of `today`."""
-    moment = moment.astimezone(UTC)
-    is_old = today is not None and today.astimezone(UTC).year != moment.year
-    return f"{moment:%Y-%m-%d %H:%M}" if is_old else f"{moment:%m-%d %H:%M}"
+    return _short_time(moment, None if today is None else today.astimezone(UTC).year)
 
 
 def message_line(
@@ -89,10 +90,22 @@ def fenced(kind: str, lines: Sequence[str], fence: str) -> str:
     return f"<<<{kind} {fence}\n{content}\n{fence} {kind}>>>"
 
 
+# A context is priced and then written, so that every line of it is made twice.
+@lru_cache(maxsize=4096)
+def _short_time(moment: datetime, year: int | None) -> str:
+    moment = moment.astimezone(UTC)
+    return f"{moment:%m-%d %H:%M}" if year in (None, moment.year) else f"{moment:%Y-%m-%d %H:%M}"
+
+
+@lru_cache(maxsize=4096)
+def _name(name: str) -> str:
+    return clean_name(name) or "somebody"
+
+
 def _row(
     message_id: str, ts: datetime, author: Author, text: str, marks: Sequence[str], carried: str, today: datetime
 ) -> str:
-    fields = [disarm(message_id), short_time(ts, today), clean_name(author.name) or "somebody", text]
+    fields = [disarm(message_id), short_time(ts, today), _name(author.name), text]
     if marks or carried:
         fields.append(f"({', '.join(marks)})")
     if carried:
@@ -128,5 +141,5 @@ def _forwarded(forward: Quote | None) -> str:
 
 
 def _carried(quote: Quote) -> str:
-    name = clean_name(quote.author.name) if quote.author else ""
-    return f"{name or 'somebody'}: {one_line(quote.text)}".rstrip()
+    name = _name(quote.author.name if quote.author else "")
+    return f"{name}: {one_line(quote.text)}".rstrip()

@@ -56,7 +56,7 @@ _WEEKDAY = re.compile(rf"\b(?:last|on|this|past|am|letzten|le|el|в|во)\s+({'|
 _UNITS = r"(day|week|month|year)s?"
 _AGO = re.compile(rf"\b(\d{{1,3}}|{'|'.join(_NUMBERS)})\s+{_UNITS}\s+ago\b")
 _LAST_UNIT = re.compile(r"\b(last|this|past|previous)\s+(week|month|year|weekend)\b")
-_RELATIVE_DAY = re.compile(rf"(?<!\w)({'|'.join(_DAYS_AGO)})(?!\w)")
+_RELATIVE_DAY = re.compile("|".join(rf"\b{word}\b" if word < "\u3000" else word for word in _DAYS_AGO))
 
 
 def spans_of(text: str, now: datetime) -> tuple[Span, ...]:

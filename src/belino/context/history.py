@@ -71,6 +71,7 @@ class History:
         self._listens_since[key] = self._clock.now()
         for marks in (self._channels, self._replies, self._starters):
             marks.forget(lambda one: (one.platform, one.account) == key)
+        self._failed = {one: at for one, at in self._failed.items() if (one.platform, one.account) != key}
 
     async def channel(self, channel: ConversationKey) -> str:
         """Have the channel's latest messages; a note if they could not be had."""
@@ -89,7 +90,7 @@ class History:
 
     async def thread(self, channel: ConversationKey, root: str) -> str:
         """Have the whole thread under a message; a note if what is stored may not be all of it."""
-        if await self._is_elsewhere(channel, root):
+        if self._adapter(channel) is None or await self._is_elsewhere(channel, root):
             return ""
         return await self._thread(channel, root, self._replies, "thread")
 
@@ -167,10 +168,10 @@ class History:
         """Whether this names a message of another channel only: answered like an unknown one, without a call."""
         if await self._kept(channel, root) is not None:
             return False
-        return any(
-            (one.conversation.platform, one.conversation.account) == (channel.platform, channel.account)
-            for one in await self._store.find_messages(root)
-        )
+        account = (channel.platform, channel.account)
+        places = [one.conversation.whole_channel for one in await self._store.find_messages(root)]
+        # It may have come in between the two questions.
+        return channel.whole_channel not in places and any((one.platform, one.account) == account for one in places)
 
     async def _kept(self, channel: ConversationKey, message_id: str) -> StoredMessage | None:
         return next(iter(await self._store.messages(channel.whole_channel, [message_id])), None)

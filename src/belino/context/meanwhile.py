@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from belino.context.budget import ContextConfig, newest_that_fit
+from belino.context.budget import ContextConfig
 from belino.context.compact import fenced, header, message_line
 from belino.context.snapshot import context_message, reactions_of, snippet
-from belino.context.thread import cut_to_fit, told_tokens
+from belino.context.thread import newest_told
 from belino.domain.context import ContextMessage
 from belino.domain.media import TextBlock
 from belino.domain.record import Happening, Meanwhile, StoredMessage
@@ -25,16 +25,13 @@ def meanwhile_blocks(
     news += [_change(message, happening, config) for message, happening in meanwhile.changed]
     if not news and not meanwhile.replies_elsewhere:
         return ()
-    costs = (told_tokens(message, compact, today=now) for message, _ in reversed(news))
-    choice = newest_that_fit(costs, config.thread_tokens, cuts=True)
-    left_out = len(news) - choice.told
-    told = news[left_out:]
-    if told and choice.room is not None:
-        told[0] = (cut_to_fit(told[0][0], choice.room, compact, today=now), told[0][1])
+    told = newest_told([message for message, _ in news], compact, today=now)
+    left_out = len(news) - len(told)
     lines = [_summary(meanwhile, left_out=left_out)]
     if told:
         lines.append(header(now))
-        lines += [message_line(message, today=now, marks=[mark] if mark else []) for message, mark in told]
+        marks = [[mark] if mark else [] for _, mark in news[left_out:]]
+        lines += [message_line(message, today=now, marks=own) for message, own in zip(told, marks, strict=True)]
     return (TextBlock(text=fenced("meanwhile", lines, fence)),)
 
 

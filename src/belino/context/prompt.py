@@ -16,6 +16,7 @@ from belino.context.compact import (
 )
 from belino.context.wire import json_text, snapshot_json, thread_json
 from belino.domain.context import ThreadContext
+from belino.domain.graphemes import cut
 from belino.domain.media import MediaRef, TextBlock
 from belino.domain.message import Quote
 from belino.domain.outcome import MediaOutcome
@@ -23,6 +24,7 @@ from belino.domain.record import RefRecord, StoredMessage
 from belino.media.placeholder import clean_name, disarm, one_line, placeholder
 
 QUOTE_CHARS = 1000
+MESSAGE_CHARS = 40_000
 
 _SYSTEM = """\
 You answer in a chat, through belino.
@@ -68,9 +70,13 @@ def message_blocks(
     *,
     fence: str,
     outcomes: Mapping[str, MediaOutcome] = NO_OUTCOMES,
+    message_chars: int = MESSAGE_CHARS,
 ) -> tuple[TextBlock, ...]:
     """The message being answered (or an album's items), fenced; `outcomes`, by ref id, tells how media ended."""
-    blocks = [TextBlock(text=fenced("message", _message_lines(message, outcomes), fence)) for message in messages]
+    blocks = [
+        TextBlock(text=fenced("message", _message_lines(message, outcomes, message_chars), fence))
+        for message in messages
+    ]
     if unclaimed:
         lines = ["sent by the same person shortly before:"]
         lines += [placeholder(record.ref, record.outcome) for record in unclaimed]
@@ -132,7 +138,7 @@ def _thread_lines(thread: ThreadContext, context: StructuredContext, outcomes: M
     return lines
 
 
-def _message_lines(message: StoredMessage, outcomes: Mapping[str, MediaOutcome]) -> list[str]:
+def _message_lines(message: StoredMessage, outcomes: Mapping[str, MediaOutcome], message_chars: int) -> list[str]:
     lines = [f"from: {clean_name(message.author.name) or 'somebody'}", f"time: {_time(message.sent)}"]
     lines += _quote_lines("in reply to", message.quote, outcomes)
     lines += _quote_lines("forwarded from", message.forward, outcomes)
@@ -141,16 +147,16 @@ def _message_lines(message: StoredMessage, outcomes: Mapping[str, MediaOutcome])
     lines += _media_lines(message.media, outcomes)
     captions = {ref.caption for ref in message.media}
     if message.text.strip() and message.text not in captions:
-        lines += ["text:", disarm(message.text)]
+        is_cut = len(message.text) > message_chars
+        lines += [f"text (the first {message_chars} characters):" if is_cut else "text:"]
+        lines += [disarm(cut(message.text, message_chars))]
     return lines
 
 
 def _quote_lines(label: str, quote: Quote | None, outcomes: Mapping[str, MediaOutcome]) -> list[str]:
     if quote is None:
         return []
-    words = one_line(quote.text)
-    if len(words) > QUOTE_CHARS:
-        words = f"{words[:QUOTE_CHARS]}…"
+    words = cut(one_line(quote.text), QUOTE_CHARS)
     author = clean_name(quote.author.name) if quote.author else ""
     return [f"{label} {author or 'somebody'}: {words}".rstrip(), *_media_lines(quote.media, outcomes)]
 

@@ -1,21 +1,31 @@
-"""Rank a channel's messages for a question: a pure function of the word index, the question and the weights."""
+"""Rank a channel's messages for a question: a pure function of the word index, the question and the weights.
 
-import math
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+Words find candidates; a closer look at each adds up what speaks for it: its own words, those around it, who said it
+and when, and whether it has what the question asks for.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple
+from heapq import nlargest
 
+from belino.context.asking import Postings, Reason, Visible, Word, named_people, terms_of, wanted_marks, words_of
 from belino.context.weights import WEIGHTS, Weights
 from belino.domain.concordance import NOBODY, Concordance, Mark
 from belino.storage.segment import IMPACT_STEPS
-from belino.storage.words import ask, name_parts
 
-_VAGUE = frozenset(
-    ("kind", "kinds", "type", "types", "name", "names", "many", "long", "often", "way", "ways", "thing", "things")
-)
+SHOWN = 50
+"""Results of which it is kept what they matched: no page is longer."""
+FEW = 8
+"""Fewer results than a page holds leave room for the latest media."""
 MEDIA_SHOWN = 3
+MEDIA_LOOKED_AT = 2_000
+DATED_AT_MOST = 300
+MANY = 800
+LOOK_UP = 8
+TOPIC_AT_MOST = 2.2
+"""However often a thread repeats a word, it counts for no more than this many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +39,12 @@ class Question:
     """Names or ids of people whose messages are preferred."""
     spans: tuple[tuple[int, int], ...] = ()
     """Times the text names, in microseconds."""
+    phrases: tuple[str, ...] = ()
+    """What is to be found word for word."""
+    of_media: bool = False
+    """It is about something that was sent rather than said."""
     until: int | None = None
     """The newest seq that counts, so that later pages belong to the first."""
-
-
-class Reason(NamedTuple):
-    """A word of the question that is in the channel."""
-
-    word: str
-    terms: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,186 +59,286 @@ class Ranking:
     newest: int
     """The newest seq there was."""
     recent_media: tuple[int, ...]
+    lately: frozenset[int]
+    """Seqs for which only speaks that they are new."""
+    matched: Mapping[int, tuple[str, ...]]
+    """The question's words in those seqs that were looked at closely, captions included, what says most first."""
     reasons: tuple[Reason, ...]
     """The words it was looked for by, what says most first."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
-    """A word of the question, what it is worth, and the messages it is in."""
-
-    reason: Reason
-    numbers: frozenset[int]
-    worth: float
-    found: Sequence[tuple[int, Sequence[int], Sequence[int]]]
-
-
 def rank(index: Concordance, question: Question, weights: Weights = WEIGHTS) -> Ranking | None:
-    """The messages that answer a question best; None if there are none at all."""
-    end = len(index) if question.until is None else _place_after(index, question.until)
-    start = 0 if question.since is None else _first_since(index, question.since, end)
-    if start >= end:
+    """The messages that serve a question best; None if there are none at all."""
+    visible = _visible(index, question)
+    if not visible.scanned:
         return None
-    words = _words(index, question, weights, end)
-    found = _found(words, start, end)
-    best = sorted(found, key=lambda place: (-found[place], -place))[: weights.candidates]
-    scores = _Scores(index, question, weights, words, found).of(_with_neighbours(index, best, start, end))
-    places = sorted(scores, key=lambda place: (-scores[place], -place)) or _recent(index, start, end)
+    words = words_of(index, question.text, visible, weights)
+    look = _Look(index, question, weights, words, visible)
+    scores = {place: look.score(place) for place in look.pool}
+    best = [place for _, place in _largest(scores, len(scores))]
+    if question.until is not None:  # who turns pages wants the rest too, though nobody looked at it closely
+        best += [place for _, place in _largest(look.found, weights.kept) if place not in scores and look.may(place)]
     return Ranking(
-        seqs=tuple(index.seqs[place] for place in places),
-        scanned=end - start,
-        first=index.sents[start],
-        last=index.sents[end - 1],
-        newest=index.seqs[end - 1],
-        recent_media=_media(index, start, end),
-        reasons=tuple(word.reason for word in sorted(words, key=lambda word: -word.worth) if word.found),
+        seqs=tuple(index.seqs[place] for place in best),
+        scanned=visible.scanned,
+        first=visible.first,
+        last=visible.last,
+        newest=index.seqs[visible.end - 1],
+        recent_media=_media(index, visible) if question.of_media or len(best) < FEW else (),
+        lately=frozenset(index.seqs[place] for place in look.latest() if not look.speaks_for(place)),
+        matched={index.seqs[place]: look.matched(place) for place in best[:SHOWN]},
+        reasons=tuple(word.reason for word in sorted(words, key=lambda word: -word.worth) if word.exact),
     )
 
 
-def _place_after(index: Concordance, seq: int) -> int:
-    return bisect_right(index.seqs, seq)
+def _visible(index: Concordance, question: Question) -> Visible:
+    """What may be found. Places are in the order of arrival, which is nearly always that of the times."""
+    end = len(index) if question.until is None else bisect_right(index.seqs, question.until)
+    since, times = question.since, index.sents
+    if not end:
+        return Visible(0, 0, None, 0, 0, 0)
+    if index.in_time:
+        start = 0 if since is None else bisect_left(times, since, 0, end)
+        return Visible(start, end, None, end - start, times[min(start, end - 1)], times[end - 1])
+    seen = [sent for sent in times[:end] if since is None or sent >= since]
+    return Visible(0, end, since, len(seen), min(seen, default=0), max(seen, default=0))
 
 
-def _first_since(index: Concordance, since: int, end: int) -> int:
-    place = end
-    while place and index.sents[place - 1] >= since:
-        place -= 1
-    return place
-
-
-def _recent(index: Concordance, start: int, end: int, count: int = 50) -> list[int]:
-    return [place for place in range(end - 1, start - 1, -1) if not index.flags[place] & Mark.GONE][:count]
-
-
-def _media(index: Concordance, start: int, end: int) -> tuple[int, ...]:
+def _media(index: Concordance, visible: Visible) -> tuple[int, ...]:
     found: list[int] = []
-    for place in range(end - 1, max(start, end - 2_000) - 1, -1):
-        if index.flags[place] & (Mark.MEDIA | Mark.GONE) == Mark.MEDIA:
+    for place in range(visible.end - 1, max(visible.start, visible.end - MEDIA_LOOKED_AT) - 1, -1):
+        if index.flags[place] & (Mark.MEDIA | Mark.GONE) == Mark.MEDIA and visible.has(index, place):
             found.append(index.seqs[place])
             if len(found) == MEDIA_SHOWN:
                 break
     return tuple(found)
 
 
-def _words(index: Concordance, question: Question, weights: Weights, end: int) -> list[_Word]:
-    names = {part for name in index.names for part in name_parts(name)}
-    words: dict[tuple[str, ...], _Word] = {}
-    for asked in ask(question.text, index.languages):
-        if asked.terms in words:
-            continue
-        numbers = frozenset(index.number(term) for term in asked.terms)
-        found = [lists for number in sorted(numbers) for lists in index.postings(number)]
-        times = sum(len(places) for _, places, _ in found)
-        share = weights.name if asked.word in names else weights.vague if asked.word in _VAGUE else 1.0
-        idf = math.log(1 + (end - times + 0.5) / (times + 0.5))
-        words[asked.terms] = _Word(Reason(asked.word, frozenset(asked.terms)), numbers, idf * share, found)
-    return list(words.values())
-
-
-def _found(words: Sequence[_Word], start: int, end: int) -> dict[int, float]:
-    scores: dict[int, float] = {}
-    for word in words:
-        worth = word.worth / IMPACT_STEPS
-        for base, places, impacts in word.found:
-            for place, impact in zip(places, impacts, strict=True):
-                scores[base + place] = scores.get(base + place, 0.0) + worth * impact
-    if start or end < max(scores, default=0) + 1:
-        return {place: score for place, score in scores.items() if start <= place < end}
-    return scores
-
-
-def _with_neighbours(index: Concordance, places: Sequence[int], start: int, end: int) -> set[int]:
-    pool = set(places)
-    for link in (index.before, index.after):
-        for place in places:
-            for _ in range(2):
-                place = link[place]
-                if place == NOBODY or not start <= place < end:
-                    break
-                pool.add(place)
-    return {place for place in pool if not index.flags[place] & Mark.GONE}
-
-
-class _Scores:
+class _Look:
     """One question's closer look at its candidates."""
 
     def __init__(
-        self,
-        index: Concordance,
-        question: Question,
-        weights: Weights,
-        words: Sequence[_Word],
-        found: Mapping[int, float],
+        self, index: Concordance, question: Question, weights: Weights, words: Sequence[Word], visible: Visible
     ) -> None:
         self.index = index
         self.question = question
         self.weights = weights
         self.words = words
-        self.found = found
-        self.total = sum(word.worth for word in words) or 1.0
-        self.order = {number: at for at, word in enumerate(words) for number in word.numbers}
-        self.people = self._people()
-        self.topics = self._topics()
+        self.visible = visible
+        self.total = sum(word.worth for word in words if word.exact) or 1.0
+        self.people = named_people(index, question.text, question.authors, weights)
+        self.wanted = wanted_marks(question.text, weights)
+        self.phrases = [terms for phrase in question.phrases if (terms := terms_of(index, phrase))]
+        self.found = _added(_rarest(words, weights.postings), weights.candidates)
+        self.kin = _added([Word(word.reason, word.worth, word.kin, ()) for word in words], weights.kin_candidates)
+        self.pool = self._pool()
+        self.masks = self._masks()
+        self.topics = self._topics(_rarest(words, weights.topic_postings))
+        self.by_worth = sorted(range(len(words)), key=lambda at: -words[at].worth)
+        self._worths: dict[int, float] = {}
 
-    def of(self, pool: set[int]) -> dict[int, float]:
-        own = {place: self._own(place) for place in pool}
-        return {place: self._around(place, own) for place in pool}
+    def score(self, place: int) -> float:
+        """What speaks for a message, all in all."""
+        index, weights = self.index, self.weights
+        flags = index.flags[place]
+        mask = self.masks.get(place, 0)
+        score = self.found.get(place, 0.0) + self.kin.get(place, 0.0)
+        score += weights.coverage * self._worth(mask) / self.total
+        score += self.people.get(index.authors[place], 0.0)
+        score += self._around(place, mask)
+        score += weights.topic * self.topics.get(index.groups[place], 0.0)
+        for mark, weight in self.wanted:
+            if flags & mark:
+                score += weight
+        if flags & Mark.QUESTION:
+            score += weights.question
+        if self.question.spans and self._is_dated(place):
+            score += weights.dated
+        for phrase in self.phrases:
+            score += weights.phrase * _holds(index.terms(place), phrase)
+        age: int = self.visible.end - 1 - place
+        return score + weights.recent * weights.recent_half / (weights.recent_half + age)
 
-    def _people(self) -> Mapping[int, float]:
-        """What the authors that are named or wanted add."""
-        said = set(name_parts(self.question.text))
-        wanted = {author.casefold().lstrip("@") for author in self.question.authors}
-        people: dict[int, float] = {}
-        for place, (author, name) in enumerate(zip(self.index.ids, self.index.names, strict=True)):
-            parts = name_parts(name)
-            share = sum(part in said for part in parts) / len(parts) if parts else 0.0
-            weight = self.weights.author * share
-            if wanted & {author.casefold(), name.casefold(), *parts}:
-                weight += self.weights.wanted
-            if weight:
-                people[place] = weight
-        return people
+    def may(self, place: int) -> bool:
+        """Whether a message may be found at all."""
+        return self.visible.has(self.index, place) and not self.index.flags[place] & Mark.GONE
 
-    def _topics(self) -> Mapping[int, float]:
-        """What threads and sessions score as a whole."""
+    def latest(self) -> range:
+        """The newest messages."""
+        return range(max(self.visible.start, self.visible.end - self.weights.latest), self.visible.end)
+
+    def matched(self, place: int) -> tuple[str, ...]:
+        """The words of the question that a message has, what says most first."""
+        mask = self.masks.get(place, 0)
+        return tuple(self.words[at].reason.word for at in self.by_worth if mask >> at & 1)
+
+    def speaks_for(self, place: int) -> bool:
+        """Whether any word of the question is in a message, next to it, or in its thread."""
+        index, found = self.index, self.found
+        near = (place, index.before[place], index.after[place])
+        return any(at in found for at in near) or place in self.kin or index.groups[place] in self.topics
+
+    def _around(self, place: int, mask: int) -> float:
+        """What the messages around it add: words of the question that it answers or goes on about."""
+        index, weights, found = self.index, self.weights, self.found
+        before, after = index.before[place], index.after[place]
+        score, window = 0.0, mask
+        if before != NOBODY:
+            window |= self.masks.get(before, 0)
+            score += weights.led_by * (self._worth(window) - self._worth(mask))
+            if index.flags[before] & Mark.QUESTION and index.authors[before] != index.authors[place]:
+                score += weights.answers + weights.answer * found.get(before, 0.0)
+            earlier = index.before[before]
+            if earlier != NOBODY:
+                score += weights.two_before * found.get(earlier, 0.0)
+                window |= self.masks.get(earlier, 0)
+        if after != NOBODY:
+            score += weights.after * found.get(after, 0.0)
+            window |= self.masks.get(after, 0)
+            later = index.after[after]
+            if later != NOBODY:
+                score += weights.two_after * found.get(later, 0.0)
+                window |= self.masks.get(later, 0)
+        return score + weights.window * (self._worth(window) - self._worth(mask))
+
+    def _worth(self, mask: int) -> float:
+        """What the words of a mask are worth together."""
+        worth = self._worths.get(mask)
+        if worth is None:
+            worth = sum(word.worth for at, word in enumerate(self.words) if mask >> at & 1)
+            self._worths[mask] = worth
+        return worth
+
+    def _is_dated(self, place: int) -> bool:
+        sent = self.index.sents[place]
+        return any(first <= sent < last for first, last in self.question.spans)
+
+    def _pool(self) -> list[int]:
+        """Candidates: what the words found, what stands around the best of it, and what was said lately."""
+        index, weights, visible = self.index, self.weights, self.visible
+        best = [place for _, place in _largest(self.found, weights.candidates)]
+        pool = dict.fromkeys(best)
+        pool.update(dict.fromkeys(place for _, place in _largest(self.kin, weights.kin_candidates)))
+        for link in (index.before, index.after):
+            for place in best[: weights.surrounded]:
+                for _ in range(2):
+                    place = link[place]
+                    if place == NOBODY:
+                        break
+                    pool[place] = None
+        pool.update(dict.fromkeys(self.latest()))
+        pool.update(dict.fromkeys(self._dated()))
+        if visible.start or visible.since is not None or visible.end < len(index):
+            return [place for place in pool if self.may(place)]
+        return [place for place in pool if not index.flags[place] & Mark.GONE]
+
+    def _dated(self) -> Iterator[int]:
+        """Messages of a day that the question names are candidates whatever they say, the newest if they are many."""
+        times, visible = self.index.sents, self.visible
+        for first, last in self.question.spans:
+            if self.index.in_time:
+                start, end = bisect_left(times, first, 0, visible.end), bisect_left(times, last, 0, visible.end)
+                yield from range(max(start, end - DATED_AT_MOST), end)
+            else:
+                yield from [place for place in self.found if first <= times[place] < last]
+
+    def _masks(self) -> Mapping[int, int]:
+        """Which words of the question each candidate and its neighbours hold, as bits."""
+        around = set(self.pool)
+        for link in (self.index.before, self.index.after):
+            for place in self.pool:
+                near = link[place]
+                if near != NOBODY:
+                    around.add(near)
+                    around.add(link[near])
+        masks: dict[int, int] = {}
+        shifted = {0: sorted(around & self.found.keys())}
+        for at, word in enumerate(self.words):
+            for _, base, places, _ in word.exact:
+                if base not in shifted:
+                    shifted[base] = [place - base for place in shifted[0]]
+                for place in _both(shifted[base], places):
+                    masks[base + place] = masks.get(base + place, 0) | 1 << at
+        return masks
+
+    def _topics(self, words: Sequence[Word]) -> Mapping[int, float]:
+        """What the threads and sessions of the candidates say of the question as a whole."""
+        groups, threads = self.index.groups, self.index.threads
+        looked_at = {groups[place] for place in self.pool}
         topics: dict[int, float] = {}
-        groups = self.index.groups
-        for word in self.words:
-            times: dict[int, int] = {}
-            for base, places, _ in word.found:
-                for place in places:
-                    group = groups[base + place]
-                    times[group] = times.get(group, 0) + 1
-            for group, count in times.items():
-                topics[group] = topics.get(group, 0.0) + word.worth * count * 2.2 / (count + 1.2)
+        for word in words:
+            times: Counter[int] = Counter()
+            for _, base, places, _ in word.exact:
+                times.update(map(groups.__getitem__, places) if not base else [groups[base + at] for at in places])
+                if threads:  # what began a thread is said in its own place, and is what the thread is about
+                    times.update([threads[base + at] for at in places if base + at in threads])
+            for group in looked_at & times.keys():
+                often = times[group] * TOPIC_AT_MOST / (times[group] + TOPIC_AT_MOST - 1)
+                topics[group] = topics.get(group, 0.0) + word.worth * often
         return topics
 
-    def _own(self, place: int) -> float:
-        score = self.found.get(place, 0.0)
-        if score:
-            at = [self.order.get(number, -9) for number in self.index.terms(place)]
-            covered = sum(self.words[word].worth for word in set(at) if word >= 0)
-            pairs = sum(second == first + 1 for first, second in pairwise(at))
-            score += self.weights.pair * pairs * self.total / len(self.words)
-            score *= 1 + self.weights.coverage * covered / self.total
-        return score + self.people.get(self.index.authors[place], 0.0)
 
-    def _around(self, place: int, own: Mapping[int, float]) -> float:
-        index, weights, found = self.index, self.weights, self.found
-        score = own[place]
-        before = index.before[place]
-        for link in (index.before, index.after):
-            next_to = link[place]
-            if next_to != NOBODY:
-                score += weights.beside * found.get(next_to, 0.0)
-                two_away = link[next_to]
-                if two_away != NOBODY:
-                    score += weights.near * found.get(two_away, 0.0)
-        if before != NOBODY and index.flags[before] & Mark.QUESTION and index.authors[before] != index.authors[place]:
-            score += weights.answer * own.get(before, found.get(before, 0.0))
-        score += weights.topic * self.topics.get(index.groups[place], 0.0)
-        if index.flags[place] & Mark.QUESTION:
-            score *= weights.question
-        if any(first <= index.sents[place] < last for first, last in self.question.spans):
-            score *= weights.dated
-        return score
+def _rarest(words: Sequence[Word], most: int) -> list[Word]:
+    """The rarest words whose messages are no more than that together, at least one."""
+    chosen: list[Word] = []
+    spent = 0
+    for word in sorted(words, key=lambda word: word.times):
+        spent += word.times
+        if chosen and spent > most:
+            break
+        chosen.append(word)
+    return chosen
+
+
+def _added(words: Sequence[Word], enough: int) -> dict[int, float]:
+    """BM25 of the messages that have any of the words, rarest words first.
+
+    Once `enough` of many messages score more than the words that are left, these only add to what others have found.
+    """
+    scores: dict[int, float] = {}
+    left = sum(word.worth for word in words)
+    for word in words:
+        found = len(scores) > MANY and nlargest(enough, scores.values())[-1] >= left
+        left -= word.worth
+        for postings in word.exact:
+            if found:
+                _add_to_found(scores, postings)
+            else:
+                _add(scores, postings)
+    return scores
+
+
+def _add(scores: dict[int, float], postings: Postings) -> None:
+    each, base, get = postings.worth / IMPACT_STEPS, postings.base, scores.get
+    if not scores:
+        scores.update({base + place: each * impact for place, impact in zip(*postings[2:], strict=True)})
+        return
+    for place, impact in zip(postings.places, postings.impacts, strict=True):
+        at = base + place
+        scores[at] = get(at, 0.0) + each * impact
+
+
+def _add_to_found(scores: dict[int, float], postings: Postings) -> None:
+    each, base = postings.worth / IMPACT_STEPS, postings.base
+    impact_of = dict(zip(postings.places, postings.impacts, strict=True))
+    found = scores.keys() & impact_of.keys() if not base else [at for at in impact_of if base + at in scores]
+    for place in found:
+        scores[base + place] += each * impact_of[place]
+
+
+def _both(few: Sequence[int], places: Sequence[int]) -> Iterable[int]:
+    """What is in both of two ascending lists; looking up a few is quicker than walking through many."""
+    if len(places) < LOOK_UP * len(few):
+        return set(few).intersection(places)
+    found = [bisect_left(places, place) for place in few]
+    return [place for place, at in zip(few, found, strict=True) if at < len(places) and places[at] == place]
+
+
+def _largest(scores: Mapping[int, float], count: int) -> list[tuple[float, int]]:
+    return nlargest(count, zip(scores.values(), scores.keys(), strict=True))
+
+
+def _holds(terms: Sequence[int], phrase: Sequence[int]) -> bool:
+    """Whether the terms of a phrase stand side by side."""
+    length = len(phrase)
+    return any(tuple(terms[at : at + length]) == tuple(phrase) for at in range(len(terms) - length + 1))

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from belino.context.dates import spans_of
-from belino.context.ranking import Question, Ranking, rank
-from belino.context.signals import signal_of, speaks_of_media
+from belino.context.ranking import SHOWN, Question, Ranking, rank
+from belino.context.signals import phrases_of, signal_of, speaks_of_media
 from belino.domain.context import Coverage, Found, SearchPage, ThreadSummary
 from belino.domain.errors import ToolError
 from belino.domain.message import ConversationKey
@@ -19,7 +19,7 @@ from belino.storage.stamps import from_micros, to_micros
 
 INTENT_CHARS = 4_000
 """More of an intent than this is not read."""
-RESULTS_AT_MOST = 50
+RESULTS_AT_MOST = SHOWN
 _NOTHING = SearchPage(results=(), coverage=Coverage(messages_scanned=0, time_range=None))
 
 
@@ -53,6 +53,8 @@ async def search(
         since=None if since is None else to_micros(since),
         authors=tuple(authors),
         spans=tuple((to_micros(first), to_micros(last)) for first, last in spans_of(intent, now)),
+        phrases=phrases_of(intent),
+        of_media=speaks_of_media(intent),
         until=None if bookmark is None else bookmark.until,
     )
     ranking = await archive.consult(channel, lambda index: rank(index, question))
@@ -77,7 +79,7 @@ async def _load(
 ) -> tuple[Found, ...]:
     seqs = ranking.seqs[offset : offset + limit]
     media: tuple[int, ...] = ()
-    if not offset and (len(seqs) < limit or speaks_of_media(question.text)):
+    if not offset:
         media = tuple(seq for seq in ranking.recent_media if seq not in seqs)
     stored = {message.seq: message for message in await archive.numbered(channel, (*seqs, *media))}
     messages = [stored[seq] for seq in (*seqs, *media) if seq in stored and stored[seq].deleted is None]
@@ -86,7 +88,7 @@ async def _load(
         _found(
             message,
             summaries,
-            "recent_media" if message.seq in media else signal_of(message, question, ranking.reasons),
+            "recent_media" if message.seq in media else signal_of(message, question, ranking),
         )
         for message in messages
     )

@@ -1,8 +1,10 @@
 """Why a message was chosen, in a word or two."""
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 
-from belino.context.ranking import Question, Reason
+from belino.context.ranking import Question, Ranking
 from belino.domain.record import StoredMessage
 from belino.storage.stamps import to_micros
 from belino.storage.words import fold, name_parts, read
@@ -25,34 +27,38 @@ def speaks_of_media(text: str) -> bool:
     return _OF_MEDIA.search(text) is not None
 
 
-def signal_of(message: StoredMessage, question: Question, reasons: tuple[Reason, ...]) -> str:
+def signal_of(message: StoredMessage, question: Question, ranking: Ranking) -> str:
     """The strongest reason that can be shown in the message itself, else where it stands."""
     folded = " ".join(fold(message.text).split())
     for phrase in phrases_of(question.text):
         if fold(phrase) in folded:
             return f"phrase:{phrase}"
-    said = set(read(message.text).terms)
-    words = [reason.word for reason in reasons if said & reason.terms]
+    words = _words_in(message, ranking)
     pair = _side_by_side(folded, words)
     if pair:
         return f"phrase:{pair}"
     if words:
         return f"keyword:{words[0]}"
-    return _elsewhere(message, question, reasons)
+    return _elsewhere(message, question, ranking)
 
 
-def _side_by_side(folded: str, words: list[str]) -> str:
-    for first in words:
-        for second in words:
-            if first != second and f"{first} {second}" in folded:
-                return f"{first} {second}"
-    return ""
+def _words_in(message: StoredMessage, ranking: Ranking) -> Sequence[str]:
+    """The question's words in what was said. Only where there may be captions must it be read again to tell."""
+    if not message.media and message.forward is None and message.seq in ranking.matched:
+        return ranking.matched[message.seq]
+    said = set(read(message.text).terms)
+    return [reason.word for reason in ranking.reasons if said & reason.terms]
 
 
-def _elsewhere(message: StoredMessage, question: Question, reasons: tuple[Reason, ...]) -> str:
+def _side_by_side(folded: str, words: Sequence[str]) -> str:
+    """Two words of the question that follow one another in the text, as they are written."""
+    return next((f"{one} {two}" for one, two in pairwise(folded.split()) if one in words and two in words), "")
+
+
+def _elsewhere(message: StoredMessage, question: Question, ranking: Ranking) -> str:
     for ref in message.media:
         shown = set(read(f"{ref.caption or ''}\n{ref.file_name or ''}").terms)
-        if any(shown & reason.terms for reason in reasons):
+        if any(shown & reason.terms for reason in ranking.reasons):
             return f"media:{ref.id}"
     wanted = {author.casefold().lstrip("@") for author in question.authors}
     parts = name_parts(message.author.name)
@@ -63,6 +69,6 @@ def _elsewhere(message: StoredMessage, question: Question, reasons: tuple[Reason
     sent = to_micros(message.sent)
     if any(first <= sent < last for first, last in question.spans):
         return f"date:{message.sent.date().isoformat()}"
-    if not reasons:
+    if message.seq in ranking.lately or not ranking.reasons:
         return "recent_activity"
-    return f"thread:{reasons[0].word}" if message.root is not None else "neighbour"
+    return f"thread:{ranking.reasons[0].word}" if message.root is not None else "neighbour"

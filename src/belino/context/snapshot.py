@@ -10,7 +10,7 @@ from belino.context.wire import adjacent_json, json_text
 from belino.domain.context import AdjacentMessage, ChannelSnapshot, ContextMessage
 from belino.domain.graphemes import cut
 from belino.domain.message import Quote
-from belino.domain.outcome import Standing
+from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.record import Nearby, StoredMessage, Surroundings
 from belino.domain.tokens import estimate_tokens
 from belino.media.placeholder import one_line
@@ -99,7 +99,7 @@ def words_of(message: StoredMessage) -> str:
     if message.text.strip():
         return message.text
     captions = "\n".join(ref.caption for ref in message.media if ref.caption)
-    return captions or (f"({message.reason})" if message.outcome == "unsupported" else "")
+    return captions or (f"({message.reason})" if message.outcome is MessageOutcome.UNSUPPORTED else "")
 
 
 def snippet(text: str, limit: int) -> str:

@@ -1,10 +1,10 @@
 """The thread being answered: its first message, the newest replies that fit, and the truth about the rest."""
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from belino.context.budget import ContextConfig, newest_that_fit
+from belino.context.budget import WORTH_A_LINE, ContextConfig, newest_that_fit
 from belino.context.compact import answered_line, message_line
 from belino.context.snapshot import context_message
 from belino.context.wire import json_text, message_json
@@ -13,6 +13,8 @@ from belino.domain.graphemes import cut
 from belino.domain.record import ThreadSlice
 from belino.domain.tokens import estimate_tokens
 
+CHARS_OF_A_TOKEN = 12
+"""More than any text has, so that what is far too long is not priced whole."""
 USUAL_TOKENS, LEAST_TOKENS = 30, 10
 """What a reply costs: few threads are of shorter ones, and none are of shorter ones still."""
 
@@ -28,16 +30,9 @@ def thread_context(
     """What fits of a thread; `answers` are the ids of the message being answered, whose words follow by themselves."""
     told = {reply.id for reply in known.replies}
     replies = [context_message(reply, config.message_chars, told=told) for reply in known.replies]
-    costs = (
-        told_tokens(reply, config, today=today, is_answered=reply.message_id in answers) for reply in reversed(replies)
-    )
-    count, room = newest_that_fit(costs, config.thread_tokens, cuts=True)
-    if count == len(replies) < known.total:
-        count, room = count - 1, None  # the last that is left out must be known, for the truth about the gap
-    first = len(replies) - count
-    chosen = replies[first:]
-    if chosen and room is not None:
-        chosen[0] = cut_to_fit(chosen[0], room, config, today=today)
+    chosen = newest_told(replies, config, today=today, answers=answers)
+    if len(chosen) == len(replies) < known.total:
+        del chosen[0]  # the last that is left out must be known, for the truth about the gap
     return ThreadContext(
         thread_id=thread_id,
         root=None if known.root is None else context_message(known.root, config.message_chars),
@@ -45,9 +40,27 @@ def thread_context(
         truncation=Truncation(
             total_replies=known.total,
             included_replies=len(chosen),
-            omitted_range_ts=_omitted(known, first),
+            omitted_range_ts=_omitted(known, len(replies) - len(chosen)),
         ),
     )
+
+
+def newest_told(
+    messages: Sequence[ContextMessage], config: ContextConfig, *, today: datetime, answers: Container[str] = ()
+) -> list[ContextMessage]:
+    """The newest of these that fit into a thread's budget, at least one; the oldest of them may be cut."""
+    costs = (
+        told_tokens(message, config, today=today, is_answered=message.message_id in answers)
+        for message in reversed(messages)
+    )
+    count, room = newest_that_fit(costs, config.thread_tokens, cuts=True)
+    chosen = list(messages[len(messages) - count :])
+    if room is not None:
+        is_only = count == 1
+        chosen[0] = cut_to_fit(chosen[0], max(room, WORTH_A_LINE) if is_only else room, config, today=today)
+        if not is_only and told_tokens(chosen[0], config, today=today) > room:
+            del chosen[0]  # what it carries costs too much without a word of it
+    return chosen
 
 
 def told_tokens(message: ContextMessage, config: ContextConfig, *, today: datetime, is_answered: bool = False) -> int:
@@ -60,14 +73,15 @@ def told_tokens(message: ContextMessage, config: ContextConfig, *, today: dateti
 
 def cut_to_fit(message: ContextMessage, room: int, config: ContextConfig, *, today: datetime) -> ContextMessage:
     """As much of a message as costs no more than there is room for, or nothing of it but who said it, and when."""
-    text, length = message.text, len(message.text)
-    while True:
-        shorter = replace(message, text=cut(text, length), is_truncated=True)
-        cost = told_tokens(shorter, config, today=today)
-        if cost <= room or not length:
-            return shorter
+    told, length = message, len(message.text)
+    if length > room * CHARS_OF_A_TOKEN:
+        length = room * CHARS_OF_A_TOKEN
+        told = replace(message, text=cut(message.text, length), is_truncated=True)
+    while (cost := told_tokens(told, config, today=today)) > room and length:
         # The estimate is about linear: what is kept is brought down in proportion, and a little further.
-        length = min(length - 1, int(length * max(room, 0) / cost * 0.98))
+        length = min(length - 1, int(length * room / cost * 0.98))
+        told = replace(message, text=cut(message.text, length), is_truncated=True)
+    return told
 
 
 def _omitted(known: ThreadSlice, first: int) -> tuple[datetime, datetime] | None:

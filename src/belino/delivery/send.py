@@ -75,7 +75,7 @@ class Sender:
         adapters: Mapping[tuple[str, str], Adapter],
         *,
         config: DeliveryConfig,
-        author: Author,
+        author: Callable[[ConversationKey], Author],
         clock: Clock,
         rng: Random,
         insist: Insistence,
@@ -246,8 +246,9 @@ class Sender:
         doubtful = adapter.limits.once is Once.UNCERTAIN and not is_repeatable(adapter, parcel)
         flagged = claimed.doubt is not Doubt.NONE and doubtful
         reason = PERHAPS_TWICE if flagged else ""
+        author = self._author(parcel.conversation)
         said = await self._insist(
-            parcel.key, lambda: self._outbox.confirm_parcel(parcel.key, receipt, self._author, reason=reason)
+            parcel.key, lambda: self._outbox.confirm_parcel(parcel.key, receipt, author, reason=reason)
         )
         log.info("parcel %s (trace %s) is sent", parcel.key, parcel.trace)
         if said is not None:

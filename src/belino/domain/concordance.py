@@ -1,21 +1,23 @@
 """The word index of one channel, as those who rank its messages see it."""
 
-from collections.abc import Collection, Iterator, Sequence
-from enum import IntFlag
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 NOBODY = 0xFFFFFFFF
 """In `before` and `after`: there is none."""
 
 
-class Mark(IntFlag):
-    """What is known of a message without reading it."""
+class Mark:
+    """What is known of a message without reading it, as bits of a number; an enum would cost half of a search."""
 
     QUESTION = 1
     MEDIA = 2
     GONE = 4
     NUMBER = 8
     AGENT = 16
+    TIME = 32
+    NAME = 64
+    """It names something, by a capital inside a sentence."""
 
 
 class Concordance(Protocol):
@@ -27,6 +29,11 @@ class Concordance(Protocol):
     @property
     def sents(self) -> Sequence[int]:
         """Microseconds."""
+        ...
+
+    @property
+    def in_time(self) -> bool:
+        """Whether no message was sent before the one in front of it."""
         ...
 
     @property
@@ -43,6 +50,11 @@ class Concordance(Protocol):
         ...
 
     @property
+    def threads(self) -> Mapping[int, int]:
+        """The groups of the threads that messages began, by the places of these."""
+        ...
+
+    @property
     def before(self) -> Sequence[int]:
         """The place of what was said before in the same thread or session."""
         ...
@@ -56,6 +68,11 @@ class Concordance(Protocol):
     @property
     def ids(self) -> Sequence[str]:
         """The platform's ids of the people in `names`."""
+        ...
+
+    @property
+    def called(self) -> Mapping[str, Collection[int]]:
+        """The places in `names` of everybody who is or was called by a word, as `name_parts` writes it."""
         ...
 
     def __len__(self) -> int: ...

@@ -22,6 +22,7 @@ BelinoError
 │   └── MediaRefused         the bytes are not what they must be
 ├── ProviderError            belino: ask the next provider
 ├── AgentError               the operator: the agent could not answer
+│   └── MemoryLost           belino: ask again, and tell everything anew
 ├── ToolError                the agent: a sentence it can act on
 ├── ScopeError               nobody: something reached beyond its channel
 ├── UploadError              the uploading client: wrong offset, hash or size
@@ -127,6 +128,10 @@ class ProviderError(BelinoError):
 
 class AgentError(BelinoError):
     """The agent could not finish its turn."""
+
+
+class MemoryLost(AgentError):
+    """What the agent remembered is gone, or of no use any more; nothing of this turn has been answered yet."""
 
 
 class ToolError(BelinoError):

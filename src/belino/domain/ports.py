@@ -140,13 +140,17 @@ class Adapter(Protocol):
 
 @runtime_checkable
 class ReadsHistory(Protocol):
-    """Can be asked for what was said before we came."""
+    """Can be asked for what was said before we came, with one call each."""
 
     async def history(
         self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
-    ) -> Sequence[Message]: ...
+    ) -> Sequence[Message]:
+        """The newest messages of a channel, under the ids they would have arrived with; those before a message."""
+        ...
 
-    async def thread(self, conversation: ConversationKey) -> Sequence[Message]: ...
+    async def thread(self, conversation: ConversationKey) -> Sequence[Message]:
+        """The message a thread began with and its replies; nothing if this channel has no such thread."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +238,13 @@ class Agent(Protocol):
     def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
         """Answer; the last part is Final."""
         ...
+
+
+@runtime_checkable
+class Closes(Protocol):
+    """Holds something open between turns, and lets go of it when the gateway closes."""
+
+    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

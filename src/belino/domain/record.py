@@ -1,6 +1,6 @@
 """What the store keeps and hands out: messages, turns, parcels, refs, uploads and grants as it knows them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -11,6 +11,9 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, TurnState
 from belino.domain.reply import Parcel, ParcelKind, ParcelState
+from belino.domain.turn import Usage
+
+NOTHING_SPENT = Usage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,8 +221,11 @@ class TurnEnd:
     """The refs attached again after a compaction, which is over with it; None if none was to be made good."""
     memory: bytes | None = None
     """None leaves the session's memory as it is."""
-    input_tokens: int = 0
-    output_tokens: int = 0
+    anew: bool = False
+    """The agent had forgotten everything, and began with this turn."""
+    agent: str = ""
+    """The kind of agent that answered, whose memory is nothing to another kind; empty leaves it as it was."""
+    usage: Usage = NOTHING_SPENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +243,19 @@ class Session:
     """Its memory was compacted and nothing was attached again yet."""
     told: Told | None = None
     """How far it was told of its channel; None until it was given the structured context."""
+    agent: str = ""
+    """The kind of agent it is the session of; empty before the first turn ended."""
+
+    def found_by(self, agent: str) -> "Session":
+        """The session as an agent of this kind finds it: one of another kind remembers nothing of it."""
+        if not agent or self.agent in ("", agent):
+            return self
+        return replace(self.forgotten(), agent=agent)
+
+    def forgotten(self) -> "Session":
+        """The session of an agent that remembers nothing: told nothing, and shown nothing that it still has."""
+        shown = tuple(entry.artifact_id for entry in self.manifest)
+        return replace(self, memory=None, lost=shown, compacted=False, told=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ from belino.domain.record import (
     Verdict,
 )
 from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
+from belino.domain.turn import Usage
 
 T = TypeVar("T")
 
@@ -247,6 +248,10 @@ class Library(Protocol):
 
     async def meanwhile(self, conversation: ConversationKey, since: Told, *, until: int, limit: int = 200) -> Meanwhile:
         """What a session that was told up to `since` has missed, up to the message of seq `until`."""
+        ...
+
+    async def spent(self, channel: ConversationKey, message_id: str) -> Usage | None:
+        """What the turn has cost that ended with this message; None for what no turn ended with."""
         ...
 
     async def find_messages(self, name: str) -> tuple[StoredMessage, ...]:

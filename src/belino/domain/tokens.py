@@ -7,7 +7,6 @@ changes. The figures were fitted beside o200k on chat and interface text, on the
 
 import re
 import unicodedata
-from functools import lru_cache
 from typing import NamedTuple
 
 IMAGE_PIXELS_PER_TOKEN = 750
@@ -56,6 +55,7 @@ _LETTER = {
 _OTHER_LETTER = 0.8
 _CLASS = {"N": 1.0, "P": 1.0, "C": 0.6, "Z": 0.5}
 _SYMBOL = 2.0
+_PRICES_MOST = 16_384
 
 
 class _Piece(NamedTuple):
@@ -73,7 +73,7 @@ def estimate_tokens(text: str) -> int:
     """About how many tokens a model spends on this text."""
     if not text:
         return 0
-    pieces = [_piece(piece) for piece in _PIECE.findall(text)]
+    pieces = map(_PRICES.__getitem__, _PIECE.findall(text))
     costs, words, letters, known, marked = map(sum, zip(*pieces, strict=True))
     further = letters * _slope(known / words, marked / words) if words else 0
     return max(1, round((costs + further) * _CAUTION))
@@ -91,7 +91,19 @@ def _slope(known: float, marked: float) -> float:
     return max(_LEAST_SLOPE, _SLOPE - 0.7 * known)
 
 
-@lru_cache(maxsize=32_768)
+class _Prices(dict[str, _Piece]):
+    """Pieces priced so far; a plain dictionary, because every turn asks it some ten thousand times."""
+
+    def __missing__(self, piece: str) -> _Piece:
+        if len(self) >= _PRICES_MOST:
+            self.clear()
+        price = self[piece] = _piece(piece)
+        return price
+
+
+_PRICES = _Prices()
+
+
 def _piece(piece: str) -> _Piece:
     if piece.isspace():
         return _Piece(1.0 if piece == " " else 0.7)

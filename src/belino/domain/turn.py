@@ -1,6 +1,7 @@
 """One turn: message in, reply out, and what the agent may use on the way."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -8,6 +9,18 @@ from typing import Protocol
 
 from belino.domain.media import Block
 from belino.domain.message import ConversationKey
+
+WORDS_CHARS = 80
+NO_NAMES: Mapping[str, str] = {}
+
+# Placeholders are ours: the gateway writes other people's look-alikes with another bracket.
+_PLACEHOLDER = re.compile(
+    r"\[(Image|Video|Audio|Voice|Document|Sticker): ([^\[\]\n]{0,400}?)(?:, )?ref:([a-z0-9]{1,8}_[a-z0-9]{12})\]"
+)
+_NOT_NAME = re.compile(
+    r"(?:, (?:[0-9][0-9.]*(?:B|KB|MB|GB)|(?:[0-9]+[hms])+|[^ ,]+/[^ ,]+|over daily limit|failed))*\Z"
+)
+_LISTED = re.compile(r"^([a-z0-9]{1,8}_[a-z0-9]{12})\|[a-z]+\|((?:[^|\\\n]|\\.)+)\|", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,3 +123,42 @@ class Final:
 
 
 ReplyPart = TextDelta | ToolNote | Accepted | Compacted | Usage | Refused | Final
+
+
+def placeholders(text: str) -> Iterator[tuple[str, str, str]]:
+    """The placeholders in a text, each as kind, name and ref."""
+    for kind, parts, ref in _PLACEHOLDER.findall(text):
+        yield kind, _NOT_NAME.sub("", f", {parts}").removeprefix(", ") or f"the {kind.lower()}", ref
+
+
+def media_names(text: str) -> dict[str, str]:
+    """What placeholders and the lines of `list_media` call their media, by ref."""
+    listed = {ref: name.replace("\\", "") for ref, name in _LISTED.findall(text)}
+    return listed | {ref: name for _, name, ref in placeholders(text)}
+
+
+def tool_words(tool: str, arguments: Mapping[str, object], names: Mapping[str, str] = NO_NAMES) -> str:
+    """What a tool is about to do, for a person to read; `names` are of media, by ref."""
+
+    def said(key: str) -> str:
+        value = arguments.get(key)
+        words = " ".join(str(value).split()) if isinstance(value, str | int) else ""
+        return words if len(words) <= WORDS_CHARS else f"{words[: WORDS_CHARS - 1]}…"
+
+    ref = said("ref") or said("mediaRef") or said("media_artifact_id")
+    name = names.get(ref, "")
+    match tool:
+        case "fetch_media":
+            return f"looking at {name or 'an attachment'}"
+        case "list_media":
+            return "listing the media of this channel"
+        case "channel_context":
+            return f"searching the channel for {said('intent')}" if said("intent") else "searching the channel"
+        case "channel_messages" if ref:
+            return f"looking at {name or 'an attachment'}"
+        case "channel_messages":
+            return "reading a thread" if said("thread_id") else "reading messages of this channel"
+        case "send_media":
+            return f"sending {name or said('path').rpartition('/')[2] or 'a file'}"
+        case _:
+            return f"using {' '.join(tool.replace('_', ' ').split())[:WORDS_CHARS] or 'a tool'}"

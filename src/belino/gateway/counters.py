@@ -14,6 +14,8 @@ class Counters:
     parcels: Counter[str] = field(default_factory=Counter)
     media: Counter[str] = field(default_factory=Counter)
     adapter_restarts: Counter[str] = field(default_factory=Counter)
+    memory: Counter[str] = field(default_factory=Counter)
+    """How often the bytes of media were found in memory, and how often not."""
     history: Counter[str] = field(default_factory=Counter)
     """Calls for what was said before, what they waited for, and how often none was needed."""
 
@@ -25,5 +27,6 @@ class Counters:
             "parcels": dict(self.parcels),
             "media": dict(self.media),
             "adapter_restarts": dict(self.adapter_restarts),
+            "memory": dict(self.memory),
             "history": dict(self.history),
         }

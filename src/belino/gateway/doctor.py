@@ -1,18 +1,20 @@
-"""What the doctor looks at: the machine, the state folder, the store and every adapter, one finding each."""
+"""What the doctor looks at: the machine, the state folder, the store, every adapter and every agent."""
 
 import asyncio
 import platform
 import shutil
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from belino.config import AgentConfig
 from belino.domain.errors import BelinoError, StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Adapter, Checks
 from belino.domain.store import Store
+from belino.gateway.agents import Agents
 from belino.gateway.supervise import AdapterHealth
 from belino.media.sandbox import Sandbox
 from belino.storage.home import Home
@@ -31,6 +33,7 @@ async def examine(
     store: Store,
     adapters: Mapping[tuple[str, str], Adapter] = NO_ADAPTERS,
     health: Mapping[tuple[str, str], AdapterHealth] = NO_HEALTH,
+    agents: Iterable[tuple[str, Checks]] = (),
     troubles: Mapping[str, str] = NO_TROUBLES,
     sandbox: Sandbox | None = None,
     sandbox_required: bool = False,
@@ -42,7 +45,25 @@ async def examine(
         *check_folder(home.path),
         await check_store(home, store, troubles),
         *await check_adapters(adapters, health),
+        *await check_agents(agents),
     )
+
+
+async def examine_agents(config: AgentConfig) -> tuple[Finding, ...]:
+    """What the configured agents find out about their models, where no gateway has made them."""
+    try:
+        agents = Agents(config)
+    except BelinoError as error:
+        return (Finding(name="agent", ok=False, says=str(error)),)
+    try:
+        return await check_agents(agents.checks())
+    finally:
+        await agents.close()
+
+
+async def check_agents(agents: Iterable[tuple[str, Checks]]) -> tuple[Finding, ...]:
+    """What each agent finds out about its model."""
+    return tuple([finding for who, agent in agents for finding in await _ask(who, agent)])
 
 
 def check_python() -> Finding:
@@ -135,10 +156,10 @@ def _state(who: str, health: AdapterHealth | None) -> Finding:
     return Finding(name=who, ok=ok, says=says, cure=cure)
 
 
-async def _ask(who: str, adapter: Checks) -> Sequence[Finding]:
+async def _ask(who: str, asked: Checks) -> Sequence[Finding]:
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            return await adapter.check()
+            return await asked.check()
     except TimeoutError:
         return (Finding(name=who, ok=False, says=f"no answer within {CHECK_SECONDS:.0f} seconds"),)
     except BelinoError as error:

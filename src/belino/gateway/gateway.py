@@ -19,12 +19,13 @@ from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender
 from belino.domain.errors import ConfigError, MediaError, StoreError
 from belino.domain.media import Blob, MediaRef
-from belino.domain.message import Arrival, Author, ConversationKey, Message
+from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Standing
 from belino.domain.ports import Adapter, Agent, Clock, Desk, Taken
 from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord
 from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
+from belino.gateway.agents import Agents
 from belino.gateway.counters import Counters
 from belino.gateway.desk import AccountDesk
 from belino.gateway.intake import Door, Intake
@@ -50,6 +51,7 @@ log = logging.getLogger(__name__)
 SENDING_GRACE_SECONDS = 2.0
 CLOSING_SECONDS = 5.0
 SWEEP_SECONDS = 3_600.0
+INDEX_SECONDS = 60.0
 UPLOADS_KEPT = timedelta(days=1)
 
 MakeAdapter = Callable[[AdapterConfig, Desk], Adapter]
@@ -74,7 +76,9 @@ class Gateway:
     """The whole house, in one process and one event loop. `async with` opens and closes it, `run` works."""
 
     store: SqliteStore
+    agents: Agents
     started: datetime
+    history: History
 
     def __init__(
         self,
@@ -142,6 +146,7 @@ class Gateway:
             filing = group.create_task(self._replies.run())
             others = [group.create_task(self._listen(adapter, *key)) for key, adapter in self.adapters.items()]
             others.append(group.create_task(self._sweep()))
+            others.append(group.create_task(self._index_ahead()))
             await self._stopping.wait()
             for task in others:
                 task.cancel()
@@ -207,15 +212,18 @@ class Gateway:
             desk = AccountDesk(config, self.clock, guard)
             opening.push_async_callback(desk.http.close)
             self.adapters[config.platform, config.account] = self._make_adapter(config, desk)
-        agent = self._agent or registry.find("agents", self.config.agent.kind).make(self.config.agent.options)
+        self.agents = Agents(self.config.agent, self._agent)
+        opening.push_async_callback(self.agents.close)
         now = self.clock.now()
         self._health = {key: AdapterHealth(state="starting", since=now) for key in self.adapters}
         self._doors = self._make_doors()
         self._sender = self._make_sender()
-        self._fetcher = Fetcher(self.store, self.store, self._open_media, self.config.media, self.clock)
-        self._history = self._make_history()
+        self._fetcher = Fetcher(
+            self.store, self.store, self._open_media, self.config.media, self.clock, self.counters.memory
+        )
+        self.history = self._make_history()
         self._replies = self._make_replies(opening)
-        self._turns = self._make_turns(agent)
+        self._turns = self._make_turns()
         self._sessions = Sessions(
             self.store,
             self._turns.run,
@@ -235,13 +243,13 @@ class Gateway:
             told=self._sender.wake,
         )
 
-    def _make_turns(self, agent: Agent) -> Turns:
+    def _make_turns(self) -> Turns:
         return Turns(
             self.store,
-            agent,
+            self.agents,
             self.adapters,
             self._fetcher,
-            history=self._history,
+            history=self.history,
             replies=self._replies,
             images=lambda: self.images,
             config=self.config,
@@ -286,7 +294,7 @@ class Gateway:
             self.store,
             self.adapters,
             config=self.config.delivery,
-            author=Author(id="agent", name=self.config.agent.name, is_bot=True, is_agent=True),
+            author=self.agents.author,
             clock=self.clock,
             rng=self._rng,
             insist=self._insist,
@@ -331,7 +339,7 @@ class Gateway:
     def _report(self, key: tuple[str, str], health: AdapterHealth) -> None:
         self._health[key] = health
         if health.state == "running":
-            self._history.listens(*key)
+            self.history.listens(*key)
         else:
             self.counters.adapter_restarts[":".join(key)] += 1
 
@@ -377,6 +385,15 @@ class Gateway:
             except StoreError as error:
                 log.warning("nothing could be swept: %s", type(error).__name__)
             await self.clock.sleep(SWEEP_SECONDS)
+
+    async def _index_ahead(self) -> None:
+        """Searches find most of what arrived indexed already, and what was deleted leaves the index too."""
+        while True:
+            await self.clock.sleep(INDEX_SECONDS)
+            try:
+                await self.store.index_ahead()
+            except StoreError as error:
+                log.warning("nothing could be indexed: %s", type(error).__name__)
 
     async def _expire_messages(self) -> int:
         if not self.config.retention_days:

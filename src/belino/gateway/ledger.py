@@ -28,12 +28,14 @@ class Ledger:
         *,
         clock: Clock,
         counters: Counters,
+        agent: str = "",
         remembers: bool = True,
     ) -> None:
         self._turn = turn
         self._store = store
         self._clock = clock
         self._counters = counters
+        self._agent = agent
         self._remembers = remembers
         self._found = session.memory
         self._saved: bytes | None = None
@@ -45,6 +47,7 @@ class Ledger:
         self._told: Told | None = None
         self._took = False
         self._compacted = False
+        self._anew = False
         self._lost: dict[str, None] = {}
         self._usage = Usage()
         self._unwritten: list[Step] = []
@@ -94,8 +97,10 @@ class Ledger:
         await self._note_media(current.ref.id, current.outcome, current.reason or why)
 
     async def refused(self, part: Refused) -> None:
-        """The model would not take a picture: it does not count as shown."""
-        self._given.pop(part.ref, None)
+        """The model would not take a picture: it does not count as shown, whatever was said of it before."""
+        for refused in (self._given.pop(part.ref, None), self._accepted.pop(part.ref, None)):
+            if refused is not None:
+                self.shown_now.difference_update((part.ref, refused.sha256))
         self._counters.media[MediaOutcome.REFUSED] += 1
         await self._note_media(part.ref, "refused by the model", part.why)
 
@@ -135,19 +140,21 @@ class Ledger:
             self._compacted = True
             self.context.clear()
 
+    async def begin_anew(self, why: str) -> None:
+        """The agent remembers nothing of the conversation: the turn is told and answered as its first."""
+        self._anew = True
+        self._found = self._saved = None
+        for known in (self._given, self._accepted, self._again, self.shown_now, self.context):
+            known.clear()
+        await self.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="memory lost", reason=why))
+
     def spent(self, usage: Usage) -> None:
         self._usage = usage
 
     async def end(self, state: TurnState, reason: str = "", parcels: tuple[Parcel, ...] = ()) -> TurnEnd:
         """The turn's end; only an answered turn keeps memory and pictures shown."""
         if state is not TurnState.ANSWERED:
-            return TurnEnd(
-                state=state,
-                reason=reason,
-                parcels=parcels,
-                input_tokens=self._usage.input_tokens,
-                output_tokens=self._usage.output_tokens,
-            )
+            return TurnEnd(state=state, reason=reason, parcels=parcels, usage=self._usage)
         again = tuple(ref for ref in self._accepted if ref in self._again)
         shown = await self._manifest()
         return TurnEnd(
@@ -160,9 +167,10 @@ class Ledger:
             lost=tuple(self._lost) if self._remembers else tuple(entry.artifact_id for entry in shown),
             told=self._told if self._took else None,
             recovered=again if self._recovers and self._took else None,
+            anew=self._anew,
             memory=self._saved,
-            input_tokens=self._usage.input_tokens,
-            output_tokens=self._usage.output_tokens,
+            agent=self._agent,
+            usage=self._usage,
         )
 
     async def _manifest(self) -> tuple[ManifestEntry, ...]:

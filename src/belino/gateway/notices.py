@@ -32,8 +32,11 @@ class TurnNotice:
 
     turn: int
     """0 while it waits and its number is not known yet."""
-    state: TurnState | Literal["note"]
+    state: TurnState | Literal["note", "writing"]
     text: str = ""
+    """A note, a reason, or the next piece of the answer."""
+    at: int = 0
+    """Where in the answer a piece of it belongs, in UTF-16 units, as pages count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +73,16 @@ class Notices:
         self.publish(Notice(kind=NoticeKind.MESSAGE, conversation=message.conversation, payload=message))
 
     def turn(
-        self, conversation: ConversationKey, turn: int, state: TurnState | Literal["note"], text: str = ""
+        self,
+        conversation: ConversationKey,
+        turn: int,
+        state: TurnState | Literal["note", "writing"],
+        text: str = "",
+        *,
+        at: int = 0,
     ) -> None:
         """A turn has come further."""
-        payload = TurnNotice(turn=turn, state=state, text=text)
+        payload = TurnNotice(turn=turn, state=state, text=text, at=at)
         self.publish(Notice(kind=NoticeKind.TURN, conversation=conversation, payload=payload))
 
     def parcel(self, news: ParcelNews) -> None:

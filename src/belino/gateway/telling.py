@@ -144,7 +144,9 @@ class Teller:
     async def _message(self, messages: Sequence[StoredMessage], unclaimed: Sequence[RefRecord], fence: str) -> "_Piece":
         refs = [ref for message in messages for ref in media_of(message)]
         outcomes = await self._outcomes(messages[0].conversation.whole_channel, refs)
-        return _Piece(blocks=message_blocks(messages, unclaimed, fence=fence, outcomes=outcomes))
+        limit = self._config.message_chars
+        blocks = message_blocks(messages, unclaimed, fence=fence, outcomes=outcomes, message_chars=limit)
+        return _Piece(blocks=blocks)
 
     async def _context(self, context: StructuredContext, fence: str) -> "_Piece":
         outcomes = await self._outcomes(context.snapshot.channel.whole_channel, _media_in(context))

@@ -14,11 +14,11 @@ from belino.delivery.deadline import deadline, ring
 from belino.delivery.insist import Insistence
 from belino.delivery.reasons import place_of, reason_of
 from belino.delivery.send import ParcelNews
-from belino.domain.errors import AgentError, StoreError
+from belino.domain.errors import AgentError, MemoryLost, StoreError
 from belino.domain.media import ImageBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
-from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping
+from belino.domain.ports import Adapter, Clock, Drafts, ShowsTyping
 from belino.domain.record import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.reply import Parcel
 from belino.domain.store import Store
@@ -34,9 +34,11 @@ from belino.domain.turn import (
     Turn,
     Usage,
 )
+from belino.gateway.agents import Agents
 from belino.gateway.attaching import Attaching
 from belino.gateway.counters import Counters
 from belino.gateway.drafting import Drafting
+from belino.gateway.drafts import Draft
 from belino.gateway.ledger import Ledger, NotedFetcher, repaired
 from belino.gateway.notices import Notices
 from belino.gateway.reply import Replies
@@ -54,12 +56,12 @@ TYPING_SECONDS = 10.0
 
 
 class Turns:
-    """Runs turns with one agent."""
+    """Runs turns, each with the agent of its conversation."""
 
     def __init__(
         self,
         store: Store,
-        agent: Agent,
+        agents: Agents,
         adapters: Mapping[tuple[str, str], Adapter],
         fetcher: Fetcher,
         *,
@@ -75,7 +77,7 @@ class Turns:
         replied: Callable[[ConversationKey], None],
     ) -> None:
         self._store = store
-        self._agent = agent
+        self._agents = agents
         self._adapters = adapters
         self._fetcher = fetcher
         self._history = history
@@ -89,7 +91,7 @@ class Turns:
         self._notices = notices
         self._counters = counters
         self._replied = replied
-        self._teller = Teller(store, agent, config.context, clock=clock, key=home.key_file.read_bytes())
+        self._key = home.key_file.read_bytes()
         self._running: dict[ConversationKey, asyncio.Timeout] = {}
         self._aborted: set[ConversationKey] = set()
         self._doing: dict[ConversationKey, str] = {}
@@ -162,15 +164,9 @@ class Turns:
         return self._toolbox(conversation, self._fetcher)
 
     async def _answer(self, claimed: ClaimedTurn) -> TurnEnd:
-        session = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
-        ledger = Ledger(
-            claimed,
-            session,
-            self._store,
-            clock=self._clock,
-            counters=self._counters,
-            remembers=self._agent.remembers,
-        )
+        found = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
+        session = found.found_by(self._agents.kind(claimed.conversation))
+        ledger = self._ledger(claimed, session)
         allowed = self._config.sessions
         if claimed.attempt > 1:
             await ledger.cut_off()
@@ -182,7 +178,7 @@ class Turns:
         try:
             async with deadline(self._clock, allowed.turn_seconds) as scope:
                 self._running[claimed.conversation] = scope
-                text = await self._listen(claimed, ledger, session)
+                text = await self._heard(claimed, ledger, session)
         except Withdrawn as error:
             return await ledger.end(TurnState.ABORTED, str(error))
         except Exception as error:  # noqa: BLE001 - whatever an agent dies of becomes the turn's visible end
@@ -205,17 +201,39 @@ class Turns:
         reason = "" if parcels else "the agent had nothing to say"
         return await ledger.end(TurnState.ANSWERED, reason, parcels)
 
+    def _ledger(self, claimed: ClaimedTurn, session: Session) -> Ledger:
+        return Ledger(
+            claimed,
+            session,
+            self._store,
+            clock=self._clock,
+            counters=self._counters,
+            agent=self._agents.kind(claimed.conversation),
+            remembers=self._agents.at(claimed.conversation).remembers,
+        )
+
+    async def _heard(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> str:
+        try:
+            return await self._listen(claimed, ledger, session)
+        except MemoryLost as error:
+            log.warning("the agent of %s begins anew (trace %s)", claimed.conversation, claimed.trace)
+            await ledger.begin_anew(reason_of(error))
+        return await self._listen(claimed, ledger, session.forgotten())
+
     async def _listen(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> str:
         if note := await self._history.before_turn(claimed.messages[-1]):
             await ledger.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
         turn = await self._build(claimed, ledger, session)
-        parts = self._agent.run_turn(turn)
+        parts = self._agents.at(claimed.conversation).run_turn(turn)
+        draft = Draft(claimed.conversation, claimed.id, self._notices, self._clock)
         try:
             async for part in parts:
                 if isinstance(part, Final):
                     if drafting := self._drafts.get(claimed.conversation):
                         drafting.hush()
                     return repaired(part.text)
+                if isinstance(part, TextDelta):
+                    draft.write(repaired(part.text))
                 await self._take(part, claimed, ledger)
         finally:
             if isinstance(parts, AsyncGenerator):
@@ -241,9 +259,14 @@ class Turns:
             case Final():
                 pass
 
+    def _teller(self, conversation: ConversationKey) -> Teller:
+        agent = self._agents.at(conversation)
+        return Teller(self._store, agent, self._config.context, clock=self._clock, key=self._key)
+
     async def _build(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> Turn:
         conversation = claimed.conversation
-        telling = await self._teller.tell(claimed, session, partial(self._attaching, claimed, ledger))
+        teller = self._teller(conversation)
+        telling = await teller.tell(claimed, session, partial(self._attaching, claimed, ledger))
         ledger.tells(telling.told, recovers=telling.recovers)
         for step in telling.steps:
             await ledger.note(step)
@@ -271,7 +294,7 @@ class Turns:
             ),
             context=ledger.context,
             turn=claimed.number,
-            fence=self._teller.fence(claimed),
+            fence=self._teller(claimed.conversation).fence(claimed),
             again=again,
         )
 
@@ -296,7 +319,7 @@ class Turns:
             shown=noted.shown if noted else shown,
             clock=self._clock,
             images=self._images(),
-            sees_images=self._agent.sees_images,
+            sees_images=self._agents.at(conversation).sees_images,
             image_block_bytes=self._config.media.image_block_bytes,
             image_block_side=self._config.media.image_block_side,
             manifest=ledger.context if ledger else (),

@@ -87,14 +87,21 @@ class Fetcher:
     """Keeps the promise of a ref."""
 
     def __init__(
-        self, library: Library, blobs: Blobs, open_media: OpenMedia, config: MediaConfig, clock: Clock
+        self,
+        library: Library,
+        blobs: Blobs,
+        open_media: OpenMedia,
+        config: MediaConfig,
+        clock: Clock,
+        counts: Counter[str] | None = None,
     ) -> None:
+        """`counts` tells how often bytes were found in memory."""
         self._library = library
         self._blobs = blobs
         self._open_media = open_media
         self._config = config
         self._clock = clock
-        self._memory = Memory(config.memory_bytes)
+        self._memory = Memory(config.memory_bytes, Counter() if counts is None else counts)
         self._room = asyncio.Semaphore(AT_ONCE)
         self._accounts: dict[tuple[str, str], asyncio.Semaphore] = {}
         self._turnstiles: dict[str, _Turnstile] = {}

@@ -6,50 +6,60 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
-from belino.media.image_open import MAX_SIDE, Header, decode, resized, vips
+from belino.media.image_open import MAX_SIDE, Header, decode, resized
+from belino.media.image_sample import Sample, detail, pieces, strips
 
 if TYPE_CHECKING:
     import pyvips
 
 # All weights, found on photographs, screenshots and drawings by SSIM at the original size (`belino bench media`).
 BEST_QUALITY = 95
-BEST_QUALITY_LOSSLESS = 100
-"""For pictures that were never lossy."""
-ENOUGH = 0.9
-"""A result that uses this part of the limit is not searched further."""
-AIM = 0.96
-"""The part of the limit a guess aims at, because a miss costs an encode."""
+"""Nobody sees a better one."""
+FINE, ENOUGH_FINE = 86, 0.82
+"""From this quality on, a result that uses this part of the limit is not searched further."""
+AIM, ENOUGH = 0.95, 0.9
+"""The part of the limit a guess aims at, because a miss costs an encode; and what is enough below that quality."""
+AIM_SHRUNK, ENOUGH_SHRUNK = 0.97, 0.94
+"""The same where pixels were lost already, so that every byte counts."""
 GROWTH = 1.7
 """Bytes grow with a side to this power, not to 2: a smaller picture has more detail in each pixel."""
 STEEPNESS = 0.65
 """Bytes grow with the fineness of quantisation to this power, as long as nothing better is known."""
 STEP = 1.1
 """A better size is worth the work when it differs by this factor."""
-NEAR = 0.75
-"""A size guessed before decoding counts only when it is smaller than this part of the whole."""
+NEAR = 0.5
+"""A JPEG is decoded whole above this scale: its decoder leaves out work only by halves."""
 SPARE = 1.14
 """A photograph is decoded this much wider than it is likely to end, all of it only if that fits."""
-LIKELY = 0.14
+LIKELY = 0.13
 """Bytes a pixel of a photograph is likely to end with."""
 WEBP_SIDE = 16_383
-EDGE, TEXTURE, NO_DETAIL = 32, 8, 2.55
+ALPHA_QUALITY = 70
+"""Shadows take most of the bytes when every step of them is kept."""
 DRAWN, WRITTEN = 0.27, 0.47
 """Of the detail lost by halving, the part that is hard edges: photographs ≤ .2, screens ≥ .35, pages of text ≥ .5."""
-HOPE, HOPE_WRITTEN = 1.6, 3.7
-"""Lossless WebP is tried up to this many times the limit as a quick PNG: it makes .5 to .7 of one, .25 of text."""
-STRIP, STRIPS, SHARE = 16, 16, 8
-"""A sample is at most 16 strips, together an eighth, on the grid of JPEG's blocks: what was a JPEG before compresses
-well only there."""
-MORE = 1.02
-"""What strips weigh too little, for they meet fewer surprises than the whole."""
-TILES, TILE = 4, 80
-"""Edges are counted on 4 × 4 tiles."""
-BUSY, SMALL = 0.09, 2_000_000
-"""Huffman tables of its own cost a JPEG thrice the time and spare 2 % above .09 bytes a pixel, 10 % and more below."""
+ROUGH = 0.1
+"""With more detail than this in it, a photograph is better coarsened than shrunk."""
+SMOOTH = 0.001
+"""With less detail than this in it, a picture that was never lossy takes little without loss."""
+CLOSE, CLOSE_QUICK = 1.1, 1.25
+"""What is guessed to weigh so many limits without loss is tried, for samples often weigh too much; a PNG without
+filters is quick."""
+LETTERS = 4.5
+"""Lossless WebP makes a quarter of a PNG of a page of text, and is not tried on what is larger."""
+FAITHFUL, FAITHFUL_CLEAR = 0.7, 1.5
+"""How far off, of 255, the colours of a palette may be on average: more shows as bands. WebP with alpha takes thrice
+the memory, so there a palette may be further off."""
+BUSY, SMALL = 0.05, 2_000_000
+"""Huffman tables of its own cost a JPEG thrice the time and spare 4 % of a busy picture, 10 % and more below .05 bytes
+a pixel. A small picture has the time."""
 ROUNDS = 6
 PATIENCE = 2
 """So many rounds look for a better size; the others take what fits."""
 REFINEMENTS = 4
+_NEVER_DRAWN = frozenset({"image/jpeg", "image/heic", "image/avif"})
+"""What was coarsened as a photograph before is so again, at less cost."""
+_KEEP_ALPHA = frozenset({"image/webp", "image/png"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +91,7 @@ class Encoded:
     width: int
     height: int
     quality: int
-    """100 is lossless."""
+    """100 is lossless, 99 a palette."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +106,8 @@ class Codec:
     """Below this quality fewer pixels look better than coarser ones."""
     header: int
     """Bytes that do not grow with the picture."""
+    more: float
+    """How many times more the whole weighs than samples of it say."""
 
 
 class Search:
@@ -120,54 +132,65 @@ class Search:
 
     def _encoded(self, image: Any, header: Header, *, finer: bool) -> Encoded | float | None:
         """The picture; or how many times larger it should be decoded, if it can; or None."""
-        if image.hasalpha() and not {"image/webp", "image/png"} & set(self.wish.formats):
+        if image.hasalpha() and not _KEEP_ALPHA & set(self.wish.formats):
             image = image.flatten(background=255).copy_memory()
-        edges = hard_edges(image)
-        drawn, lossy = edges > DRAWN, header.mime in _LOSSY
-        if drawn and finer:
-            return math.inf
-        if not lossy and (lossless := self._lossless(image, edges)):
-            return lossless
-        if drawn and lossy and (found := self._still_fine(image)):
+        edges, texture = detail(image)
+        if not header.lossy and (found := self._faithful(image, edges, texture)):
             return found
-        codec = self._codec(image, header, drawn=drawn)
-        most = BEST_QUALITY if lossy else BEST_QUALITY_LOSSLESS
-        return self._lossy(image, codec, most, finer=finer) if codec else self._shrinking_png(image)
+        drawn = edges > DRAWN and header.mime not in _NEVER_DRAWN
+        codec = self._codec(image, drawn=drawn, webp=header.lossy and header.mime == "image/webp", texture=texture)
+        return self._lossy(image, codec, finer=finer) if codec else self._shrinking_png(image)
 
-    def _lossless(self, image: Any, edges: float) -> Encoded | None:
-        """A quick PNG says what to hope for, and often is good enough."""
-        limit, formats = self.wish.max_bytes, self.wish.formats
-        if not {"image/webp", "image/png"} & set(formats):
-            return None
-        content = self._write(_quick_png, image)
-        if "image/png" in formats and len(content) <= limit:
-            return _encoded(content, "image/png", image, 100)
-        if len(content) > (HOPE_WRITTEN if edges > WRITTEN else HOPE) * limit:
-            return None
-        mime, write = ("image/webp", _lossless_webp) if "image/webp" in formats else ("image/png", _small_png)
-        content = self._write(write, image)
-        return _encoded(content, mime, image, 100) if len(content) <= limit else None
+    def _faithful(self, image: Any, edges: float, texture: float) -> Encoded | None:
+        """A picture that was never lossy, with all its pixels and no blur, if that fits."""
+        sample, formats = Sample(image, strips), self.wish.formats
+        found = None
+        if "image/png" in formats:
+            found = self._lossless(image, sample) or self._few_colours(image, sample)
+        if not found and (edges > WRITTEN or texture < SMOOTH) and "image/webp" in formats:
+            found = self._written(image, sample)
+        return found
 
-    def _still_fine(self, image: Any) -> Encoded | None:
-        """A drawing that was a JPEG already loses little as one, if all its pixels fit."""
-        if "image/jpeg" not in self.wish.formats:
-            return None
-        guess = _Guess(image, _JPEG_FINE, self.wish.max_bytes)
-        return self._refined(guess, BEST_QUALITY) if guess.size(_JPEG_FINE.floor) <= self.wish.max_bytes else None
+    def _lossless(self, image: Any, sample: Sample) -> Encoded | None:
+        """As a PNG, if a sample says that it is likely to fit."""
+        for write, close in ((_flat_png, CLOSE_QUICK), (_small_png, CLOSE)):
+            likely = sample.weigh(write) <= close * self.wish.max_bytes
+            if likely and (found := self._tried(write, image, sample, "image/png")):
+                return found
+        return None
 
-    def _codec(self, image: Any, header: Header, *, drawn: bool) -> Codec | None:
-        """JPEG for photographs: almost as good and many times faster. WebP keeps edges and alpha."""
-        preferred = (_WEBP_DRAWN, _JPEG_DRAWN) if drawn else (_JPEG, _WEBP)
-        if header.mime == "image/webp" and not drawn:
-            preferred = (_WEBP, _JPEG)
-        allowed = [codec for codec in preferred if codec.mime in self.wish.formats]
+    def _few_colours(self, image: Any, sample: Sample) -> Encoded | None:
+        """As a PNG with a palette that hardly differs: letters stay sharp, which lossy encoders do not grant."""
+        most = FAITHFUL_CLEAR if image.hasalpha() else FAITHFUL
+        for write in (_palette_png, _small_palette_png):
+            likely = sample.weigh(write) <= self.wish.max_bytes and sample.differs(write) <= most
+            if likely and (found := self._tried(write, image, sample, "image/png", quality=99)):
+                return found
+        return None
+
+    def _written(self, image: Any, sample: Sample) -> Encoded | None:
+        """Pages of text and smooth shades as lossless WebP: it takes time and memory, but finds what comes again."""
+        likely = sample.weigh(_flat_png) <= LETTERS * self.wish.max_bytes
+        likely = likely and sample.weigh(_lossless_webp) <= CLOSE_QUICK * self.wish.max_bytes
+        return self._tried(_lossless_webp, image, sample, "image/webp") if likely else None
+
+    def _tried(
+        self, write: Callable[[Any], bytes], image: Any, sample: Sample, mime: str, quality: int = 100
+    ) -> Encoded | None:
+        content = self._write(sample.whole, write, image)
+        return _encoded(content, mime, image, quality) if len(content) <= self.wish.max_bytes else None
+
+    def _codec(self, image: Any, *, drawn: bool, webp: bool, texture: float) -> Codec | None:
+        """JPEG for photographs: almost as good and many times faster. WebP keeps edges, alpha and what was WebP."""
         if image.hasalpha():
-            allowed = [_WEBP_DRAWN if drawn else _WEBP_ALPHA] if "image/webp" in self.wish.formats else []
-        return allowed[0] if allowed else None
+            return (_WEBP_DRAWN if drawn else _WEBP_ALPHA) if "image/webp" in self.wish.formats else None
+        photo = _JPEG if texture > ROUGH else _JPEG_SMOOTH
+        preferred = (_WEBP_DRAWN, _JPEG_DRAWN) if drawn else (_WEBP, photo) if webp else (photo, _WEBP)
+        return next((codec for codec in preferred if codec.mime in self.wish.formats), None)
 
-    def _lossy(self, whole: Any, codec: Codec, most: int, *, finer: bool) -> Encoded | float | None:
+    def _lossy(self, whole: Any, codec: Codec, *, finer: bool) -> Encoded | float | None:
         """First the size at which the starting quality fits, then the quality that fills the limit."""
-        wanted, image, scale, bias = AIM * self.wish.max_bytes, whole, 1.0, MORE
+        wanted, image, scale, bias = AIM * self.wish.max_bytes, whole, 1.0, codec.more
         for tried in range(ROUNDS):
             guess = _Guess(image, codec, self.wish.max_bytes, bias)
             room = math.pow(wanted / guess.size(codec.start), 1 / GROWTH)
@@ -175,7 +198,7 @@ class Search:
                 return room
             good = scale == 1 or room < STEP or tried >= PATIENCE
             if good and guess.quality(wanted) >= codec.floor:
-                if found := self._refined(guess, most):
+                if found := self._refined(guess, shrunk=finer or scale < 1):
                     return found
                 scale, bias = scale / STEP, guess.bias
             else:
@@ -183,13 +206,14 @@ class Search:
             image = whole if scale == 1 else _scaled(whole, scale)
         return self._coarse(whole, scale)
 
-    def _refined(self, guess: "_Guess", most: int) -> Encoded | None:
+    def _refined(self, guess: "_Guess", *, shrunk: bool) -> Encoded | None:
         """The finest quality that fits; None if even the floor is too much."""
-        limit, low, high = self.wish.max_bytes, guess.codec.floor, most
+        limit, low, high = self.wish.max_bytes, guess.codec.floor, BEST_QUALITY
+        aim, enough = (AIM_SHRUNK, ENOUGH_SHRUNK) if shrunk else (AIM, ENOUGH)
         best: Encoded | None = None
         points: list[tuple[float, float]] = []
         for tried in range(REFINEMENTS):
-            wanted = guess.quality(AIM * limit) if tried < 2 else _quality_for(points, math.log(AIM * limit))
+            wanted = guess.quality(aim * limit) if tried < 2 else _quality_for(points, math.log(aim * limit))
             quality = min(max(wanted, low), high)
             content = self._write(guess.write, quality)
             points.append((_fineness(quality), math.log(len(content))))
@@ -197,7 +221,8 @@ class Search:
                 best, low = _encoded(content, guess.codec.mime, guess.image, quality), quality + 1
             else:
                 high = quality - 1
-            if low > high or ENOUGH * limit <= len(content) <= limit:
+            least = ENOUGH_FINE if quality >= FINE else enough
+            if low > high or least * limit <= len(content) <= limit:
                 break
         return best
 
@@ -232,64 +257,37 @@ class Search:
 class _Guess:
     """What a picture will weigh, guessed from a sample of it, and better after each time it was weighed."""
 
-    def __init__(self, image: Any, codec: Codec, limit: int, bias: float = MORE) -> None:
+    def __init__(self, image: Any, codec: Codec, limit: int, bias: float) -> None:
         self.image, self.codec, self.bias = image, codec, bias
         self._limit = limit
-        self._sample = strips(image)
-        self._share: float = image.width * image.height / (self._sample.width * self._sample.height)
+        self._sample = Sample(image, pieces)
         self._known: dict[int, bytes] = {}
 
     def size(self, quality: int) -> float:
         """Bytes at a quality."""
         if quality not in self._known:
-            self._known[quality] = self.codec.write(self._sample, quality, self._limit)
+            self._known[quality] = self.codec.write(self._sample.image, quality, self._limit)
         header = self.codec.header
-        return header + self.bias * max(1, len(self._known[quality]) - header) * self._share
+        return header + self.bias * max(1, len(self._known[quality]) - header) * self._sample.share
 
     def quality(self, wanted: float) -> int:
         """The quality that gives so many bytes."""
         self.size(self.codec.start)
+        if len(self._known) == 1:
+            self.size(min(self._quality(wanted), BEST_QUALITY))
+        return self._quality(wanted)
+
+    def _quality(self, wanted: float) -> int:
         points = [(_fineness(quality), math.log(self.size(quality))) for quality in self._known]
         return _quality_for(points, math.log(wanted))
 
     def write(self, quality: int) -> bytes:
         """The picture itself, from which the guess learns."""
         expected = self.size(quality)
-        whole = self._sample is self.image
+        whole = self._sample.image is self.image
         content = self._known[quality] if whole else self.codec.write(self.image, quality, self._limit)
         self.bias *= len(content) / expected
         return content
-
-
-def hard_edges(image: Any) -> float:
-    """How much of the detail that halving would lose is hard edges: letters and lines, not leaves."""
-    grey = _tiles(image)
-    grey = (grey.flatten(background=255) if grey.hasalpha() else grey).bandmean()
-    if min(grey.width, grey.height) < 2:
-        return 0.0
-    grey = grey.crop(0, 0, grey.width // 2 * 2, grey.height // 2 * 2)
-    lost = (grey - grey.shrink(2, 2).zoom(2, 2)).abs().copy_memory()
-    return float((lost > EDGE).avg() / ((lost > TEXTURE).avg() + NO_DETAIL))
-
-
-def strips(image: Any) -> Any:
-    """A small picture made of parts of the picture, for guesses about the whole."""
-    count = min(STRIPS, image.height // (SHARE * STRIP))
-    if count < 4:
-        return image
-    step = (image.height - STRIP) / (count - 1)
-    parts = [image.crop(0, int(row * step) // STRIP * STRIP, image.width, STRIP) for row in range(count)]
-    return vips().Image.arrayjoin(parts, across=1).copy_memory()
-
-
-def _tiles(image: Any) -> Any:
-    """Small squares from all over the picture."""
-    if min(image.width, image.height) <= TILES * TILE:
-        return image
-    across, down = (image.width - TILE) // (TILES - 1), (image.height - TILE) // (TILES - 1)
-    places = [(column * across, row * down) for row in range(TILES) for column in range(TILES)]
-    parts = [image.crop(left, top, TILE, TILE) for left, top in places]
-    return vips().Image.arrayjoin(parts, across=TILES).copy_memory()
 
 
 def _first_size(header: Header, box: tuple[int, int], max_bytes: int) -> tuple[int, int]:
@@ -343,12 +341,7 @@ def _jpeg(image: Any, quality: int, limit: int) -> bytes:
 
 
 def _webp(image: Any, quality: int, _limit: int) -> bytes:
-    content: bytes = image.webpsave_buffer(Q=quality, effort=4, keep="none")
-    return content
-
-
-def _quick_webp(image: Any, quality: int, _limit: int) -> bytes:
-    content: bytes = image.webpsave_buffer(Q=quality, effort=2, keep="none")
+    content: bytes = image.webpsave_buffer(Q=quality, alpha_q=ALPHA_QUALITY, effort=2, keep="none")
     return content
 
 
@@ -357,20 +350,30 @@ def _lossless_webp(image: Any) -> bytes:
     return content
 
 
-def _quick_png(image: Any) -> bytes:
+def _flat_png(image: Any) -> bytes:
     content: bytes = image.pngsave_buffer(compression=6, filter="none", keep="none")
     return content
 
 
 def _small_png(image: Any) -> bytes:
-    content: bytes = image.pngsave_buffer(compression=9, filter="all", keep="none")
+    content: bytes = image.pngsave_buffer(compression=6, filter="all", keep="none")
     return content
 
 
-_JPEG = Codec(mime="image/jpeg", write=_jpeg, start=82, floor=78, header=600)
-_JPEG_FINE = Codec(mime="image/jpeg", write=_jpeg, start=86, floor=86, header=600)
-_JPEG_DRAWN = Codec(mime="image/jpeg", write=_jpeg, start=60, floor=15, header=600)
-_WEBP = Codec(mime="image/webp", write=_webp, start=85, floor=80, header=40)
-_WEBP_ALPHA = Codec(mime="image/webp", write=_quick_webp, start=80, floor=60, header=40)
-_WEBP_DRAWN = Codec(mime="image/webp", write=_quick_webp, start=60, floor=5, header=40)
-_LOSSY = frozenset({"image/jpeg", "image/heic", "image/avif"})
+def _palette_png(image: Any, bits: int = 8) -> bytes:
+    content: bytes = image.pngsave_buffer(
+        compression=6, filter="none", keep="none", palette=True, bitdepth=bits, effort=1, dither=0
+    )
+    return content
+
+
+def _small_palette_png(image: Any) -> bytes:
+    return _palette_png(image, bits=4)
+
+
+_JPEG = Codec(mime="image/jpeg", write=_jpeg, start=70, floor=40, header=600, more=1.02)
+_JPEG_SMOOTH = Codec(mime="image/jpeg", write=_jpeg, start=82, floor=55, header=600, more=1.02)
+_JPEG_DRAWN = Codec(mime="image/jpeg", write=_jpeg, start=60, floor=15, header=600, more=1.02)
+_WEBP = Codec(mime="image/webp", write=_webp, start=70, floor=50, header=40, more=0.85)
+_WEBP_ALPHA = Codec(mime="image/webp", write=_webp, start=80, floor=60, header=40, more=0.85)
+_WEBP_DRAWN = Codec(mime="image/webp", write=_webp, start=60, floor=5, header=40, more=0.85)

@@ -23,6 +23,8 @@ MAX_FRAME_PIXELS = 400_000_000
 """Of all frames together."""
 
 HEAD_BYTES = 64 * 1024
+SHARP = 1.5
+"""A decoder that shrinks leaves noise, so the last part of the way is left to a better filter."""
 # What Pillow's plugins raise on broken bytes; it is more than they document.
 _PILLOW_ERRORS: tuple[type[Exception], ...] = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, ArithmeticError, RuntimeError, AttributeError,
@@ -66,6 +68,7 @@ _SIGNATURES = (
     (re.compile(rb"II[*+]\0|MM\0[*+]"), "image/tiff"),
     (re.compile(rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", re.DOTALL), "image/bmp"),
 )
+_LOSSY = frozenset({"image/jpeg", "image/heic", "image/avif"})
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
 _HEIC_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"})
 
@@ -83,6 +86,8 @@ class Header:
     orientation: int
     plain: bool
     """Eight bits, grey or RGB, in sRGB: pixels that mean the same everywhere."""
+    lossy: bool
+    """Whether its pixels went through a lossy encoder already."""
     size: int
     """Bytes of the file."""
 
@@ -206,6 +211,7 @@ def _look_vips(source: int, decoder: Decoder) -> Header | None:
         has_alpha=bool(image.hasalpha()),
         orientation=_orientation(image, fields),
         plain=not profiled and image.format == "uchar" and image.interpretation in ("srgb", "b-w"),
+        lossy=_is_lossy(source, decoder),
         size=os.fstat(source).st_size,
     )
 
@@ -222,7 +228,8 @@ def _load_vips(source: int, header: Header, size: tuple[int, int]) -> Any:
     if header.mime != "image/jpeg":
         return _open_vips(source, loader)
     width, height = header.upright
-    shrink = max(by for by in (1, 2, 4, 8) if by == 1 or (width / by > size[0] and height / by > size[1]))
+    least, lowest = SHARP * size[0], SHARP * size[1]
+    shrink = max(by for by in (1, 2, 4, 8) if by == 1 or (width / by > least and height / by > lowest))
     return _open_vips(source, loader, **({"shrink": shrink} if shrink > 1 else {}))
 
 
@@ -253,6 +260,10 @@ def _png_frames(source: int) -> int:
     return int.from_bytes(head[at + 4 : at + 8]) if at > 0 else 1
 
 
+def _is_lossy(source: int, decoder: Decoder) -> bool:
+    return decoder.mime in _LOSSY or (decoder.mime == "image/webp" and b"VP8L" not in os.pread(source, HEAD_BYTES, 0))
+
+
 def _look_pillow(source: int, decoder: Decoder) -> Header:
     try:
         with _open_pillow(source, decoder) as image:
@@ -265,6 +276,7 @@ def _look_pillow(source: int, decoder: Decoder) -> Header:
                 has_alpha=image.has_transparency_data,
                 orientation=_sane(image.getexif().get(_ORIENTATION_TAG)),
                 plain=False,
+                lossy=_is_lossy(source, decoder),
                 size=os.fstat(source).st_size,
             )
     except _PILLOW_ERRORS as error:
@@ -345,8 +357,10 @@ def _srgb(image: Any) -> Any:
     """Eight bits of grey or sRGB, with alpha where there was some; the colour profile is applied and gone."""
     if "icc-profile-data" in image.get_fields() and not _is_srgb(image.get("icc-profile-data")):
         # A profile that is broken or of another kind of picture: then the pixels speak for themselves.
+        grey = image.bands < 3
         with suppress(vips().Error):
             image = image.icc_transform("srgb", embedded=True, intent="perceptual")
+            image = image[0].copy(interpretation="b-w") if grey and image.bands == 3 else image
     if image.interpretation not in ("srgb", "b-w"):
         image = image.colourspace("b-w" if image.interpretation == "grey16" else "srgb")
     if image.format != "uchar":

@@ -1,6 +1,7 @@
 """Small files in memory, by hash, as many bytes of them as allowed: the ones used longest ago go first."""
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,9 @@ SHARE = 10
 class Memory:
     """The bytes of blobs that were read lately."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, counts: Counter[str]) -> None:
         self._limit = limit
+        self._counts = counts
         self._cache: LRUCache[str, bytes] | None = None
 
     async def read(self, blob: Blob, limit: int) -> bytes:
@@ -26,6 +28,7 @@ class Memory:
         whole = blob.size <= self._limit // SHARE
         cache = self._opened() if whole else None
         held = None if cache is None else cache.get(blob.sha256)
+        self._counts["misses" if held is None else "hits"] += 1
         if held is None:
             held = await asyncio.to_thread(_head, blob.path, blob.size if whole else limit)
             if cache is not None:

@@ -38,6 +38,11 @@ _REF_REACH = 600
 _LOOKALIKES = dict(zip("аеосіѕкмпртухгѵԁɡοιεακνρτυ", "aeociskmnptyxrvdgoieakvptu", strict=True))
 
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"
+
+# Printable by category yet drawn as nothing: variation selectors, fillers, the grapheme joiner.
+_HIDDEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _BREAKS = "\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
 
@@ -155,12 +160,12 @@ def _fold(character: str) -> str:
 
 def _visible(text: str) -> str:
     """Without control, bidi, zero-width, tag and private characters; joiners stay where scripts and emoji need them."""
-    if text.isascii() and text.isprintable():
+    if text.replace("\n", "").isprintable() and not _HIDDEN.search(text):
         return text
     kept: list[str] = []
     for character in text.replace("\r\n", "\n"):
         if character == "\t" or character.isprintable():
-            if not _hidden(character) or (character in _JOINERS and kept and _joins(kept[-1])):
+            if not _HIDDEN.match(character) or (character in _JOINERS and kept and _joins(kept[-1])):
                 kept.append(character)
         elif character in _BREAKS:
             kept.append("\n")
@@ -175,15 +180,6 @@ def _unassigned(character: str) -> bool:
     """A letter or emoji newer than this Python's tables; the ranges that hold ignorable characters are left out."""
     point = ord(character)
     return 0x3000 <= point < 0xE0000 and point & 0xFFFF < 0xFFF0 and unicodedata.category(character) == "Cn"
-
-
-def _hidden(character: str) -> bool:
-    """Printable by category yet drawn as nothing: variation selectors, fillers, the grapheme joiner."""
-    point = ord(character)
-    return 0xFE00 <= point <= 0xFE0F or 0xE0100 <= point <= 0xE01EF or point in _FILLERS
-
-
-_FILLERS = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x3164, 0xFFA0, 0x2800})
 
 
 def _joins(before: str) -> bool:

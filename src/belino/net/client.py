@@ -195,10 +195,12 @@ class _Answer:
         with _as_adapter_errors(self._method, self._timeout):
             while True:
                 async with asyncio.timeout(self._timeout):
-                    piece = await content.readany()
-                if not piece:
+                    # As they came: `readany` would copy what has piled up into one.
+                    piece, ends_chunk = await content.readchunk()
+                if piece:
+                    yield piece
+                elif not ends_chunk:
                     return
-                yield piece
 
 
 def _harmless(headers: Mapping[str, str]) -> dict[str, str]:

@@ -71,13 +71,15 @@ class Pace:
         self._calls.append(at)
         if not wait:
             return
+        is_due = False
         try:
             await self._clock.sleep(wait)
             if (closed := self._closed_until - self._clock.monotonic()) > 0:  # a call before this one was told so
                 raise RateLimited("the platform asks for patience", retry_after=closed)
-        except BaseException:
-            self._calls.remove(at)  # not made, it takes nobody's turn
-            raise
+            is_due = True
+        finally:
+            if not is_due:
+                self._calls.remove(at)  # not made, it takes nobody's turn
 
     def _next(self) -> float:
         while self._calls and self._calls[0] + MINUTE <= self._clock.monotonic():

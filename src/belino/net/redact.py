@@ -11,8 +11,21 @@ HIDDEN = "•••"
 # Shorter ones would black out ordinary words wherever they stand in a log line.
 SHORTEST = 6
 
-# Their INFO lines name every URL they touch, and a URL may hold a token.
-QUIET_LOGGERS = ("aiohttp", "asyncio", "httpx", "httpcore", "mcp", "uvicorn", "websockets")
+# Their INFO lines name every URL they touch, and a URL may hold a token; model SDKs tell whole requests at DEBUG.
+QUIET_LOGGERS = (
+    "aiohttp",
+    "anthropic",
+    "asyncio",
+    "google_genai",
+    "httpcore",
+    "httpcore2",
+    "httpx",
+    "httpx2",
+    "mcp",
+    "openai",
+    "uvicorn",
+    "websockets",
+)
 
 _hidden: set[str] = set()
 

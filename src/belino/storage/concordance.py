@@ -7,9 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from belino.domain.concordance import NOBODY, Mark
 from belino.storage.segment import Entry, Postings, Segment, add_postings, build, impacts
+from belino.storage.words import name_parts
 
 SESSION_GAP = 3_600_000_000
 """Microseconds of silence after which a channel talks of something else."""
+
+
+SESSION_MESSAGES = 16
+"""Where nobody is ever silent, so many messages are about one thing at most."""
 
 
 class ChannelConcordance:
@@ -33,14 +38,18 @@ class ChannelConcordance:
         self.after = array("I")
         self.names: list[str] = []
         self.ids: list[str] = []
+        self.called: dict[str, set[int]] = {}
         self._people: dict[str, int] = {}
         self._spoken: dict[str, int] = {}
         self.patches: dict[int, Entry] = {}
         """Messages of the segments that read otherwise now, or are gone."""
         self._patch_postings: dict[int, list[tuple[int, int]]] = {}
+        self.threads: dict[int, int] = {}
         self._threads: dict[int, tuple[int, int]] = {}
         self._last_said = NOBODY
+        self.in_time = True
         self._group = 0
+        self._session = 0
 
     def __len__(self) -> int:
         return len(self.seqs)
@@ -115,9 +124,7 @@ class ChannelConcordance:
         doc = self.place(seq)
         assert doc is not None
         author = self.authors[doc]
-        return Entry(
-            seq, self.sents[doc], self.ids[author], self.names[author], 0, int(Mark.GONE), array("Q"), 0, "english"
-        )
+        return Entry(seq, self.sents[doc], self.ids[author], self.names[author], 0, Mark.GONE, array("Q"), 0, "english")
 
     def patched(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """Entries of messages here, as they read now."""
@@ -176,20 +183,28 @@ class ChannelConcordance:
         if number == len(self.names):
             self.names.append(name)
             self.ids.append(author)
-        else:
-            self.names[number] = name
+        elif self.names[number] == name:
+            return number
+        self.names[number] = name
+        for part in name_parts(name):
+            self.called.setdefault(part, set()).add(number)
         return number
 
     def _append(self, seq: int, sent: int, author: int, root: int, flags: int) -> None:
         doc = len(self.seqs)
+        if doc and sent < self.sents[-1]:
+            self.in_time = False
         if root:
-            group, last = self._threads.get(root) or (self._new_group(), self.place(root))
+            group, last = self._threads.get(root) or self._new_thread(root)
             self._threads[root] = (group, doc)
             previous = NOBODY if last is None else last
         else:
             last_said = self._last_said
+            self._session += 1
             new = last_said == NOBODY or abs(sent - self.sents[last_said]) > SESSION_GAP
-            group = self._new_group() if new else self.groups[last_said]
+            if new or self._session == SESSION_MESSAGES:
+                self._session = 0
+            group = self.groups[last_said] if self._session else self._new_group()
             previous = NOBODY if new else last_said
             self._last_said = doc
         self.seqs.append(seq)
@@ -201,6 +216,12 @@ class ChannelConcordance:
         self.after.append(NOBODY)
         if previous != NOBODY and (not root or previous != self.place(root)):
             self.after[previous] = doc
+
+    def _new_thread(self, root: int) -> tuple[int, int | None]:
+        group, place = self._new_group(), self.place(root)
+        if place is not None:
+            self.threads[place] = group
+        return group, place
 
     def _new_group(self) -> int:
         self._group += 1

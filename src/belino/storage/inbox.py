@@ -1,6 +1,7 @@
 """Arrivals in, turns out: what is taken in, and who works on what."""
 
 import sqlite3
+from dataclasses import astuple
 from typing import NamedTuple
 
 from belino.domain.errors import StoreError
@@ -273,8 +274,9 @@ def finish_turn(connection: sqlite3.Connection, places: Places, turn_id: int, en
         raise StoreError(f"a turn cannot end as {end.state}")
     turn = _running(connection, turn_id)
     connection.execute(
-        "UPDATE turns SET state = ?, reason = ?, ended = ?, input_tokens = ?, output_tokens = ? WHERE id = ?",
-        (end.state, end.reason, now, end.input_tokens, end.output_tokens, turn_id),
+        "UPDATE turns SET state = ?, reason = ?, ended = ?, input_tokens = ?, output_tokens = ?, cost = ?, model = ? "
+        "WHERE id = ?",
+        (end.state, end.reason, now, *astuple(end.usage), turn_id),
     )
     insert_parcels(connection, places, turn, end.parcels, now)
     end_session_turn(connection, turn["conversation"], end)

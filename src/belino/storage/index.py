@@ -6,7 +6,6 @@ a segment, and segments of like size are stored as one, so that a channel never 
 
 import hashlib
 import logging
-import re
 import sqlite3
 import threading
 import zlib
@@ -49,13 +48,12 @@ _ENTRIES = """
 SELECT m.id, m.sent, m.author_id, m.author_name, m.author_marks, m.root, m.text, m.forward, m.deleted,
     (SELECT r.id FROM messages r WHERE r.channel = m.channel AND r.platform_id = m.root ORDER BY r.kind LIMIT 1)
     AS root_number
-FROM messages m WHERE
+FROM messages m WHERE m.id BETWEEN ? AND ? ORDER BY m.id LIMIT ?
 """
 _CAPTIONS = """
 SELECT b.message, r.caption, r.file_name FROM message_refs b JOIN refs r ON r.seq = b.ref
-WHERE b.role IN ('own', 'forwarded') AND
+WHERE b.role IN ('own', 'forwarded') AND b.message BETWEEN ? AND ? ORDER BY b.message, b.role, b.position
 """
-_DIGIT = re.compile(r"\d")
 
 
 class Hot:
@@ -65,14 +63,14 @@ class Hot:
         self.channel = channel
         self.number = number
         self.lock = threading.Lock()
+        self.size = 0
+        """What it takes of the memory that all share, as it was last weighed."""
         self.forget()
 
     def forget(self) -> None:
         """As if nobody had asked yet."""
         self.concordance = ChannelConcordance(self.number)
         self.loaded = False
-        self.stored: set[int] = set()
-        """The segments that are in the store, by their identity."""
         self.seen = 0
         """The last note of a changed message that is in it."""
         self.notes = 0
@@ -104,6 +102,7 @@ class Index:
         self._key = key
         self._hot: OrderedDict[int, Hot] = OrderedDict()
         self._lock = threading.Lock()
+        self._held = 0
         self._numbers: dict[str, int] = {}
 
     async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
@@ -119,7 +118,10 @@ class Index:
         """Index what nobody has asked for yet, channel by channel. Returns how many channels were behind."""
         behind = await self._readers.read(_behind)
         for channel in behind:
-            await self._keep(await self._readers.read(partial(self._settle, channel=channel)))
+            more = True
+            while more:
+                settled, more = await self._readers.read(partial(self._settle, channel=channel))
+                await self._keep(settled)
         return len(behind)
 
     def number(self, term: str) -> int:
@@ -140,14 +142,19 @@ class Index:
             return None
         hot = self._warm(number)
         with hot.lock:
-            self._catch_up(connection, hot)
-            return question(hot.concordance), settle(hot, LAZY * STRETCH)
+            while self._catch_up(connection, hot):
+                hot.concordance.end_tail()
+            answer, settled = question(hot.concordance), settle(hot, LAZY * STRETCH)
+        self._weigh(hot)
+        return answer, settled
 
-    def _settle(self, connection: sqlite3.Connection, channel: int) -> Settled | None:
+    def _settle(self, connection: sqlite3.Connection, channel: int) -> tuple[Settled | None, bool]:
         hot = self._warm(channel)
         with hot.lock:
-            self._catch_up(connection, hot)
-            return settle(hot, STRETCH, patches=0)
+            more = self._catch_up(connection, hot)
+            settled = settle(hot, STRETCH, patches=0)
+        self._weigh(hot)
+        return settled, more
 
     async def _keep(self, settled: Settled | None) -> None:
         if settled is None:
@@ -157,31 +164,37 @@ class Index:
         except StoreError as error:
             log.warning("the search index could not be stored and will be made again: %s", type(error).__name__)
             with self._lock:
-                self._hot.pop(settled.channel, None)
+                failed = self._hot.pop(settled.channel, None)
+                self._held -= failed.size if failed else 0
 
     def _warm(self, channel: int) -> Hot:
         with self._lock:
-            hot = self._hot.get(channel) or Hot(channel, self.number)
-            self._hot[channel] = hot
+            hot = self._hot.setdefault(channel, Hot(channel, self.number))
             self._hot.move_to_end(channel)
-            held = sum(other.concordance.bytes_held for other in self._hot.values()) if len(self._hot) > 1 else 0
-            while held > HOT_BYTES and len(self._hot) > 1:
-                held -= self._hot.popitem(last=False)[1].concordance.bytes_held
             return hot
 
-    def _catch_up(self, connection: sqlite3.Connection, hot: Hot) -> None:
+    def _weigh(self, hot: Hot) -> None:
+        """Let go of what was asked longest ago while all together are too large."""
+        size = hot.concordance.bytes_held
+        with self._lock:
+            if self._hot.get(hot.channel) is not hot:
+                return
+            self._held += size - hot.size
+            hot.size = size
+            while self._held > HOT_BYTES and len(self._hot) > 1:
+                self._held -= self._hot.popitem(last=False)[1].size
+
+    def _catch_up(self, connection: sqlite3.Connection, hot: Hot) -> bool:
+        """Read what changed and what is new; True if there may be more than is read at once."""
         if not hot.loaded:
             _load(connection, hot)
         self._read_notes(connection, hot)
         concordance = hot.concordance
-        past = concordance.seqs[-1] if concordance else 0
-        while entries := self._entries(connection, "m.id > ? AND m.id <= ?", hot.channel, past):
-            for entry in entries:
-                concordance.add(entry)
-            past = entries[-1].seq
-            if len(entries) < READ_AT_ONCE:
-                break
-            concordance.end_tail()
+        past = concordance.seqs[-1] if len(concordance) else 0
+        entries = self._entries(connection, hot.channel, past + 1, SEQ_MASK)
+        for entry in entries:
+            concordance.add(entry)
+        return len(entries) == READ_AT_ONCE
 
     def _read_notes(self, connection: sqlite3.Connection, hot: Hot) -> None:
         first = hot.channel << SEQ_BITS
@@ -196,22 +209,17 @@ class Index:
         hot.notes += len(notes)
         concordance = hot.concordance
         known = [seq for note in notes if concordance.place(seq := note["message"] & SEQ_MASK) is not None]
-        now = {
-            entry.seq: entry for seq in known for entry in self._entries(connection, "m.id = ? + ?", hot.channel, seq)
-        }
+        now = {entry.seq: entry for seq in known for entry in self._entries(connection, hot.channel, seq, seq)}
         concordance.patch(now.get(seq) or concordance.gone(seq) for seq in known)
 
-    def _entries(self, connection: sqlite3.Connection, which: str, channel: int, seq: int) -> list[Entry]:
-        first = channel << SEQ_BITS
-        values = (first + seq, first | SEQ_MASK) if ">" in which else (first, seq)
-        rows = connection.execute(f"{_ENTRIES} {which} ORDER BY m.id LIMIT {READ_AT_ONCE}", values).fetchall()
+    def _entries(self, connection: sqlite3.Connection, channel: int, first: int, last: int) -> list[Entry]:
+        """The channel's messages between two seqs, as many as are read at once."""
+        between = (channel << SEQ_BITS | first, channel << SEQ_BITS | last, READ_AT_ONCE)
+        rows = connection.execute(_ENTRIES, between).fetchall()
         if not rows:
             return []
         captions: dict[int, list[str]] = {}
-        for row in connection.execute(
-            f"{_CAPTIONS} b.message BETWEEN ? AND ? ORDER BY b.message, b.role, b.position",
-            (rows[0]["id"], rows[-1]["id"]),
-        ):
+        for row in connection.execute(_CAPTIONS, (rows[0]["id"], rows[-1]["id"])):
             captions.setdefault(row["message"], []).extend(filter(None, (row["caption"], row["file_name"])))
         return [self._entry(row, captions.get(row["id"], ())) for row in rows]
 
@@ -222,18 +230,17 @@ class Index:
         said = words.read(text)
         shown = words.read("\n".join(caption for caption in captions if caption != row["text"]))
         numbers = [self.number(term) for term in said.terms] + [self.number(term) for term in shown.terms]
-        flags = Mark.AGENT if row["author_marks"] & 2 else Mark(0)
-        flags |= Mark.GONE if row["deleted"] is not None else Mark(0)
-        flags |= Mark.MEDIA if captions else Mark(0)
-        flags |= Mark.QUESTION if "?" in text or "？" in text or "؟" in text else Mark(0)
-        flags |= Mark.NUMBER if _DIGIT.search(text) else Mark(0)
+        flags = said.marks
+        flags |= Mark.AGENT if row["author_marks"] & 2 else 0
+        flags |= Mark.GONE if row["deleted"] is not None else 0
+        flags |= Mark.MEDIA if captions else 0
         return Entry(
             seq=row["id"] & SEQ_MASK,
             sent=row["sent"],
             author=row["author_id"],
             name=row["author_name"],
             root=_root(row),
-            flags=int(flags),
+            flags=flags,
             terms=array("Q", numbers),
             captions=len(shown.terms),
             language=said.language,
@@ -248,14 +255,28 @@ def settle(hot: Hot, stretch: int, patches: int = PATCHES) -> Settled | None:
         _merge(concordance)
     if len(concordance.patches) > patches:
         _mend(concordance)
-    new = [segment for segment in concordance.segments if id(segment) not in hot.stored]
+    dropped = _forgotten(concordance)
+    new = [segment for segment in concordance.segments[len(dropped) :] if not segment.stored]
     noted = hot.seen if hot.notes > patches and not concordance.patches_in_segments else 0
-    if not new and not noted:
+    if not new and not noted and not dropped:
         return None
-    hot.stored = {id(segment) for segment in concordance.segments}
+    for segment in new:
+        segment.stored = True
     hot.notes = 0 if noted else hot.notes
-    stretches = [Stretch(segment.seqs[0], segment.seqs[-1], segment.pack()) for segment in new]
+    stretches = [*dropped, *(Stretch(segment.seqs[0], segment.seqs[-1], segment.pack()) for segment in new)]
+    if dropped:
+        hot.forget()
     return Settled(hot.channel, tuple(stretches), noted)
+
+
+def _forgotten(concordance: ChannelConcordance) -> list[Stretch]:
+    """The oldest segments of which no message is left. The newest stays: it says how far the index goes."""
+    gone: list[Stretch] = []
+    for base, segment in zip(concordance.bases[:-1], concordance.segments[:-1], strict=True):
+        if not all(flags & Mark.GONE for flags in concordance.flags[base : base + len(segment)]):
+            break
+        gone.append(Stretch(segment.seqs[0], segment.seqs[-1], None))
+    return gone
 
 
 def _merge(concordance: ChannelConcordance) -> None:
@@ -277,14 +298,17 @@ def store_settled(connection: sqlite3.Connection, settled: Settled) -> None:
     """Keep segments in the place of those that hold the same messages."""
     channel = settled.channel
     for stretch in settled.stretches:
-        held = (channel, stretch.first, stretch.last)
-        larger = "SELECT 1 FROM search_segments WHERE channel = ? AND first <= ? AND last > ?"
+        held = (channel, stretch.first, stretch.last, VERSION)
+        larger = "SELECT 1 FROM search_segments WHERE channel = ? AND first <= ? AND last > ? AND version = ?"
         if connection.execute(larger, held).fetchone() is not None:
             continue  # another search was quicker, and put more of them together
-        connection.execute("DELETE FROM search_segments WHERE channel = ? AND first >= ? AND last <= ?", held)
         connection.execute(
-            "INSERT OR REPLACE INTO search_segments VALUES (?, ?, ?, ?, ?)", (*held, VERSION, stretch.content)
+            "DELETE FROM search_segments WHERE channel = ?1 AND (first >= ?2 AND last <= ?3 "
+            "OR first <= ?3 AND last >= ?2 AND version <> ?4)",
+            held,
         )
+        if stretch.content is not None:
+            connection.execute("INSERT INTO search_segments VALUES (?, ?, ?, ?, ?)", (*held, stretch.content))
     first = channel << SEQ_BITS
     connection.execute(
         "DELETE FROM search_stale WHERE message BETWEEN ? AND ? AND number <= ?",
@@ -302,8 +326,8 @@ def _load(connection: sqlite3.Connection, hot: Hot) -> None:
         if segment is None:
             break
         past = row["last"]
+        segment.stored = True
         hot.concordance.add_segment(segment)
-        hot.stored.add(id(segment))
 
 
 def _behind(connection: sqlite3.Connection) -> list[int]:

@@ -11,8 +11,9 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.record import StoredMessage
+from belino.domain.turn import Usage
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
-from belino.storage.refs import FORWARDED, OWN, QUOTED, author_of, drop_refs, refs_of_messages
+from belino.storage.refs import FORWARDED, OWN, QUOTED, drop_refs, make_author, refs_of_messages
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, maybe_from_micros
 
@@ -24,8 +25,11 @@ ON CONFLICT (channel, platform_id, kind) DO NOTHING
 """
 NAMED_AT_MOST = 20
 
+# In the order in which `_message` takes them: finding columns by name costs more than all the rest of reading one.
 SELECT = f"""
-SELECT m.*, t.state AS turn_state, t.reason AS turn_reason, {KEY_COLUMNS}
+SELECT m.id, m.platform_id, m.author_id, m.author_name, m.author_marks, m.sent, m.received, m.text, m.standing,
+    m.outcome, m.reason, m.trace, m.reply_to, m.quote, m.forward, m.album, m.edited, m.deleted, m.root,
+    t.state AS turn_state, t.reason AS turn_reason, m.channel, m.conversation, {KEY_COLUMNS}
 FROM messages m JOIN conversations v ON v.id = m.conversation JOIN channels c ON c.id = m.channel
 LEFT JOIN turns t ON t.id = m.turn
 """  # noqa: S608  only our own words are put together
@@ -176,7 +180,14 @@ def load(connection: sqlite3.Connection, keys: Keys, rows: Sequence[sqlite3.Row]
         return ()
     media = refs_of_messages(connection, keys, [row["id"] for row in rows])
     reactions = _reactions(connection, rows)
-    return tuple(_message(row, media, reactions.get((row["channel"], row["platform_id"]), ())) for row in rows)
+    places = {row["conversation"]: row for row in rows}
+    conversations = {number: key_of(row) for number, row in places.items()}
+    return tuple(
+        _message(
+            row, conversations[row["conversation"]], media, reactions.get((row["channel"], row["platform_id"]), ())
+        )
+        for row in rows
+    )
 
 
 def _reactions(
@@ -198,32 +209,33 @@ def _reactions(
 
 def _message(
     row: sqlite3.Row,
+    conversation: ConversationKey,
     media: Mapping[tuple[int, str], tuple[MediaRef, ...]],
     reactions: tuple[tuple[str, int], ...],
 ) -> StoredMessage:
-    number = row["id"]
-    state = row["turn_state"]
+    number, name, author_id, author_name, author_marks, sent, received, text, standing, outcome, *rest = row
+    reason, trace, reply_to, quote, forward, album, edited, deleted, root, state, turn_reason, *_ = rest
     return StoredMessage(
         seq=number & SEQ_MASK,
-        conversation=key_of(row),
-        id=row["platform_id"],
-        author=author_of(row),
-        sent=from_micros(row["sent"]),
-        received=from_micros(row["received"]),
-        text=row["text"],
+        conversation=conversation,
+        id=name,
+        author=make_author(author_id, author_name, author_marks),
+        sent=from_micros(sent),
+        received=from_micros(received),
+        text=text,
         media=media.get((number, OWN), ()),
-        standing=Standing(row["standing"]),
-        outcome=MessageOutcome(row["outcome"]) if state is None else _OUTCOMES[TurnState(state)],
-        reason=row["turn_reason"] or row["reason"],
-        trace=row["trace"],
-        reply_to=row["reply_to"],
-        quote=_quote(row["quote"], media.get((number, QUOTED), ())),
-        forward=_quote(row["forward"], media.get((number, FORWARDED), ())),
-        album=row["album"],
-        edited=maybe_from_micros(row["edited"]),
-        deleted=maybe_from_micros(row["deleted"]),
+        standing=Standing(standing),
+        outcome=MessageOutcome(outcome) if state is None else _OUTCOMES[TurnState(state)],
+        reason=turn_reason or reason,
+        trace=trace,
+        reply_to=reply_to,
+        quote=_quote(quote, media.get((number, QUOTED), ())),
+        forward=_quote(forward, media.get((number, FORWARDED), ())),
+        album=album,
+        edited=maybe_from_micros(edited),
+        deleted=maybe_from_micros(deleted),
         reactions=reactions,
-        root=row["root"],
+        root=root,
     )
 
 
@@ -238,4 +250,22 @@ def _quote(stored: bytes | None, media: tuple[MediaRef, ...]) -> Quote | None:
         text=quote["text"],
         sent=None if quote["sent"] is None else datetime.fromisoformat(quote["sent"]),
         media=media,
+    )
+
+
+def spent(connection: sqlite3.Connection, channel: ConversationKey, message_id: str) -> Usage | None:
+    """What the turn cost that ended with this message of an agent of ours."""
+    number = find_channel(connection, channel)
+    turn = connection.execute(
+        "SELECT t.input_tokens, t.output_tokens, t.cost, t.model FROM parcels p JOIN turns t ON t.id = p.turn "
+        "WHERE p.channel = ? AND p.message_id = ? AND p.id = (SELECT max(l.id) FROM parcels l WHERE l.turn = t.id)",
+        (number, message_id),
+    ).fetchone()
+    if turn is None or not (turn["input_tokens"] or turn["output_tokens"]):
+        return None
+    return Usage(
+        input_tokens=turn["input_tokens"],
+        output_tokens=turn["output_tokens"],
+        cost_usd=turn["cost"],
+        model=turn["model"],
     )

@@ -166,14 +166,20 @@ ALTER TABLE channels ADD COLUMN aged_change INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE conversations ADD COLUMN aged_turns INTEGER NOT NULL DEFAULT 0;
 """
 
+M006_WHO_ANSWERED_AT_WHAT_COST = """
+ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT '';
+ALTER TABLE turns ADD COLUMN cost REAL;
+ALTER TABLE turns ADD COLUMN model TEXT NOT NULL DEFAULT '';
+"""
+
 # What a parcel says without its platform's markup: resent if that is refused, and kept as what was said.
-M006_PARCELS_SPEAK_PLAINLY = """
+M007_PARCELS_SPEAK_PLAINLY = """
 ALTER TABLE parcels ADD COLUMN plain TEXT NOT NULL DEFAULT '';
 """
 
 # A parcel remembers across crashes how often it failed, what may have arrived, and whether a person asked for it again.
 # A conversation's lease says who sends in it, until when, and until when its platform asked for patience.
-M007_PARCELS_KNOW_THEIR_PAST = """
+M008_PARCELS_KNOW_THEIR_PAST = """
 ALTER TABLE parcels ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE parcels ADD COLUMN doubt INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE parcels ADD COLUMN tried INTEGER;
@@ -192,8 +198,9 @@ STEPS = (
     M003_THREADS_AND_WHAT_WAS_TOLD,
     M004_MESSAGES_ARE_FOUND_BY_WORDS,
     M005_MESSAGES_AGE,
-    M006_PARCELS_SPEAK_PLAINLY,
-    M007_PARCELS_KNOW_THEIR_PAST,
+    M006_WHO_ANSWERED_AT_WHAT_COST,
+    M007_PARCELS_SPEAK_PLAINLY,
+    M008_PARCELS_KNOW_THEIR_PAST,
 )
 
 

@@ -49,10 +49,12 @@ def marks_of(author: Author) -> int:
 
 def author_of(row: sqlite3.Row) -> Author:
     """The author a row names."""
-    marks = row["author_marks"]
-    return Author(
-        id=row["author_id"], name=row["author_name"], is_bot=bool(marks & _BOT), is_agent=bool(marks & _AGENT)
-    )
+    return make_author(row["author_id"], row["author_name"], row["author_marks"])
+
+
+def make_author(author_id: str, name: str, marks: int) -> Author:
+    """An author with their marks."""
+    return Author(id=author_id, name=name, is_bot=bool(marks & _BOT), is_agent=bool(marks & _AGENT))
 
 
 def with_ids(keys: Keys, conversation: ConversationKey, refs: Iterable[MediaRef]) -> tuple[MediaRef, ...]:

@@ -71,6 +71,8 @@ class Segment:
             self.docs,
             self.impacts,
         ) = self._arrays = tuple(arrays)
+        self.stored = False
+        """Whether the store has it."""
         self.people = people
         self.languages = languages
 

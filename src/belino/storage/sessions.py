@@ -13,6 +13,8 @@ from belino.storage.places import find_place
 log = logging.getLogger(__name__)
 
 _NEW = Session(memory=None, turns=0, manifest=())
+MANIFEST_MOST = 1_000
+"""Entries kept, those shown last: more pictures than any model has before it at once."""
 
 
 def session(connection: sqlite3.Connection, conversation: ConversationKey) -> Session:
@@ -25,35 +27,46 @@ def session(connection: sqlite3.Connection, conversation: ConversationKey) -> Se
 def end_session_turn(connection: sqlite3.Connection, conversation: int, end: TurnEnd) -> None:
     """Count the turn, keep the memory, note what was shown and lost, and how far the agent was told."""
     row = _row(connection, conversation)
-    before = _NEW if row is None else _session(row)
-    shown = {(entry.artifact_id, entry.content_hash): entry for entry in (*before.manifest, *end.shown)}
+    before = (_NEW if row is None else _session(row)).found_by(end.agent)
+    if end.anew:
+        before = before.forgotten()
+    manifest = _with(before.manifest, end.shown)
     told = end.told or before.told
     connection.execute(
-        "INSERT INTO sessions (conversation, memory, turns, manifest, lost, compacted, told_seq, told_change) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET memory = excluded.memory, turns = excluded.turns, "
+        "INSERT INTO sessions (conversation, memory, turns, manifest, lost, compacted, told_seq, told_change, agent) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET memory = excluded.memory, turns = excluded.turns, "
         "manifest = excluded.manifest, lost = excluded.lost, compacted = excluded.compacted, "
-        "told_seq = excluded.told_seq, told_change = excluded.told_change",
+        "told_seq = excluded.told_seq, told_change = excluded.told_change, agent = excluded.agent",
         (
             conversation,
             before.memory if end.memory is None else end.memory,
             before.turns + 1,
-            orjson.dumps([asdict(entry) for entry in shown.values()]),
-            orjson.dumps(_lost(before, end)),
+            orjson.dumps([asdict(entry) for entry in manifest]),
+            orjson.dumps(_lost(before, end, manifest)),
             int(end.compacted or (before.compacted and end.recovered is None)),
             None if told is None else told.seq,
             None if told is None else told.change,
+            end.agent or before.agent,
         ),
     )
 
 
-def _lost(before: Session, end: TurnEnd) -> list[str]:
-    """What is in the manifest and no longer in the agent's context, oldest first."""
-    lost = dict.fromkeys(before.lost)
-    if end.compacted:
-        lost.update(dict.fromkeys(entry.artifact_id for entry in before.manifest))
-    for ref in (*(end.recovered or ()), *(entry.artifact_id for entry in end.shown)):
-        lost.pop(ref, None)
-    return list(lost | dict.fromkeys(end.lost))
+def _with(manifest: tuple[ManifestEntry, ...], shown: tuple[ManifestEntry, ...]) -> tuple[ManifestEntry, ...]:
+    """The manifest with what was shown now, each item once, in the order they were shown last."""
+    entries = {(entry.artifact_id, entry.content_hash): entry for entry in manifest}
+    for entry in shown:
+        entries.pop((entry.artifact_id, entry.content_hash), None)
+        entries[entry.artifact_id, entry.content_hash] = entry
+    return tuple(entries.values())[-MANIFEST_MOST:]
+
+
+def _lost(before: Session, end: TurnEnd, manifest: tuple[ManifestEntry, ...]) -> list[str]:
+    """What is in the manifest and no longer in the agent's context."""
+    lost = {*before.lost, *(entry.artifact_id for entry in before.manifest if end.compacted)}
+    lost -= {*(end.recovered or ()), *(entry.artifact_id for entry in end.shown)}
+    lost.update(end.lost)
+    return list(dict.fromkeys(entry.artifact_id for entry in manifest if entry.artifact_id in lost))
 
 
 def _row(connection: sqlite3.Connection, conversation: int) -> sqlite3.Row | None:
@@ -73,6 +86,7 @@ def _session(row: sqlite3.Row) -> Session:
         lost=_lost_refs(row, manifest),
         compacted=bool(row["compacted"]),
         told=told,
+        agent=row["agent"],
     )
 
 

@@ -38,6 +38,7 @@ from belino.domain.record import (
 )
 from belino.domain.reply import Parcel
 from belino.domain.store import ALBUM_WAIT
+from belino.domain.turn import Usage
 from belino.storage import (
     access,
     aging,
@@ -222,6 +223,9 @@ class SqliteStore(PostRoom):
         return await self._readers.read(
             lambda connection: meanwhile(connection, self._keys, conversation, since, until=until, limit=limit)
         )
+
+    async def spent(self, channel: ConversationKey, message_id: str) -> Usage | None:
+        return await self._readers.read(lambda connection: messages.spent(connection, channel, message_id))
 
     async def find_messages(self, name: str) -> tuple[StoredMessage, ...]:
         return await self._readers.read(lambda connection: messages.find_messages(connection, self._keys, name))

@@ -66,7 +66,8 @@ def conversations(connection: sqlite3.Connection, platform: str | None) -> tuple
         "(SELECT count(*) FROM messages x WHERE x.conversation = v.id) AS messages, "
         "(SELECT count(*) FROM turns t WHERE t.conversation = v.id AND t.state IN ('waiting', 'running')) AS waiting "
         "FROM conversations v JOIN channels c ON c.id = v.channel "
-        "LEFT JOIN messages m ON m.id = (SELECT max(id) FROM messages x WHERE x.conversation = v.id) "
+        "LEFT JOIN messages m ON m.id = (SELECT x.id FROM messages x WHERE x.conversation = v.id "
+        "AND x.outcome <> 'recalled' ORDER BY x.id DESC LIMIT 1) "
         "WHERE (? IS NULL OR c.platform = ?) AND (m.id IS NOT NULL OR v.name != '' OR c.name != '') "
         "ORDER BY coalesce(m.received, v.created) DESC, v.id",
         (platform, platform),

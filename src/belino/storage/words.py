@@ -9,6 +9,7 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple, Protocol
 
+from belino.domain.concordance import Mark
 from belino.storage.stopwords import LANGUAGES_OF, STOP_WORDS
 
 VERSION = 1
@@ -45,6 +46,30 @@ _UNSPOKEN = re.compile(r"[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640\u0
 _LATIN_MARKS = re.compile(r"[\u0300-\u036f]")
 
 
+# Words that speak of a time, and numbers as words.
+_TIMES = """
+    yesterday today tonight tomorrow ago last next since recently week weeks weekend weekends month months year years
+    monday tuesday wednesday thursday friday saturday sunday birthday holiday january february march april june july
+    august september october november december summer winter spring autumn gestern heute morgen letzte letzten letztes
+    nächste nächsten woche wochen monat monate jahr jahre jahren montag dienstag mittwoch donnerstag freitag samstag
+    sonntag hier demain semaine mois année lundi mardi mercredi jeudi vendredi samedi dimanche ayer mañana semana mes
+    año lunes martes miércoles jueves viernes sábado domingo вчера сегодня завтра неделя неделе недели неделю месяц
+    месяце год году года лет понедельник вторник среду четверг пятницу субботу воскресенье
+"""
+_COUNTS = """
+    one two three four five six seven eight nine ten dozen once twice couple few zwei drei vier fünf zehn deux trois
+    quatre cinq dix dos tres cuatro cinco diez два три четыре пять десять
+"""
+_TIME_WORDS = frozenset(_TIMES.split())
+_COUNT_WORDS = frozenset(_COUNTS.split())
+_CLOCK = re.compile(r"\d[:.]\d\d|\b(?:19|20)\d\d\b")
+_DIGIT = re.compile(r"\d")
+_CJK_TIME = re.compile(r"[年月日昨周]|今天|明天|明日")
+_CJK_NUMBER = re.compile(r"[一二三四五六七八九十]")
+_NAMED = re.compile(r"[a-zà-ÿа-я,;:] [\"'“(]?[A-ZÀ-ÞА-Я][a-zà-ÿа-я]")
+_ASKS = re.compile(r"[?？؟]")
+
+
 Terms = tuple[tuple[str, ...], tuple[str, ...]]
 """Those of the words in order, and those that stand beside them."""
 
@@ -58,10 +83,11 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A text's terms in order, and the language they were stemmed by."""
+    """A text's terms in order, the language they were stemmed by, and what sort of text it is: bits of `Mark`."""
 
     terms: list[str]
     language: str
+    marks: int
 
 
 def read(text: str) -> Read:
@@ -82,7 +108,7 @@ def read(text: str) -> Read:
         beside += known[1]
         if len(terms) > TERMS_AT_MOST:
             break
-    return Read(terms[:TERMS_AT_MOST] + beside[:TERMS_AT_MOST], language)
+    return Read(terms[:TERMS_AT_MOST] + beside[:TERMS_AT_MOST], language, _marks(text, pieces))
 
 
 def ask(text: str, languages: Collection[str] = ()) -> list[Asked]:
@@ -103,6 +129,20 @@ def ask(text: str, languages: Collection[str] = ()) -> list[Asked]:
             asked.append(Asked(piece, tuple(terms)))
         asked += (Asked(piece, (term,)) for term in beside if not _HAN.fullmatch(term))
     return asked[:ASKED_AT_MOST]
+
+
+def _marks(text: str, pieces: list[str]) -> int:
+    """As far as it can be seen from the surface."""
+    marks = Mark.QUESTION if _ASKS.search(text) else 0
+    if not _TIME_WORDS.isdisjoint(pieces) or _CLOCK.search(text):
+        marks |= Mark.TIME
+    if not _COUNT_WORDS.isdisjoint(pieces) or _DIGIT.search(text):
+        marks |= Mark.NUMBER
+    if _NAMED.search(text):
+        marks |= Mark.NAME
+    if not text.isascii():
+        marks |= (Mark.TIME if _CJK_TIME.search(text) else 0) | (Mark.NUMBER if _CJK_NUMBER.search(text) else 0)
+    return marks
 
 
 def name_parts(text: str) -> list[str]:

@@ -32,6 +32,7 @@ _TOOLS = (
     (CHANNEL_CONTEXT, channel_context),
     (CHANNEL_MESSAGES, channel_messages),
 )
+SPECS: tuple[ToolSpec, ...] = (*(spec for spec, _ in _TOOLS), SEND_MEDIA)
 
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
 Notes = Callable[[Step], Awaitable[None]]

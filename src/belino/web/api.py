@@ -165,6 +165,7 @@ async def doctor(call: Call) -> Response:
         store=gateway.store,
         adapters=gateway.adapters,
         health=gateway.health(),
+        agents=gateway.agents.checks(),
         troubles=gateway.troubles(),
         sandbox=gateway.sandbox,
         sandbox_required=gateway.config.media.sandbox == "required",

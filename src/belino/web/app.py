@@ -17,6 +17,7 @@ from belino.domain.errors import BelinoError
 from belino.web import (
     api,
     chat,
+    context,
     fetches,
     flushes,
     hooks,
@@ -172,6 +173,8 @@ def _chat_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/media", media.list_media, requires=own, site=site),
         GuardedRoute("/api/media/{filename}", media.serve_media, requires=own, site=site),
         GuardedRoute("/api/explain", api.explain_message, requires=own, site=site),
+        GuardedRoute("/api/context", context.show_context, requires=own, site=site),
+        GuardedRoute("/api/search", context.search_channel, requires=own, site=site),
     ]
 
 

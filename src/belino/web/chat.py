@@ -166,7 +166,7 @@ class Line:
             case StoredMessage() as message:
                 event["message"] = await message_json(self._site.store, message)
             case TurnNotice() as turn:
-                event |= {"turn": turn.turn, "state": turn.state, "text": turn.text}
+                event |= {"turn": turn.turn, "state": turn.state, "text": turn.text, "at": turn.at}
             case ParcelNews() as parcel:
                 event |= {"key": parcel.key, "state": parcel.state, "reason": parcel.reason}
         return event

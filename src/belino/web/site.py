@@ -11,12 +11,14 @@ from typing import Protocol
 from starlette.requests import ClientDisconnect, Request
 
 from belino.config import Config
+from belino.context.history import History
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Adapter, Clock, Taken
 from belino.domain.record import RefRecord
 from belino.domain.store import Store
 from belino.domain.turn import Toolbox
+from belino.gateway.agents import Agents
 from belino.gateway.counters import Counters
 from belino.gateway.notices import Notices
 from belino.gateway.reply import Flushed
@@ -59,7 +61,11 @@ class House(Protocol):
     @property
     def adapters(self) -> Mapping[tuple[str, str], Adapter]: ...
     @property
+    def agents(self) -> Agents: ...
+    @property
     def web(self) -> PostsMessages | None: ...
+    @property
+    def history(self) -> History: ...
     @property
     def started(self) -> datetime: ...
     def toolbox(self, conversation: ConversationKey) -> Toolbox: ...

@@ -14,6 +14,7 @@ from belino.domain.record import (
     Upload,
 )
 from belino.domain.store import Library
+from belino.domain.turn import Usage
 from belino.web.mimes import media_file_name
 
 Json = dict[str, object]
@@ -73,6 +74,19 @@ async def message_json(library: Library, message: StoredMessage) -> Json:
         "reactions": [[emoji, count] for emoji, count in message.reactions],
         # An agent's message is stored when its receipt comes, never earlier.
         "delivery": "sent" if message.author.is_agent else None,
+        "usage": usage_json(await library.spent(channel, message.id) if message.author.is_agent else None),
+    }
+
+
+def usage_json(usage: Usage | None) -> Json | None:
+    """What a turn has cost."""
+    if usage is None:
+        return None
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_usd,
+        "model": usage.model,
     }
 
 

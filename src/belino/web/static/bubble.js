@@ -70,7 +70,15 @@ function stored(message, does, place) {
   const note = outcomeNote(message, place);
   const why = make("button", { type: "button", class: "text-button why-button", text: "Why?", "aria-haspopup": "dialog", onclick: () => does.why(message) });
   why.append(spoken(` What happened to the message of ${format.time(message.sent)}`));
-  return [note && make("span", { class: note.bad ? "trouble" : "", text: note.text }), askButton(message, does, place), why].filter(Boolean);
+  return [note && make("span", { class: note.bad ? "trouble" : "", text: note.text }), spent(message), askButton(message, does, place), why].filter(Boolean);
+}
+
+// What the turn that ended with this message has cost.
+function spent({ usage }) {
+  if (!usage) return null;
+  const money = usage.cost_usd == null ? "" : ` · ${format.money(usage.cost_usd)}`;
+  const title = `${format.number(usage.input_tokens)} tokens read, ${format.number(usage.output_tokens)} written${usage.model ? `, by ${usage.model}` : ""}`;
+  return make("span", { class: "usage", title, text: `${format.number(usage.input_tokens + usage.output_tokens)} tokens${money}` }, spoken(` ${title}`));
 }
 
 // Where the reader has a voice, media can be asked about with one click.

@@ -50,3 +50,9 @@ export function when(iso) {
 }
 
 export const count = (number, one, many) => `${number} ${number === 1 ? one : many}`;
+
+const plain = new Intl.NumberFormat();
+const dollars = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD", maximumSignificantDigits: 2 });
+
+export const number = (value) => plain.format(value);
+export const money = (usd) => dollars.format(usd);

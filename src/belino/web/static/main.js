@@ -4,6 +4,7 @@ import { Composer } from "./composer.js";
 import { showConnection } from "./connection.js";
 import { Conversations, addressOf, fromAddress } from "./conversations.js";
 import { byId, fillIcons, show } from "./dom.js";
+import { Draft } from "./draft.js";
 import { forgetEverything } from "./keep.js";
 import { showWelcome, signIn, takeToken } from "./login.js";
 import { Outbox } from "./outbox.js";
@@ -40,7 +41,8 @@ async function enter(me) {
   const turns = new Turns(me.agent.name, (conversation) => socket.request("chat.abort", { conversation }));
   const conversations = new Conversations((conversation) => turns.isBusy(conversation));
   const composer = new Composer(uploads, (message) => outbox.add(message));
-  const room = new Room({ me, outbox, turns, does: actions(outbox, composer) });
+  const draft = new Draft(me.agent.name);
+  const room = new Room({ me, outbox, turns, draft, does: actions(outbox, composer) });
   const savings = new Savings();
   const pairings = new Pairings();
 
@@ -53,7 +55,7 @@ async function enter(me) {
   byId("skip").addEventListener("click", () => byId("text").focus());
   byId("sign-out").addEventListener("click", () => signOut(socket));
   showConnection(socket);
-  listen({ socket, room, turns, conversations, uploads, savings, pairings });
+  listen({ socket, room, turns, draft, conversations, uploads, savings, pairings });
 
   const openFromAddress = () => open({ room, composer, conversations });
   window.addEventListener("hashchange", openFromAddress);
@@ -80,7 +82,7 @@ const actions = (outbox, composer) => {
   };
 };
 
-function listen({ socket, room, turns, conversations, uploads, savings, pairings }) {
+function listen({ socket, room, turns, draft, conversations, uploads, savings, pairings }) {
   const quietly = (promise) => promise.catch(() => {});
   socket.addEventListener("hello", () => {
     quietly(room.catchUp());
@@ -96,10 +98,13 @@ function listen({ socket, room, turns, conversations, uploads, savings, pairings
   socket.addEventListener("parcel", ({ detail }) => quietly(pairings.took(detail)));
   socket.addEventListener("message", ({ detail: { message } }) => {
     room.take(message);
+    draft.arrived(message);
     quietly(conversations.took(message));
     savings.changed();
   });
   socket.addEventListener("turn", ({ detail }) => {
+    draft.take(detail);
+    if (detail.state === "writing") return;
     turns.take(detail);
     conversations.draw();
     if ((detail.state === "failed" || detail.state === "aborted") && detail.conversation === room.conversation) quietly(room.catchUp());

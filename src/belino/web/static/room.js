@@ -15,15 +15,17 @@ export class Room {
   #scroll;
   #outbox;
   #turns;
+  #draft;
   #me;
   #loaded = false;
   #loadingOlder = false;
   #heard = 0;
 
-  constructor({ me, outbox, turns, does }) {
+  constructor({ me, outbox, turns, draft, does }) {
     this.#me = me;
     this.#outbox = outbox;
     this.#turns = turns;
+    this.#draft = draft;
     this.#timeline = new Timeline(does);
     this.#scroll = new Scroll(() => this.#older());
     outbox.addEventListener("changed", ({ detail }) => this.#unsent(detail));
@@ -43,6 +45,7 @@ export class Room {
     say(byId("room-name"), name || conversation);
     document.title = `${name || conversation} · belino`;
     this.#turns.open(conversation);
+    this.#draft.open(conversation);
     await this.catchUp();
   }
 

@@ -16,7 +16,7 @@ export class Scroll {
     this.#jump.addEventListener("click", () => this.toEnd());
     byId("load-older").addEventListener("click", loadOlder);
     const observer = new ResizeObserver(() => this.#sticks && this.#settle());
-    for (const part of [this.#log, byId("messages"), byId("turn")]) observer.observe(part);
+    for (const part of [this.#log, byId("messages"), byId("draft"), byId("turn")]) observer.observe(part);
     new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && loadOlder(), {
       root: this.#log,
       rootMargin: "600px 0px 0px 0px",

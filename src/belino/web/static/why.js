@@ -2,6 +2,7 @@
 import { call, query } from "./api.js";
 import { byId, make } from "./dom.js";
 import * as format from "./format.js";
+import { told } from "./told.js";
 
 const STAGES = {
   received: "Received", stored: "Stored", gate: "Access", turn: "Turn", tool: "Tool", media: "Media", reply: "Reply", delivery: "Delivery",
@@ -35,6 +36,7 @@ async function story(message) {
     section("Step by step", steps.length ? make("ol", { class: "steps" }, ...steps.map((one, at) => step(one, steps[at - 1]))) : null),
     section("Media", list(answer.media, mediaItem)),
     section("Delivery", list(answer.parcels, parcel)),
+    answer.message.author.is_agent || answer.message.deleted ? null : told(message),
   ];
 }
 

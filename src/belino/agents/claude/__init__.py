@@ -1,0 +1,135 @@
+"""Claude, through the Claude Agent SDK: one process per live conversation, ended when idle, resumed by id."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from belino.agents.claude.check import check_api
+from belino.agents.claude.child import CLOSING_SECONDS, find_cli
+from belino.agents.claude.config import SETUP, Config, hosts
+from belino.agents.claude.failures import PicturesRefused, SessionLost
+from belino.agents.claude.replay import Replay
+from belino.agents.claude.session import Mark, Session
+from belino.domain.errors import MemoryLost
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import Finding
+from belino.domain.turn import Final, Refused, ReplyPart, ToolNote, Turn
+
+__all__ = ["SETUP", "Agent", "Config", "hosts"]
+
+log = logging.getLogger(__name__)
+
+
+class Agent:
+    """Answers with Claude. What it remembers is in the CLI's transcripts; our memory is where to go on in them."""
+
+    remembers = True
+    sees_images = True
+
+    def __init__(self, config: Config) -> None:
+        find_cli()
+        self._config = config
+        self._live: OrderedDict[ConversationKey, Session] = OrderedDict()
+        """Processes that wait for their next turn, the longest waiting first."""
+        self._timers: dict[ConversationKey, asyncio.TimerHandle] = {}
+        self._ended: list[Session] = []
+        """Let go, and not yet seen to have ended."""
+        self._room = asyncio.Semaphore(config.max_live)
+        self._running = 0
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        """Answer; a picture that the API refuses is left out, and the turn tried once more."""
+        if self._room.locked():
+            yield ToolNote(tool="", text="waiting until another conversation is answered")
+        async with self._room:
+            mark = Mark.read(await turn.memory.load())
+            replay = Replay(turn.toolbox)
+            turn = replace(turn, toolbox=replay)
+            try:
+                async with aclosing(self._answer(turn, mark, {})) as parts:
+                    async for part in parts:
+                        yield part
+                return
+            except PicturesRefused as error:
+                refused = {picture.ref: error.why for picture in error.pictures}
+            replay.again()
+            for ref, why in refused.items():
+                yield Refused(ref=ref, why=why)
+            if not refused:
+                # It lies in what the conversation said before, and would be refused again at every turn.
+                raise MemoryLost("the model refuses a picture that it was shown before")
+            async with aclosing(self._answer(turn, mark, refused)) as parts:
+                async for part in parts:
+                    yield part
+
+    async def check(self) -> Sequence[Finding]:
+        """Whether the key is good and the API can be reached; the extra is installed, or there were no agent."""
+        return await check_api(self._config)
+
+    async def close(self) -> None:
+        """End every process."""
+        for conversation in list(self._live):
+            self._let_go(conversation)
+        await self._see_off()
+
+    async def _answer(self, turn: Turn, mark: Mark | None, refused: Mapping[str, str]) -> AsyncGenerator[ReplyPart]:
+        """One try; only an answer leaves its process alive, everything else goes on from where the last one ended."""
+        session = self._waiting(turn, mark)
+        answered = False
+        self._running += 1
+        try:
+            if session is None:
+                await self._make_room()
+                session = Session(self._config, turn, mark)
+                try:
+                    await session.open()
+                except SessionLost:
+                    raise MemoryLost("the transcript of this conversation is gone") from None
+            async with aclosing(session.answer(turn, refused)) as parts:
+                async for part in parts:
+                    if isinstance(part, Final) and session.mark is not None:
+                        await turn.memory.save(session.mark.to_bytes())
+                        self._keep(turn.conversation, session)
+                        answered = True
+                    yield part
+        finally:
+            self._running -= 1
+            if session is not None and not answered:
+                session.kill()
+                await session.close()
+
+    def _waiting(self, turn: Turn, mark: Mark | None) -> Session | None:
+        """The conversation's live session, if it stands where the memory says."""
+        session = self._live.get(turn.conversation)
+        if session is not None and not session.fits(turn, mark):
+            self._let_go(turn.conversation)
+            return None
+        if session is not None:
+            del self._live[turn.conversation]
+            self._timers.pop(turn.conversation).cancel()
+        return session
+
+    def _keep(self, conversation: ConversationKey, session: Session) -> None:
+        loop = asyncio.get_running_loop()
+        self._live[conversation] = session
+        self._timers[conversation] = loop.call_later(self._config.idle_seconds, self._let_go, conversation)
+
+    def _let_go(self, conversation: ConversationKey) -> None:
+        self._timers.pop(conversation).cancel()
+        session = self._live.pop(conversation)
+        session.let_go()
+        asyncio.get_running_loop().call_later(CLOSING_SECONDS, session.kill)
+        self._ended.append(session)
+
+    async def _make_room(self) -> None:
+        """Those that run are few enough by the semaphore; those that wait for a turn make way."""
+        while self._live and len(self._live) + self._running > self._config.max_live:
+            self._let_go(next(iter(self._live)))
+        await self._see_off()
+
+    async def _see_off(self) -> None:
+        while self._ended:
+            await self._ended.pop().close()

@@ -1,0 +1,207 @@
+"""The CLI's process: its command line, its own small environment, its folder, and its end.
+
+The SDK's own transport gives the child everything that stands in our environment; nothing of that is the agent's.
+"""
+
+import asyncio
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from belino.agents.claude.config import Config
+from belino.agents.claude.wire import PREFIX, SERVER
+from belino.domain.errors import AgentError, ConfigError
+
+# One line may carry a whole tool result with its pictures.
+LINE_BYTES = 64 * 1024 * 1024
+CLOSING_SECONDS = 5.0
+TOOL_SECONDS = 600
+
+# Where it finds programs, which language it speaks, and how it gets out to the API; nothing else is let through.
+INHERITED = (
+    *("PATH", "LANG", "LC_ALL", "TZ"),
+    *("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"),
+)
+# PR_SET_PDEATHSIG, SIGKILL; whoever asks for it after our death asks too late.
+_LEASH = """\
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+# The CLI would forget a conversation after thirty days; how long belino keeps one is not its to say.
+SETTINGS = json.dumps({"cleanupPeriodDays": 36_500})
+
+
+def find_cli() -> Path:
+    """The CLI that came with the SDK, else the machine's. ConfigError without the SDK or any CLI."""
+    sdk = importlib.util.find_spec("claude_agent_sdk")  # looked for, not imported: that would cost a second
+    if sdk is None:
+        raise ConfigError("the agent 'claude' needs its extra; run: pip install 'belino[claude]'")
+    for folder in sdk.submodule_search_locations or ():
+        bundled = Path(folder) / "_bundled" / "claude"
+        if bundled.is_file():
+            return bundled
+    found = shutil.which("claude")
+    if found is None:
+        raise ConfigError("the agent 'claude' finds no CLI: the SDK brings none for this machine; install Claude Code")
+    return Path(found)
+
+
+def environment(config: Config, folder: Path) -> dict[str, str]:
+    """All that the child knows of the world; its home is a private folder, so nobody's settings are in it."""
+    kept = {name: os.environ[name] for name in INHERITED if os.environ.get(name)}
+    window = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": str(config.compact_tokens)} if config.compact_tokens else {}
+    return {
+        **kept,
+        **window,
+        "HOME": str(folder),
+        "TMPDIR": str(folder / "tmp"),
+        "CLAUDE_CODE_TMPDIR": str(folder / "tmp"),
+        "CLAUDE_CONFIG_DIR": str(folder / "claude"),
+        # Not by its path: a state folder that was moved is found again.
+        "CLAUDE_CODE_PROJECT_DIR_NAME": "conversation",
+        "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
+        "ANTHROPIC_BASE_URL": config.base_url.rstrip("/"),
+        # The CLI insists on a key, even where a server of the operator's own asks for none.
+        "ANTHROPIC_API_KEY": config.api_key.reveal() if config.api_key else "unneeded",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+        "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
+        "CLAUDE_CODE_MAX_RETRIES": str(config.retries),
+        "DISABLE_AUTOUPDATER": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_ERROR_REPORTING": "1",
+        "ENABLE_TOOL_SEARCH": "false",
+        "MAX_MCP_OUTPUT_TOKENS": "1000000",
+        "MCP_TOOL_TIMEOUT": str(TOOL_SECONDS * 1000),
+    }
+
+
+def command(
+    config: Config, *, system_file: Path, tools: Sequence[str], resume: str = "", message: str = ""
+) -> list[str]:
+    """The command line; `resume` and `message` name a session and where in it to go on.
+
+    Bare: no hooks, plugins, memories or words of the machine's. Restricted: no shell, no files outside the session's
+    folder. What is not on the list of allowed tools is denied, for there is nobody to ask.
+    """
+    own = ["Read"] if config.read_files else []
+    server = json.dumps({"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}})
+    words = [str(find_cli()), "--output-format", "stream-json", "--input-format", "stream-json", "--verbose"]
+    words += ["--bare", "--restricted", "--setting-sources=", "--strict-mcp-config", "--disable-slash-commands"]
+    words += ["--include-partial-messages", "--permission-mode", "dontAsk", "--max-turns", str(config.max_steps)]
+    words += ["--system-prompt-file", str(system_file), "--model", config.model, "--tools", ",".join(own)]
+    words += ["--allowedTools", ",".join([*(PREFIX + tool for tool in tools), *own])]
+    words += ["--mcp-config", server, "--settings", SETTINGS]
+    if not config.thinking:
+        words += ["--thinking", "disabled"]
+    if resume:
+        # A copy up to this message: whatever came after it, a refused picture or half a turn, stays behind.
+        words += [f"--resume={resume}", f"--resume-session-at={message}", "--fork-session"]
+    return words
+
+
+def leash() -> list[str]:
+    """Words before a command that let it die with us; the CLI alone would finish its model call, and be paid for it."""
+    if sys.platform != "linux":
+        return []
+    return [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())]
+
+
+class Child:
+    """One process, as the SDK's client wants its transport; `kill` and `let_go` need no waiting."""
+
+    def __init__(self, words: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
+        self._words = words
+        self._env = env
+        self._folder = folder
+        self._process: asyncio.subprocess.Process | None = None
+        self._writing = asyncio.Lock()
+        self._ending = False
+
+    @property
+    def pid(self) -> int | None:
+        """While it runs."""
+        return self._process.pid if self.is_ready() and self._process else None
+
+    async def connect(self) -> None:
+        """Start it, in a process group of its own."""
+        self._process = await asyncio.create_subprocess_exec(
+            *leash(),
+            *self._words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd=self._folder,
+            env=dict(self._env),
+            start_new_session=True,
+            limit=LINE_BYTES,
+        )
+
+    def is_ready(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    async def write(self, data: str) -> None:
+        if self._process is None or self._process.stdin is None:
+            raise AgentError("Claude's process does not run")
+        async with self._writing:
+            try:
+                self._process.stdin.write(data.encode())
+                await self._process.stdin.drain()
+            except (ConnectionError, RuntimeError):
+                raise AgentError("Claude's process ended before it was asked") from None
+
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        """Its lines, until it ends; an end that nobody asked for is an error, or the SDK would wait for ever."""
+        if self._process is None or self._process.stdout is None:
+            return
+        try:
+            async for line in self._process.stdout:
+                if line.startswith(b"{"):
+                    yield json.loads(line)
+        except ValueError:
+            raise AgentError("Claude's process wrote something that cannot be read") from None
+        code = await self._process.wait()
+        if not self._ending:
+            from claude_agent_sdk import ProcessError
+
+            raise ProcessError("Claude's process ended", exit_code=code)
+
+    async def end_input(self) -> None:
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Let it end by itself: it writes down what it must and goes."""
+        self._ending = True
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def kill(self) -> None:
+        """End it and whatever it started, now."""
+        self._ending = True
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def close(self) -> None:
+        """See it end, with force if it does not."""
+        if self._process is None:
+            return
+        self.let_go()
+        try:
+            async with asyncio.timeout(CLOSING_SECONDS):
+                await self._process.wait()
+        except TimeoutError:
+            self.kill()
+            await self._process.wait()
+        except asyncio.CancelledError:
+            self.kill()
+            raise

@@ -1,0 +1,61 @@
+"""Blocks as the Messages API and the SDK's tools take them, and back."""
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
+
+SERVER = "belino"
+PREFIX = f"mcp__{SERVER}__"
+
+# Beyond this the CLI would put a result into a file that the agent cannot open.
+RESULT_CHARS = 400_000
+CUT = "… (cut here: the result is too long; ask for less at a time)"
+
+
+def message_content(blocks: Iterable[Block], refused: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The user message's content; a picture that was refused is a note."""
+    return [_content(block, refused) for block in blocks] or [_text("(an empty message)")]
+
+
+def tool_content(blocks: Iterable[Block], refused: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A tool's result as the SDK takes it: text and pictures only, everything else is told in words."""
+    left, content = RESULT_CHARS, list[dict[str, Any]]()
+    for block in blocks:
+        if isinstance(block, ImageBlock) and block.ref not in refused:
+            content.append({"type": "image", "data": _base64(block), "mimeType": block.mime})
+            continue
+        words = _words(block, refused)
+        content.append(_text(words if len(words) <= left else words[:left] + CUT))
+        left = max(0, left - len(words))
+    return content or [_text("(nothing)")]
+
+
+def tool_name(name: str) -> str:
+    """A tool's own name, without the server's before it."""
+    return name.removeprefix(PREFIX)
+
+
+def _content(block: Block, refused: Mapping[str, str]) -> dict[str, Any]:
+    if isinstance(block, ImageBlock) and block.ref not in refused:
+        return {"type": "image", "source": {"type": "base64", "media_type": block.mime, "data": _base64(block)}}
+    return _text(_words(block, refused))
+
+
+def _words(block: Block, refused: Mapping[str, str]) -> str:
+    match block:
+        case TextBlock():
+            return block.text if block.text.strip() else "(empty)"
+        case FileBlock():
+            return f"[File: {block.path}, {block.mime}, ref:{block.ref}] {block.note}".rstrip()
+        case ImageBlock():
+            return f"[The picture ref:{block.ref} cannot be shown: {refused.get(block.ref, 'it was refused')}]"
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _base64(block: ImageBlock) -> str:
+    return base64.b64encode(block.data).decode()

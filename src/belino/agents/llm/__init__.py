@@ -1,0 +1,119 @@
+"""Any model with tool calls answers: OpenAI, Anthropic, Gemini, Groq, Ollama, and what speaks like them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Literal
+
+from belino.agents.llm.check import check_model
+from belino.agents.llm.exchange import Exchange
+from belino.agents.llm.providers import Chosen, Opened, choose, open_model, require_packages
+from belino.domain.errors import ConfigError
+from belino.domain.outcome import Finding
+from belino.domain.ports import Question
+from belino.domain.turn import ReplyPart, Turn
+from belino.net.redact import Secret
+
+SETUP = (
+    Question(
+        key="model",
+        ask="Which model? (PROVIDER:NAME; providers: openai, anthropic, google, groq, ollama; like openai:gpt-5-mini)",
+    ),
+    Question(
+        key="api_key", ask="Which API key did the provider give you? (Empty if it needs none.)", secret=True, default=""
+    ),
+    Question(key="base_url", ask="Another address than the provider's own? (Empty for its own.)", default=""),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One model of one provider."""
+
+    model: str = field(
+        metadata={"says": "The model, as `provider:name`; providers are openai, anthropic, google, groq and ollama."}
+    )
+    api_key: Secret | None = field(
+        default=None, metadata={"says": "The provider's API key; ollama and servers of your own may need none."}
+    )
+    base_url: str | None = field(
+        default=None, metadata={"says": "Where the provider's API is; another one for a server or proxy of your own."}
+    )
+    api: Literal["auto", "chat", "responses"] = field(
+        default="auto",
+        metadata={
+            "says": "For openai: which API to speak; `auto` is `responses` at OpenAI's own address, else `chat`."
+        },
+    )
+    instructions: str = field(
+        default="", metadata={"says": "What the agent shall know and do, in your words; they follow belino's own."}
+    )
+    max_tokens: int = field(
+        default=4096, metadata={"says": "The longest answer to one request, in tokens.", "least": 1}
+    )
+    history_tokens: int = field(
+        default=32_000, metadata={"says": "How much of a conversation is remembered, in tokens, by whole turns."}
+    )
+    image_turns: int = field(
+        default=3,
+        metadata={"says": "For how many turns a picture stays in the model's sight; then a line stands for it."},
+    )
+    max_steps: int = field(
+        default=12, metadata={"says": "How many times in a turn the model may ask for tools before it must answer."}
+    )
+    sees_images: bool | None = field(
+        default=None, metadata={"says": "Whether the model sees pictures; without a word, its name decides."}
+    )
+
+    def __post_init__(self) -> None:
+        chosen = choose(self.model, base_url=self.base_url, api=self.api)
+        if self.api_key is None and chosen.official and chosen.facts.key_name is not None:
+            raise ConfigError(
+                f'api_key is missing; write api_key = "env:{chosen.facts.key_name}", with the key in that '
+                "environment variable, or run `belino setup agent`"
+            )
+
+
+class Agent:
+    """Answers with a model; remembers by itself."""
+
+    remembers = True
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._chosen: Chosen = choose(config.model, base_url=config.base_url, api=config.api)
+        require_packages(self._chosen)
+        self.sees_images = self._chosen.sees_images if config.sees_images is None else config.sees_images
+        self._opening = asyncio.Lock()
+        self._opened: Opened | None = None
+
+    async def run_turn(self, turn: Turn) -> AsyncGenerator[ReplyPart]:
+        """Answer; the last part is Final."""
+        opened = await self._open()
+        exchange = Exchange(self._config, self._chosen, opened, turn, sees_images=self.sees_images)
+        async with aclosing(exchange.run()) as parts:
+            async for part in parts:
+                yield part
+
+    async def check(self) -> Sequence[Finding]:
+        """Whether the provider is there, takes the key and has the model; costs nothing."""
+        return await check_model(self._chosen, self._key())
+
+    async def close(self) -> None:
+        """Close connections; the next turn opens others."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.client.aclose()
+
+    async def _open(self) -> Opened:
+        async with self._opening:
+            if self._opened is None:
+                # Seconds of imports: the gateway goes on meanwhile.
+                self._opened = await asyncio.to_thread(
+                    open_model, self._chosen, self._key(), max_tokens=self._config.max_tokens
+                )
+            return self._opened
+
+    def _key(self) -> str | None:
+        return None if self._config.api_key is None else self._config.api_key.reveal()

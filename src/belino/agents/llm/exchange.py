@@ -1,0 +1,356 @@
+"""One turn with a model: ask, run the tools it wants, ask again, until it has answered."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from belino.agents.llm.content import (
+    items_of,
+    pictures,
+    refs_in,
+    refusals,
+    texts,
+    tool_content,
+    user_content,
+    without,
+)
+from belino.agents.llm.failures import BROKE_OFF, Blocked, Cut, Failure, check_whole, understand
+from belino.agents.llm.memory import Past, recall, remember, shorten
+from belino.agents.llm.providers import Chosen, Opened
+from belino.domain.errors import AgentError, MemoryLost, ToolError
+from belino.domain.media import Block, TextBlock
+from belino.domain.turn import (
+    Accepted,
+    Compacted,
+    Final,
+    Refused,
+    ReplyPart,
+    TextDelta,
+    ToolNote,
+    Turn,
+    Usage,
+    media_names,
+    tool_words,
+)
+from belino.net.pace import backoff
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent, ToolCallPart, ToolReturnPart
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings
+
+    from belino.agents.llm import Config
+
+TRIES = 4
+# Whoever waits in a chat waits no longer than this for a provider that asks for patience.
+LONGEST_WAIT = 60.0
+CUT_SHORT = "\n\n(cut here: the answer reached max_tokens)"
+BAD_ARGUMENTS = "the arguments are not a JSON object; call the tool again with one"
+
+
+class Exchange:
+    """Everything one turn knows; nothing of it is shared with another."""
+
+    def __init__(self, config: "Config", chosen: Chosen, opened: Opened, turn: Turn, *, sees_images: bool) -> None:
+        self._config = config
+        self._chosen = chosen
+        self._opened = opened
+        self._turn = turn
+        self._sees = sees_images
+        self._past: list[Past] = []
+        self._now: list[ModelMessage] = []
+        self._names: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
+        """Pictures the model would not take in this turn, and why."""
+        self._fresh: set[str] = set()
+        """Pictures of this turn that the model has not taken yet."""
+        self._tried_without = False
+        self._usage = Usage(cost_usd=0.0, model=chosen.name)
+        self._heard = False
+        """Something of the answer at hand was passed on, so that it cannot be asked for again."""
+        self._words: list[str] = []
+
+    async def run(self) -> AsyncGenerator[ReplyPart]:
+        """The turn's parts; its memory is saved before the last."""
+        for part in await self._begin():
+            yield part
+        for step in range(self._config.max_steps + 1):
+            async with aclosing(self._ask(last=step == self._config.max_steps)) as asked:
+                async for part in asked:
+                    yield part
+            yield self._usage
+            calls = self._answer.tool_calls
+            if not calls:
+                break
+            async with aclosing(self._work(calls)) as worked:
+                async for part in worked:
+                    yield part
+        for part in await self._end():
+            yield part
+
+    @property
+    def _answer(self) -> "ModelResponse":
+        from pydantic_ai.messages import ModelResponse
+
+        answer = self._now[-1]
+        assert isinstance(answer, ModelResponse)
+        return answer
+
+    @property
+    def _messages(self) -> "list[ModelMessage]":
+        return [*(message for past in self._past for message in past.messages), *self._now]
+
+    async def _begin(self) -> Sequence[ReplyPart]:
+        """Remember what was, and put the turn's message after it."""
+        from pydantic_ai.messages import ModelRequest, UserPromptPart
+
+        found = await asyncio.to_thread(recall, await self._turn.memory.load())
+        if found is None:
+            raise MemoryLost("what it remembered cannot be read")
+        self._past = found
+        self._learn_names(texts(self._messages))
+        # A configuration may have become stricter since the memory was saved.
+        shortened = await self._shorten()
+        self._learn_names(_words_in(self._turn.blocks))
+        refused = list(self._refuse_early(self._turn.blocks))
+        content = user_content(items_of(self._turn.blocks, self._refused, self._left_out))
+        self._now = [ModelRequest(parts=[UserPromptPart(content=content)])]
+        self._fresh = refs_in(self._now)
+        return [*shortened, *refused]
+
+    async def _end(self) -> Sequence[ReplyPart]:
+        """Remember the turn, and say what it says."""
+        self._past.append(Past(number=self._turn.number, messages=self._now))
+        self._now = []
+        shortened = await self._shorten()
+        await self._turn.memory.save(await asyncio.to_thread(remember, self._past))
+        return [*shortened, Final(text=next((words for words in reversed(self._words) if words.strip()), ""))]
+
+    async def _shorten(self) -> list[Compacted]:
+        """Keep the past within its limits; in a thread, for it may hold many megabytes."""
+        self._past, gone = await asyncio.to_thread(
+            shorten,
+            self._past,
+            history_tokens=self._config.history_tokens,
+            image_turns=self._config.image_turns if self._sees else 0,
+            names=self._names,
+        )
+        return [Compacted(only=tuple(sorted(gone)))] if gone else []
+
+    async def _ask(self, *, last: bool) -> AsyncGenerator[ReplyPart]:
+        """One request, until it is answered: waiting where that helps, without a picture where that is the trouble."""
+        from pydantic_ai.exceptions import AgentRunError, UserError
+
+        attempt = 0
+        while True:
+            self._heard = False
+            try:
+                async with aclosing(self._stream(last=last)) as parts:
+                    async for part in parts:
+                        yield part
+                return
+            except (AgentRunError, UserError, Blocked, Cut) as error:
+                failure = understand(error, self._chosen)
+                if self._heard:
+                    raise AgentError(BROKE_OFF) from None
+                if failure.kind not in ("picture", "passing", "too long"):
+                    raise AgentError(failure.sentence) from None
+            if failure.kind == "passing":
+                attempt += 1
+                await self._wait(failure, attempt)
+                continue
+            for part in self._forget(failure) if failure.kind == "too long" else self._leave_out(failure):
+                yield part
+
+    async def _stream(self, *, last: bool) -> AsyncGenerator[ReplyPart]:
+        accepted = False
+        request = (self._messages, self._settings(last=last), self._parameters())
+        async with self._opened.stream(*request) as stream:
+            async for event in stream:
+                if not accepted:
+                    accepted = True
+                    self._fresh.clear()
+                    yield Accepted()
+                if text := _text_of(event):
+                    before = "\n\n" if self._words and not self._heard else ""
+                    self._heard = True
+                    yield TextDelta(text=before + text)
+            answer = stream.get()
+        check_whole(answer)
+        if not accepted:
+            self._fresh.clear()
+            yield Accepted()
+        words = answer.text or ""
+        if answer.finish_reason == "length" and not answer.tool_calls:
+            words += CUT_SHORT
+            yield TextDelta(text=CUT_SHORT)
+        if words:
+            self._words.append(words)
+        self._now.append(_without_calls(answer) if last else answer)
+        self._spend(answer)
+
+    def _settings(self, *, last: bool) -> "ModelSettings":
+        # The tools stay in the request: without them caches miss, and Anthropic refuses a history that used them.
+        return {**self._opened.settings, "tool_choice": "none"} if last else self._opened.settings
+
+    def _parameters(self) -> "ModelRequestParameters":
+        from pydantic_ai.messages import InstructionPart
+        from pydantic_ai.models import ModelRequestParameters
+        from pydantic_ai.tools import ToolDefinition
+
+        # Never strict: providers differ in what such a schema must look like, and the toolbox checks arguments itself.
+        tools = [
+            ToolDefinition(
+                name=spec.name,
+                description=spec.description,
+                parameters_json_schema=dict(spec.schema),
+                strict=False,
+            )
+            for spec in self._turn.toolbox.specs
+        ]
+        words = [self._turn.system, self._config.instructions]
+        instructions = [InstructionPart(content=text) for text in words if text.strip()]
+        return ModelRequestParameters(function_tools=tools, instruction_parts=instructions)
+
+    async def _work(self, calls: "Sequence[ToolCallPart]") -> AsyncGenerator[ReplyPart]:
+        """Run the tools the model wants, in its order; what they gave is the next request."""
+        from pydantic_ai.messages import ModelRequest
+
+        parts: list[ToolReturnPart] = []
+        for call in calls:
+            arguments = arguments_of(call)
+            yield ToolNote(tool=call.tool_name, text=tool_words(call.tool_name, arguments or {}, self._names))
+            blocks, error = await self._call(call.tool_name, arguments)
+            self._learn_names(_words_in(blocks))
+            for refused in self._refuse_early(blocks):
+                yield refused
+            parts.append(self._returned(call, blocks, error))
+        request = ModelRequest(parts=parts)
+        self._fresh |= refs_in([request])
+        self._now.append(request)
+
+    async def _call(self, name: str, arguments: dict[str, object] | None) -> tuple[Sequence[Block], str]:
+        if arguments is None:
+            return (), BAD_ARGUMENTS
+        try:
+            return await self._turn.toolbox.call(name, arguments), ""
+        except ToolError as error:
+            return (), str(error)
+
+    def _returned(self, call: "ToolCallPart", blocks: Sequence[Block], error: str) -> "ToolReturnPart":
+        from pydantic_ai.messages import ToolReturnPart
+
+        items = items_of(blocks, self._refused, self._left_out)
+        return ToolReturnPart(
+            tool_name=call.tool_name,
+            content=error or tool_content(items),
+            tool_call_id=call.tool_call_id,
+            outcome="failed" if error else "success",
+        )
+
+    def _refuse_early(self, blocks: Sequence[Block]) -> Iterator[Refused]:
+        found = refusals(blocks, most_bytes=self._chosen.facts.image_bytes, sees=self._sees)
+        self._refused |= found
+        for ref, why in found.items():
+            yield Refused(ref=ref, why=why)
+
+    def _leave_out(self, failure: Failure) -> Iterator[ReplyPart]:
+        """Take the picture the provider named out of the request, else those it has not seen before, else all."""
+        there = list(pictures(self._messages))
+        if not there:
+            raise AgentError(failure.sentence)
+        named = {ref for index, ref in there if index == failure.message}
+        suspects = set() if self._tried_without else named or self._fresh
+        refs = suspects or {ref for _, ref in there}
+        self._tried_without = True
+        older = refs - self._fresh
+        self._refused |= dict.fromkeys(refs, failure.why)
+        self._now = without(self._now, refs, self._left_out)
+        self._past = [Past(number=p.number, messages=without(p.messages, refs, self._left_out)) for p in self._past]
+        self._fresh = self._fresh - refs
+        for ref in sorted(refs):
+            yield Refused(ref=ref, why=failure.why)
+        if older:
+            yield Compacted(only=tuple(sorted(older)))
+
+    def _forget(self, failure: Failure) -> Iterator[ReplyPart]:
+        """The provider takes less than the budget says: better without the past than never again."""
+        if not self._past:
+            raise AgentError(failure.sentence)
+        if len(self._now) == 1:
+            raise MemoryLost(failure.sentence)
+        gone = refs_in([message for past in self._past for message in past.messages]) - refs_in(self._now)
+        self._past = []
+        if gone:
+            yield Compacted(only=tuple(sorted(gone)))
+
+    async def _wait(self, failure: Failure, attempt: int) -> None:
+        """Sleep as long as the provider asks, if that is worth it."""
+        wait = backoff(attempt) if failure.wait is None else failure.wait
+        left = (self._turn.deadline - datetime.now(UTC)).total_seconds()
+        if attempt >= TRIES or wait > min(left, LONGEST_WAIT):
+            raise AgentError(failure.sentence)
+        await asyncio.sleep(wait)
+
+    def _left_out(self, ref: str) -> str:
+        why = self._refused.get(ref, "the model would not take it")
+        return f"[Image: {self._names.get(ref, 'a picture')}, left out: {why}]"
+
+    def _learn_names(self, found: Iterable[str]) -> None:
+        for text in found:
+            self._names |= media_names(text)
+
+    def _spend(self, answer: "ModelResponse") -> None:
+        spent = answer.usage
+        cost = _cost(answer)
+        self._usage = Usage(
+            input_tokens=self._usage.input_tokens + spent.input_tokens,
+            output_tokens=self._usage.output_tokens + spent.output_tokens,
+            cost_usd=None if cost is None or self._usage.cost_usd is None else self._usage.cost_usd + cost,
+            model=answer.model_name or self._chosen.name,
+        )
+
+
+def _words_in(blocks: Sequence[Block]) -> Iterator[str]:
+    return (block.text for block in blocks if isinstance(block, TextBlock))
+
+
+def _text_of(event: "ModelResponseStreamEvent") -> str:
+    from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+
+    match event:
+        case PartStartEvent(part=TextPart(content=text)):
+            return text
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""
+
+
+def arguments_of(call: "ToolCallPart") -> dict[str, object] | None:
+    """What a tool is called with; None if the model wrote no object."""
+    try:
+        return call.args_as_dict(raise_if_invalid=True)
+    except (ValueError, AssertionError):
+        return None
+
+
+def _cost(answer: "ModelResponse") -> float | None:
+    """What the answer cost by the price list that came with the library; nobody is asked."""
+    try:
+        return float(answer.cost().total_price)
+    except (LookupError, ValueError, AssertionError):
+        return None
+
+
+def _without_calls(answer: "ModelResponse") -> "ModelResponse":
+    """An answer whose calls nobody runs any more: left in the history, every provider would refuse it."""
+    from pydantic_ai.messages import TextPart, ToolCallPart
+
+    if not answer.tool_calls:
+        return answer
+    parts = [part for part in answer.parts if not isinstance(part, ToolCallPart)]
+    return replace(answer, parts=parts or [TextPart(content="(nothing)")])

@@ -1,0 +1,207 @@
+"""What a provider's error means: a picture it will not take, a time to wait, or a sentence for the operator."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from belino.agents.llm.providers import Chosen
+from belino.net.redact import redact
+
+if TYPE_CHECKING:
+    from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+    from pydantic_ai.messages import ModelResponse
+
+SAID_CHARS = 200
+BROKE_OFF = "the model's answer broke off before its end; ask again"
+
+# What providers say about a picture they will not take: from their documentation and their public error reports.
+# The first that matches counts; a row for everybody stands last.
+REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
+    (provider, re.compile(pattern, re.IGNORECASE), why)
+    for provider, pattern, why in (
+        ("anthropic", r"image exceeds [0-9.]+ ?[km]i?b maximum", "too many bytes"),
+        ("anthropic", r"image dimensions exceeds? max allowed size", "too many pixels"),
+        ("anthropic", r"could not process image|image cannot be empty|invalid base64", "it cannot be read"),
+        (
+            "anthropic",
+            r"image was specified using|does not match the provided media type",
+            "its type is not what it says",
+        ),
+        ("anthropic", r"media_type: input should be|unsupported image", "its type"),
+        ("anthropic", r"image.*(?:not allowed|polic|blocked)", "its content"),
+        ("openai", r"image_too_large|image_file_too_large|below 20 ?mb|image.{0,40}too large", "too many bytes"),
+        ("openai", r"image_too_small", "too few pixels"),
+        ("openai", r"invalid_image_format|unsupported_image_media_type|unsupported image", "its type"),
+        ("openai", r"image_content_policy_violation|safety system|moderation_blocked", "its content"),
+        (
+            "openai",
+            r"invalid_image\b|invalid_base64_image|image_parse_error|empty_image_file|does not represent a valid image"
+            r"|invalid image",
+            "it cannot be read",
+        ),
+        (
+            "openai",
+            r"image_url is only supported by certain models|does not support image",
+            "this model sees no pictures",
+        ),
+        ("google", r"unable to process input image|provided image is not valid", "it cannot be read"),
+        ("google", r"unsupported mime type", "its type"),
+        ("google", r"payload size exceeds the limit", "too many bytes"),
+        ("google", r"image_safety|image.*prohibited", "its content"),
+        ("google", r"image input modality is not enabled", "this model sees no pictures"),
+        # All that Gemini says about some types of pictures; asked only where a picture went along.
+        ("google", r"request contains an invalid argument", "it may be what was refused"),
+        ("groq", r"(?:maximum|allowed).{0,40}pixels|too many pixels|resolution", "too many pixels"),
+        ("groq", r"image.{0,40}too large|request_too_large|entity too large", "too many bytes"),
+        ("groq", r"content must be a string", "this model sees no pictures"),
+        ("groq", r"invalid image|failed to decode image", "it cannot be read"),
+        ("ollama", r"failed to load image|invalid image|illegal base64|unknown format", "it cannot be read"),
+        (
+            "ollama",
+            r"missing data required for image input|image input is not supported",
+            "this model sees no pictures",
+        ),
+        ("*", r"\bimages?\b|image_url|inline_?data", "the model would not take it"),
+    )
+)
+REFUSING = frozenset({400, 413, 415, 422})
+PASSING = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+
+_MESSAGE_INDEX = re.compile(r"\bmessages\.([0-9]{1,6})\.content\.")
+_RETRY_DELAY = re.compile(r"retryDelay['\"]?:\s*['\"]([0-9]{1,6}(?:\.[0-9]+)?)s")
+
+
+class Blocked(Exception):
+    """The provider's filter let nothing through."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Cut(Exception):
+    """The stream ended before the answer did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An error, understood."""
+
+    kind: Literal["picture", "passing", "too long", "lasting"]
+    sentence: str
+    """For a person; without key and URL."""
+    why: str = ""
+    """Why a picture was refused."""
+    message: int | None = None
+    """Which message of the request holds the picture, where the provider says."""
+    wait: float | None = None
+    """How many seconds the provider asks to wait."""
+
+
+def check_whole(response: "ModelResponse") -> None:
+    """Raise if a stream ended without the answer's end, or with nothing but a filter's verdict."""
+    details = response.provider_details or {}
+    if response.finish_reason is None:
+        raise Cut
+    if response.finish_reason == "error":
+        raise Blocked("the provider says it failed")
+    if response.finish_reason == "content_filter" and not (response.text or response.tool_calls):
+        raise Blocked(str(details.get("block_reason") or details.get("finish_reason") or "content filter"))
+
+
+def understand(error: Exception, chosen: Chosen) -> Failure:
+    """What to do about an error of the model's."""
+    from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTTPError, ModelTimeoutError
+
+    if isinstance(error, Cut):
+        return Failure(kind="passing", sentence=BROKE_OFF)
+    if isinstance(error, Blocked):
+        return _blocked(error, chosen)
+    if isinstance(error, ModelHTTPError):
+        return _refused_picture(error, error.status_code, chosen) or _http(error, chosen)
+    if isinstance(error, ModelAPIError) and (picture := _refused_picture(error, None, chosen)):
+        return picture
+    if isinstance(error, ModelTimeoutError):
+        return Failure(kind="passing", sentence="the model's provider did not answer in time")
+    if isinstance(error, ModelConnectionError):
+        return Failure(kind="passing", sentence="the model's provider cannot be reached")
+    return Failure(
+        kind="lasting", sentence=f"the model's provider answered with something odd ({type(error).__name__})"
+    )
+
+
+def _blocked(error: Blocked, chosen: Chosen) -> Failure:
+    sentence = f"the model's provider would not answer this ({_one_line(error.reason)})"
+    why = _why(error.reason, None, chosen)
+    return Failure(kind="picture" if why else "lasting", sentence=sentence, why=why)
+
+
+def _refused_picture(error: "ModelAPIError", status: int | None, chosen: Chosen) -> Failure | None:
+    if status in (401, 403, 404, 429):
+        return None
+    words = f"{error.provider_error_code or ''} {error.body if error.body is not None else error.message}"
+    why = _why(words, status, chosen)
+    if not why:
+        return None
+    named = _MESSAGE_INDEX.search(words)
+    return Failure(
+        kind="picture",
+        sentence=f"the model's provider refused the request: {_said(error)}",
+        why=why,
+        message=int(named[1]) if named else None,
+    )
+
+
+def _why(words: str, status: int | None, chosen: Chosen) -> str:
+    if status == 413:
+        return "too many bytes"
+    for provider, pattern, why in REFUSALS:
+        if provider == "*" and status not in REFUSING:
+            continue
+        if provider in ("*", chosen.provider, "openai" if chosen.wire == "chat" else "") and pattern.search(words):
+            return why
+    return ""
+
+
+def _http(error: "ModelHTTPError", chosen: Chosen) -> Failure:
+    from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelQuotaExceededError
+
+    status = error.status_code
+    if status in (401, 403) or "API_KEY_INVALID" in str(error.body):
+        sentence = f"the model's provider refused the API key (status {status}); run `belino setup agent`"
+        return Failure(kind="lasting", sentence=sentence)
+    if isinstance(error, ModelQuotaExceededError):
+        return Failure(kind="lasting", sentence="the account at the model's provider has nothing left to spend")
+    if isinstance(error, ModelContextWindowExceededError):
+        sentence = "the conversation is longer than the model takes; lower history_tokens"
+        return Failure(kind="too long", sentence=sentence)
+    if status == 404:
+        return Failure(kind="lasting", sentence=f"the provider {chosen.provider} knows no model {chosen.name!r} here")
+    if status in PASSING:
+        asks = "asks to wait" if status == 429 else "is overloaded" if status == 529 else "failed"
+        wait = error.retry_after if error.retry_after is not None else _retry_delay(error)
+        sentence = f"the model's provider {asks} (status {status}); try again in a moment"
+        return Failure(kind="passing", sentence=sentence, wait=wait)
+    return Failure(kind="lasting", sentence=f"the model's provider refused the request: {_said(error)}")
+
+
+def _retry_delay(error: "ModelHTTPError") -> float | None:
+    """Gemini writes it into the body."""
+    found = _RETRY_DELAY.search(str(error.body))
+    return float(found[1]) if found else None
+
+
+def _said(error: "ModelAPIError") -> str:
+    """The provider's own words, where it has any."""
+    body = error.body
+    for _ in range(3):
+        if isinstance(body, list) and body:
+            body = body[0]
+        if isinstance(body, dict):
+            body = body.get("error") or body.get("message")
+    return _one_line(body if isinstance(body, str) and body else type(error).__name__)
+
+
+def _one_line(text: str) -> str:
+    words = redact(" ".join(text.split()))
+    return words if len(words) <= SAID_CHARS else f"{words[: SAID_CHARS - 1]}…"

@@ -1,0 +1,235 @@
+"""Which model was chosen, what its provider takes, and the way to it."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal, assert_never
+
+from belino.domain.errors import ConfigError
+from belino.net.sdk import Answers, open_sdk_client
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage
+    from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+    from pydantic_ai.profiles import ModelProfile
+    from pydantic_ai.settings import ModelSettings
+
+    from belino.net.sdk import AsyncClient
+
+ProviderName = Literal["openai", "anthropic", "google", "groq", "ollama"]
+Wire = Literal["messages", "chat", "responses", "gemini"]
+
+NEEDED = "the agent llm needs the package {package!r}; install it with pip install 'belino[llm]'"
+# Never sent anywhere that asks for a key: the SDKs refuse to start without one.
+NO_KEY = "none"
+
+_TEXT_ONLY = re.compile(
+    r"gpt-3\.5|gpt-4(?:$|-0|-32k)|gpt-oss|o1-(?:mini|preview)|o3-mini|claude-(?:1|2|instant)|gemma-2"
+)
+_SEEING = re.compile(
+    r"vision|llava|-?vl\b|[0-9]vl|gemma-?[34]|pixtral|minicpm-v|moondream|llama-?4|scout|maverick|mistral-small-?3"
+    r"|gpt-(?:4o|4\.1|4-turbo|5|6)|\bo[34]\b|claude|gemini"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A provider's own address, and what it takes."""
+
+    url: str
+    key_name: str | None
+    """What the environment variable for its key is usually called; None if it needs no key."""
+    package: str
+    image_bytes: int
+    """The largest picture it documents to take, before base64."""
+
+
+PROVIDERS: dict[ProviderName, Provider] = {
+    "openai": Provider(
+        url="https://api.openai.com/v1", key_name="OPENAI_API_KEY", package="openai", image_bytes=20_000_000
+    ),
+    # 5 MiB of base64.
+    "anthropic": Provider(
+        url="https://api.anthropic.com", key_name="ANTHROPIC_API_KEY", package="anthropic", image_bytes=3_932_160
+    ),
+    # 20 MB for the whole request, in base64.
+    "google": Provider(
+        url="https://generativelanguage.googleapis.com",
+        key_name="GEMINI_API_KEY",
+        package="google.genai",
+        image_bytes=14_000_000,
+    ),
+    # 4 MB of base64.
+    "groq": Provider(
+        url="https://api.groq.com/openai/v1", key_name="GROQ_API_KEY", package="openai", image_bytes=3_000_000
+    ),
+    "ollama": Provider(url="http://127.0.0.1:11434/v1", key_name=None, package="openai", image_bytes=20_000_000),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The model of a configuration."""
+
+    provider: ProviderName
+    name: str
+    url: str
+    wire: Wire
+    official: bool
+    """Whether it is the provider's own address."""
+
+    @property
+    def facts(self) -> Provider:
+        return PROVIDERS[self.provider]
+
+    @property
+    def sees_images(self) -> bool:
+        """Whether a model of this name sees pictures, as far as names tell."""
+        name = self.name.lower()
+        if self.provider in ("anthropic", "google") or (self.provider == "openai" and self.official):
+            return _TEXT_ONLY.match(name) is None
+        return _SEEING.search(name) is not None and _TEXT_ONLY.match(name) is None
+
+
+def choose(model: str, *, base_url: str | None, api: Literal["auto", "chat", "responses"]) -> Chosen:
+    """What `provider:name` means; ConfigError if it means nothing."""
+    given, _, name = model.partition(":")
+    provider = next((known for known in PROVIDERS if known == given), None)
+    if provider is None or not name.strip():
+        known = ", ".join(f"{each}:…" for each in PROVIDERS)
+        raise ConfigError(f"model must be a provider and a name, like openai:gpt-5-mini; known providers: {known}")
+    own = PROVIDERS[provider].url
+    url = (base_url or own).rstrip("/")
+    if not re.fullmatch(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", url):
+        raise ConfigError("base_url must be http:// or https:// with a host and maybe a path, and hold no secret")
+    if provider != "openai" and api != "auto":
+        raise ConfigError("api is for openai models only; leave it out")
+    return Chosen(provider=provider, name=name.strip(), url=url, wire=_wire(provider, url, api), official=url == own)
+
+
+def _wire(provider: ProviderName, url: str, api: Literal["auto", "chat", "responses"]) -> Wire:
+    match provider:
+        case "anthropic":
+            return "messages"
+        case "google":
+            return "gemini"
+        case "groq" | "ollama":
+            return "chat"
+        case "openai":
+            if api != "auto":
+                return api
+            # Everything that calls itself compatible speaks chat completions; few speak responses.
+            return "responses" if url == PROVIDERS["openai"].url else "chat"
+        case _:
+            assert_never(provider)
+
+
+def require_packages(chosen: Chosen) -> None:
+    """ConfigError naming the extra, if what reaches this provider is not installed; nothing is imported for it."""
+    for package in ("pydantic_ai", chosen.facts.package):
+        try:
+            found = find_spec(package)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise ConfigError(NEEDED.format(package=package))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """The way to a model, open; conversations share nothing else."""
+
+    model: "Model"
+    client: "AsyncClient"
+    settings: "ModelSettings"
+
+    @asynccontextmanager
+    async def stream(
+        self, messages: "list[ModelMessage]", settings: "ModelSettings", parameters: "ModelRequestParameters"
+    ) -> "AsyncIterator[StreamedResponse]":
+        """One request. Whoever leaves early leaves no connection behind, which not every SDK sees to."""
+        answers = Answers()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(answers.close)
+            with answers.noted():
+                stream = await stack.enter_async_context(self.model.request_stream(messages, settings, parameters))
+            yield stream
+
+
+def open_model(chosen: Chosen, key: str | None, *, max_tokens: int) -> Opened:
+    """Import what is needed and make the model's client. Takes seconds of CPU: call it in a thread."""
+    try:
+        client = open_sdk_client()
+        model = _model(chosen, key or NO_KEY, client)
+    except ImportError as error:
+        raise ConfigError(NEEDED.format(package=error.name or chosen.facts.package)) from error
+    return Opened(model=model, client=client, settings=_settings(chosen, max_tokens))
+
+
+def _settings(chosen: Chosen, max_tokens: int) -> "ModelSettings":
+    # Retries are ours: an SDK's would wait without anybody knowing.
+    if chosen.wire != "responses":
+        return {"max_tokens": max_tokens, "max_retries": 0, "cache": True}
+    from pydantic_ai.models.openai import OpenAIResponsesModelSettings
+
+    # The conversation is ours to keep: the provider is asked to store nothing.
+    return OpenAIResponsesModelSettings(max_tokens=max_tokens, max_retries=0, cache=True, openai_store=False)
+
+
+def _model(chosen: Chosen, key: str, client: "AsyncClient") -> "Model":
+    match chosen.provider:
+        case "anthropic":
+            from pydantic_ai.models.anthropic import AnthropicModel
+            from pydantic_ai.providers.anthropic import AnthropicProvider
+
+            way = AnthropicProvider(api_key=key, base_url=chosen.url, http_client=client)
+            return AnthropicModel(chosen.name, provider=way)
+        case "google":
+            from pydantic_ai.models.google import GoogleModel
+            from pydantic_ai.providers.google import GoogleProvider
+
+            return GoogleModel(
+                chosen.name, provider=GoogleProvider(api_key=key, base_url=chosen.url, http_client=client)
+            )
+        case "openai" | "groq" | "ollama":
+            return _openai_model(chosen, key, client)
+        case _:
+            assert_never(chosen.provider)
+
+
+def _openai_model(chosen: Chosen, key: str, client: "AsyncClient") -> "Model":
+    from pydantic_ai.models.ollama import OllamaModel
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.ollama import OllamaProvider
+    from pydantic_ai.providers.openai import OpenAIProvider
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    if chosen.provider == "ollama":
+        ollama = OllamaProvider(base_url=chosen.url, api_key=key, http_client=client)
+        return OllamaModel(
+            chosen.name, provider=ollama, profile=_chat_profile(chosen, ollama.model_profile(chosen.name))
+        )
+    if chosen.provider == "groq":
+        groq = OpenAICompatibleProvider("groq", base_url=chosen.url, api_key=key, http_client=client)
+        return OpenAIChatModel(
+            chosen.name, provider=groq, profile=_chat_profile(chosen, groq.model_profile(chosen.name))
+        )
+    openai = OpenAIProvider(base_url=chosen.url, api_key=key, http_client=client)
+    if chosen.wire == "responses":
+        return OpenAIResponsesModel(chosen.name, provider=openai)
+    return OpenAIChatModel(
+        chosen.name, provider=openai, profile=_chat_profile(chosen, openai.model_profile(chosen.name))
+    )
+
+
+def _chat_profile(chosen: Chosen, profile: "ModelProfile | None") -> "ModelProfile":
+    """The profile, taught that a stream without its end is broken, and that not everybody knows OpenAI's `strict`."""
+    from pydantic_ai.profiles import merge_profile
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+
+    own = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    if chosen.provider != "openai" or not chosen.official:
+        own["openai_supports_strict_tool_definition"] = False
+    return merge_profile(profile, own)

@@ -1,0 +1,65 @@
+"""belino context CONVERSATION: what the agent would be told, word for word, and what it costs."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from belino.cli import OK
+from belino.cli.ask import ask
+from belino.cli.show import clean, paint, show_json, show_table
+from belino.domain.message import ConversationKey
+from belino.storage.home import Home
+
+if TYPE_CHECKING:
+    from belino.storage.sqlite import SqliteStore
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("conversation", metavar="CONVERSATION", help="platform:account:channel[:thread]")
+    parser.add_argument("--at", metavar="MESSAGE", help="the id of the message to answer (default: the last one said)")
+
+
+def run(args: Namespace) -> int:
+    conversation = ConversationKey.parse(args.conversation)
+
+    async def resting(store: "SqliteStore") -> Any:
+        from belino.config import load
+        from belino.gateway.preview import as_json, preview
+        from belino.net.clock import SystemClock
+
+        home = Home.at(args.home)
+        config, key = load(home).context, home.key_file.read_bytes()
+        return as_json(await preview(store, conversation, args.at, config, clock=SystemClock(), key=key))
+
+    answer = ask(
+        args,
+        running=lambda gateway: gateway.get("/api/context", conversation=conversation, at=args.at),
+        resting=resting,
+    )
+    if args.json:
+        show_json(answer)
+    else:
+        _show(answer)
+    return OK
+
+
+def _show(answer: dict[str, Any]) -> None:
+    print(f"{paint(answer['conversation'], 'bold')} · a session that begins with message {clean(answer['message_id'])}")
+    if answer["session"]["has_context"]:
+        print("The session that is going on has been told its channel already: its next turn tells only what is new.")
+    for text in answer["told"]:
+        print()
+        for line in text.splitlines():
+            print(paint(clean(line), "dim") if _is_ours(line) else clean(line))
+    print()
+    rows = [(part["part"], part["tokens"], part["told"] or "", part["left_out"] or "") for part in answer["parts"]]
+    show_table(("part", "tokens", "told", "left out"), [*rows, ("all", answer["tokens"], "", "")], empty="")
+    for part in answer["parts"]:
+        for why in part["why"]:
+            print(f"{paint(part['part'], 'yellow')}: {why}")
+    if answer["note"]:
+        print(f"{paint('note', 'yellow')}: {answer['note']}")
+
+
+def _is_ours(line: str) -> bool:
+    """Whether a line is a marker around what others said."""
+    return line.startswith("<<<") or line.endswith(">>>")

@@ -1,0 +1,94 @@
+"""belino mcp: a conversation's tools for any MCP client, over stdio.
+
+A relay: each line the client writes goes to the running gateway's /mcp, each answer comes back as a line. It knows no
+MCP beyond that, so it starts at once, and a gateway that was restarted meanwhile is simply found again.
+"""
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from threading import BoundedSemaphore, Lock
+from typing import Any, TextIO
+
+from belino.cli import OK
+from belino.cli.client import needed_gateway
+from belino.domain.errors import BelinoError
+from belino.domain.message import ConversationKey
+from belino.storage.home import Home
+
+AT_ONCE = 8
+LINE_CHARS = 1024 * 1024
+ANSWER_SECONDS = 600.0
+# JSON-RPC's own numbers for what is no request, and the first of those left to servers.
+PARSE_ERROR, INVALID_REQUEST, UNAVAILABLE = -32700, -32600, -32000
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--conversation", required=True, help="whose tools they are (platform:account:channel[:thread])"
+    )
+
+
+def run(args: Namespace) -> int:
+    home = Home.at(args.home)
+    conversation = ConversationKey.parse(args.conversation)
+    gateway = needed_gateway(home)
+    gateway.get("/api/messages", conversation=conversation, limit=1)  # an unknown conversation is told at once
+    Relay(home, conversation, sys.stdout).serve(sys.stdin)
+    return OK
+
+
+class Relay:
+    """Hands lines to the gateway, several at once, and answers to the client, one at a time."""
+
+    def __init__(self, home: Home, conversation: ConversationKey, out: TextIO) -> None:
+        self._home = home
+        self._conversation = conversation
+        self._out = out
+        self._writing = Lock()
+        self._room = BoundedSemaphore(AT_ONCE)
+        self._version: str | None = None
+
+    def serve(self, lines: TextIO) -> None:
+        """Until the client closes its end; what it still waits for is answered first."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            while line := lines.readline(LINE_CHARS + 1):
+                if line.strip():
+                    self._room.acquire()
+                    pool.submit(self._take, line).add_done_callback(lambda _: self._room.release())
+
+    def _take(self, line: str) -> None:
+        try:
+            asked = json.loads(line)
+        except ValueError:
+            self._tell(_error(None, PARSE_ERROR, f"not one line of JSON of at most {LINE_CHARS} characters"))
+            return
+        if not isinstance(asked, dict):
+            self._tell(_error(None, INVALID_REQUEST, "a request is one JSON object"))
+            return
+        try:
+            answer = self._ask(asked)
+        except BelinoError as error:
+            answer = _error(asked.get("id"), UNAVAILABLE, str(error))
+        if "id" in asked and "method" in asked:
+            self._tell(answer if isinstance(answer, dict) else _error(asked["id"], UNAVAILABLE, "no answer came"))
+
+    def _ask(self, asked: Mapping[str, Any]) -> Any:
+        headers = {"X-Belino-Conversation": str(self._conversation)}
+        if self._version is not None:
+            headers["MCP-Protocol-Version"] = self._version
+        answer = needed_gateway(self._home).relay("/mcp", asked, headers=headers, seconds=ANSWER_SECONDS)
+        if asked.get("method") == "initialize" and isinstance(answer, dict):
+            self._version = answer.get("result", {}).get("protocolVersion")
+        return answer
+
+    def _tell(self, answer: Mapping[str, Any]) -> None:
+        with self._writing:
+            self._out.write(json.dumps(answer, separators=(",", ":")) + "\n")
+            self._out.flush()
+
+
+def _error(name: object, code: int, says: str) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": name, "error": {"code": code, "message": says}}

@@ -1,0 +1,77 @@
+"""belino search CHANNEL "intent": what the agent's channel_context finds there."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
+
+from belino.cli import OK
+from belino.cli.ask import ask
+from belino.cli.show import clean, local_time, paint, shorten, show_json
+from belino.domain.message import ConversationKey
+
+if TYPE_CHECKING:
+    from belino.storage.sqlite import SqliteStore
+
+TEXT_CHARS = 300
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("channel", metavar="CHANNEL", help="platform:account:channel")
+    parser.add_argument("intent", metavar="INTENT", help="what to look for, in the words people used")
+    parser.add_argument("--since", metavar="WHEN", help="only from then on: ISO 8601, or how long ago (2h, 3d)")
+    parser.add_argument("--author", action="append", default=[], metavar="NAME", help="whose words count more")
+    parser.add_argument("--limit", type=int, default=8, metavar="N", help="at most so many (default: 8)")
+    parser.add_argument("--cursor", metavar="CURSOR", help="go on from the end of the results before")
+
+
+def run(args: Namespace) -> int:
+    channel = ConversationKey.parse(args.channel).whole_channel
+    limit = min(max(args.limit, 1), 50)
+
+    async def resting(store: "SqliteStore") -> Any:
+        from belino.context.results import results_json
+        from belino.context.search import search
+        from belino.net.clock import SystemClock
+        from belino.tools.arguments import Arguments
+
+        now = SystemClock().now()
+        since = Arguments({"since": args.since}, ("since",)).since("since", now)
+        page = await search(
+            store, channel, args.intent, now=now, since=since, authors=args.author, limit=limit, cursor=args.cursor
+        )
+        return results_json(page)
+
+    answer = ask(
+        args,
+        running=lambda gateway: gateway.get(
+            "/api/search",
+            conversation=channel,
+            intent=args.intent,
+            since=args.since,
+            authors=",".join(args.author) or None,
+            limit=limit,
+            cursor=args.cursor,
+        ),
+        resting=resting,
+    )
+    if args.json:
+        show_json(answer)
+    else:
+        _show(answer)
+    return OK
+
+
+def _show(answer: dict[str, Any]) -> None:
+    for found in answer["results"]:
+        who, thread = clean(found["author"]["display_name"]), found["thread_summary"]
+        replies = f" · {thread['reply_count']} in its thread" if thread else ""
+        media = "".join(f" · {item['artifact_id']}" for item in found["media"])
+        print(f"{paint(who, 'bold')} · {local_time(found['ts'])} · {clean(found['message_id'])}{replies}{media}")
+        print(f"  {clean(shorten(found['text'], TEXT_CHARS))}")
+        print(f"  {paint(clean(found['relevance_signal']), 'dim')}")
+    scanned, covered = answer["coverage"]["messages_scanned"], answer["coverage"]["time_range"]
+    since = f" since {local_time(covered[0])[:10]}" if covered else ""
+    print(f"{len(answer['results'])} of {answer['total']} found in {scanned} messages{since}")
+    if answer["next_cursor"]:
+        print(f"more: --cursor {answer['next_cursor']}")
+    if "note" in answer:
+        print(f"{paint('note', 'yellow')}: {answer['note']}")

@@ -1,0 +1,138 @@
+"""Model APIs on loopback that follow a script, each in its own wire format: real SDKs speak to them in tests."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+CLOSING_SECONDS = 1.0
+REQUEST_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """The model wants a tool."""
+
+    tool: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The model answers: words, then the tools it wants."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    input_tokens: int = 100
+    output_tokens: int = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The API refuses, in its own error format."""
+
+    status: int
+    kind: str = "api_error"
+    message: str = "something went wrong"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """The connection breaks after these words."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hang:
+    """These words, then silence until the caller goes away or the server closes."""
+
+    text: str = ""
+
+
+Reply = Answer | Failure | Cut | Hang
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request, as it came."""
+
+    path: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: Mapping[str, Any]
+    raw: bytes = field(repr=False)
+
+
+Script = Callable[[Asked], Reply] | Iterable[Reply]
+
+
+class ModelServer:
+    """`async with`, then `url` is the API's address; `asked` is what it was asked. A script at its end says "ok"."""
+
+    url: str
+
+    def __init__(self, script: Script = (), *, key: str = "") -> None:
+        self.asked: list[Asked] = []
+        self.key = key
+        """The only key that is let in; empty lets everybody in."""
+        self.script = script
+        self.arrived = asyncio.Event()
+        """Set by every request; whoever waits clears it."""
+        self.gone = asyncio.Event()
+        """A caller went away while the model was still writing."""
+        self.closing = asyncio.Event()
+
+    @property
+    def script(self) -> Script:
+        return self._script
+
+    @script.setter
+    def script(self, script: Script) -> None:
+        self._script = script
+        self._lines = deque[Reply]() if callable(script) else deque(script)
+
+    def next_reply(self, asked: Asked) -> Reply:
+        """What the script says to this request."""
+        self.asked.append(asked)
+        self.arrived.set()
+        if callable(self._script):
+            return self._script(asked)
+        return self._lines.popleft() if self._lines else Answer(text="ok")
+
+    def add_routes(self, app: "web.Application") -> None:
+        """The API's paths; each format adds its own."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        from aiohttp import web
+
+        app = web.Application(client_max_size=REQUEST_BYTES)
+        self.add_routes(app)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSING_SECONDS, handler_cancellation=True)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.closing.set()
+        await self._runner.cleanup()
+
+
+async def read_asked(request: "web.Request") -> Asked:
+    """A JSON request as a value."""
+    import json
+
+    raw = await request.read()
+    body = json.loads(raw) if raw else {}
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    return Asked(path=request.path_qs, headers=headers, body=body, raw=raw)

@@ -1,0 +1,292 @@
+"""OpenAI's chat completions and responses on loopback, with their documented rules and error texts.
+
+Facts are from OpenAI's public API documentation: event names and their order, error codes, what an image may be. Groq,
+Ollama and many others speak the first of the two.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from belino.media.render import image_size
+from belino.testing.models import Answer, Asked, Failure, ModelServer, Reply, Script, read_asked
+from belino.testing.models.stream import event, pieces, stream
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+UNSUPPORTED = (
+    "You uploaded an unsupported image. Please make sure your image has of one the following formats: "
+    "['png', 'jpeg', 'gif', 'webp']."
+)
+Json = dict[str, Any]
+
+
+class OpenAIServer(ModelServer):
+    """`/v1/chat/completions`, `/v1/responses` and `/v1/models/NAME`; an SDK's base URL is `url` + `/v1`."""
+
+    def __init__(self, script: Script = (), *, key: str = "") -> None:
+        super().__init__(script, key=key)
+        self._numbers = count(1)
+
+    def add_routes(self, app: "web.Application") -> None:
+        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_post("/v1/responses", self._responses)
+        app.router.add_get("/v1/models/{name:.+}", self._model)
+
+    async def _chat(self, request: "web.Request") -> "web.StreamResponse":
+        from aiohttp import web
+
+        asked, reply = await self._reply(request)
+        if isinstance(reply, Failure):
+            return failed(reply)
+        whole = _completion(asked.body, reply, next(self._numbers))
+        if not asked.body.get("stream"):
+            return web.json_response(whole)
+        return await stream(self, request, reply, _chat_said(whole), _chat_ending(whole))
+
+    async def _responses(self, request: "web.Request") -> "web.StreamResponse":
+        from aiohttp import web
+
+        asked, reply = await self._reply(request)
+        if isinstance(reply, Failure) and reply.status != 200:
+            return failed(reply)
+        whole = _response(asked.body, reply, next(self._numbers))
+        if not asked.body.get("stream"):
+            return web.json_response(whole)
+        lines = [event({**line, "sequence_number": at}, named=True) for at, line in enumerate(_response_events(whole))]
+        return await stream(self, request, reply, lines[:-1], lines[-1:])
+
+    async def _model(self, request: "web.Request") -> "web.StreamResponse":
+        from aiohttp import web
+
+        if refused := self._unauthorized(request):
+            return failed(refused)
+        return web.json_response(
+            {"id": request.match_info["name"], "object": "model", "created": 0, "owned_by": "test"}
+        )
+
+    async def _reply(self, request: "web.Request") -> tuple[Asked, Reply]:
+        asked = await read_asked(request)
+        refused = self._unauthorized(request) or broken_rule(asked.body)
+        if refused is None:
+            return asked, self.next_reply(asked)
+        self.asked.append(asked)
+        self.arrived.set()
+        return asked, refused
+
+    def _unauthorized(self, request: "web.Request") -> Failure | None:
+        if self.key and request.headers.get("Authorization") != f"Bearer {self.key}":
+            return Failure(status=401, kind="invalid_api_key", message="Incorrect API key provided: sk-wr**ng.")
+        return None
+
+
+def failed(failure: Failure) -> "web.StreamResponse":
+    """An error in OpenAI's format; `kind` is its code."""
+    from aiohttp import web
+
+    kind = "invalid_request_error" if failure.status < 500 else "server_error"
+    told = {"message": failure.message, "type": kind, "param": None, "code": failure.kind}
+    return web.json_response({"error": told}, status=failure.status, headers=failure.headers)
+
+
+def images(body: Mapping[str, Any]) -> list[bytes]:
+    """The bytes of every picture in a request, in order."""
+    return [base64.b64decode(url.partition(",")[2]) for url in _image_urls(body)]
+
+
+def broken_rule(body: Mapping[str, Any]) -> Failure | None:
+    """What the API itself would refuse, in its words."""
+    for url in _image_urls(body):
+        if not _is_image(url):
+            return Failure(status=400, kind="invalid_image_format", message=UNSUPPORTED)
+    return _unanswered(body)
+
+
+def _is_image(url: str) -> bool:
+    head, _, data = url.partition(",")
+    try:
+        return head.startswith("data:image/") and image_size(base64.b64decode(data, validate=True)) is not None
+    except binascii.Error:
+        return False
+
+
+def _image_urls(body: Mapping[str, Any]) -> Iterator[str]:
+    for message in [*body.get("messages", ()), *_input(body)]:
+        for key in ("content", "output"):
+            content = message.get(key)
+            for item in content if isinstance(content, list) else ():
+                if item.get("type") == "image_url":
+                    yield item["image_url"]["url"]
+                elif item.get("type") == "input_image":
+                    yield item["image_url"]
+
+
+def _input(body: Mapping[str, Any]) -> list[Json]:
+    given = body.get("input", ())
+    return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+
+
+def _unanswered(body: Mapping[str, Any]) -> Failure | None:
+    waiting: set[str] = set()
+    for message in body.get("messages", ()):
+        if message["role"] != "tool" and waiting:
+            break
+        waiting |= {call["id"] for call in message.get("tool_calls") or ()}
+        waiting.discard(message.get("tool_call_id", ""))
+    if waiting:
+        text = "An assistant message with 'tool_calls' must be followed by tool messages responding to each call."
+        return Failure(status=400, kind="invalid_request_error", message=text)
+    outputs = {item.get("call_id") for item in _input(body) if item.get("type") == "function_call_output"}
+    for item in _input(body):
+        if item.get("type") == "function_call" and item["call_id"] not in outputs:
+            text = f"No tool output found for function call {item['call_id']}."
+            return Failure(status=400, kind="invalid_request_error", message=text)
+    return None
+
+
+def _tokens(reply: Reply) -> tuple[int, int]:
+    return (reply.input_tokens, reply.output_tokens) if isinstance(reply, Answer) else (100, 1)
+
+
+def _text(reply: Reply) -> str:
+    return "" if isinstance(reply, Failure) else reply.text
+
+
+def _completion(body: Mapping[str, Any], reply: Reply, number: int) -> Json:
+    calls = [
+        {
+            "id": f"call_{number}_{index}",
+            "type": "function",
+            "function": {"name": call.tool, "arguments": json.dumps(dict(call.arguments))},
+        }
+        for index, call in enumerate(reply.calls if isinstance(reply, Answer) else ())
+    ]
+    message: Json = {"role": "assistant", "content": _text(reply) or None, "refusal": None}
+    given, written = _tokens(reply)
+    ended = "length" if written >= body.get("max_completion_tokens", written + 1) else "stop"
+    return {
+        "id": f"chatcmpl-{number}",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": body["model"],
+        "choices": [
+            {
+                "index": 0,
+                "message": {**message, "tool_calls": calls} if calls else message,
+                "finish_reason": "tool_calls" if calls else ended,
+            }
+        ],
+        "usage": {"prompt_tokens": given, "completion_tokens": written, "total_tokens": given + written},
+    }
+
+
+def _chunk(whole: Json, delta: Json, finish: str | None = None) -> bytes:
+    head = {key: whole[key] for key in ("id", "created", "model")}
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return event({**head, "object": "chat.completion.chunk", "choices": [choice]})
+
+
+def _chat_said(whole: Json) -> Iterator[bytes]:
+    message = whole["choices"][0]["message"]
+    yield _chunk(whole, {"role": "assistant", "content": ""})
+    for piece in pieces(message["content"] or ""):
+        yield _chunk(whole, {"content": piece})
+    for index, call in enumerate(message.get("tool_calls", ())):
+        arguments = call["function"]["arguments"]
+        yield _chunk(
+            whole, {"tool_calls": [{**call, "index": index, "function": {**call["function"], "arguments": ""}}]}
+        )
+        for piece in pieces(arguments):
+            yield _chunk(whole, {"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+
+
+def _chat_ending(whole: Json) -> Iterator[bytes]:
+    yield _chunk(whole, {}, whole["choices"][0]["finish_reason"])
+    head = {key: whole[key] for key in ("id", "created", "model", "usage")}
+    yield event({**head, "object": "chat.completion.chunk", "choices": []})
+    yield b"data: [DONE]\n\n"
+
+
+def _response(body: Mapping[str, Any], reply: Reply, number: int) -> Json:
+    output: list[Json] = []
+    if text := _text(reply):
+        content = [{"type": "output_text", "text": text, "annotations": []}]
+        output.append(
+            {"id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed", "content": content}
+        )
+    for index, call in enumerate(reply.calls if isinstance(reply, Answer) else ()):
+        output.append(
+            {
+                "id": f"fc_{number}_{index}",
+                "type": "function_call",
+                "call_id": f"call_{number}_{index}",
+                "name": call.tool,
+                "arguments": json.dumps(dict(call.arguments)),
+                "status": "completed",
+            }
+        )
+    given, written = _tokens(reply)
+    usage = {
+        "input_tokens": given,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": written,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": given + written,
+    }
+    error = {"code": reply.kind, "message": reply.message} if isinstance(reply, Failure) else None
+    short = written >= (body.get("max_output_tokens") or written + 1)
+    return {
+        "id": f"resp_{number}",
+        "object": "response",
+        "created_at": 1_700_000_000,
+        "status": "failed" if error else "incomplete" if short else "completed",
+        "error": error,
+        "incomplete_details": {"reason": "max_output_tokens"} if short else None,
+        "instructions": None,
+        "metadata": {},
+        "model": body["model"],
+        "output": output,
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "usage": usage,
+    }
+
+
+def _response_events(whole: Json) -> Iterator[Json]:
+    begun = {**whole, "status": "in_progress", "error": None, "incomplete_details": None, "output": [], "usage": None}
+    yield {"type": "response.created", "response": begun}
+    yield {"type": "response.in_progress", "response": begun}
+    for index, item in enumerate(whole["output"]):
+        yield from _item_events(index, item)
+    yield {"type": f"response.{whole['status']}", "response": whole}
+
+
+def _item_events(index: int, item: Json) -> Iterator[Json]:
+    at = {"output_index": index, "item_id": item["id"]}
+    empty: Json = {"content": []} if item["type"] == "message" else {"arguments": ""}
+    yield {
+        "type": "response.output_item.added",
+        "output_index": index,
+        "item": {**item, **empty, "status": "in_progress"},
+    }
+    if item["type"] == "message":
+        part = item["content"][0]
+        at["content_index"] = 0
+        yield {"type": "response.content_part.added", **at, "part": {**part, "text": ""}}
+        for piece in pieces(part["text"]):
+            yield {"type": "response.output_text.delta", **at, "delta": piece, "logprobs": []}
+        yield {"type": "response.output_text.done", **at, "text": part["text"], "logprobs": []}
+        yield {"type": "response.content_part.done", **at, "part": part}
+    else:
+        for piece in pieces(item["arguments"]):
+            yield {"type": "response.function_call_arguments.delta", **at, "delta": piece}
+        done = {"name": item["name"], "arguments": item["arguments"]}
+        yield {"type": "response.function_call_arguments.done", **at, **done}
+    yield {"type": "response.output_item.done", "output_index": index, "item": item}

@@ -1,0 +1,70 @@
+"""What an agent would be told of a conversation, and what a search of its channel finds."""
+
+from starlette.responses import Response
+
+from belino.context.results import results_json
+from belino.context.search import search
+from belino.domain.errors import ToolError
+from belino.gateway.explain import NoSuchMessage
+from belino.gateway.preview import as_json, preview
+from belino.tools.arguments import Arguments
+from belino.web.answers import answer, bad_request, not_found
+from belino.web.site import Call
+
+MESSAGE_ID_CHARS = 256
+INTENT_CHARS = 2_000
+AUTHORS_CHARS = 2_000
+CURSOR_CHARS = 256
+RESULTS_DEFAULT, RESULTS_MOST = 8, 50
+
+
+async def show_context(call: Call) -> Response:
+    """Word for word what a session that begins with a message is told, and its price."""
+    query = call.query("conversation", "at")
+    conversation = query.conversation()
+    call.visitor.must_see(conversation)
+    await call.site.must_exist(conversation)
+    at = query.text("at", most=MESSAGE_ID_CHARS) if query.has("at") else None
+    gateway = call.site.gateway
+    try:
+        told = await preview(
+            call.store,
+            conversation,
+            at,
+            gateway.config.context,
+            clock=gateway.clock,
+            key=gateway.home.key_file.read_bytes(),
+            history=gateway.history,
+        )
+    except NoSuchMessage:
+        raise not_found() from None
+    call.visitor.must_see(told.conversation)
+    return answer(as_json(told))
+
+
+async def search_channel(call: Call) -> Response:
+    """What `channel_context` finds in a conversation's channel."""
+    query = call.query("conversation", "intent", "since", "authors", "limit", "cursor")
+    conversation = query.conversation()
+    call.visitor.must_see(conversation)
+    await call.site.must_exist(conversation)
+    channel = conversation.whole_channel
+    gateway = call.site.gateway
+    now = gateway.clock.now()
+    try:
+        since = Arguments({"since": query.raw("since")}, ("since",)).since("since", now)
+    except ToolError as error:
+        raise bad_request(f"{error}.") from None
+    authors = query.text("authors", most=AUTHORS_CHARS, default="").split(",")
+    note = await gateway.history.channel(channel)
+    page = await search(
+        call.store,
+        channel,
+        query.text("intent", most=INTENT_CHARS, default=""),
+        now=now,
+        since=since,
+        authors=[name.strip() for name in authors if name.strip()],
+        limit=query.number("limit", least=1, most=RESULTS_MOST) or RESULTS_DEFAULT,
+        cursor=query.text("cursor", most=CURSOR_CHARS) if query.has("cursor") else None,
+    )
+    return answer(results_json(page) | ({"note": note} if note else {}))

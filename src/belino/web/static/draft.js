@@ -1,0 +1,63 @@
+// The answer while it is being written: shown as it grows, gone once the message itself is there.
+import { byId, make, show } from "./dom.js";
+import { render } from "./markdown.js";
+
+// An answer that never becomes a message (there was nothing to say) is not left standing.
+const PATIENCE = 5000;
+
+export class Draft {
+  #place = byId("draft");
+  #words = make("div", { class: "words", dir: "auto" });
+  #drafts = new Map();
+  #open = null;
+
+  constructor(agent) {
+    this.#place.append(make("p", { class: "author", text: agent }), this.#words);
+  }
+
+  open(conversation) {
+    this.#open = conversation;
+    this.#draw();
+  }
+
+  // Pieces say where they belong: one that was missed leaves a gap nobody can fill, and the draft is let go.
+  take({ conversation, turn, state, text, at }) {
+    if (state === "running") this.#drafts.delete(conversation);
+    else if (state === "writing") this.#grow(conversation, turn, text, at);
+    else if (state === "answered") this.#end(conversation, turn);
+    else if (state === "failed" || state === "aborted") this.#drafts.delete(conversation);
+    this.#draw();
+  }
+
+  arrived({ conversation, author }) {
+    const draft = this.#drafts.get(conversation);
+    if (!author.is_agent || !draft) return;
+    if (draft.ended) this.#drafts.delete(conversation);
+    else draft.arrived = true;
+    this.#draw();
+  }
+
+  #grow(conversation, turn, text, at) {
+    const draft = this.#drafts.get(conversation);
+    if (at === 0) this.#drafts.set(conversation, { turn, text });
+    else if (draft?.turn === turn && draft.text.length === at) draft.text += text;
+    else this.#drafts.delete(conversation);
+  }
+
+  #end(conversation, turn) {
+    const draft = this.#drafts.get(conversation);
+    if (!draft) return;
+    if (draft.arrived) this.#drafts.delete(conversation);
+    draft.ended = true;
+    setTimeout(() => {
+      if (this.#drafts.get(conversation)?.turn === turn) this.#drafts.delete(conversation);
+      this.#draw();
+    }, PATIENCE);
+  }
+
+  #draw() {
+    const draft = this.#drafts.get(this.#open);
+    if (draft?.text.trim()) this.#words.replaceChildren(render(draft.text));
+    show(this.#place, Boolean(draft?.text.trim()));
+  }
+}

@@ -1,0 +1,570 @@
+"""Any model answers: each wire format, spoken by the real SDKs to a scripted server on loopback."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from itertools import pairwise
+
+import pytest
+from pydantic_ai.messages import ToolCallPart
+
+from agents.llm_room import (
+    BROKEN,
+    KEY,
+    OTHER_PNG,
+    OTHER_REF,
+    PATIENCE,
+    PNG,
+    REF,
+    SYSTEM,
+    WIRES,
+    Memory,
+    Shelf,
+    Wire,
+    picture,
+    played,
+    turn,
+)
+from belino.agents.llm import Agent, Config
+from belino.agents.llm.exchange import arguments_of
+from belino.domain.errors import AgentError, ConfigError, MemoryLost
+from belino.domain.media import FileBlock
+from belino.domain.turn import Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
+from belino.testing.models import Answer, Asked, Call, Cut, Failure, Hang, ModelServer
+
+# Google's SDK holds a docstring that a new Python warns of while it compiles it.
+pytestmark = pytest.mark.filterwarnings("ignore:.*invalid escape sequence:DeprecationWarning")
+
+SEEN = Answer(text="I see a cat.")
+LOOKS = Answer(text="Let me look.", calls=(Call(tool="fetch_media", arguments={"ref": REF}),))
+PHOTO = f"[Image: photo.jpg, 1KB, image/png, ref:{REF}] what is this?"
+BUSY = Failure(status=429, kind="rate_limit_exceeded", message="Rate limit reached", headers={"Retry-After": "0"})
+DOWN = Failure(status=500, kind="server_error", message="The server had an error", headers={"Retry-After": "0"})
+
+
+# The rest costs an import more, or speaks a format that is tried already.
+QUICK = ("anthropic", "chat", "responses")
+
+
+@pytest.fixture(
+    params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WIRES], ids=str
+)
+def wire(request: pytest.FixtureRequest) -> Wire:
+    return WIRES[request.param]
+
+
+@pytest.fixture
+async def server(wire: Wire) -> AsyncIterator[ModelServer]:
+    async with wire.server(key=KEY) as server:
+        yield server
+
+
+def said(parts: list[ReplyPart]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, TextDelta))
+
+
+def kinds(parts: list[ReplyPart]) -> list[str]:
+    """The order of things, a run of the same kind told once."""
+    names = [type(part).__name__ for part in parts]
+    return [name for name, before in zip(names, ["", *names], strict=False) if name != before]
+
+
+async def test_words_come_as_they_are_written_and_the_whole_last(wire: Wire, server: ModelServer) -> None:
+    server.script = [Answer(text="Hello from the other side.", input_tokens=50, output_tokens=9)]
+    async with wire.agent(server, instructions="Be brief.") as agent:
+        parts = await played(agent, turn("hi"))
+    assert kinds(parts) == ["Accepted", "TextDelta", "Usage", "Final"]
+    assert len([part for part in parts if isinstance(part, TextDelta)]) > 2
+    assert said(parts) == "Hello from the other side."
+    assert parts[-1] == Final(text="Hello from the other side.")
+    (usage,) = (part for part in parts if isinstance(part, Usage))
+    assert (usage.input_tokens, usage.output_tokens) == (50, 9)
+    asked = json.dumps(server.asked[0].body)
+    assert SYSTEM in asked
+    assert asked.index(SYSTEM) < asked.index("Be brief.")
+
+
+async def test_a_tool_is_told_about_called_and_its_answer_given_back(wire: Wire, server: ModelServer) -> None:
+    server.script = [LOOKS, SEEN]
+    shelf = Shelf()
+    async with wire.agent(server) as agent:
+        parts = await played(agent, turn(PHOTO, toolbox=shelf))
+    assert shelf.calls == [{"ref": REF}]
+    assert ToolNote(tool="fetch_media", text="looking at photo.jpg") in parts
+    assert kinds(parts) == ["Accepted", "TextDelta", "Usage", "ToolNote", "Accepted", "TextDelta", "Usage", "Final"]
+    assert parts[-1] == Final(text="I see a cat.")
+    assert said(parts) == "Let me look.\n\nI see a cat."
+    usages = [part for part in parts if isinstance(part, Usage)]
+    assert usages[-1].input_tokens == 2 * usages[0].input_tokens
+    first = json.dumps(server.asked[0].body)
+    assert '"additionalProperties": false' in first
+    assert '"enum": ["auto", "file"]' in first
+    assert "photo.jpg, as asked." in json.dumps(server.asked[1].body)
+
+
+async def test_pictures_of_a_message_and_of_a_tool_arrive_as_their_bytes(wire: Wire, server: ModelServer) -> None:
+    server.script = [LOOKS, SEEN]
+    async with wire.agent(server) as agent:
+        await played(agent, turn("two pictures", picture(OTHER_REF, OTHER_PNG)))
+    assert wire.images(server.asked[0].body) == [OTHER_PNG]
+    assert wire.images(server.asked[1].body) == [OTHER_PNG, PNG]
+
+
+async def test_a_tool_that_refuses_tells_the_model_why(wire: Wire, server: ModelServer) -> None:
+    server.script = [Answer(calls=(Call(tool="fetch_media", arguments={"ref": "tg_elsewhere"}),)), SEEN]
+    async with wire.agent(server) as agent:
+        parts = await played(agent, turn("hi"))
+    assert "there is no such media in this channel" in json.dumps(server.asked[1].body)
+    assert parts[-1] == Final(text="I see a cat.")
+
+
+async def test_a_busy_provider_is_asked_again(wire: Wire, server: ModelServer) -> None:
+    server.script = [BUSY, DOWN, SEEN]
+    async with wire.agent(server) as agent:
+        parts = await played(agent, turn("hi"))
+    assert parts[-1] == Final(text="I see a cat.")
+    assert [kind for kind in kinds(parts) if kind == "Accepted"] == ["Accepted"]
+    assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize("status", [500, 503, 529])
+async def test_a_provider_that_stays_down_is_told_in_a_sentence(wire: Wire, server: ModelServer, status: int) -> None:
+    server.script = lambda asked: Failure(status=status, kind="server_error", headers={"Retry-After": "0"})
+    async with wire.agent(server) as agent:
+        with pytest.raises(AgentError, match=f"status {status}"):
+            await played(agent, turn("hi"))
+    assert 1 < len(server.asked) <= 4
+
+
+async def test_nobody_waits_beyond_the_turns_deadline(wire: Wire, server: ModelServer) -> None:
+    server.script = [Failure(status=429, kind="rate_limit_exceeded", headers={"Retry-After": "30"})]
+    async with wire.agent(server) as agent:
+        with pytest.raises(AgentError, match="asks to wait"):
+            await played(agent, turn("hi", seconds=10))
+    assert len(server.asked) == 1
+
+
+async def test_a_wrong_key_is_told_without_it(wire: Wire, server: ModelServer) -> None:
+    server.key = "another-key"
+    async with wire.agent(server) as agent:
+        with pytest.raises(AgentError, match="refused the API key") as caught:
+            await played(agent, turn("hi"))
+        (finding,) = await agent.check()
+    assert KEY not in repr(caught.value)
+    assert "sk-wr" not in str(caught.value)
+    if wire.server.__name__ != "MessagesServer":
+        assert not finding.ok
+        assert "refuses the API key" in finding.says
+
+
+async def test_a_stream_that_breaks_off_is_an_error_and_not_an_answer(wire: Wire, server: ModelServer) -> None:
+    server.script = [Cut(text="I see a c")]
+    memory = Memory()
+    async with wire.agent(server) as agent:
+        with pytest.raises(AgentError, match="broke off"):
+            await played(agent, turn("hi", memory=memory))
+    assert memory.held is None
+    assert len(server.asked) == 1
+
+
+async def test_whoever_stops_a_turn_stops_the_model(wire: Wire, server: ModelServer) -> None:
+    server.script = [Hang(text="I am still writ")]
+    async with wire.agent(server) as agent, aclosing(agent.run_turn(turn("hi"))) as parts:
+        async with asyncio.timeout(PATIENCE):
+            async for part in parts:
+                if isinstance(part, TextDelta):
+                    break
+            await parts.aclose()
+            await server.gone.wait()
+
+
+async def test_a_refused_picture_is_left_out_with_a_note_and_the_turn_goes_on(wire: Wire, server: ModelServer) -> None:
+    server.script = [wire.refusal, SEEN, SEEN]
+    memory = Memory()
+    async with wire.agent(server) as agent:
+        parts = await played(agent, turn(PHOTO, picture(), memory=memory))
+        await played(agent, turn("and now?", memory=memory, number=2))
+    (refused,) = (part for part in parts if isinstance(part, Refused))
+    assert refused.ref == REF
+    assert refused.why
+    assert kinds(parts) == ["Refused", "Accepted", "TextDelta", "Usage", "Final"]
+    assert [len(wire.images(asked.body)) for asked in server.asked] == [1, 0, 0]
+    assert "[Image: photo.jpg, left out: " in json.dumps(server.asked[1].body)
+    assert wire.images(server.asked[2].body) == []
+    assert b"iVBOR" not in (memory.held or b"")
+
+
+async def test_a_refused_picture_of_a_tool_does_not_take_the_others_along(wire: Wire, server: ModelServer) -> None:
+    server.script = [LOOKS, wire.refusal, SEEN]
+    async with wire.agent(server) as agent:
+        parts = await played(agent, turn("look", picture(OTHER_REF, OTHER_PNG)))
+    assert [part.ref for part in parts if isinstance(part, Refused)] == [REF]
+    assert wire.images(server.asked[2].body) == [OTHER_PNG]
+    assert not [part for part in parts if isinstance(part, Compacted)]
+
+
+async def test_a_bad_picture_of_an_earlier_turn_is_dropped_from_memory(wire: Wire, server: ModelServer) -> None:
+    memory = Memory()
+    server.script = [SEEN, wire.refusal, SEEN]
+    async with wire.agent(server) as agent:
+        await played(agent, turn(PHOTO, picture(), memory=memory))
+        parts = await played(agent, turn("and?", memory=memory, number=2))
+        await played(agent, turn("and?", memory=memory, number=3))
+    assert Refused(ref=REF, why=next(p.why for p in parts if isinstance(p, Refused))) in parts
+    assert Compacted(only=(REF,)) in parts
+    assert [len(wire.images(asked.body)) for asked in server.asked] == [1, 1, 0, 0]
+
+
+async def test_a_provider_that_blames_pictures_that_are_not_there_is_asked_once(
+    wire: Wire, server: ModelServer
+) -> None:
+    server.script = [wire.refusal, SEEN]
+    async with wire.agent(server) as agent:
+        with pytest.raises(AgentError):
+            await played(agent, turn("hi"))
+    assert len(server.asked) == 1
+
+
+async def test_another_agent_remembers_the_conversation_with_a_byte_equal_beginning(
+    wire: Wire, server: ModelServer
+) -> None:
+    memory = Memory()
+    server.script = [LOOKS, SEEN, Answer(text="As I said, a cat.")]
+    async with wire.agent(server) as agent:
+        await played(agent, turn(PHOTO, memory=memory))
+    async with wire.agent(server) as agent:
+        parts = await played(agent, turn("really?", memory=memory, number=2))
+    assert parts[-1] == Final(text="As I said, a cat.")
+    before, after = (_messages(asked) for asked in server.asked[1:])
+    assert after[: len(before)] == before
+    assert wire.images(server.asked[2].body) == [PNG]
+
+
+def _messages(asked: Asked) -> list[str]:
+    body = asked.body
+    listed = body.get("messages") or body.get("contents") or body.get("input") or []
+    return [json.dumps(message) for message in listed]
+
+
+async def test_pictures_older_than_three_turns_become_lines_that_tell_how_to_see_them_again(
+    wire: Wire, server: ModelServer
+) -> None:
+    memory = Memory()
+    gone: list[tuple[int, Compacted]] = []
+    async with wire.agent(server) as agent:
+        for number in range(1, 7):
+            blocks = (PHOTO, picture()) if number == 1 else ("go on",)
+            parts = await played(agent, turn(*blocks, memory=memory, number=number))
+            gone += [(number, part) for part in parts if isinstance(part, Compacted)]
+    # Told with the turn after which it is gone: the next turn's toolbox shows it again.
+    assert gone == [(4, Compacted(only=(REF,)))]
+    assert [len(wire.images(asked.body)) for asked in server.asked] == [1, 1, 1, 1, 0, 0]
+    marker = f"[Image: photo.jpg, shown at turn 1; fetch_media({REF}) shows it again]"
+    assert marker in json.dumps(server.asked[4].body)
+    assert json.dumps(server.asked[5].body).count(marker) == 1
+
+
+async def test_two_conversations_at_once_never_meet(wire: Wire, server: ModelServer) -> None:
+    both = asyncio.Barrier(2)
+
+    class Slow(Shelf):
+        async def call(self, name: str, arguments: object) -> tuple:  # type: ignore[type-arg]
+            await both.wait()
+            return await super().call(name, arguments)  # type: ignore[arg-type]
+
+    def answer(asked: Asked) -> Answer:
+        text = json.dumps(asked.body)
+        own = "red" if "canary-red" in text else "blue"
+        assert "canary-red" not in text or "canary-blue" not in text
+        return Answer(text=f"{own} it is") if len(_messages(asked)) > 2 else LOOKS
+
+    server.script = answer
+    async with wire.agent(server) as agent, asyncio.TaskGroup() as group:
+        red, blue = (
+            group.create_task(played(agent, turn(f"canary-{own}", channel=own, toolbox=Slow({REF: png}))))
+            for own, png in (("red", PNG), ("blue", OTHER_PNG))
+        )
+    assert red.result()[-1] == Final(text="red it is")
+    assert blue.result()[-1] == Final(text="blue it is")
+
+
+async def test_the_key_stands_in_no_memory_and_no_log(
+    wire: Wire, server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    memory = Memory()
+    server.script = [DOWN, LOOKS, SEEN]
+    async with wire.agent(server) as agent:
+        parts = await played(agent, turn(PHOTO, memory=memory))
+        assert KEY not in repr(agent) + repr(parts) + repr(vars(agent))
+    assert memory.held is not None
+    assert KEY.encode() not in memory.held
+    assert KEY not in caplog.text
+    assert any(KEY in value for value in server.asked[0].headers.values())
+
+
+async def test_the_doctor_is_told_that_all_is_well(wire: Wire, server: ModelServer) -> None:
+    async with wire.agent(server) as agent:
+        (finding,) = await agent.check()
+    assert finding.ok
+    assert not server.asked
+
+
+async def test_the_doctor_is_told_that_nobody_is_there(wire: Wire, server: ModelServer) -> None:
+    agent = Agent(wire.config(server, base_url="http://127.0.0.1:1/v1"))
+    (finding,) = await agent.check()
+    assert not finding.ok
+    assert "cannot be reached" in finding.says
+    assert "base_url" in finding.cure
+
+
+@pytest.fixture
+async def chat() -> AsyncIterator[ModelServer]:
+    async with WIRES["chat"].server() as server:
+        yield server
+
+
+async def test_a_model_that_never_stops_calling_must_answer_in_the_end(chat: ModelServer) -> None:
+    chat.script = lambda asked: SEEN if asked.body.get("tool_choice") == "none" else LOOKS
+    shelf, memory = Shelf(), Memory()
+    async with WIRES["chat"].agent(chat, max_steps=3) as agent:
+        parts = await played(agent, turn("hi", toolbox=shelf, memory=memory))
+        chat.script = [SEEN]
+        await played(agent, turn("and?", memory=memory, number=2))
+    assert len(shelf.calls) == 3
+    assert parts[-1] == Final(text="I see a cat.")
+    assert chat.asked[3].body["tools"] == chat.asked[0].body["tools"]
+
+
+async def test_calls_against_the_rule_poison_no_memory(chat: ModelServer) -> None:
+    chat.script = lambda asked: LOOKS
+    memory = Memory()
+    async with WIRES["chat"].agent(chat, max_steps=1) as agent:
+        parts = await played(agent, turn("hi", memory=memory))
+        assert parts[-1] == Final(text="Let me look.")
+        chat.script = [SEEN]
+        assert (await played(agent, turn("and?", memory=memory, number=2)))[-1] == Final(text="I see a cat.")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [('{"ref": "x"}', {"ref": "x"}), ("", {}), ("[1]", None), ('{"ref": ', None), ("7", None)]
+)
+def test_only_an_object_is_taken_for_arguments(written: str, read: dict[str, object] | None) -> None:
+    assert arguments_of(ToolCallPart(tool_name="fetch_media", args=written)) == read
+
+
+async def test_a_picture_too_large_for_the_provider_is_never_sent(chat: ModelServer) -> None:
+    huge = picture(data=PNG + bytes(20_000_000))
+    odd = picture(OTHER_REF, BROKEN, mime="image/tiff")
+    async with WIRES["chat"].agent(chat) as agent:
+        parts = await played(agent, turn(PHOTO, huge, odd))
+    assert [part.ref for part in parts if isinstance(part, Refused)] == [REF, OTHER_REF]
+    assert "[Image: photo.jpg, left out: it has over 20000000 bytes]" in json.dumps(chat.asked[0].body)
+    assert WIRES["chat"].images(chat.asked[0].body) == []
+
+
+async def test_a_model_that_sees_nothing_is_given_words(chat: ModelServer) -> None:
+    async with WIRES["chat"].agent(chat, sees_images=False) as agent:
+        assert not agent.sees_images
+        parts = await played(agent, turn("hi", picture()))
+    assert Refused(ref=REF, why="this model sees no pictures") in parts
+    assert WIRES["chat"].images(chat.asked[0].body) == []
+
+
+async def test_a_file_is_a_path_to_a_model(chat: ModelServer, tmp_path: object) -> None:
+    from pathlib import Path
+
+    block = FileBlock(path=Path("/folder/report.pdf"), mime="application/pdf", ref=REF, sha256="s")
+    async with WIRES["chat"].agent(chat) as agent:
+        await played(agent, turn(block))
+    assert "File: /folder/report.pdf (application/pdf)" in json.dumps(chat.asked[0].body)
+
+
+async def test_the_oldest_turns_leave_a_full_memory_and_their_pictures_are_told(chat: ModelServer) -> None:
+    memory = Memory()
+    gone: list[str] = []
+    async with WIRES["chat"].agent(chat, history_tokens=2500, image_turns=100) as agent:
+        for number in range(1, 12):
+            blocks = (PHOTO, picture()) if number == 1 else (f"turn {number} " + "word " * 200,)
+            parts = await played(agent, turn(*blocks, memory=memory, number=number))
+            gone += [ref for part in parts if isinstance(part, Compacted) for ref in part.only]
+    assert gone == [REF]
+    lengths = [len(_messages(asked)) for asked in chat.asked]
+    assert max(lengths) < 22
+    # Cut deep and seldom: between two cuts every request begins with the one before.
+    cuts = sum(later <= earlier for earlier, later in pairwise(lengths))
+    assert 1 <= cuts <= 4
+
+
+TOO_LONG = Failure(
+    status=400, kind="context_length_exceeded", message="This model's maximum context length is 8192 tokens."
+)
+
+
+async def test_a_conversation_too_long_for_the_model_is_begun_anew(chat: ModelServer) -> None:
+    memory = Memory()
+    chat.script = [SEEN, TOO_LONG, TOO_LONG]
+    async with WIRES["chat"].agent(chat) as agent:
+        await played(agent, turn(PHOTO, picture(), memory=memory))
+        with pytest.raises(MemoryLost, match="lower history_tokens"):
+            await played(agent, turn("and?", memory=memory, number=2))
+        with pytest.raises(AgentError, match="longer than the model takes") as caught:
+            await played(agent, turn("and?", number=2))
+    assert not isinstance(caught.value, MemoryLost)
+
+
+async def test_a_turn_that_grows_too_long_on_the_way_goes_on_without_the_past(chat: ModelServer) -> None:
+    memory = Memory()
+    chat.script = [SEEN, LOOKS, TOO_LONG, SEEN]
+    async with WIRES["chat"].agent(chat) as agent:
+        await played(agent, turn("old", picture(OTHER_REF, OTHER_PNG), memory=memory))
+        parts = await played(agent, turn(PHOTO, memory=memory, number=2))
+    assert Compacted(only=(OTHER_REF,)) in parts
+    assert parts[-1] == Final(text="I see a cat.")
+    assert WIRES["chat"].images(chat.asked[3].body) == [PNG]
+
+
+async def test_a_memory_that_cannot_be_read_is_told_before_anything_is_asked(chat: ModelServer) -> None:
+    memory = Memory()
+    async with WIRES["chat"].agent(chat) as agent:
+        for held in (
+            b"\xff",
+            b"[]",
+            b'{"version":99,"turns":[]}',
+            b'{"version":1,"turns":[{"number":1,"messages":[{}]}]}',
+        ):
+            memory.held = held
+            with pytest.raises(MemoryLost):
+                await played(agent, turn("hi", memory=memory))
+    assert not chat.asked
+
+
+@pytest.mark.parametrize("name", ["chat", "responses", pytest.param("gemini", marks=pytest.mark.slow)])
+async def test_an_answer_cut_at_its_limit_says_so(name: str) -> None:
+    wire, script = WIRES[name], [Answer(text="Once upon a", output_tokens=10)]
+    async with wire.server(script) as server, wire.agent(server, max_tokens=10) as agent:
+        parts = await played(agent, turn("a story"))
+    assert parts[-1] == Final(text="Once upon a\n\n(cut here: the answer reached max_tokens)")
+    assert said(parts) == parts[-1].text
+
+
+@pytest.mark.slow
+async def test_a_filter_that_blames_the_picture_leaves_it_out() -> None:
+    wire = WIRES["gemini"]
+    async with wire.server([Failure(status=200, kind="IMAGE_SAFETY"), SEEN]) as server, wire.agent(server) as agent:
+        parts = await played(agent, turn(PHOTO, picture()))
+    assert Refused(ref=REF, why="its content") in parts
+    assert parts[-1] == Final(text="I see a cat.")
+
+
+async def test_a_model_that_no_longer_sees_is_sent_no_old_picture(chat: ModelServer) -> None:
+    memory = Memory()
+    async with WIRES["chat"].agent(chat) as agent:
+        await played(agent, turn(PHOTO, picture(), memory=memory))
+    async with WIRES["chat"].agent(chat, sees_images=False) as agent:
+        parts = await played(agent, turn("and?", memory=memory, number=2))
+    assert parts[0] == Compacted(only=(REF,))
+    assert WIRES["chat"].images(chat.asked[1].body) == []
+
+
+async def test_a_named_picture_is_left_out_alone() -> None:
+    wire = WIRES["anthropic"]
+    memory = Memory()
+    named = (
+        "messages.0.content.1.image.source.base64.data: At least one of the image dimensions exceed max allowed size"
+    )
+    async with wire.server([SEEN, Failure(status=400, message=named), SEEN]) as server, wire.agent(server) as agent:
+        await played(agent, turn(PHOTO, picture(), memory=memory))
+        parts = await played(agent, turn("another", picture(OTHER_REF, OTHER_PNG), memory=memory, number=2))
+    assert [part.ref for part in parts if isinstance(part, Refused)] == [REF]
+    assert wire.images(server.asked[2].body) == [OTHER_PNG]
+
+
+async def test_a_second_refusal_leaves_out_every_picture_and_a_third_ends_the_turn(chat: ModelServer) -> None:
+    wire, memory = WIRES["chat"], Memory()
+    chat.script = [SEEN, wire.refusal, wire.refusal, SEEN]
+    async with wire.agent(chat) as agent:
+        await played(agent, turn(PHOTO, picture(), memory=memory))
+        parts = await played(agent, turn("another", picture(OTHER_REF, OTHER_PNG), memory=memory, number=2))
+        chat.script = lambda asked: wire.refusal
+        with pytest.raises(AgentError, match="refused the request"):
+            await played(agent, turn("more", picture(), memory=memory, number=3))
+    assert [part.ref for part in parts if isinstance(part, Refused)] == [OTHER_REF, REF]
+    assert parts[-1] == Final(text="I see a cat.")
+    assert [len(wire.images(asked.body)) for asked in chat.asked] == [1, 2, 1, 0, 1, 0]
+
+
+async def test_what_it_cost_is_known_without_asking_anybody(chat: ModelServer) -> None:
+    chat.script = [Answer(text="hi", input_tokens=1_000_000, output_tokens=0), SEEN]
+    async with WIRES["chat"].agent(chat) as agent:
+        parts = await played(agent, turn("hi"))
+    (usage,) = (part for part in parts if isinstance(part, Usage))
+    assert usage.model == "gpt-5-mini"
+    assert usage.cost_usd == pytest.approx(0.25)
+    async with WIRES["chat"].agent(chat, model="openai:my-own-model") as agent:
+        parts = await played(agent, turn("hi"))
+    assert next(part for part in parts if isinstance(part, Usage)).cost_usd is None
+
+
+def test_a_key_is_needed_where_the_provider_asks_for_one() -> None:
+    with pytest.raises(ConfigError, match="env:OPENAI_API_KEY"):
+        Config(model="openai:gpt-5-mini")
+    assert not Agent(Config(model="ollama:qwen3")).sees_images
+
+
+@pytest.mark.parametrize("model", ["gpt-5", "openai:", "mistral:large", ""])
+def test_a_model_that_names_no_provider_is_refused(model: str) -> None:
+    with pytest.raises(ConfigError, match="known providers: openai"):
+        Config(model=model)
+
+
+@pytest.mark.parametrize("url", ["ftp://host", "host/v1", "https://user:pass@host/v1", "https://host/v1?key=x"])
+def test_an_address_that_is_none_or_holds_a_secret_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="base_url"):
+        Config(model="openai:gpt-5", base_url=url)
+
+
+@pytest.mark.parametrize(
+    ("model", "sees"),
+    [
+        ("openai:gpt-5-mini", True),
+        ("openai:gpt-3.5-turbo", False),
+        ("openai:o3-mini", False),
+        ("anthropic:claude-haiku-5-5", True),
+        ("google:gemini-2.5-flash", True),
+        ("groq:llama-3.3-70b-versatile", False),
+        ("groq:openai/gpt-oss-120b", False),
+        ("groq:meta-llama/llama-4-scout-17b-16e-instruct", True),
+        ("ollama:qwen3", False),
+        ("ollama:qwen2.5vl:7b", True),
+        ("ollama:gemma3:12b", True),
+    ],
+)
+def test_names_tell_who_sees_pictures(model: str, sees: bool) -> None:
+    from belino.net.redact import Secret
+
+    assert Agent(Config(model=model, api_key=Secret("KEY", KEY))).sees_images is sees
+
+
+def test_a_missing_package_is_named_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    from belino.agents.llm import providers
+
+    monkeypatch.setattr(providers, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"pip install 'belino\[llm\]'"):
+        Agent(Config(model="ollama:qwen3"))
+
+
+async def test_no_proxy_of_the_environment_and_no_redirect_hears_a_word(
+    wire: Wire, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    async with wire.server() as elsewhere, wire.agent(server) as agent:
+        server.script = [SEEN]
+        assert (await played(agent, turn("hi")))[-1] == Final(text="I see a cat.")
+        server.script = lambda asked: Failure(status=307, headers={"Location": f"{elsewhere.url}{asked.path}"})
+        with pytest.raises(AgentError, match="cannot be reached"):
+            await played(agent, turn("hi", seconds=0))
+    assert not elsewhere.asked

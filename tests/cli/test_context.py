@@ -1,0 +1,82 @@
+"""belino context and belino search, with a gateway and without."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belino.domain.message import Author, ConversationKey, Message
+from belino.domain.outcome import Standing
+from belino.domain.record import Verdict
+from belino.net.clock import SystemClock
+from belino.storage.home import Home
+from belino.storage.sqlite import open_store
+from belino.testing import GatewayProcess
+
+pytestmark = pytest.mark.slow
+
+Belino = Callable[..., subprocess.CompletedProcess[str]]
+
+MAIN = "web:default:main"
+WORDS = ("good morning", "the rollout waits for\x1b[31m the migration", "lunch?")
+
+
+def read(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def talk(home: Path) -> None:
+    async def say() -> None:
+        store = await open_store(Home.at(home), clock=SystemClock())
+        where, ana = ConversationKey.parse(MAIN), Author(id="7", name="Ana")
+        for number, text in enumerate(WORDS):
+            sent = SystemClock().now()
+            message = Message(conversation=where, id=f"m{number}", author=ana, sent=sent, text=text)
+            await store.take_in(message, Verdict(standing=Standing.MAY_COMMAND, reason="test"))
+        await store.close()
+
+    asyncio.run(say())
+
+
+def test_without_a_gateway_the_store_is_asked(belino: Belino, home: Path) -> None:
+    talk(home)
+    told = read(belino("context", MAIN, "--at", "m2", "--json"))
+    assert told["message_id"] == "m2" and any("good morning" in text for text in told["told"])
+    shown = belino("context", MAIN).stdout
+    assert "a session that begins with message m2" in shown and "\x1b" not in shown
+    assert [line.split()[0] for line in shown.splitlines() if line.startswith(("PART", "tools", "channel", "all"))]
+    found = read(belino("search", MAIN, "rollout", "--since", "3d", "--author", "Ana", "--json"))
+    assert [one["message_id"] for one in found["results"]][:1] == ["m1"]
+    shown = belino("search", MAIN, "rollout").stdout
+    assert "Ana" in shown and "found in 3 messages" in shown and "\x1b" not in shown
+
+
+def test_what_is_not_there_is_said_in_a_sentence(belino: Belino, home: Path) -> None:
+    talk(home)
+    for arguments, sentence in (
+        (("context", MAIN, "--at", "m9"), "there is no message 'm9'"),
+        (("context", "web:default:nowhere"), "nobody has said anything"),
+        (("search", MAIN, " "), "the intent is empty"),
+        (("search", MAIN, "x", "--since", "soon"), "since must be an ISO 8601 time"),
+        (("search", "main", "x"), "does not name a conversation"),
+    ):
+        done = belino(*arguments)
+        assert done.returncode == 1 and sentence in done.stderr, done.stderr
+
+
+def test_a_running_gateway_gives_the_same_answers(belino: Belino, home: Path) -> None:
+    talk(home)
+    resting = [read(belino("search", MAIN, "rollout", "--json")), read(belino("context", MAIN, "--at", "m1", "--json"))]
+    with GatewayProcess(home):
+        running = [
+            read(belino("search", MAIN, "rollout", "--json")),
+            read(belino("context", MAIN, "--at", "m1", "--json")),
+        ]
+        missing = belino("context", MAIN, "--at", "m9")
+    assert running == resting
+    assert missing.returncode == 1

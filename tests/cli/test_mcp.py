@@ -1,0 +1,47 @@
+"""belino mcp as a relay: what it says to lines that are no requests, and when there is no gateway."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from belino.cli import NOT_RUNNING, main
+from belino.cli.mcp import INVALID_REQUEST, PARSE_ERROR, UNAVAILABLE, Relay
+from belino.domain.message import ConversationKey
+from belino.storage.home import Home
+
+MAIN = ConversationKey(platform="web", account="default", channel="main")
+
+
+def answers(home: Path, *lines: str) -> list[dict[str, object]]:
+    out = io.StringIO()
+    Relay(Home.at(home), MAIN, out).serve(io.StringIO("".join(f"{line}\n" for line in lines)))
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("{", PARSE_ERROR), ("[1]", INVALID_REQUEST), ("7", INVALID_REQUEST)],
+    ids=["cut", "list", "number"],
+)
+def test_a_line_that_is_no_request_is_answered_with_an_error_and_the_next_is_read(
+    tmp_path: Path, line: str, code: int
+) -> None:
+    request = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/list"})
+    told = {str(answer["id"]): answer["error"] for answer in answers(tmp_path / "home", line, request)}
+    assert told["None"]["code"] == code  # type: ignore[index]
+    assert told["7"]["code"] == UNAVAILABLE  # type: ignore[index]
+
+
+def test_a_notification_is_never_answered(tmp_path: Path) -> None:
+    assert answers(tmp_path / "home", json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})) == []
+
+
+def test_empty_lines_are_nothing(tmp_path: Path) -> None:
+    assert answers(tmp_path / "home", "", "   ") == []
+
+
+def test_without_a_gateway_it_says_so_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mcp", "--conversation", str(MAIN), "--home", str(tmp_path / "home")]) == NOT_RUNNING
+    assert "start it with `belino serve`" in capsys.readouterr().err

@@ -1,0 +1,145 @@
+"""Text becomes terms: any script, stemmed where a stemmer exists, ids and codes whole."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from belino.domain.concordance import Mark
+from belino.storage.words import TERM_CHARS, TERMS_AT_MOST, Asked, ask, language_of, name_parts, read
+
+
+def found(question: str, text: str) -> bool:
+    """Whether any word of the question is in the text."""
+    terms = set(read(text).terms)
+    return any(terms.intersection(asked.terms) for asked in ask(question, [read(text).language]))
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("running shoes", "She runs every morning"),
+        ("Häuser", "Das Haus ist nicht mehr zu haben, aber die Häuser dort schon"),
+        ("enfants", "Il est venu avec les enfants et leur chien"),
+        ("встреча", "Мы говорили о встрече в субботу"),
+        ("مكتبة", "سنلتقي في المكتبة غدا"),
+        ("मिलेंगे", "हम कल मिलेंगे"),
+        ("東京タワー", "昨日東京タワーに行きました"),
+        ("猫", "うちの猫はかわいい"),
+        ("会议时间", "明天的会议时间改了"),
+        ("ช่องว่าง", "ภาษาไทยไม่มีช่องว่าง"),
+        ("회의", "오늘 회의는 취소되었습니다"),
+        ("σπίτι", "Πάμε στο σπίτι"),
+    ],
+    ids=["en", "de", "fr", "ru", "ar", "hi", "ja", "ja-one", "zh", "th", "ko", "el"],
+)
+def test_a_word_is_found_in_its_own_language(question: str, text: str) -> None:
+    assert found(question, text)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "E1234",
+        "ABC-123",
+        "0x80070005",
+        "foo_bar.py",
+        "https://example.com/a/b?c=1",
+        "example.com",
+        "ann@example.com",
+        "@ann",
+        "#general",
+        "10.0.0.17",
+        "v2.3.1",
+        "/etc/hosts",
+        "node-exporter:9100",
+    ],
+)
+def test_ids_and_codes_are_found_whole(code: str) -> None:
+    whole = code.lower().lstrip("/")
+    assert whole in read(f"it says {code} again").terms
+    assert any(asked.terms == (whole,) for asked in ask(code))
+
+
+def test_a_longer_code_is_not_the_shorter_one() -> None:
+    assert "abc-123" not in read("ABC-1234 failed").terms
+    assert "e1234" not in read("E12345").terms
+
+
+def test_a_mention_is_a_word_too() -> None:
+    assert {"@bob", "bob"} <= set(read("ping @bob please").terms)
+
+
+def test_stop_words_are_no_terms_and_contractions_are_stop_words() -> None:
+    assert read("what's it that we don't have").terms == []
+    assert ask("What is it that you’ve been doing?") == []
+
+
+def test_a_word_of_another_language_keeps_its_meaning() -> None:
+    assert read("Wo ist der Schlüssel für die Tür?").language == "german"
+    assert read("die hard is on").terms[0] == "die"
+
+
+def test_the_language_needs_two_words_that_speak_for_it() -> None:
+    assert language_of(["die"]) == "english"
+    assert language_of(["wo", "ist", "die", "tür"]) == "german"
+    assert language_of(["no", "a", "me"]) == "english"
+
+
+def test_width_and_case_do_not_matter() -> None:
+    assert read("ＡＢＣ１２３ Straße").terms == read("abc123 STRASSE").terms
+
+
+def test_accents_are_not_needed() -> None:
+    assert found("cafe", "Un café con leche, por favor, que es para mí")
+
+
+def test_terms_that_stand_beside_words_do_not_come_between_them() -> None:
+    terms = read("see foo_bar.py now").terms
+    assert terms[:4] == ["see", "foo", "bar", "py"]
+
+
+def test_a_pasted_log_does_not_become_the_index() -> None:
+    assert len(read("word " * 100_000).terms) <= 2 * TERMS_AT_MOST
+    assert all(len(term) <= TERM_CHARS for term in read(f"x_{'a' * 10_000} {'é' * 10_000}.py").terms if "_" in term)
+
+
+def test_a_question_asks_each_word_in_the_languages_of_the_channel() -> None:
+    assert ask("Häuser", ["english", "german"]) == [Asked("häuser", ("hauser", "haus"))]
+
+
+def test_a_question_of_one_character_asks_for_it_and_a_longer_one_for_pairs() -> None:
+    assert ask("猫") == [Asked("猫", ("猫",))]
+    assert ask("東京都") == [Asked("東京都", ("東京",)), Asked("東京都", ("京都",))]
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("really?", Mark.QUESTION),
+        ("本当？", Mark.QUESTION),
+        ("we were three", Mark.NUMBER),
+        ("it took 40 min", Mark.NUMBER),
+        ("see you on Monday", Mark.TIME),
+        ("на прошлой неделе", Mark.TIME),
+        ("we went to Lisbon", Mark.NAME),
+    ],
+)
+def test_marks_tell_what_sort_of_text_it_is(text: str, mark: int) -> None:
+    assert read(text).marks & mark
+
+
+def test_plain_talk_has_no_marks() -> None:
+    assert read("sounds good to me").marks == 0
+
+
+def test_names_are_split_and_lose_their_possessive() -> None:
+    assert name_parts("Anna-Lena O'Neil's") == ["anna", "lena", "neil"]
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_read_and_asked(text: str) -> None:
+    first = read(text)
+    assert first == read(text)
+    assert all(first.terms)
+    assert ask(text, ["english", "german", "russian"]) == ask(text, ["russian", "german", "english"])
+    name_parts(text)
