@@ -2,9 +2,10 @@
 
 import os
 import sys
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from belino.cli import BAD_CONFIG, COMMANDS, FAILED, INTERRUPTED, NOT_RUNNING
 from belino.domain.errors import BelinoError, ConfigError
@@ -44,9 +45,11 @@ def run_command(name: str, arguments: list[str]) -> int:
 def _add_everywhere(parser: ArgumentParser) -> None:
     # A subcommand has its own parser; the options are to work after it, too.
     inner = [choice for action in parser._actions for choice in _choices(action) if isinstance(choice, ArgumentParser)]
-    for each in inner or [parser]:
-        each.add_argument("--json", action="store_true", help="print JSON")
-        each.add_argument("--home", type=Path, metavar="FOLDER", help="the state folder (default: ~/.belino)")
+    for each in (parser, *inner):
+        # What was said before a subcommand is not unsaid by it.
+        unsaid: dict[str, Any] = {} if each is parser else {"default": SUPPRESS}
+        each.add_argument("--json", action="store_true", help="print JSON", **unsaid)
+        each.add_argument("--home", type=Path, metavar="FOLDER", help="the state folder (default: ~/.belino)", **unsaid)
 
 
 def _choices(action: object) -> list[object]:

@@ -1,16 +1,151 @@
-"""belino outbox: what is on its way out, and what to do about it."""
+"""belino outbox: what is on its way out or did not get there, and what to do about it."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+from belino.cli import FAILED, OK
+from belino.cli.ask import ask
+from belino.cli.client import GatewayClient
 from belino.cli.flushing import DESCRIPTION, flush, flush_arguments
+from belino.cli.show import clean, local_time, shorten, show_json, show_table
+
+if TYPE_CHECKING:
+    from belino.storage.sqlite import SqliteStore
+
+LISTED = 500
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    listing = actions.add_parser("ls", help="what waits, is held, uncertain or dead (the default)")
+    listing.add_argument("--all", action="store_true", help="also what was sent or dropped")
+    for name, says in (
+        ("show", "one parcel, and why it is where it is"),
+        ("retry", "send it now, whatever became of earlier tries"),
+        ("drop", "never send it"),
+    ):
+        actions.add_parser(name, help=says).add_argument("key", metavar="KEY", help="as `belino outbox` shows it")
     flush_arguments(actions.add_parser("flush", help="send pending files now", description=DESCRIPTION))
 
 
 def run(args: Namespace) -> int:
-    actions: dict[str, Callable[[Namespace], int]] = {"flush": flush}
+    actions: dict[str | None, Callable[[Namespace], int]] = {
+        None: _list,
+        "ls": _list,
+        "show": _show,
+        "retry": _retry,
+        "drop": _drop,
+        "flush": flush,
+    }
     return actions[args.action](args)
+
+
+def _list(args: Namespace) -> int:
+    everything = bool(getattr(args, "all", False))
+
+    async def resting(store: "SqliteStore") -> dict[str, Any]:
+        from belino.web.wire import parcel_json
+
+        found = await store.parcels(limit=LISTED, unsent=not everything)
+        return {"parcels": [parcel_json(parcel) for parcel in found]}
+
+    def running(gateway: GatewayClient) -> Any:
+        return gateway.get("/api/outbox", limit=LISTED, unsent=None if everything else 1)
+
+    answer = ask(args, running=running, resting=resting)
+    if args.json:
+        show_json(answer)
+        return OK
+    rows = [
+        (
+            _state(one),
+            one["key"],
+            one["conversation"],
+            local_time(one["changed"]),
+            shorten(_what(one), 40),
+            one["reason"],
+        )
+        for one in answer["parcels"]
+    ]
+    columns = ("state", "key", "conversation", "since", "what", "why")
+    show_table(columns, rows, empty="everything was sent")
+    return OK
+
+
+def _show(args: Namespace) -> int:
+    async def resting(store: "SqliteStore") -> dict[str, Any] | None:
+        from belino.web.wire import parcel_json
+
+        found = await store.parcel(args.key)
+        return None if found is None else parcel_json(found)
+
+    def running(gateway: GatewayClient) -> Any:
+        status, answer = gateway.answer("GET", f"/api/outbox/{quote(args.key, safe='')}")
+        return None if status == 404 else answer
+
+    answer = ask(args, running=running, resting=resting)
+    if answer is None:
+        return _unknown(args)
+    if args.json:
+        show_json(answer)
+        return OK
+    tries = "1 try" if answer["attempts"] == 1 else f"{answer['attempts']} tries"
+    lines = [f"{answer['key']}: {_state(answer)}, {tries}", *([answer["reason"]] if answer["reason"] else [])]
+    lines += [f"to {answer['conversation']}, made {local_time(answer['created'])}, trace {answer['trace'] or 'none'}"]
+    lines += [f"{file['name']}, {file['mime']}, {file['size']} bytes, as {file['send_as']}" for file in answer["files"]]
+    for line in (*lines, *answer["text"].splitlines()):
+        print(clean(line))
+    return OK
+
+
+def _retry(args: Namespace) -> int:
+    return _decide(args, "POST", "/retry", lambda store: store.retry_parcel(args.key), "goes out")
+
+
+def _drop(args: Namespace) -> int:
+    return _decide(args, "DELETE", "", lambda store: store.drop_parcel(args.key), "is dropped")
+
+
+def _decide(args: Namespace, method: str, path: str, verb: "Callable[[SqliteStore], Any]", done: str) -> int:
+    async def resting(store: "SqliteStore") -> dict[str, Any] | None:
+        from belino.domain.errors import BelinoError
+        from belino.web.outbox import too_late
+        from belino.web.wire import parcel_json
+
+        before = await store.parcel(args.key)
+        decided = await verb(store)
+        if before is not None and decided is None:
+            raise BelinoError(too_late(before))
+        return None if decided is None else parcel_json(decided)
+
+    def running(gateway: GatewayClient) -> Any:
+        status, answer = gateway.answer(method, f"/api/outbox/{quote(args.key, safe='')}{path}")
+        return None if status == 404 else answer
+
+    answer = ask(args, running=running, resting=resting)
+    if answer is None:
+        return _unknown(args)
+    if args.json:
+        show_json(answer)
+    else:
+        print(clean(f"{answer['key']} {done}: {_what(answer)}"))
+    return OK
+
+
+def _unknown(args: Namespace) -> int:
+    if args.json:
+        show_json(None)
+    else:
+        print(clean(f"there is no parcel {args.key}; `belino outbox` shows what there is"))
+    return FAILED
+
+
+def _state(parcel: dict[str, Any]) -> str:
+    return "dropped" if parcel["dropped"] else str(parcel["state"])
+
+
+def _what(parcel: dict[str, Any], most: int = 60) -> str:
+    names = [file["name"] for file in parcel["files"]]
+    return shorten(", ".join([*names, *([parcel["text"]] if parcel["text"] else [])]), most)

@@ -200,6 +200,10 @@ class Outbox(Protocol):
 
     async def parcel(self, key: str) -> ParcelRecord | None: ...
 
+    async def parcel_of(self, channel: ConversationKey, message_id: str) -> ParcelRecord | None:
+        """The parcel that a message of this channel came from, if it was one."""
+        ...
+
     async def parcels(
         self,
         *,

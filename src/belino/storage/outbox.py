@@ -16,7 +16,7 @@ from belino.domain.record import ParcelFile, ParcelRecord, StoredMessage
 from belino.domain.reply import DRAFT_OF, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
 from belino.storage.changes import apply_changes
 from belino.storage.messages import MessageRow, by_number, insert_message
-from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Places, find_place, key_of
+from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Places, find_channel, find_place, key_of
 from belino.storage.refs import Bearer, insert_refs, marks_of, with_ids
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, to_micros
@@ -167,6 +167,15 @@ def parcels(
 def parcel(connection: sqlite3.Connection, key: str) -> ParcelRecord | None:
     """One parcel, if there is such a key."""
     row = connection.execute(f"{SELECT} WHERE p.key = ?", (key,)).fetchone()
+    return None if row is None else parcel_record(row)
+
+
+def parcel_of_message(connection: sqlite3.Connection, channel: ConversationKey, message_id: str) -> ParcelRecord | None:
+    """The parcel that made a message of this channel; an edit of it made none."""
+    row = connection.execute(
+        f"{SELECT} WHERE p.channel = ? AND p.message_id = ? AND p.kind <> 'edit' ORDER BY p.id DESC LIMIT 1",
+        (find_channel(connection, channel), message_id),
+    ).fetchone()
     return None if row is None else parcel_record(row)
 
 

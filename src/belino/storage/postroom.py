@@ -124,6 +124,9 @@ class PostRoom(Shelf):
     async def parcel(self, key: str) -> ParcelRecord | None:
         return await self._readers.read(lambda connection: outbox.parcel(connection, key))
 
+    async def parcel_of(self, channel: ConversationKey, message_id: str) -> ParcelRecord | None:
+        return await self._readers.read(lambda connection: outbox.parcel_of_message(connection, channel, message_id))
+
     async def parcels(
         self,
         *,

@@ -9,7 +9,6 @@ from starlette.responses import Response
 from belino import __version__
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.record import GrantKind
-from belino.domain.reply import ParcelState
 from belino.gateway import savings
 from belino.gateway.doctor import examine
 from belino.gateway.explain import NoSuchMessage, SeveralMessages, as_json, explain
@@ -18,12 +17,11 @@ from belino.web.fields import parse_conversation
 from belino.web.site import Call, Site
 from belino.web.uploads import CHUNK_BYTES
 from belino.web.visits import visitor_of
-from belino.web.wire import Json, channel_json, conversation_json, finding_json, parcel_json
+from belino.web.wire import Json, channel_json, conversation_json, finding_json
 
 NAME_CHARS = 100
 SLUG_CHARS = 40
 MESSAGE_NAME_CHARS = 1_100
-LISTED = 500
 
 
 async def healthz(call: Call) -> Response:
@@ -143,18 +141,6 @@ def adapters_json(site: Site) -> list[Json]:
 async def list_channels(call: Call) -> Response:
     """Every channel and what it holds."""
     return answer({"channels": [channel_json(summary) for summary in await call.store.channels()]})
-
-
-async def list_parcels(call: Call) -> Response:
-    """The outbox, newest first."""
-    query = call.query("limit", "state")
-    state = query.text("state", most=16) if query.has("state") else None
-    if state is not None and state not in set(ParcelState):
-        raise bad_request(f"state must be one of {', '.join(ParcelState)}.")
-    parcels = await call.store.parcels(
-        limit=query.number("limit", least=1, most=LISTED) or 50, state=ParcelState(state) if state else None
-    )
-    return answer({"parcels": [parcel_json(parcel) for parcel in parcels]})
 
 
 async def doctor(call: Call) -> Response:

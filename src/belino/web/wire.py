@@ -1,5 +1,6 @@
 """Values as clients see them: spelled out field by field, so that nothing leaves by accident."""
 
+from belino.domain.dispatch import Doubt
 from belino.domain.media import MediaRef
 from belino.domain.message import Author
 from belino.domain.outcome import Finding, MediaOutcome
@@ -13,7 +14,8 @@ from belino.domain.record import (
     StoredMessage,
     Upload,
 )
-from belino.domain.store import Library
+from belino.domain.reply import ParcelState
+from belino.domain.store import Store
 from belino.domain.turn import Usage
 from belino.web.mimes import media_file_name
 
@@ -51,9 +53,10 @@ def media_url(record: RefRecord) -> str | None:
     return f"/api/media/{media_file_name(record.public_name, record.ref)}"
 
 
-async def message_json(library: Library, message: StoredMessage) -> Json:
-    """A message with what became of its media."""
+async def message_json(store: Store, message: StoredMessage) -> Json:
+    """A message with what became of its media, and for what the agent said, of its delivery."""
     channel = message.conversation.whole_channel
+    parcel = await store.parcel_of(channel, message.id) if message.author.is_agent else None
     return {
         "seq": message.seq,
         "conversation": str(message.conversation),
@@ -62,7 +65,7 @@ async def message_json(library: Library, message: StoredMessage) -> Json:
         "sent": message.sent,
         "received": message.received,
         "text": message.text,
-        "media": [media_json(ref, await library.ref(channel, ref.id)) for ref in message.media],
+        "media": [media_json(ref, await store.ref(channel, ref.id)) for ref in message.media],
         "standing": message.standing,
         "outcome": message.outcome,
         "reason": message.reason,
@@ -72,9 +75,10 @@ async def message_json(library: Library, message: StoredMessage) -> Json:
         "edited": message.edited,
         "deleted": message.deleted,
         "reactions": [[emoji, count] for emoji, count in message.reactions],
-        # An agent's message is stored when its receipt comes, never earlier.
-        "delivery": "sent" if message.author.is_agent else None,
-        "usage": usage_json(await library.spent(channel, message.id) if message.author.is_agent else None),
+        # An agent's message is stored when its receipt comes, never earlier; what the platform says later may differ.
+        "delivery": (parcel.state if parcel else ParcelState.SENT) if message.author.is_agent else None,
+        "delivery_reason": parcel.reason if parcel else "",
+        "usage": usage_json(await store.spent(channel, message.id) if message.author.is_agent else None),
     }
 
 
@@ -133,14 +137,22 @@ def parcel_json(parcel: ParcelRecord) -> Json:
         "key": parcel.key,
         "conversation": str(parcel.conversation),
         "kind": parcel.kind,
-        "text": parcel.text,
+        # A pairing code is the stranger's to bring, nobody else's to read.
+        "text": "(a pairing code)" if parcel.key.startswith("pairing-") else parcel.text,
+        "files": [
+            {"name": file.name, "mime": file.mime, "size": file.size, "send_as": file.send_as, "caption": file.caption}
+            for file in parcel.files
+        ],
         "state": parcel.state,
         "attempts": parcel.attempts,
         "reason": parcel.reason,
+        "may_have_arrived": parcel.state is not ParcelState.SENT and parcel.doubt >= Doubt.UNANSWERED,
+        "dropped": parcel.dropped,
         "created": parcel.created,
         "changed": parcel.changed,
         "ready": parcel.ready,
         "message_id": parcel.message_id,
+        "trace": parcel.trace,
     }
 
 

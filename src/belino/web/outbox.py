@@ -1,0 +1,61 @@
+"""The outbox for the person the gateway belongs to: what waits, what was given up and why, and a say in it."""
+
+from starlette.responses import Response
+
+from belino.domain.record import ParcelRecord
+from belino.domain.reply import ParcelState
+from belino.web.answers import Code, Refusal, answer, bad_request, not_found
+from belino.web.site import Call
+from belino.web.wire import parcel_json
+
+LISTED = 500
+
+
+async def list_parcels(call: Call) -> Response:
+    """The outbox, newest first; `unsent=1` leaves out what was sent and what was dropped."""
+    query = call.query("limit", "state", "conversation", "unsent")
+    state = query.text("state", most=16) if query.has("state") else None
+    if state is not None and state not in set(ParcelState):
+        raise bad_request(f"state must be one of {', '.join(ParcelState)}.")
+    parcels = await call.store.parcels(
+        limit=query.number("limit", least=1, most=LISTED) or 50,
+        state=ParcelState(state) if state else None,
+        conversation=query.conversation("conversation") if query.has("conversation") else None,
+        unsent=bool(query.number("unsent", least=0, most=1)),
+    )
+    return answer({"parcels": [parcel_json(parcel) for parcel in parcels]})
+
+
+async def show_parcel(call: Call) -> Response:
+    """One parcel."""
+    return answer(parcel_json(await _known(call)))
+
+
+async def retry(call: Call) -> Response:
+    """Send it now: what was held or given up, or waits for its next try."""
+    return await _decided(call, await call.site.gateway.retry_parcel((await _known(call)).key))
+
+
+async def drop(call: Call) -> Response:
+    """Never send it."""
+    return await _decided(call, await call.site.gateway.drop_parcel((await _known(call)).key))
+
+
+async def _known(call: Call) -> ParcelRecord:
+    parcel = await call.store.parcel(call.request.path_params["key"])
+    if parcel is None:
+        raise not_found()
+    return parcel
+
+
+async def _decided(call: Call, decided: ParcelRecord | None) -> Response:
+    if decided is None:
+        raise Refusal(409, Code.CONFLICT, too_late(await _known(call)))
+    return answer(parcel_json(decided))
+
+
+def too_late(parcel: ParcelRecord) -> str:
+    """Why nobody has a say in a parcel any more."""
+    if parcel.dropped:
+        return "This was dropped already."
+    return "This is sent already." if parcel.state is ParcelState.SENT else "This is being sent right now."
