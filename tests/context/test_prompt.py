@@ -165,7 +165,7 @@ def test_the_system_prompt_is_short_by_our_estimate_and_by_o200k_and_always_the_
         "what is observed": "observed: by those who may not command you",
         "that what is left out is counted": "left out is counted",
         "what happened meanwhile": "arrived, changed or was deleted since your last turn",
-        "what a placeholder is": "a promise: you have not seen it yet",
+        "what a placeholder is": "not seen by you yet",
         "how to search": "channel_context(intent)",
         "how to fetch": "channel_messages(thread_id or message_ids)",
         "how to look at media": "list_media, fetch_media",

@@ -15,7 +15,7 @@ from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, ToolNote, 
 from belino.gateway.gateway import Gateway
 from belino.gateway.notices import TurnNotice
 from belino.testing import ScriptedAgent, ToolCall, make_png
-from gateway.house import BOB, EVE, House, HungAgent, until
+from gateway.house import BOB, EVE, PATIENCE, House, HungAgent, until
 
 DM = ConversationKey(platform="memory", account="default", channel="dm")
 
@@ -245,9 +245,10 @@ async def test_a_turn_that_something_of_ours_broke_is_given_back_and_run_again(
 
         monkeypatch.setattr(gateway.store, "session", breaks_once)
         await gateway.accept(house.say())
-        await until(lambda: house.clock.sleeping > 1)
-        await house.clock.advance(1)
-        await until(lambda: house.wire.texts() == ["turn 1"])
+        await until(lambda: not broken)
+        async with asyncio.timeout(PATIENCE):
+            while house.wire.texts() != ["turn 1"]:
+                await house.clock.advance(1)
 
 
 async def test_notes_of_tools_are_shown_to_watchers_while_the_turn_runs(house: House) -> None:
