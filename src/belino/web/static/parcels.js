@@ -7,7 +7,7 @@ import { mark } from "./marks.js";
 // Most answers are sent in less: they are never shown as waiting.
 const PAUSE = 400;
 const LISTED = 200;
-const SNIPPET = 140;
+const SNIPPET = 80;
 const UNDER_WAY = new Set(["ready", "sending"]);
 
 export class Parcels extends EventTarget {
@@ -116,14 +116,14 @@ export class Parcels extends EventTarget {
     const act = (text, does) => button(`${text}: ${short}`, { class: "button", "data-parcel": `${one.key} ${text}`, onclick: does }, text);
     return make("li", { class: "pairing" },
       make("div", { class: "pairing-words" },
-        make("strong", { dir: "auto", text: short }),
+        make("p", { dir: "auto", text: short }),
         make("p", { class: "quiet", text: `${one.conversation} · ${format.when(one.created)}` }),
         make("p", { class: UNDER_WAY.has(one.state) ? "quiet" : "error", text: parcelWords(one) })),
       ...(one.state === "sending" ? [] : [act(sendWords(one), () => this.send(one.key)), act("Drop", () => this.drop(one.key))]));
   }
 }
 
-const WORDS = { held: "Held", uncertain: "May have arrived", dead: "Not sent" };
+const WORDS = { held: "Held", uncertain: "Uncertain", dead: "Not sent" };
 
 // What a reader is told of a parcel's state.
 export function parcelWords({ state, reason, ready }) {
