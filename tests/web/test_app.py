@@ -17,7 +17,8 @@ from belino.web.auth import Requires
 MAIN = "web:default:main"
 OTHER = ConversationKey(platform="web", account="default", channel="other")
 OPEN = {"/", "/static/{path:path}", "/healthz", "/hooks/{platform}/{account}", "/api/login"}
-PARTS = {"path": "main.js", "platform": "web", "account": "default", "upload_id": "x", "filename": "x", "grant_id": "x"}
+PARTS = dict.fromkeys(("upload_id", "filename", "grant_id", "key"), "x")
+PARTS |= {"path": "main.js", "platform": "web", "account": "default"}
 UPGRADE = {
     "Upgrade": "websocket",
     "Connection": "Upgrade",

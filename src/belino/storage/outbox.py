@@ -259,6 +259,10 @@ def _said(caption: str, more: dict[str, Any] | None = None) -> str:
     return str((more or {}).get("plain") or caption)
 
 
+def _told(more: list[dict[str, Any]], name: str) -> Any:
+    return more[0].get(name) if more else None
+
+
 def _edit_sent(connection: sqlite3.Connection, row: sqlite3.Row, at: int) -> None:
     connection.execute(
         "UPDATE messages SET text = ?, edited = ? WHERE channel = ? AND platform_id = ? AND kind = 'message' "
@@ -348,6 +352,9 @@ def _insert_sent_files(
             file_name=name,
             size=int(size),
             caption=_said(caption, *more) or None,
+            duration=_told(more, "seconds"),
+            width=_told(more, "width"),
+            height=_told(more, "height"),
             sha256=sha256,
         )
         for position, (sha256, name, mime, size, _, caption, *more) in enumerate(orjson.loads(parcel["files"] or b"[]"))

@@ -4,8 +4,10 @@ import { make, spoken } from "./dom.js";
 import * as format from "./format.js";
 import { render } from "./markdown.js";
 import { mediaNodes } from "./media.js";
+import { parcelWords, sendWords } from "./parcels.js";
 
-// `does` holds what a bubble may ask for: why(message), open(pictures, index), retry(id), edit(id), discard(id), ask(message).
+// `does` holds what a bubble may ask for: why(message), open(pictures, index), retry(id), edit(id), discard(id), ask(message),
+// sendParcel(key), dropParcel(key).
 // `place` says where it was said: on which platform, and under which author the reader speaks there.
 // `answered` is the message it answers, where that one is on the page.
 export function bubble(message, does, place, answered) {
@@ -55,6 +57,7 @@ function meta(message, does, place) {
 }
 
 function unsent(message, does) {
+  if (message.parcel) return answer(message.parcel, does);
   if (message.state === "sending") return [make("span", { class: "sending", text: "Sending…" })];
   const act = (text, onclick) => make("button", { type: "button", class: "text-button", text, onclick });
   return [
@@ -63,6 +66,17 @@ function unsent(message, does) {
     // Its files are with the gateway already and cannot come back into the box.
     ...(message.media.length ? [] : [act("Edit", () => does.edit(message.id))]),
     act("Discard", () => does.discard(message.id)),
+  ];
+}
+
+// Something the agent said that did not arrive, or not yet.
+function answer(parcel, does) {
+  const says = make("span", { class: parcel.state === "sending" ? "sending" : "trouble", text: parcelWords(parcel) });
+  if (parcel.state === "sending" || (parcel.state === "ready" && !parcel.reason)) return [says];
+  return [
+    says,
+    make("button", { type: "button", class: "text-button send-parcel", text: sendWords(parcel), onclick: () => does.sendParcel(parcel.key) }),
+    make("button", { type: "button", class: "text-button drop-parcel", text: "Drop", onclick: () => does.dropParcel(parcel.key) }),
   ];
 }
 
@@ -88,13 +102,15 @@ function askButton(message, does, { visitor }) {
 }
 
 // A stored reason tells who was let in; why a turn failed is told by its answer and by "why?".
-function outcomeNote({ outcome, reason, standing, delivery }, { platform }) {
+function outcomeNote({ author, outcome, reason, standing, delivery, delivery_reason: odd }, { platform }) {
   if (outcome === "failed") return { text: "Not answered", bad: true };
   if (outcome === "aborted") return { text: "Stopped", bad: false };
   if (outcome === "waiting") return { text: "Waiting", bad: false };
   if (outcome === "unsupported") return { text: `Not supported: ${reason}`, bad: true };
   // In a group nearly nothing is.
   if (standing === "observed" && platform === "web") return { text: "Not meant for the agent", bad: false };
-  if (delivery === "dead" || delivery === "failed") return { text: "Not delivered", bad: true };
-  return delivery === "uncertain" ? { text: "Delivery uncertain", bad: true } : null;
+  if (delivery === "dead") return { text: odd ? `Not delivered: ${odd}` : "Not delivered", bad: true };
+  if (odd) return { text: `Sent; ${odd}`, bad: true };
+  // On our own page, being seen is being sent.
+  return author.is_agent && platform !== "web" ? { text: "Sent", bad: false } : null;
 }

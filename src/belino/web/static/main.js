@@ -9,6 +9,7 @@ import { forgetEverything } from "./keep.js";
 import { showWelcome, signIn, takeToken } from "./login.js";
 import { Outbox } from "./outbox.js";
 import { Pairings } from "./pairings.js";
+import { Parcels } from "./parcels.js";
 import { Room } from "./room.js";
 import { Savings } from "./savings.js";
 import { Socket } from "./socket.js";
@@ -42,7 +43,8 @@ async function enter(me) {
   const conversations = new Conversations((conversation) => turns.isBusy(conversation));
   const composer = new Composer(uploads, (message) => outbox.add(message));
   const draft = new Draft(me.agent.name);
-  const room = new Room({ me, outbox, turns, draft, does: actions(outbox, composer) });
+  const parcels = new Parcels();
+  const room = new Room({ me, outbox, turns, draft, parcels, does: actions(outbox, composer, parcels) });
   const savings = new Savings();
   const pairings = new Pairings();
 
@@ -55,7 +57,7 @@ async function enter(me) {
   byId("skip").addEventListener("click", () => byId("text").focus());
   byId("sign-out").addEventListener("click", () => signOut(socket));
   showConnection(socket);
-  listen({ socket, room, turns, draft, conversations, uploads, savings, pairings });
+  listen({ socket, room, turns, draft, conversations, uploads, savings, pairings, parcels });
 
   const openFromAddress = () => open({ room, composer, conversations });
   window.addEventListener("hashchange", openFromAddress);
@@ -66,13 +68,15 @@ async function enter(me) {
   socket.start();
 }
 
-const actions = (outbox, composer) => {
+const actions = (outbox, composer, parcels) => {
   const viewer = new Viewer();
   const why = new Why();
   return {
     why: (message) => why.open(message),
     open: (pictures, at) => viewer.open(pictures, at),
     retry: (id) => outbox.retry(id),
+    sendParcel: (key) => parcels.send(key),
+    dropParcel: (key) => parcels.drop(key),
     discard: (id) => outbox.remove(id),
     ask: ({ conversation, id }) => outbox.add({ conversation, text: QUESTION, reply_to: id }),
     edit: (id) => {
@@ -82,7 +86,7 @@ const actions = (outbox, composer) => {
   };
 };
 
-function listen({ socket, room, turns, draft, conversations, uploads, savings, pairings }) {
+function listen({ socket, room, turns, draft, conversations, uploads, savings, pairings, parcels }) {
   const quietly = (promise) => promise.catch(() => {});
   socket.addEventListener("hello", () => {
     quietly(room.catchUp());
@@ -90,12 +94,17 @@ function listen({ socket, room, turns, draft, conversations, uploads, savings, p
     uploads.hurry();
     savings.changed();
     quietly(pairings.load());
+    quietly(parcels.load());
   });
   socket.addEventListener("lost", () => {
     quietly(room.catchUp());
     quietly(pairings.load());
+    quietly(parcels.load());
   });
-  socket.addEventListener("parcel", ({ detail }) => quietly(pairings.took(detail)));
+  socket.addEventListener("parcel", ({ detail }) => {
+    quietly(pairings.took(detail));
+    parcels.took(detail);
+  });
   socket.addEventListener("message", ({ detail: { message } }) => {
     room.take(message);
     draft.arrived(message);

@@ -2,6 +2,7 @@
 import { call, query } from "./api.js";
 import { byId, button, make, say, show } from "./dom.js";
 import * as format from "./format.js";
+import { mark } from "./marks.js";
 
 const WRONG = "Nobody waits under this code: it was mistyped, has run out, or was refused. A wrong code costs everybody who waits a try.";
 // Codes run out on the gateway's clock, not on this one.
@@ -93,8 +94,7 @@ export class Pairings {
     say(byId("pairings-count"), count ? String(count) : "");
     show(byId("pairings-count"), count > 0);
     byId("open-pairings").setAttribute("aria-label", count ? `People, ${count} waiting` : "People");
-    byId("open-sidebar").classList.toggle("marked", count > 0);
-    byId("open-sidebar").setAttribute("aria-label", count ? `Conversations, ${format.count(count, "person", "people")} waiting` : "Conversations");
+    mark("people", count ? `${format.count(count, "person", "people")} waiting` : "");
   }
 
   #fill(name, items, draw) {

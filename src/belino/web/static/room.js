@@ -1,6 +1,7 @@
 // The open conversation: loads its history, catches up after a gap, and joins stored and unsent messages.
 import { call, query } from "./api.js";
 import { byId, say, show } from "./dom.js";
+import { asMessage } from "./parcels.js";
 import { Scroll } from "./scroll.js";
 import { Timeline } from "./timeline.js";
 
@@ -14,6 +15,8 @@ export class Room {
   #timeline;
   #scroll;
   #outbox;
+  #parcels;
+  #underWay = new Set();
   #turns;
   #draft;
   #me;
@@ -21,9 +24,10 @@ export class Room {
   #loadingOlder = false;
   #heard = 0;
 
-  constructor({ me, outbox, turns, draft, does }) {
+  constructor({ me, outbox, turns, draft, parcels, does }) {
     this.#me = me;
     this.#outbox = outbox;
+    this.#parcels = parcels;
     this.#turns = turns;
     this.#draft = draft;
     this.#timeline = new Timeline(does);
@@ -31,6 +35,7 @@ export class Room {
     outbox.addEventListener("changed", ({ detail }) => this.#unsent(detail));
     outbox.addEventListener("removed", ({ detail }) => this.#timeline.removeUnsent(detail.id));
     outbox.addEventListener("sent", ({ detail }) => this.take(detail));
+    parcels.addEventListener("changed", () => this.#loaded && this.#answers());
   }
 
   get conversation() {
@@ -41,6 +46,7 @@ export class Room {
     this.#conversation = conversation;
     this.#loaded = false;
     this.#timeline.clear({ platform, visitor });
+    this.#underWay.clear();
     show(byId("older"), false);
     say(byId("room-name"), name || conversation);
     document.title = `${name || conversation} · belino`;
@@ -85,6 +91,7 @@ export class Room {
     this.#loaded = true;
     this.#timeline.put(page.messages);
     for (const entry of this.#outbox.of(conversation)) this.#unsent(entry);
+    this.#answers();
     this.#turns.learn(conversation, this.#timeline.stored);
     this.#scroll.toEnd();
     show(byId("older"), page.more);
@@ -109,6 +116,14 @@ export class Room {
       byId("log").removeAttribute("aria-busy");
       this.#loadingOlder = false;
     }
+  }
+
+  // What the agent has said and its readers do not have yet.
+  #answers() {
+    const parcels = this.#parcels.of(this.#conversation);
+    for (const key of this.#underWay) if (!parcels.some((parcel) => parcel.key === key)) this.#timeline.removeUnsent(key);
+    for (const parcel of parcels) this.#timeline.putUnsent(asMessage(parcel, this.#me.agent.name));
+    this.#underWay = new Set(parcels.map(({ key }) => key));
   }
 
   // An unsent message looks like a stored one, with a state.

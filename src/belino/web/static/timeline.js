@@ -55,7 +55,8 @@ export class Timeline {
   }
 
   putUnsent(message) {
-    if (this.#messages.has(message.id)) return;
+    const known = this.#unsent.get(message.id);
+    if (this.#messages.has(message.id) || (known && JSON.stringify(known) === JSON.stringify(message))) return;
     this.#unsent.set(message.id, message);
     this.#draw(message);
     this.#arrange();
