@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belino.context.search import RESULTS_AT_MOST, search
+from belino.context.weights import WEIGHTS
 from belino.domain.context import Found, SearchPage
 from belino.domain.errors import ToolError
 from belino.domain.media import MediaKind, MediaRef
-from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message
+from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import Standing
 from belino.domain.record import Verdict
 from belino.storage.home import Home
@@ -192,6 +194,57 @@ async def test_the_latest_media_follow_where_the_intent_is_about_media(store: Sq
     assert [found.message_id for found in media] == ["24", "23", "22"]
     assert len(page.results) == 8 + 3
     assert not [found for found in (await ask(store, "boats")).results if found.relevance_signal == "recent_media"]
+
+
+async def test_a_picture_without_a_name_or_words_is_recent_media_and_an_empty_message_is_nothing(
+    store: SqliteStore,
+) -> None:
+    await tell(store, CHATTER)
+    ref = MediaRef(
+        platform="web",
+        account="default",
+        channel_id="team",
+        message_id="20",
+        item="0",
+        kind=MediaKind.IMAGE,
+        mime="image/png",
+        created=START,
+    )
+    await store.take_in(said(20, "Cem", "", media=(ref,)), OBSERVE)
+    await store.take_in(said(21, "Cem", " "), OBSERVE)
+    for number in range(30, 50):
+        await store.take_in(said(number, "Ann", "photos photos"), OBSERVE)
+    page = await ask(store, "photos")
+    assert [found.message_id for found in page.results if found.relevance_signal == "recent_media"] == ["20"]
+    whole = {found.message_id for found in (await ask(store, "photos", limit=50)).results}
+    assert "20" in whole
+    assert "21" not in whole
+
+
+async def test_what_was_forwarded_is_found_by_its_words(store: SqliteStore) -> None:
+    await tell(store, CHATTER)
+    forwarded = replace(said(20, "Bob", "fyi"), forward=Quote(text="the ferry leaves at noon"))
+    await store.take_in(forwarded, OBSERVE)
+    found = await best(store, "ferry")
+    assert (found.message_id, found.relevance_signal) == ("20", "keyword:ferry")
+
+
+async def test_a_word_that_is_everywhere_brings_its_newest_messages(store: SqliteStore) -> None:
+    many = WEIGHTS.postings + 500
+    await store.take_history(TEAM, [said(number, "Ann", "apples again") for number in range(many)])
+    results = (await ask(store, "apples")).results
+    assert results[0].message_id == str(many - 1)
+    assert {found.relevance_signal for found in results} == {"keyword:apples"}
+
+
+async def test_what_was_deleted_is_not_counted_as_looked_through(store: SqliteStore) -> None:
+    await tell(store, [("Ann", f"apples {number}") for number in range(1, 11)])
+    for number in (1, 5, 10):
+        gone = Deletion(conversation=TEAM, id=f"d{number}", message_id=str(number), author=None, sent=NOW)
+        await store.take_in(gone, OBSERVE)
+    page = await ask(store, "apples", limit=50)
+    assert page.coverage.messages_scanned == 7 == len(page.results)
+    assert page.coverage.time_range == (START + timedelta(minutes=2), START + timedelta(minutes=9))
 
 
 async def test_a_thread_is_summed_up_with_its_messages(store: SqliteStore) -> None:

@@ -19,6 +19,7 @@ SHOWN = 50
 """Results of which it is kept what they matched: no page is longer."""
 FEW = 8
 """Fewer results than a page holds leave room for the latest media."""
+HIDDEN = Mark.GONE | Mark.BLANK
 MEDIA_SHOWN = 3
 MEDIA_LOOKED_AT = 2_000
 DATED_AT_MOST = 300
@@ -98,10 +99,20 @@ def _visible(index: Concordance, question: Question) -> Visible:
     if not end:
         return Visible(0, 0, None, 0, 0, 0)
     if index.in_time:
-        start = 0 if since is None else bisect_left(times, since, 0, end)
-        return Visible(start, end, None, end - start, times[min(start, end - 1)], times[end - 1])
-    seen = [sent for sent in times[:end] if since is None or sent >= since]
+        return _in_time(index, 0 if since is None else bisect_left(times, since, 0, end), end)
+    gone = set(index.gone)
+    seen = [sent for place, sent in enumerate(times[:end]) if (since is None or sent >= since) and place not in gone]
     return Visible(0, end, since, len(seen), min(seen, default=0), max(seen, default=0))
+
+
+def _in_time(index: Concordance, start: int, end: int) -> Visible:
+    gone = bisect_left(index.gone, end) - bisect_left(index.gone, start)
+    first, last = start, end - 1
+    while first < last and index.flags[first] & Mark.GONE:
+        first += 1
+    while first < last and index.flags[last] & Mark.GONE:
+        last -= 1
+    return Visible(start, end, None, end - start - gone, index.sents[min(first, end - 1)], index.sents[last])
 
 
 def _media(index: Concordance, visible: Visible) -> tuple[int, ...]:
@@ -161,7 +172,7 @@ class _Look:
 
     def may(self, place: int) -> bool:
         """Whether a message may be found at all."""
-        return self.visible.has(self.index, place) and not self.index.flags[place] & Mark.GONE
+        return self.visible.has(self.index, place) and not self.index.flags[place] & HIDDEN
 
     def latest(self) -> range:
         """The newest messages."""
@@ -230,7 +241,7 @@ class _Look:
         pool.update(dict.fromkeys(self._dated()))
         if visible.start or visible.since is not None or visible.end < len(index):
             return [place for place in pool if self.may(place)]
-        return [place for place in pool if not index.flags[place] & Mark.GONE]
+        return [place for place in pool if not index.flags[place] & HIDDEN]
 
     def _dated(self) -> Iterator[int]:
         """Messages of a day that the question names are candidates whatever they say, the newest if they are many."""
@@ -279,15 +290,29 @@ class _Look:
 
 
 def _rarest(words: Sequence[Word], most: int) -> list[Word]:
-    """The rarest words whose messages are no more than that together, at least one."""
+    """The rarest words whose messages are no more than that together; if even one is in too many, the newest of it."""
     chosen: list[Word] = []
     spent = 0
-    for word in sorted(words, key=lambda word: word.times):
+    for word in sorted((word for word in words if word.exact), key=lambda word: word.times):
         spent += word.times
-        if chosen and spent > most:
+        if spent <= most:
+            chosen.append(word)
+        elif not chosen:
+            return [Word(word.reason, word.worth, _newest(word.exact, most), word.kin)]
+        else:
             break
-        chosen.append(word)
     return chosen
+
+
+def _newest(exact: Sequence[Postings], most: int) -> list[Postings]:
+    """The last places of all. Stretches follow one another, and what was changed since comes at the end."""
+    kept: list[Postings] = []
+    for postings in reversed(exact):
+        if most > 0:
+            cut = postings._replace(places=postings.places[-most:], impacts=postings.impacts[-most:])
+            kept.append(cut)
+            most -= len(cut.places)
+    return kept[::-1]
 
 
 def _added(words: Sequence[Word], enough: int) -> dict[int, float]:

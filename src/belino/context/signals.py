@@ -46,7 +46,8 @@ def _words_in(message: StoredMessage, ranking: Ranking) -> Sequence[str]:
     """The question's words in what was said. Only where there may be captions must it be read again to tell."""
     if not message.media and message.forward is None and message.seq in ranking.matched:
         return ranking.matched[message.seq]
-    said = set(read(message.text).terms)
+    forwarded = "" if message.forward is None else message.forward.text
+    said = set(read(f"{message.text}\n{forwarded}").terms)
     return [reason.word for reason in ranking.reasons if said & reason.terms]
 
 

@@ -12,9 +12,9 @@ class Weights:
     """How much each piece of evidence counts."""
 
     # How much is looked at.
-    postings: int = 4_000
+    postings: int = 3_000
     """Entries of the index read for one question. Rarest words first: what is left out says little."""
-    topic_postings: int = 2_000
+    topic_postings: int = 1_500
     """Of these for what threads and sessions are about: common words tell nothing of that."""
     candidates: int = 40
     """Messages found by words that are looked at closely; more of them change nothing on a page."""

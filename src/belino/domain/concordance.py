@@ -18,6 +18,8 @@ class Mark:
     TIME = 32
     NAME = 64
     """It names something, by a capital inside a sentence."""
+    BLANK = 128
+    """There is nothing to find in it: no words, no media."""
 
 
 class Concordance(Protocol):
@@ -43,6 +45,11 @@ class Concordance(Protocol):
 
     @property
     def flags(self) -> Sequence[int]: ...
+
+    @property
+    def gone(self) -> Sequence[int]:
+        """The places of messages that were deleted, in order."""
+        ...
 
     @property
     def groups(self) -> Sequence[int]:

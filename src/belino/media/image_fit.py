@@ -19,7 +19,7 @@ FINE, ENOUGH_FINE = 86, 0.82
 """From this quality on, a result that uses this part of the limit is not searched further."""
 AIM, ENOUGH = 0.95, 0.9
 """The part of the limit a guess aims at, because a miss costs an encode; and what is enough below that quality."""
-AIM_SHRUNK, ENOUGH_SHRUNK = 0.97, 0.94
+AIM_SHRUNK, ENOUGH_SHRUNK = 0.98, 0.96
 """The same where pixels were lost already, so that every byte counts."""
 GROWTH = 1.7
 """Bytes grow with a side to this power, not to 2: a smaller picture has more detail in each pixel."""
@@ -56,7 +56,7 @@ a pixel. A small picture has the time."""
 ROUNDS = 6
 PATIENCE = 2
 """So many rounds look for a better size; the others take what fits."""
-REFINEMENTS = 4
+REFINEMENTS = 5
 _NEVER_DRAWN = frozenset({"image/jpeg", "image/heic", "image/avif"})
 """What was coarsened as a photograph before is so again, at less cost."""
 _KEEP_ALPHA = frozenset({"image/webp", "image/png"})
@@ -134,12 +134,13 @@ class Search:
         """The picture; or how many times larger it should be decoded, if it can; or None."""
         if image.hasalpha() and not _KEEP_ALPHA & set(self.wish.formats):
             image = image.flatten(background=255).copy_memory()
-        edges, texture = detail(image)
+        sample = Sample(image, pieces)
+        edges, texture = detail(sample.image)
         if not header.lossy and (found := self._faithful(image, edges, texture)):
             return found
         drawn = edges > DRAWN and header.mime not in _NEVER_DRAWN
         codec = self._codec(image, drawn=drawn, webp=header.lossy and header.mime == "image/webp", texture=texture)
-        return self._lossy(image, codec, finer=finer) if codec else self._shrinking_png(image)
+        return self._lossy(image, codec, sample, finer=finer) if codec else self._shrinking_png(image)
 
     def _faithful(self, image: Any, edges: float, texture: float) -> Encoded | None:
         """A picture that was never lossy, with all its pixels and no blur, if that fits."""
@@ -188,11 +189,11 @@ class Search:
         preferred = (_WEBP_DRAWN, _JPEG_DRAWN) if drawn else (_WEBP, photo) if webp else (photo, _WEBP)
         return next((codec for codec in preferred if codec.mime in self.wish.formats), None)
 
-    def _lossy(self, whole: Any, codec: Codec, *, finer: bool) -> Encoded | float | None:
+    def _lossy(self, whole: Any, codec: Codec, sample: Sample, *, finer: bool) -> Encoded | float | None:
         """First the size at which the starting quality fits, then the quality that fills the limit."""
         wanted, image, scale, bias = AIM * self.wish.max_bytes, whole, 1.0, codec.more
         for tried in range(ROUNDS):
-            guess = _Guess(image, codec, self.wish.max_bytes, bias)
+            guess = _Guess(image, codec, sample, self.wish.max_bytes, bias)
             room = math.pow(wanted / guess.size(codec.start), 1 / GROWTH)
             if scale == 1 and finer and room > STEP:
                 return room
@@ -204,16 +205,18 @@ class Search:
             else:
                 scale = min(1.0, scale * room)
             image = whole if scale == 1 else _scaled(whole, scale)
+            sample = Sample(image, pieces)
         return self._coarse(whole, scale)
 
     def _refined(self, guess: "_Guess", *, shrunk: bool) -> Encoded | None:
         """The finest quality that fits; None if even the floor is too much."""
         limit, low, high = self.wish.max_bytes, guess.codec.floor, BEST_QUALITY
         aim, enough = (AIM_SHRUNK, ENOUGH_SHRUNK) if shrunk else (AIM, ENOUGH)
+        aimed = aim * limit
         best: Encoded | None = None
         points: list[tuple[float, float]] = []
         for tried in range(REFINEMENTS):
-            wanted = guess.quality(aim * limit) if tried < 2 else _quality_for(points, math.log(aim * limit))
+            wanted = guess.quality(aimed) if tried < 2 else _quality_for(_nearest(points, limit), math.log(aimed))
             quality = min(max(wanted, low), high)
             content = self._write(guess.write, quality)
             points.append((_fineness(quality), math.log(len(content))))
@@ -257,10 +260,10 @@ class Search:
 class _Guess:
     """What a picture will weigh, guessed from a sample of it, and better after each time it was weighed."""
 
-    def __init__(self, image: Any, codec: Codec, limit: int, bias: float) -> None:
+    def __init__(self, image: Any, codec: Codec, sample: Sample, limit: int, bias: float) -> None:
         self.image, self.codec, self.bias = image, codec, bias
         self._limit = limit
-        self._sample = Sample(image, pieces)
+        self._sample = sample
         self._known: dict[int, bytes] = {}
 
     def size(self, quality: int) -> float:
@@ -274,18 +277,21 @@ class _Guess:
         """The quality that gives so many bytes."""
         self.size(self.codec.start)
         if len(self._known) == 1:
-            self.size(min(self._quality(wanted), BEST_QUALITY))
-        return self._quality(wanted)
+            self.size(min(_quality_for(self._points(), math.log(wanted)), BEST_QUALITY))
+        return _quality_for(self._points(), math.log(wanted))
 
-    def _quality(self, wanted: float) -> int:
-        points = [(_fineness(quality), math.log(self.size(quality))) for quality in self._known]
-        return _quality_for(points, math.log(wanted))
+    def _points(self) -> list[tuple[float, float]]:
+        return [(_fineness(quality), math.log(self.size(quality))) for quality in self._known]
 
     def write(self, quality: int) -> bytes:
         """The picture itself, from which the guess learns."""
-        expected = self.size(quality)
-        whole = self._sample.image is self.image
-        content = self._known[quality] if whole else self.codec.write(self.image, quality, self._limit)
+        if self._sample.image is self.image:
+            self.size(quality)
+            return self._known[quality]
+        content = self.codec.write(self.image, quality, self._limit)
+        expected = (
+            self.size(quality) if quality in self._known else math.exp(_height(self._points(), _fineness(quality)))
+        )
         self.bias *= len(content) / expected
         return content
 
@@ -325,12 +331,29 @@ def _fineness(quality: int) -> float:
 
 
 def _quality_for(points: Sequence[tuple[float, float]], wanted: float) -> int:
-    """Where the line through the last two points (through one: as steep as usual) meets the wanted height."""
-    (x, y), slope = points[-1], STEEPNESS
-    if len(points) > 1 and points[-2][0] != x:
-        slope = min(max((y - points[-2][1]) / (x - points[-2][0]), 0.2), 2.0)
+    """Where the line through the last two points meets the wanted height."""
+    (x, y), slope = points[-1], _slope(points)
     step = math.exp(min(max(-(x + (wanted - y) / slope), 0.0), 8.0))
     return max(1, int(5000 / step) if step > 100 else int((200 - step) / 2))
+
+
+def _nearest(points: Sequence[tuple[float, float]], limit: int) -> list[tuple[float, float]]:
+    """The last one, and before it the nearest on the other side of the limit, if there is one: it lies between them."""
+    last, top = points[-1], math.log(limit)
+    others = [point for point in points if (point[1] > top) != (last[1] > top)]
+    return [min(others, key=lambda point: abs(point[1] - top)) if others else points[-2], last]
+
+
+def _height(points: Sequence[tuple[float, float]], x: float) -> float:
+    return points[-1][1] + (x - points[-1][0]) * _slope(points)
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float:
+    """Of the line through the last two points; through one, as steep as usual."""
+    (x, y) = points[-1]
+    if len(points) > 1 and points[-2][0] != x:
+        return min(max((y - points[-2][1]) / (x - points[-2][0]), 0.2), 2.0)
+    return STEEPNESS
 
 
 def _jpeg(image: Any, quality: int, limit: int) -> bytes:
@@ -341,6 +364,11 @@ def _jpeg(image: Any, quality: int, limit: int) -> bytes:
 
 
 def _webp(image: Any, quality: int, _limit: int) -> bytes:
+    content: bytes = image.webpsave_buffer(Q=quality, effort=4, keep="none")
+    return content
+
+
+def _quick_webp(image: Any, quality: int, _limit: int) -> bytes:
     content: bytes = image.webpsave_buffer(Q=quality, alpha_q=ALPHA_QUALITY, effort=2, keep="none")
     return content
 
@@ -375,5 +403,5 @@ _JPEG = Codec(mime="image/jpeg", write=_jpeg, start=70, floor=40, header=600, mo
 _JPEG_SMOOTH = Codec(mime="image/jpeg", write=_jpeg, start=82, floor=55, header=600, more=1.02)
 _JPEG_DRAWN = Codec(mime="image/jpeg", write=_jpeg, start=60, floor=15, header=600, more=1.02)
 _WEBP = Codec(mime="image/webp", write=_webp, start=70, floor=50, header=40, more=0.85)
-_WEBP_ALPHA = Codec(mime="image/webp", write=_webp, start=80, floor=60, header=40, more=0.85)
-_WEBP_DRAWN = Codec(mime="image/webp", write=_webp, start=60, floor=5, header=40, more=0.85)
+_WEBP_ALPHA = Codec(mime="image/webp", write=_quick_webp, start=80, floor=60, header=40, more=0.85)
+_WEBP_DRAWN = Codec(mime="image/webp", write=_quick_webp, start=60, floor=5, header=40, more=0.85)

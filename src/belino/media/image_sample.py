@@ -8,12 +8,12 @@ from belino.media.image_open import vips
 BAND, SHARE = 16, 8
 """A sample is a number of bands, together an eighth, on the grid of JPEG's blocks: what was a JPEG before compresses
 well only there."""
-PIECES, STRIPS = 48, 16
+PIECES, STRIPS = 32, 16
 """At most so many: short pieces come from all over, long strips let a lossless encoder find what comes again."""
 ELSEWHERE = 0.618
 """So far across from one piece to the next, which leaves no gaps however many there are."""
-TILES, TILE = 4, 80
-"""Edges are counted on 4 × 4 tiles."""
+SEEN = 320
+"""Edges are counted on so many columns of all pieces."""
 EDGE, TEXTURE, NO_DETAIL = 32, 8, 0.01
 
 
@@ -56,8 +56,8 @@ def strips(image: Any) -> Any:
 def pieces(image: Any) -> Any:
     """Parts of more rows."""
     count = min(PIECES, image.height // BAND)
-    across = image.width * image.height // (SHARE * BAND * BAND * max(1, count)) * BAND
-    if count < 4 or across < 4 * BAND or across >= image.width:
+    across = min(image.width, image.width * image.height // (SHARE * BAND * BAND * max(1, count)) * BAND)
+    if count < 4 or across < 4 * BAND:
         return image
     step, spare = (image.height - BAND) / (count - 1), image.width - across
     places = [(row * ELSEWHERE % 1 * spare, row * step) for row in range(count)]
@@ -65,31 +65,20 @@ def pieces(image: Any) -> Any:
     return vips().Image.arrayjoin(parts, across=1).copy_memory()
 
 
-def detail(image: Any) -> tuple[float, float]:
-    """How much of the detail that halving would lose is hard edges (letters and lines, not leaves), and how much of the
-    picture has any."""
+def detail(cut: Any) -> tuple[float, float]:
+    """Of the detail that halving would lose, the part that is hard edges (letters and lines, not leaves), and how much
+    of the picture has any; told from pieces of it."""
     from PIL import Image, ImageChops
 
-    tiles = _opaque(_tiles(image)).bandmean().cast("uchar")
-    grey = Image.frombuffer("L", (tiles.width, tiles.height), tiles.write_to_memory(), "raw", "L", 0, 1)
-    grey = grey.crop((0, 0, grey.width // 2 * 2, grey.height // 2 * 2))
-    if not grey.width or not grey.height:
+    if min(cut.width, cut.height) < 2:
         return 0.0, 1.0
+    seen = cut.crop(0, 0, min(SEEN, cut.width) // 2 * 2, cut.height // 2 * 2)
+    seen = _opaque(seen).bandmean().cast("uchar")
+    grey = Image.frombuffer("L", (seen.width, seen.height), seen.write_to_memory(), "raw", "L", 0, 1)
     lost = ImageChops.difference(grey, grey.reduce(2).resize(grey.size, Image.Resampling.NEAREST)).histogram()
-    pixels = grey.width * grey.height
-    edges, texture = (sum(lost[least + 1 :]) / pixels for least in (EDGE, TEXTURE))
+    edges, texture = (sum(lost[least + 1 :]) / (grey.width * grey.height) for least in (EDGE, TEXTURE))
     return edges / (texture + NO_DETAIL), texture
 
 
 def _opaque(image: Any) -> Any:
     return image.flatten(background=255) if image.hasalpha() else image
-
-
-def _tiles(image: Any) -> Any:
-    """Small squares from all over the picture."""
-    if min(image.width, image.height) <= TILES * TILE:
-        return image
-    across, down = (image.width - TILE) // (TILES - 1), (image.height - TILE) // (TILES - 1)
-    places = [(column * across, row * down) for row in range(TILES) for column in range(TILES)]
-    parts = [image.crop(left, top, TILE, TILE) for left, top in places]
-    return vips().Image.arrayjoin(parts, across=TILES)

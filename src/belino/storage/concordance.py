@@ -1,7 +1,7 @@
 """The word index of one channel in memory: segments that are stored, and the newest messages that are not yet."""
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
@@ -11,8 +11,6 @@ from belino.storage.words import name_parts
 
 SESSION_GAP = 3_600_000_000
 """Microseconds of silence after which a channel talks of something else."""
-
-
 SESSION_MESSAGES = 16
 """Where nobody is ever silent, so many messages are about one thing at most."""
 
@@ -32,6 +30,7 @@ class ChannelConcordance:
         self.sents = array("q")
         self.authors = array("I")
         self.flags = array("B")
+        self.gone = array("I")
         self.groups = array("I")
         self.before = array("I")
         """The message said before in the same thread or session; NOBODY if it is the first."""
@@ -56,7 +55,13 @@ class ChannelConcordance:
 
     @property
     def bytes_held(self) -> int:
-        own = 33 * len(self.seqs) + 600 * len(self.tail) + 300 * len(self.names) + 150 * len(self._threads)
+        own = (
+            33 * len(self.seqs)
+            + 4 * len(self.gone)
+            + 600 * len(self.tail)
+            + 300 * len(self.names)
+            + 150 * len(self._threads)
+        )
         return own + sum(segment.bytes_held for segment in self.segments)
 
     @property
@@ -119,12 +124,11 @@ class ChannelConcordance:
     def patches_in_segments(self) -> bool:
         return any(doc < self.tail_base for doc in self.patches)
 
-    def gone(self, seq: int) -> Entry:
+    def without(self, doc: int) -> Entry:
         """A message that the store has no more."""
-        doc = self.place(seq)
-        assert doc is not None
         author = self.authors[doc]
-        return Entry(seq, self.sents[doc], self.ids[author], self.names[author], 0, Mark.GONE, array("Q"), 0, "english")
+        seq, sent = self.seqs[doc], self.sents[doc]
+        return Entry(seq, sent, self.ids[author], self.names[author], 0, Mark.GONE, array("Q"), 0, "english")
 
     def patched(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """Entries of messages here, as they read now."""
@@ -136,6 +140,8 @@ class ChannelConcordance:
         for entry in entries:
             doc = self.place(entry.seq)
             if doc is not None:
+                if entry.flags & ~self.flags[doc] & Mark.GONE:
+                    insort(self.gone, doc)
                 self.flags[doc] = entry.flags
                 self.authors[doc] = self._person(entry.author, entry.name)
                 self.patches[doc] = entry
@@ -211,6 +217,8 @@ class ChannelConcordance:
         self.sents.append(sent)
         self.authors.append(author)
         self.flags.append(flags)
+        if flags & Mark.GONE:
+            self.gone.append(doc)
         self.groups.append(group)
         self.before.append(previous)
         self.after.append(NOBODY)

@@ -208,9 +208,13 @@ class Index:
         hot.seen = max(note["number"] for note in notes)
         hot.notes += len(notes)
         concordance = hot.concordance
-        known = [seq for note in notes if concordance.place(seq := note["message"] & SEQ_MASK) is not None]
-        now = {entry.seq: entry for seq in known for entry in self._entries(connection, hot.channel, seq, seq)}
-        concordance.patch(now.get(seq) or concordance.gone(seq) for seq in known)
+        entries: list[Entry] = []
+        for note in notes:
+            seq = note["message"] & SEQ_MASK
+            place = concordance.place(seq)
+            if place is not None:
+                entries += self._entries(connection, hot.channel, seq, seq) or [concordance.without(place)]
+        concordance.patch(entries)
 
     def _entries(self, connection: sqlite3.Connection, channel: int, first: int, last: int) -> list[Entry]:
         """The channel's messages between two seqs, as many as are read at once."""
@@ -221,19 +225,21 @@ class Index:
         captions: dict[int, list[str]] = {}
         for row in connection.execute(_CAPTIONS, (rows[0]["id"], rows[-1]["id"])):
             captions.setdefault(row["message"], []).extend(filter(None, (row["caption"], row["file_name"])))
-        return [self._entry(row, captions.get(row["id"], ())) for row in rows]
+        return [self._entry(row, captions.get(row["id"])) for row in rows]
 
-    def _entry(self, row: sqlite3.Row, captions: Sequence[str]) -> Entry:
+    def _entry(self, row: sqlite3.Row, captions: Sequence[str] | None) -> Entry:
+        """`captions`: those of its media, and their names; None if it brought none."""
         text: str = row["text"]
         if row["forward"] is not None:
             text = f"{text}\n{orjson.loads(row['forward'])['text']}"
         said = words.read(text)
-        shown = words.read("\n".join(caption for caption in captions if caption != row["text"]))
+        shown = words.read("\n".join(caption for caption in captions or () if caption != row["text"]))
         numbers = [self.number(term) for term in said.terms] + [self.number(term) for term in shown.terms]
         flags = said.marks
         flags |= Mark.AGENT if row["author_marks"] & 2 else 0
         flags |= Mark.GONE if row["deleted"] is not None else 0
-        flags |= Mark.MEDIA if captions else 0
+        flags |= Mark.MEDIA if captions is not None else 0
+        flags |= Mark.BLANK if captions is None and not text.strip() else 0
         return Entry(
             seq=row["id"] & SEQ_MASK,
             sent=row["sent"],
