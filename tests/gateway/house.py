@@ -186,7 +186,7 @@ class House:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Let everything run until it is so; threads are waited for, time is not."""
+    """Let everything run until it is so. The pause is for the threads of the store, which a spin would starve."""
     async with asyncio.timeout(PATIENCE):
         while not condition():
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)
