@@ -62,7 +62,9 @@ def test_what_was_not_sent_stands_in_its_conversation_and_is_sent_or_dropped_the
     answers = bubbles(page, "theirs")
     expect(answers).to_have_count(3)
     expect(answers.nth(0)).to_contain_text("Held: it had waited for more than 15 minutes")
-    expect(answers.nth(1)).to_contain_text("Uncertain: the platform did not answer within 60 seconds; it may have arrived")
+    expect(answers.nth(1)).to_contain_text(
+        "Uncertain: the platform did not answer within 60 seconds; it may have arrived"
+    )
     expect(answers.nth(2)).to_contain_text("Not sent: <b>the person has blocked us</b>")
     no_violation(page)
     answers.nth(2).get_by_role("button", name="Send", exact=True).click()

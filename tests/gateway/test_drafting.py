@@ -281,6 +281,7 @@ async def test_where_drafts_are_shown_is_the_operators_choice(chat: Chat, drafts
             await chat.until(lambda count=turns: len(chat.agent.turns) > count)  # type: ignore[misc]
             chat.agent.write("Once")
             await chat.pass_time(5)
+            await chat.until(lambda count=before + expected: len(chat.server.sent) >= count)  # type: ignore[misc]
             assert len(chat.server.sent) - before == expected
             chat.agent.end("The end.")
             await chat.until(lambda count=before: chat.seen[count:] == ["The end."])  # type: ignore[misc]
