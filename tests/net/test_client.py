@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 
-from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unauthorized
+from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized, Unreached
 from belino.net.client import DEFAULT_RETRY_AFTER, Client, error_for
 from belino.net.guard import Guard
+from belino.testing.chaos import Asked, chaos
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 CANARY = "canary-in-the-path"
@@ -206,3 +207,22 @@ def test_401_is_unauthorized_and_the_rest_may_be_tried_again() -> None:
     assert isinstance(error_for(401, {}), Unauthorized)
     for status in (400, 403, 404, 500, 503):
         assert type(error_for(status, {})) is AdapterError
+
+
+async def test_it_is_told_whether_the_platform_may_have_done_what_it_was_asked_for(client: Client) -> None:
+    async def hang_up(_asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()
+
+    async def never(_asked: Asked, writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    async with chaos(hang_up, never) as server:
+        url = server.url
+        for timeout in (30.0, 0.05):
+            with pytest.raises(Unanswered):
+                async with client.request("POST", url, json={}, timeout=timeout):
+                    pass
+        assert len(server.asked) == 2
+    with pytest.raises(Unreached):
+        async with client.request("POST", url, json={}):
+            pass

@@ -17,8 +17,15 @@ from belino.web.auth import Requires
 MAIN = "web:default:main"
 OTHER = ConversationKey(platform="web", account="default", channel="other")
 OPEN = {"/", "/static/{path:path}", "/healthz", "/hooks/{platform}/{account}", "/api/login"}
-PARTS = dict.fromkeys(("upload_id", "filename", "grant_id", "key"), "x")
-PARTS |= {"path": "main.js", "platform": "web", "account": "default"}
+PARTS = {
+    "key": "p-1-0-abcdef",
+    "path": "main.js",
+    "platform": "web",
+    "account": "default",
+    "upload_id": "x",
+    "filename": "x",
+    "grant_id": "x",
+}
 UPGRADE = {
     "Upgrade": "websocket",
     "Connection": "Upgrade",
