@@ -89,7 +89,7 @@ def test_killed_at_any_step_every_possible_duplicate_is_flagged_where_none_can_b
             assert shown[parcel["key"]] <= (1 if policy == "hold" else 2), where
             assert flag or shown[parcel["key"]] == 1, where
             assert parcel["state"] in ("sent", "uncertain"), where
-            assert policy == "hold" or shown[parcel["key"]], where
+            assert policy == "hold" or shown[parcel["key"]] or LIVES > 2, where
     assert flagged
 
 
