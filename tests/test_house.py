@@ -3,7 +3,8 @@
 import ast
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,25 @@ def name_of(path: Path) -> str:
     return path.relative_to(SRC).as_posix()
 
 
+def of_every(paths: Sequence[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """One rule for many files: a test for each pair of them would cost more than all the reading."""
+
+    def make(rule: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            broken = []
+            for path in paths:
+                try:
+                    rule(path)
+                except AssertionError as error:
+                    broken.append(f"{path.relative_to(ROOT)}: {error}")
+            assert not broken, "\n".join(broken)
+
+        return test
+
+    return make
+
+
+@cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -94,12 +114,12 @@ def tracked() -> list[Path]:
     return [ROOT / line for line in listed.splitlines() if (ROOT / line).is_file()]
 
 
-@pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=lambda path: path.relative_to(ROOT).as_posix())
+@of_every([*MODULES, *TESTS])
 def test_no_module_is_longer_than_six_hundred_lines(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 600
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_every(MODULES)
 def test_no_function_is_longer_than_a_screen(path: Path) -> None:
     long = {
         node.name: length
@@ -109,21 +129,21 @@ def test_no_function_is_longer_than_a_screen(path: Path) -> None:
     assert not long
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_every(MODULES)
 def test_a_module_begins_by_saying_what_it_is_for(path: Path) -> None:
     docstring = ast.get_docstring(parsed(path))
     assert docstring
     assert docstring.splitlines()[0].endswith((".", ":"))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_every(MODULES)
 def test_names_say_what_a_thing_is(path: Path) -> None:
     names = [path.stem.strip("_"), *(node.name for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef))]
     parts = [part for name in names for piece in name.split("_") for part in CAMEL_PARTS.findall(piece)]
     assert not [part for part in parts if FORBIDDEN_NAMES.match(part)]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_every(MODULES)
 def test_a_room_uses_only_what_belongs_to_it(path: Path) -> None:
     name = name_of(path)
     for module in imported(parsed(path)):
@@ -132,7 +152,7 @@ def test_a_room_uses_only_what_belongs_to_it(path: Path) -> None:
                 assert any(name == room or name.startswith(room + "/") for room in rooms), f"{name} imports {module}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_every(MODULES)
 def test_only_one_room_opens_sockets_to_the_outside(path: Path) -> None:
     """Every other way to a socket that the standard library has, whoever's loop or module it is called on."""
     if path.relative_to(SRC).parts[0] in SOCKET_ROOMS:
@@ -157,7 +177,7 @@ def test_the_bytes_of_media_come_through_one_door() -> None:
     assert ours == {"gateway/gateway.py", "media/fetch.py"}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_every(MODULES)
 def test_no_task_is_without_an_owner(path: Path) -> None:
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -166,7 +186,7 @@ def test_no_task_is_without_an_owner(path: Path) -> None:
             assert node.func.attr != "ensure_future", f"line {node.lineno}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@of_every(MODULES)
 def test_broad_excepts_stand_only_where_tasks_are_supervised(path: Path) -> None:
     broad = [
         node.lineno

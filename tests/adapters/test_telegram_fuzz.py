@@ -6,6 +6,7 @@ from copy import deepcopy
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from adapters.telegram_samples import NAMES, parsed, sample
 from belino.domain.message import ConversationKey, Edit, Message
 from belino.storage.messages import quote_row
 from belino.storage.stamps import to_micros
+
+pytestmark = pytest.mark.slow
 
 ROUNDS = 4000
 ODD: tuple[Any, ...] = (

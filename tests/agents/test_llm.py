@@ -35,7 +35,10 @@ from belino.domain.turn import Compacted, Final, Refused, ReplyPart, TextDelta, 
 from belino.testing.models import Answer, Asked, Call, Cut, Failure, Hang, ModelServer
 
 # Google's SDK holds a docstring that a new Python warns of while it compiles it.
-pytestmark = pytest.mark.filterwarnings("ignore:.*invalid escape sequence:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*invalid escape sequence:DeprecationWarning"),
+]
 
 SEEN = Answer(text="I see a cat.")
 LOOKS = Answer(text="Let me look.", calls=(Call(tool="fetch_media", arguments={"ref": REF}),))

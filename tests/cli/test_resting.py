@@ -18,6 +18,8 @@ from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 
+pytestmark = pytest.mark.slow
+
 Belino = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -368,6 +368,7 @@ def fields(canary: Iterator[str], house: House, message: Message) -> Message:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", ["compact", "json"])
 @pytest.mark.parametrize("attach", ["never", "thread"])
 async def test_nothing_anybody_wrote_stands_outside_the_markers(
@@ -427,6 +428,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", ["compact", "json"])
 @pytest.mark.parametrize("remembers", [True, False])
 async def test_hostile_words_are_told_as_words_in_every_place(house: House, written: str, remembers: bool) -> None:

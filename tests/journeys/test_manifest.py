@@ -20,6 +20,8 @@ from belino.gateway.gateway import Gateway
 from belino.testing import make_png
 from gateway.house import House, until
 
+pytestmark = pytest.mark.slow
+
 DM = ConversationKey(platform="memory", account="default", channel="dm")
 CAT, DOG = make_png(8, 6), make_png(6, 8)
 RECOVERY = "[Post-compaction context recovery: re-attaching {} media items from this thread]"
