@@ -53,7 +53,8 @@ def check_round(left: dict[str, Any]) -> None:
     assert len(left["said"]) == len(set(left["said"])) == list(states.values()).count("sent"), where
     check_state_folder(Path(left["home"]))
     files = [path for path in Path(left["home"]).glob("media/*/outgoing/*/report.txt") if path.is_file()]
-    assert len(files) == 1, where
+    there = sorted(str(path.relative_to(left["home"])) for path in Path(left["home"]).glob("media/*/*/**/*"))
+    assert len(files) == 1, f"{where}: {there}"
     assert files[0].parent.name != "sent" or left["parcels"][0]["state"] == "sent", where
 
 
