@@ -13,7 +13,7 @@ from belino.domain.record import ParcelRecord, StoredMessage
 from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent
-from gateway.house import House, until
+from gateway.house import RESTING, House, until
 
 
 async def parcel(gateway: Gateway, state: ParcelState) -> ParcelRecord:
@@ -30,7 +30,7 @@ async def test_a_platform_that_asks_to_wait_is_given_exactly_that_time(house: Ho
         await gateway.accept(house.say())
         record = await parcel(gateway, ParcelState.READY)
         assert (record.ready - house.clock.now()).total_seconds() == 42.5
-        await until(lambda: house.clock.sleeping > 1)
+        await until(lambda: house.clock.sleeping > RESTING)
         await house.clock.advance(42.4)
         assert len(house.wire.offered) == 1
         await house.clock.advance(0.2)
@@ -43,7 +43,7 @@ async def test_being_asked_to_wait_ever_so_often_does_not_lose_an_answer(house: 
         await gateway.accept(house.say())
         for times in range(3 * TRIES):
             await until(lambda: gateway.counters.parcels["ready"] == times + 1)  # noqa: B023 - awaited in its round
-            await until(lambda: house.clock.sleeping > 1)
+            await until(lambda: house.clock.sleeping > RESTING)
             await house.clock.advance(1)
         await until(lambda: house.wire.texts() == ["turn 1"])
 
@@ -59,7 +59,7 @@ async def test_a_platform_that_fails_is_tried_six_times_ever_more_patiently_and_
             await until(lambda: gateway.counters.parcels["ready"] == times + 1)  # noqa: B023 - awaited in its round
             (record,) = await gateway.store.parcels()
             waits.append((record.ready - house.clock.now()).total_seconds())
-            await until(lambda: house.clock.sleeping > 1)
+            await until(lambda: house.clock.sleeping > RESTING)
             await house.clock.advance(waits[-1] + 0.001)
         record = await parcel(gateway, ParcelState.DEAD)
         assert "status 502" in record.reason
@@ -87,7 +87,7 @@ async def test_refused_credentials_hold_an_answer_up_and_do_not_lose_it(house: H
         await gateway.accept(house.say())
         for times in range(2 * TRIES):
             await until(lambda: gateway.counters.parcels["ready"] == times + 1)  # noqa: B023 - awaited in its round
-            await until(lambda: house.clock.sleeping > 1)
+            await until(lambda: house.clock.sleeping > RESTING)
             await house.clock.advance(UNAUTHORIZED_SECONDS)
         await until(lambda: house.wire.texts() == ["turn 1"])
 
@@ -121,7 +121,7 @@ async def test_a_call_that_hangs_is_ended_and_tried_again_under_the_same_key(hou
         await house.clock.advance(SEND_SECONDS)
         assert "did not answer within 60 seconds" in (await parcel(gateway, ParcelState.READY)).reason
         house.wire.hung.clear()
-        await until(lambda: house.clock.sleeping > 1)
+        await until(lambda: house.clock.sleeping > RESTING)
         await house.clock.advance(FIRST_WAIT)
         await until(lambda: house.wire.texts() == ["turn 1"])
     assert len({parcel.key for parcel in house.wire.offered}) == 1

@@ -18,7 +18,7 @@ from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.gateway.notices import NoticeKind, TurnNotice
 from belino.testing import ScriptedAgent
-from gateway.house import BOB, EVE, PATIENCE, House, until
+from gateway.house import BOB, EVE, PATIENCE, RESTING, House, until
 
 
 class EchoAgent:
@@ -125,7 +125,7 @@ async def test_the_items_of_an_album_are_answered_together_once_no_more_come(hou
             await gateway.accept(replace(message, media=(house.picture(message),)))
             await house.clock.advance(1)
         assert not agent.turns
-        await until(lambda: house.clock.sleeping > 1)
+        await until(lambda: house.clock.sleeping > RESTING)
         await house.clock.advance(1)
         await until(lambda: house.wire.texts() == ["turn 1"])
     (turn,) = agent.turns
@@ -136,12 +136,12 @@ async def test_an_item_that_comes_after_its_album_was_answered_gets_a_turn_of_it
     agent = house.agent = ScriptedAgent()
     async with house.at_work() as gateway:
         await gateway.accept(house.say("first", album="a1"))
-        await until(lambda: house.clock.sleeping > 1)
+        await until(lambda: house.clock.sleeping > RESTING)
         await house.clock.advance(2)
         await until(lambda: len(house.wire.seen) == 1)
         late = await gateway.accept(house.say("late", album="a1"))
         assert late.outcome is MessageOutcome.WAITING
-        await until(lambda: house.clock.sleeping > 1)
+        await until(lambda: house.clock.sleeping > RESTING)
         await house.clock.advance(2)
         await until(lambda: len(house.wire.seen) == 2)
         marked = [message.album for message in await house.history(gateway) if not message.author.is_agent]
@@ -163,7 +163,7 @@ async def test_a_message_edited_while_it_waits_is_answered_as_it_reads_now(house
             text="what is 2+2?",
         )
         assert (await gateway.accept(edit)).outcome is MessageOutcome.NOTED
-        await until(lambda: house.clock.sleeping > 1)
+        await until(lambda: house.clock.sleeping > RESTING)
         await house.clock.advance(2)
         await until(lambda: len(house.wire.seen) == 1)
     assert words(agent.turns[0]) == "what is 2+2?"
