@@ -24,6 +24,8 @@ from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock
 
+pytestmark = pytest.mark.slow
+
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 TEAM = ConversationKey(platform="web", account="default", channel="team")
 OTHER = ConversationKey(platform="web", account="default", channel="other")

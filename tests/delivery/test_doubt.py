@@ -22,6 +22,8 @@ from belino.testing import (
 from delivery.post import DM, PostHouse, words
 from gateway.house import RESTING, until
 
+pytestmark = pytest.mark.slow
+
 Break = Callable[[PostHouse], None]
 
 TELL = {"key": MemoryAdapter, "read-back": ReadableMemoryAdapter}

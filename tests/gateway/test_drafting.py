@@ -17,6 +17,8 @@ from belino.storage.home import Home
 from belino.testing import FakeClock, TelegramServer
 from belino.testing.telegram_faults import Answer, Hang
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 30.0
 
 

@@ -46,6 +46,7 @@ def address(path: str) -> str:
     return re.sub(r"\{(\w+)(?::path)?\}", lambda match: PARTS[match.group(1)], path)
 
 
+@pytest.mark.slow
 async def test_every_route_but_the_open_ones_asks_for_a_login(site: Any) -> None:
     routes = every_route(site)
     assert {path for _, path, requires in routes if requires is Requires.OPEN} == OPEN
@@ -69,6 +70,7 @@ async def test_a_route_that_does_not_say_what_it_requires_cannot_be_opened() -> 
         guarded([Route("/forgotten", handler)])
 
 
+@pytest.mark.slow
 async def test_a_token_of_another_conversation_finds_nothing_on_any_route(site: Any) -> None:
     await site.gateway.store.open_conversation(OTHER, "Other", ChatType.DIRECT)
     theirs = await site.token(OTHER)
