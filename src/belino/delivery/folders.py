@@ -106,7 +106,7 @@ class Folders:
             bound, count = before.timestamp() * 1e9, 0
             for folder in (SENT, ERROR):
                 for seen in list(beneath.files(folder, most=100 * LOOKED_AT)):
-                    if seen.mtime_ns < bound:
+                    if max(seen.mtime_ns, seen.atime_ns) < bound:
                         beneath.remove(seen.path)
                         count += 1
             return count

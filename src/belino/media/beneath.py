@@ -41,6 +41,7 @@ class Seen:
     path: str
     inode: int
     mtime_ns: int
+    atime_ns: int
     size: int
     plain: bool
     """A regular file with this one name, and neither link, pipe nor device."""
@@ -120,8 +121,11 @@ class Beneath:
         source, _, name = path.rpartition("/")
         with self._folder(source) as here, self._folder(folder) as there:
             free = _free_name(there, name)
-            os.rename(name, free, src_dir_fd=here, dst_dir_fd=there)
             times = (at.timestamp(), at.timestamp())
+            # Killed right after the rename, it still has one time that says when it was moved.
+            before = os.stat(name, dir_fd=here, follow_symlinks=False).st_mtime_ns
+            os.utime(name, ns=(int(times[0] * 1e9), before), dir_fd=here, follow_symlinks=False)
+            os.rename(name, free, src_dir_fd=here, dst_dir_fd=there)
             os.utime(free, times, dir_fd=there, follow_symlinks=False)
         return free
 
@@ -167,7 +171,14 @@ class Beneath:
 
 def _seen(path: str, status: os.stat_result) -> Seen:
     plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
-    return Seen(path=path, inode=status.st_ino, mtime_ns=status.st_mtime_ns, size=status.st_size, plain=plain)
+    return Seen(
+        path=path,
+        inode=status.st_ino,
+        mtime_ns=status.st_mtime_ns,
+        atime_ns=status.st_atime_ns,
+        size=status.st_size,
+        plain=plain,
+    )
 
 
 def _must_be_plain(status: os.stat_result) -> None:
