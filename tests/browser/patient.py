@@ -37,11 +37,9 @@ class Agent:
         texts = [block.text for block in turn.blocks if isinstance(block, TextBlock)]
         asked = "\n".join(text for text in texts if text.startswith("<<<message "))
         if "think aloud" in asked:
-            yield TextDelta(text="**Let me** ")
-            await asyncio.sleep(2 * LOOK_AGAIN_SECONDS)
-            yield TextDelta(text="think… 😀 ")
-            await asyncio.sleep(4 * LOOK_AGAIN_SECONDS)
-            yield TextDelta(text="aloud")
+            for piece in ("**Let me** ", "think… 😀 ", "aloud"):
+                yield TextDelta(text=piece)
+            yield ToolNote(tool="patience", text="looking at photo.jpg")
         while not self._go.exists():
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
         if "please fail" in asked:

@@ -35,6 +35,16 @@ async def test_pieces_that_come_at_once_are_told_together_and_each_says_where_it
     ]
 
 
+def test_what_was_kept_is_told_before_something_else_begins() -> None:
+    told = Told()
+    draft = Draft(MAIN, 7, told, FakeClock())
+    for piece in ("Let me ", "look"):
+        draft.write(piece)
+    draft.flush()
+    draft.flush()
+    assert [(piece.at, piece.text) for piece in told.pieces] == [(0, "Let me "), (7, "look")]
+
+
 def test_an_empty_piece_is_nothing_to_tell() -> None:
     told = Told()
     Draft(MAIN, 7, told, FakeClock()).write("")

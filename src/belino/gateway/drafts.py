@@ -28,6 +28,11 @@ class Draft:
             self._last = now
             self._tell()
 
+    def flush(self) -> None:
+        """Tell what was kept: what comes next is not words, and may take long."""
+        if self._untold:
+            self._tell()
+
     def _tell(self) -> None:
         self._notices.turn(self._conversation, self._turn, "writing", self._untold, at=self._told)
         self._told += len(self._untold.encode("utf-16-le", "surrogatepass")) // 2

@@ -234,6 +234,8 @@ class Turns:
                     return repaired(part.text)
                 if isinstance(part, TextDelta):
                     draft.write(repaired(part.text))
+                else:
+                    draft.flush()
                 await self._take(part, claimed, ledger)
         finally:
             if isinstance(parts, AsyncGenerator):

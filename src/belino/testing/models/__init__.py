@@ -1,6 +1,7 @@
 """Model APIs on loopback that follow a script, each in its own wire format: real SDKs speak to them in tests."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ class Asked:
 Script = Callable[[Asked], Reply] | Iterable[Reply]
 
 
-class ModelServer:
+class ModelServer(ABC):
     """`async with`, then `url` is the API's address; `asked` is what it was asked. A script at its end says "ok"."""
 
     url: str
@@ -106,9 +107,9 @@ class ModelServer:
             return self._script(asked)
         return self._lines.popleft() if self._lines else Answer(text="ok")
 
+    @abstractmethod
     def add_routes(self, app: "web.Application") -> None:
         """The API's paths; each format adds its own."""
-        raise NotImplementedError
 
     async def __aenter__(self) -> Self:
         from aiohttp import web

@@ -89,6 +89,7 @@ const actions = (outbox, composer, parcels) => {
 function listen({ socket, room, turns, draft, conversations, uploads, savings, pairings, parcels }) {
   const quietly = (promise) => promise.catch(() => {});
   socket.addEventListener("hello", () => {
+    turns.forget();
     quietly(room.catchUp());
     quietly(conversations.load());
     uploads.hurry();
@@ -97,6 +98,7 @@ function listen({ socket, room, turns, draft, conversations, uploads, savings, p
     quietly(parcels.load());
   });
   socket.addEventListener("lost", () => {
+    turns.forget();
     quietly(room.catchUp());
     quietly(pairings.load());
     quietly(parcels.load());

@@ -23,6 +23,11 @@ export class Turns {
     this.#draw();
   }
 
+  // After a gap nothing that was heard before it can be trusted: a turn may have ended unheard. History tells.
+  forget() {
+    this.#running.clear();
+  }
+
   isBusy(conversation) {
     return (this.#running.get(conversation)?.size ?? 0) > 0;
   }
