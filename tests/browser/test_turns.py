@@ -41,7 +41,8 @@ def gateway(tmp_path: Path, patience: Patience) -> Iterator[GatewayProcess]:
     (package / "entry_points.txt").write_text("[belino.agents]\npatient = browser.patient\n")
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    config = {"agent": {"kind": "patient", "name": "Ada", "go": str(patience.path)}}
+    elsewhere = {"web:default:kitchen": {"name": "Julia"}}
+    config = {"agent": {"kind": "patient", "name": "Ada", "go": str(patience.path), "places": elsewhere}}
     (home / "belino.json").write_text(json.dumps(config))
     environment = {"PYTHONPATH": f"{package.parent}:{TESTS}"}
     # The same port after a restart: the page only knows this one.
@@ -93,6 +94,22 @@ def test_a_page_that_missed_the_beginning_of_an_answer_shows_none_of_it_until_it
     expect(page.locator("#draft")).to_be_hidden()
     patience.go()
     answered(page)
+
+
+def test_the_agent_of_another_place_works_and_answers_under_its_own_name(
+    page: Page, enter: Enter, patience: Patience
+) -> None:
+    enter(page)
+    expect(page.locator("#room-agent")).to_have_text("with Ada")
+    page.get_by_role("button", name="New conversation").click()
+    page.get_by_label("Name").fill("Kitchen")
+    page.get_by_role("button", name="Create").click()
+    expect(page.locator("#room-agent")).to_have_text("with Julia")
+    send(page, "think aloud")
+    expect(page.locator("#draft .author")).to_have_text("Julia")
+    patience.go()
+    answered(page)
+    expect(bubbles(page, "theirs").locator(".author")).to_contain_text("Julia")
 
 
 def test_stop_ends_the_turn_and_the_message_says_so(page: Page, enter: Enter) -> None:

@@ -53,7 +53,12 @@ def me_json(site: Site) -> Json:
 async def list_conversations(call: Call) -> Response:
     """Every conversation and its last message."""
     found = await call.store.conversations()
-    listed = [conversation_json(one) | {"visitor": visitor_of(call.site, one.conversation)} for one in found]
+    agents = call.site.gateway.agents
+    listed = [
+        conversation_json(one)
+        | {"agent": agents.author(one.conversation).name, "visitor": visitor_of(call.site, one.conversation)}
+        for one in found
+    ]
     return answer({"conversations": listed})
 
 

@@ -7,16 +7,18 @@ const PATIENCE = 5000;
 
 export class Draft {
   #place = byId("draft");
+  #author = make("p", { class: "author" });
   #words = make("div", { class: "words", dir: "auto" });
   #drafts = new Map();
   #open = null;
 
-  constructor(agent) {
-    this.#place.append(make("p", { class: "author", text: agent }), this.#words);
+  constructor() {
+    this.#place.append(this.#author, this.#words);
   }
 
-  open(conversation) {
+  open(conversation, agent) {
     this.#open = conversation;
+    this.#author.textContent = agent;
     this.#draw();
   }
 

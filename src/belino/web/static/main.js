@@ -39,16 +39,15 @@ async function enter(me) {
   const socket = new Socket();
   const outbox = new Outbox(socket);
   const uploads = new Uploads(me.limits.file_bytes);
-  const turns = new Turns(me.agent.name, (conversation) => socket.request("chat.abort", { conversation }));
+  const turns = new Turns((conversation) => socket.request("chat.abort", { conversation }));
   const conversations = new Conversations((conversation) => turns.isBusy(conversation));
   const composer = new Composer(uploads, (message) => outbox.add(message));
-  const draft = new Draft(me.agent.name);
+  const draft = new Draft();
   const parcels = new Parcels();
   const room = new Room({ me, outbox, turns, draft, parcels, does: actions(outbox, composer, parcels) });
   const savings = new Savings();
   const pairings = new Pairings();
 
-  byId("room-agent").textContent = `with ${me.agent.name}`;
   byId("version").textContent = `belino ${me.version}`;
   onSignedOut(() => {
     socket.stop();

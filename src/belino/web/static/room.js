@@ -19,6 +19,7 @@ export class Room {
   #underWay = new Set();
   #turns;
   #draft;
+  #agent = "";
   #me;
   #loaded = false;
   #loadingOlder = false;
@@ -42,16 +43,18 @@ export class Room {
     return this.#conversation;
   }
 
-  async open({ conversation, name, platform, visitor }) {
+  async open({ conversation, name, platform, visitor, agent = this.#me.agent.name }) {
     this.#conversation = conversation;
+    this.#agent = agent;
     this.#loaded = false;
     this.#timeline.clear({ platform, visitor });
     this.#underWay.clear();
     show(byId("older"), false);
     say(byId("room-name"), name || conversation);
     document.title = `${name || conversation} · belino`;
-    this.#turns.open(conversation);
-    this.#draft.open(conversation);
+    say(byId("room-agent"), `with ${agent}`);
+    this.#turns.open(conversation, agent);
+    this.#draft.open(conversation, agent);
     await this.catchUp();
   }
 
@@ -122,7 +125,7 @@ export class Room {
   #answers() {
     const parcels = this.#parcels.of(this.#conversation);
     for (const key of this.#underWay) if (!parcels.some((parcel) => parcel.key === key)) this.#timeline.removeUnsent(key);
-    for (const parcel of parcels) this.#timeline.putUnsent(asMessage(parcel, this.#me.agent.name));
+    for (const parcel of parcels) this.#timeline.putUnsent(asMessage(parcel, this.#agent));
     this.#underWay = new Set(parcels.map(({ key }) => key));
   }
 

@@ -7,10 +7,9 @@ const ENDED = new Set(["answered", "failed", "aborted"]);
 export class Turns {
   #running = new Map();
   #open = null;
-  #agent;
+  #agent = "";
 
-  constructor(agent, abort) {
-    this.#agent = agent;
+  constructor(abort) {
     byId("stop").addEventListener("click", async () => {
       byId("stop").disabled = true;
       await abort(this.#open).catch(() => {});
@@ -18,8 +17,9 @@ export class Turns {
     });
   }
 
-  open(conversation) {
+  open(conversation, agent) {
     this.#open = conversation;
+    this.#agent = agent;
     this.#draw();
   }
 
