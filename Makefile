@@ -33,8 +33,8 @@ screenshot: setup-dev ## make the README's pictures anew
 	BELINO_SCREENSHOT=1 $(VENV)/bin/pytest -q tests/browser/test_screenshot.py tests/browser/test_demo.py
 
 lock: $(VENV)/.uv ## compile both lock files anew
-	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra heic -o requirements.lock
-	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra heic --extra av --extra claude --extra llm --group dev -o requirements-dev.lock
+	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra av --extra discord --extra heic --extra slack -o requirements.lock
+	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra av --extra claude --extra discord --extra heic --extra llm --extra slack --group dev -o requirements-dev.lock
 
 $(VENV)/.uv:
 	@test -n "$(PYTHON)" || { echo "belino needs Python 3.11 or newer; install it and run make again." >&2; exit 1; }
