@@ -14,7 +14,7 @@ from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized, Undeliverable
 from belino.domain.limits import Once
 from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Message, Reaction, Unsupported
-from belino.domain.ports import Adapter, Offer, Taken
+from belino.domain.ports import Adapter, Incoming, Taken
 from belino.domain.reply import Parcel
 from belino.net.redact import Secret
 from belino.testing import FakeClock, TelegramServer, Trial, check_adapter, make_jpeg, make_pdf
@@ -130,14 +130,14 @@ async def test_several_arrivals_of_one_update_move_the_cursor_only_with_the_last
 
 
 async def test_what_one_poll_brings_is_handed_in_together(server: TelegramServer, bot: Bot) -> None:
-    ada, handed = server.user("Ada"), list[Sequence[Offer]]()
+    ada, handed = server.user("Ada"), list[Sequence[Incoming]]()
 
     class Accept:
         async def __call__(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
             raise AssertionError("handed in alone")
 
-        async def many(self, offers: Sequence[Offer]) -> tuple[Taken, ...]:
-            handed.append(offers)
+        async def many(self, incoming: Sequence[Incoming]) -> tuple[Taken, ...]:
+            handed.append(incoming)
             return ()
 
     for word in ("one", "two", "three"):
@@ -146,7 +146,7 @@ async def test_what_one_poll_brings_is_handed_in_together(server: TelegramServer
         running = group.create_task(bot.adapter.run(Accept(), None))
         await until(lambda: server.updates.confirmed == 3)  # it asks for more once they are on disk
         running.cancel()
-    assert [[cursor for _, cursor in offers] for offers in handed] == [["700000002", "700000003", "700000004"]]
+    assert [[cursor for _, cursor in incoming] for incoming in handed] == [["700000002", "700000003", "700000004"]]
 
 
 async def test_a_long_poll_ends_at_once_when_it_is_cancelled(server: TelegramServer, bot: Bot) -> None:

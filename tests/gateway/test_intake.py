@@ -9,13 +9,13 @@ from belino.config import SessionsConfig
 from belino.domain.errors import ScopeError
 from belino.domain.message import Author, ConversationKey, Edit, Message
 from belino.domain.outcome import MessageOutcome
-from belino.domain.ports import AcceptsMany, Offer, Taken, hand_in
+from belino.domain.ports import AcceptsMany, Incoming, Taken, hand_in
 from belino.domain.record import Judged
 from belino.gateway.gateway import Gateway
 from gateway.house import ANN, BOB, EVE, House, until
 
 
-def numbered(messages: Sequence[Message | Edit]) -> list[Offer]:
+def numbered(messages: Sequence[Message | Edit]) -> list[Incoming]:
     """The messages, each with the cursor that says how far the account has read with it."""
     return [(message, str(number)) for number, message in enumerate(messages, 1)]
 
@@ -85,8 +85,8 @@ async def test_each_is_judged_by_itself(house: House) -> None:
 async def test_an_edit_is_judged_by_the_message_it_came_with(house: House, runs: list[int]) -> None:
     command = house.say("water the plants", channel="team")
     async with house.gateway() as gateway:
-        offers = numbered([command, edit(command, "feed the cat", ANN), edit(command, "burn it down", EVE)])
-        taken = await door(gateway).many(offers)
+        incoming = numbered([command, edit(command, "feed the cat", ANN), edit(command, "burn it down", EVE)])
+        taken = await door(gateway).many(incoming)
         assert [(one.outcome, one.reason) for one in taken[1:]] == [
             (MessageOutcome.NOTED, "applied"),
             (MessageOutcome.DENIED, "only who may command may change a command"),
@@ -131,12 +131,12 @@ async def test_a_burst_larger_than_the_waiting_room_is_answered_to_its_end(house
 
 
 async def test_a_door_that_takes_one_at_a_time_is_given_one_at_a_time(house: House) -> None:
-    seen: list[Offer] = []
+    seen: list[Incoming] = []
 
     async def accept(arrival: object, *, cursor: str | None = None) -> Taken:
         seen.append((arrival, cursor))  # type: ignore[arg-type]
         return Taken(outcome=MessageOutcome.OBSERVED)
 
-    offers = numbered([house.say("one"), house.say("two")])
-    await hand_in(accept, offers)
-    assert seen == offers
+    incoming = numbered([house.say("one"), house.say("two")])
+    await hand_in(accept, incoming)
+    assert seen == incoming

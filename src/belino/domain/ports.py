@@ -96,7 +96,7 @@ class Accept(Protocol):
     def __call__(self, arrival: Arrival, *, cursor: str | None = None) -> Awaitable[Taken]: ...
 
 
-Offer = tuple[Arrival, str | None]
+Incoming = tuple[Arrival, str | None]
 """An arrival, and the cursor that moves along with it, if any."""
 
 
@@ -104,17 +104,17 @@ Offer = tuple[Arrival, str | None]
 class AcceptsMany(Accept, Protocol):
     """Can take in what came together with fewer commits."""
 
-    def many(self, offers: Sequence[Offer]) -> Awaitable[tuple[Taken, ...]]:
+    def many(self, incoming: Sequence[Incoming]) -> Awaitable[tuple[Taken, ...]]:
         """Each judged by itself, in order. Should one fail, none after it is taken in and no cursor is past it."""
         ...
 
 
-async def hand_in(accept: Accept, offers: Sequence[Offer]) -> None:
+async def hand_in(accept: Accept, incoming: Sequence[Incoming]) -> None:
     """Hand in what came together, at once if that can be taken, one after the other otherwise."""
     if isinstance(accept, AcceptsMany):
-        await accept.many(offers)
+        await accept.many(incoming)
     else:
-        for arrival, cursor in offers:
+        for arrival, cursor in incoming:
             await accept(arrival, cursor=cursor)
 
 

@@ -10,7 +10,7 @@ from belino.domain.errors import ScopeError, StoreError
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Edit, Message, Quote, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
-from belino.domain.ports import Accept, Clock, Offer, Taken
+from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.record import Judged, StoredMessage, Verdict
 from belino.domain.store import Store
 from belino.gateway.access import decide, may_pair
@@ -64,11 +64,11 @@ class Intake:
         """Take one arrival in; when it returns, arrival and cursor are on disk."""
         return (await self.accept_all([(arrival, cursor)]))[0]
 
-    async def accept_all(self, offers: Sequence[Offer]) -> tuple[Taken, ...]:
+    async def accept_all(self, incoming: Sequence[Incoming]) -> tuple[Taken, ...]:
         """Take arrivals in, in their order and with few commits. Should one fail, no cursor is past it."""
         taken: list[Taken] = []
         run: list[Judged] = []
-        for arrival, cursor in offers:
+        for arrival, cursor in incoming:
             if _is_about_any(arrival, run):  # what is said of a message is judged by the message as it is stored
                 taken += await self._take(run)
                 run = []
@@ -181,13 +181,13 @@ class _Threshold:
     async def __call__(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
         return (await self.many([(arrival, cursor)]))[0]
 
-    async def many(self, offers: Sequence[Offer]) -> tuple[Taken, ...]:
-        for arrival, _ in offers:
+    async def many(self, incoming: Sequence[Incoming]) -> tuple[Taken, ...]:
+        for arrival, _ in incoming:
             where = arrival.conversation
             if (where.platform, where.account) != self._account:
                 own = ":".join(self._account)
                 raise ScopeError(f"{own} handed in an arrival of {where.platform}:{where.account}")
-        return await self._intake.accept_all(offers)
+        return await self._intake.accept_all(incoming)
 
 
 def _is_about_any(arrival: Arrival, run: Sequence[Judged]) -> bool:

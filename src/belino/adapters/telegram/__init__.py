@@ -26,7 +26,7 @@ from belino.domain.limits import Limits
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
-from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Offer, Question, hand_in
+from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Incoming, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.net.redact import Secret
 
@@ -206,10 +206,10 @@ class Adapter:
 
     async def _take(self, updates: Sequence[Raw], accept: Accept) -> int:
         """Commit the updates' arrivals; the number of the next update is what Telegram may be asked from."""
-        await hand_in(accept, [offer for update in updates for offer in self._offers(update)])
+        await hand_in(accept, [each for update in updates for each in self._incoming(update)])
         return _following(updates[-1])
 
-    def _offers(self, update: Raw) -> Iterator[Offer]:
+    def _incoming(self, update: Raw) -> Iterator[Incoming]:
         """An update's arrivals; the cursor moves with the last, so that none of them can be lost."""
         arrivals = parse(update, account=self._desk.account, me=self._me, received=self._desk.clock.now())
         for number, arrival in enumerate(arrivals, 1):
