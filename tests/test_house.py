@@ -18,6 +18,7 @@ STATIC = sorted((SRC / "web" / "static").rglob("*.*"))
 FORBIDDEN_NAMES = re.compile(
     r"^(utils?|helpers?|common|misc|core|base|managers?|handlers?|processors?|services?|impl|data|info)$", re.IGNORECASE
 )
+PLATFORMS = re.compile(r"telegram|discord|slack|whatsapp|\bmatrix\b|\bteams\b", re.IGNORECASE)
 CAMEL_PARTS = re.compile(r"[A-Z][a-z0-9]*|[a-z0-9]+")
 
 # A line to the prepared parent, which passes descriptors; and the try at reaching a network from behind the walls.
@@ -271,3 +272,12 @@ def test_nothing_names_a_package_index_or_somebodys_machine() -> None:
             continue
         found = re.findall("|".join(words), path.read_text(encoding="utf-8"))
         assert not found, f"{path.relative_to(ROOT)}: {found}"
+
+
+@of_every([path for path in (*MODULES, *STATIC) if path.suffix in (".py", ".js", ".html", ".css")])
+def test_only_its_adapter_knows_a_platform(path: Path) -> None:
+    room = name_of(path).partition("/")[0]
+    if room in ("adapters", "testing", "bench") or name_of(path) == "cli/demo.py":
+        return  # what plays a platform, or shows it
+    named = PLATFORMS.search(path.read_text(encoding="utf-8"))
+    assert named is None, f"{named.group()}: change the port instead"

@@ -51,6 +51,14 @@ def find(group: Group, name: str) -> Plugin:
     return Plugin(name=name, module=module, config_type=module.Config, make=getattr(module, maker))
 
 
+def ref_letters(platform: str) -> str | None:
+    """The letters that ids of a platform's refs begin with, where its adapter names some."""
+    try:
+        return getattr(find("adapters", platform).module, "REF_LETTERS", None)
+    except ConfigError:
+        return None
+
+
 def known(group: Group) -> tuple[str, ...]:
     """Every name `find` would find, sorted; nothing is imported for it."""
     return tuple(sorted({*built_in(group), *_entry_points(group)}))

@@ -19,7 +19,7 @@ DISCORD = Limits(
     text_chars=2_000,
     text_lines=17,
     once=Once.KEY,
-    markup=Markup.DISCORD,
+    markup=Markup.CHAT,
     files=any_file(10 * MB, caption=False)
     | {
         SendAs.VOICE: FileLimit(

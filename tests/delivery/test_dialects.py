@@ -76,7 +76,7 @@ def read_html(html: str) -> str:
 def test_each_platform_gets_its_own_signs(source: str, html: str, discord: str, mrkdwn: str) -> None:
     styled = parse(source)
     assert render(styled, Markup.HTML) == html
-    assert render(styled, Markup.DISCORD) == discord
+    assert render(styled, Markup.CHAT) == discord
     assert render(styled, Markup.MRKDWN) == mrkdwn
     assert render(styled, Markup.PLAIN) == styled.text
 
@@ -97,5 +97,5 @@ def test_whatever_the_text_and_wherever_it_is_cut_the_html_is_well_formed_and_sa
 @settings(max_examples=300, deadline=None)
 @given(source=MARKDOWN)
 def test_fences_are_closed_on_every_platform_that_has_them(source: str) -> None:
-    for markup in (Markup.DISCORD, Markup.MRKDWN):
+    for markup in (Markup.CHAT, Markup.MRKDWN):
         assert render(parse(source), markup).count("```") % 2 == 0

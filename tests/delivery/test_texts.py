@@ -55,7 +55,7 @@ def test_a_style_that_is_cut_goes_on_in_the_next_message() -> None:
 
 def test_a_code_block_that_is_cut_is_closed_and_opened_again_with_its_language() -> None:
     code = "```python\n" + "".join(f"line_{number} = {number}\n" for number in range(12)) + "```\nDone."
-    parts = [part.text for part in texts(code, small(Markup.DISCORD, 80))]
+    parts = [part.text for part in texts(code, small(Markup.CHAT, 80))]
     assert len(parts) > 2
     assert all(part.startswith("```python\n") for part in parts)
     assert all(part.count("```") == 2 for part in parts)

@@ -40,10 +40,8 @@ def test_an_id_is_a_prefix_and_twelve_letters_that_cannot_be_misread() -> None:
 @pytest.mark.parametrize(
     ("platform", "prefix"),
     [
-        ("whatsapp", "wa_"),
+        ("telegram", "tg_"),
         ("web", "web_"),
-        ("line", "ln_"),
-        ("teams", "ms_"),
         ("zalo", "zalo_"),
         ("Rocket.Chat!", "rocketch_"),
     ],

@@ -46,7 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     fit.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="write here")
     plan = actions.add_parser("plan", help="how files would be sent", description="Tell how local files would be sent.")
     plan.add_argument("files", type=Path, nargs="+", metavar="FILE")
-    plan.add_argument("--platform", required=True, metavar="NAME", help="the platform, like telegram")
+    plan.add_argument("--platform", required=True, metavar="NAME", help="the platform, as belino.toml names it")
     plan.add_argument("--as", dest="form", choices=[str(form) for form in SendAs], help="the form that is wished for")
     plan.add_argument("--caption", default="", metavar="TEXT", help="words that go with each file")
 

@@ -54,7 +54,7 @@ class Wanted:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("platform", metavar="PLATFORM", help="what to connect, like telegram; or agent: who answers")
+    parser.add_argument("platform", metavar="PLATFORM", help="what to connect; or agent: who answers")
     parser.add_argument("--kind", metavar="KIND", help="with agent: its kind, like claude or llm")
     parser.add_argument("--account", default="default", metavar="NAME", help="which account, if there are several")
     parser.add_argument("--token-env", metavar="NAME", help="the secret stands in this environment variable")
@@ -187,6 +187,7 @@ def _asked(args: Namespace, question: Question, default: object) -> str:
         if default is None:
             raise ConfigError(f"{question.key} is needed; give it with --set {question.key}=VALUE")
         return ""
+    _tell_first(question)
     shown = "" if default in (None, "") else f" [{default}]"
     print(f"{question.ask}{shown} ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
@@ -200,11 +201,17 @@ def _asked_secretly(args: Namespace, question: Question, *, kept: bool) -> str:
             f"{question.key} is needed; put it into an environment variable and name that with --token-env, "
             "or run this in a terminal to be asked"
         )
+    _tell_first(question)
     hint = " (Enter keeps the one there is)" if kept else ""
     secret = getpass.getpass(f"{question.ask}{hint} ").strip()
     if not secret and not kept and question.default is None:
         raise ConfigError(f"{question.key} is needed; nothing was changed")
     return secret
+
+
+def _tell_first(question: Question) -> None:
+    if question.tells:
+        print(f"{question.tells}\n", file=sys.stderr)
 
 
 def _silent(args: Namespace) -> bool:

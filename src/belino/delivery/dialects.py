@@ -9,11 +9,11 @@ from belino.delivery.styled import Run, Span, Style, Styled
 from belino.domain.limits import Markup
 
 _HTML_TAGS = {Style.HEADING: "b", Style.BOLD: "b", Style.ITALIC: "i", Style.STRIKE: "s", Style.CODE: "code"}
-_DISCORD_SIGNS = {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"}
-_DISCORD_HEADINGS = 3
-_SLACK_SIGNS = {Style.HEADING: "*", Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"}
+_CHAT_SIGNS = {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"}
+_CHAT_HEADINGS = 3
+_MRKDWN_SIGNS = {Style.HEADING: "*", Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"}
 _ADDRESS = re.compile(r"(https?://[^\s<>]+)")
-_DISCORD_SPECIAL = re.compile(r"([\\*_~`|\[\]<])|(?m:^)([ \t]*-?)([#>])")
+_CHAT_SPECIAL = re.compile(r"([\\*_~`|\[\]<])|(?m:^)([ \t]*-?)([#>])")
 # A code block's language ends up inside an attribute, or on a line of its own.
 _NO_LANGUAGE = re.compile(r"[^\w+#.-]")
 _NOTHING = "\u200b"
@@ -29,7 +29,7 @@ class Dialect:
     closing: Callable[[Span], str]
     words: Callable[[Run], str]
     code_alone: bool = False
-    """Code takes no other style (Telegram)."""
+    """Code takes no other style."""
 
 
 def render(styled: Styled, markup: Markup) -> str:
@@ -37,10 +37,10 @@ def render(styled: Styled, markup: Markup) -> str:
     match markup:
         case Markup.HTML:
             return _nested(styled, _HTML)
-        case Markup.DISCORD:
-            return _quoted(styled, _DISCORD)
+        case Markup.CHAT:
+            return _quoted(styled, _CHAT)
         case Markup.MRKDWN:
-            return _quoted(styled, _SLACK)
+            return _quoted(styled, _MRKDWN)
         case _:
             return styled.text
 
@@ -109,71 +109,71 @@ def _html_closing(span: Span) -> str:
             return f"</{_HTML_TAGS[span.style]}>"
 
 
-def _discord_opening(span: Span) -> str:
+def _chat_opening(span: Span) -> str:
     match span.style:
         case Style.HEADING:
             level = int(span.detail)
-            return f"{'#' * level} " if level <= _DISCORD_HEADINGS else "**"
+            return f"{'#' * level} " if level <= _CHAT_HEADINGS else "**"
         case Style.LINK:
             return "[" if _is_web(span) else ""
         case _:
-            return _DISCORD_SIGNS.get(span.style, _discord_fence(span))
+            return _CHAT_SIGNS.get(span.style, _chat_fence(span))
 
 
-def _discord_closing(span: Span) -> str:
+def _chat_closing(span: Span) -> str:
     match span.style:
         case Style.HEADING:
-            return "" if int(span.detail) <= _DISCORD_HEADINGS else "**"
+            return "" if int(span.detail) <= _CHAT_HEADINGS else "**"
         case Style.LINK:
             address = span.detail.replace("(", "%28").replace(")", "%29")
             return f"]({address})" if _is_web(span) else f" ({span.detail})"
         case _:
-            return _DISCORD_SIGNS.get(span.style, _discord_fence(span, closing=True))
+            return _CHAT_SIGNS.get(span.style, _chat_fence(span, closing=True))
 
 
-def _discord_words(run: Run) -> str:
+def _chat_words(run: Run) -> str:
     if _is_code(run):
         return _no_fence(run.text)
     pieces = _ADDRESS.split(run.text)
     return "".join(
-        piece if place % 2 else _DISCORD_SPECIAL.sub(_discord_escaped, piece) for place, piece in enumerate(pieces)
+        piece if place % 2 else _CHAT_SPECIAL.sub(_chat_escaped, piece) for place, piece in enumerate(pieces)
     )
 
 
-def _discord_escaped(match: re.Match[str]) -> str:
+def _chat_escaped(match: re.Match[str]) -> str:
     return f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}"
 
 
-def _slack_opening(span: Span) -> str:
+def _mrkdwn_opening(span: Span) -> str:
     if span.style is Style.LINK:
-        return f"<{_slack_escaped(span.detail).replace('|', '%7C')}|"
-    return _SLACK_SIGNS.get(span.style, _slack_fence(span))
+        return f"<{_mrkdwn_escaped(span.detail).replace('|', '%7C')}|"
+    return _MRKDWN_SIGNS.get(span.style, _mrkdwn_fence(span))
 
 
-def _slack_closing(span: Span) -> str:
+def _mrkdwn_closing(span: Span) -> str:
     if span.style is Style.LINK:
         return ">"
-    return _SLACK_SIGNS.get(span.style, _slack_fence(span, closing=True))
+    return _MRKDWN_SIGNS.get(span.style, _mrkdwn_fence(span, closing=True))
 
 
-def _slack_words(run: Run) -> str:
-    # Slack has no code with a backtick in it, only one that looks like it.
-    return _slack_escaped(
+def _mrkdwn_words(run: Run) -> str:
+    # It has no code with a backtick in it, only one that looks like it.
+    return _mrkdwn_escaped(
         run.text.replace("`", _LOOKS_LIKE_A_BACKTICK) if Style.CODE in _styles(run) else _no_fence(run.text)
     )
 
 
-def _slack_escaped(text: str) -> str:
+def _mrkdwn_escaped(text: str) -> str:
     return escape(text, quote=False)
 
 
-def _discord_fence(span: Span, *, closing: bool = False) -> str:
+def _chat_fence(span: Span, *, closing: bool = False) -> str:
     if span.style is Style.CODE:
         return "``" if span.detail else "`"
     return "\n```" if closing else f"```{_language(span)}\n"
 
 
-def _slack_fence(span: Span, *, closing: bool = False) -> str:
+def _mrkdwn_fence(span: Span, *, closing: bool = False) -> str:
     if span.style is Style.CODE:
         return "`"
     return "\n```" if closing else "```\n"
@@ -204,5 +204,5 @@ def _html_words(run: Run) -> str:
 
 
 _HTML = Dialect(opening=_html_opening, closing=_html_closing, words=_html_words, code_alone=True)
-_DISCORD = Dialect(opening=_discord_opening, closing=_discord_closing, words=_discord_words)
-_SLACK = Dialect(opening=_slack_opening, closing=_slack_closing, words=_slack_words)
+_CHAT = Dialect(opening=_chat_opening, closing=_chat_closing, words=_chat_words)
+_MRKDWN = Dialect(opening=_mrkdwn_opening, closing=_mrkdwn_closing, words=_mrkdwn_words)

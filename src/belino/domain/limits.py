@@ -24,11 +24,11 @@ class Markup(StrEnum):
     MARKDOWN = "markdown"
     """The agent's own, as it is."""
     HTML = "html"
-    """The few tags of Telegram."""
+    """A few tags: b, i, s, code, pre, a, blockquote."""
     MRKDWN = "mrkdwn"
-    """Slack's."""
-    DISCORD = "discord"
-    """Markdown as Discord reads it."""
+    """`*bold*`, `_italic_`, `<address|words>`."""
+    CHAT = "chat"
+    """Markdown as chats read it: three levels of headings, no tables, no pictures."""
 
 
 class Once(StrEnum):
@@ -101,6 +101,6 @@ class Limits:
     album_bytes: int | None = None
     """What the files of one album may weigh together."""
     text_with_files: bool = False
-    """Text travels in the same call as files (Discord)."""
+    """Text travels in the same call as files."""
     fetch_bytes: int | None = None
     """The largest file the platform hands to us."""

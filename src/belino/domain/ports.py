@@ -226,6 +226,8 @@ class Question:
     ask: str
     secret: bool = False
     default: str | None = None
+    tells: str = ""
+    """What a person should do or know first, in as many lines as it takes: shown before the question."""
 
 
 class Agent(Protocol):

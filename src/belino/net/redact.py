@@ -29,8 +29,8 @@ QUIET_LOGGERS = (
 
 _hidden: set[str] = set()
 
-# What looks like a secret even if nobody registered it: Telegram's file URLs, authorisation headers, query and
-# fragment parameters, a password before a host, Slack's tokens.
+# What looks like a secret even if nobody registered it: a bot's token in a path, authorisation headers, query and
+# fragment parameters, a password before a host, tokens that say what they are.
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\bbot\d{3,}:[A-Za-z0-9_-]{8,}"), f"bot{HIDDEN}"),
     (re.compile(r"(?i)\b(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic|bot)?\s*)[^\s'\",]{4,}"), rf"\1{HIDDEN}"),

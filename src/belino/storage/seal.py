@@ -5,10 +5,12 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import orjson
 
+from belino import registry
 from belino.domain.errors import StoreError
 
 KEY_BYTES = 32
@@ -16,17 +18,6 @@ REF_CHARS = 12
 PUBLIC_NAME_CHARS = 26
 _NONCE_BYTES = 12
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_PREFIXES = {
-    "whatsapp": "wa_",
-    "telegram": "tg_",
-    "slack": "sl_",
-    "discord": "dc_",
-    "signal": "sg_",
-    "line": "ln_",
-    "teams": "ms_",
-    "matrix": "mx_",
-    "web": "web_",
-}
 
 
 class Keys:
@@ -104,10 +95,10 @@ def load_keys(path: Path) -> Keys:
     return Keys(key)
 
 
+@cache
 def ref_prefix(platform: str) -> str:
-    """How ref ids of a platform begin."""
-    known = _PREFIXES.get(platform)
-    return known if known is not None else re.sub(r"[^a-z0-9]", "", platform.lower())[:8] + "_"
+    """How ref ids of a platform begin: with the letters its adapter chose, or with its name."""
+    return (registry.ref_letters(platform) or re.sub(r"[^a-z0-9]", "", platform.lower())[:8]) + "_"
 
 
 def _joined(*parts: str) -> bytes:

@@ -31,6 +31,7 @@ from belino.domain.reply import Parcel, Receipt
 from belino.net.redact import Secret
 
 OFFICIAL_URL = "https://api.telegram.org"
+REF_LETTERS = "tg"
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the header's name
 
 POLL_SECONDS = 50

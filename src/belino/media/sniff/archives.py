@@ -224,7 +224,7 @@ def _ole_streams(head: bytes) -> Iterator[str]:
 
 
 def _gzip(head: bytes) -> Found:
-    """Telegram's animated stickers are gzipped Lottie; anything else gzipped is just that."""
+    """Animated stickers are gzipped Lottie; anything else gzipped is just that."""
     try:
         begun = zlib.decompressobj(31).decompress(head, 4096)
     except zlib.error:
