@@ -13,6 +13,8 @@ JOBS: Mapping[str, str] = MappingProxyType(
         "image.probe": "belino.media.image:probe",
         "image.fit": "belino.media.image:fit",
         "image.thumb": "belino.media.image:thumb",
+        "document.read": "belino.media.document:read",
+        "document.page": "belino.media.document:page",
         "audio.voice": "belino.media.audio:voice",
     }
 )

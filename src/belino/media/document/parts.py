@@ -1,0 +1,139 @@
+"""The child's side of reading a document: what is wished for, how parts are gathered, and why there may be none."""
+
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from belino.domain.document import DocumentText, Part, Unit, Unread
+
+TITLE_CHARS = 200
+NOTE_CHARS = 300
+NOTES_AT_MOST = 20
+SECONDS_AT_MOST = 14
+"""Of the child's own time; what has been read by then is better than nothing after twenty."""
+HIDDEN_NOTE = "text that a reader of the document would not see is marked as (hidden text: …)"
+
+_SPACE = re.compile(r"\s+")
+
+
+class CannotRead(Exception):
+    """There is no text to be had, for a reason that is told."""
+
+    def __init__(self, unread: Unread, reason: str) -> None:
+        super().__init__(reason)
+        self.unread = unread
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Which parts of a document are asked for, and how much text at most."""
+
+    mime: str
+    name: str = ""
+    first: int = 1
+    last: int | None = None
+    max_chars: int = 2_000_000
+
+
+@dataclass(slots=True)
+class Parts:
+    """Parts as they are read: ask `wants` before reading one, `add` it, and take the `document` at the end."""
+
+    wish: Wish
+    unit: Unit
+    at_most: int | None = None
+    """How many parts are read at a time, where each of them is costly."""
+    _parts: list[Part] = field(default_factory=list)
+    _notes: list[str] = field(default_factory=list)
+    _chars: int = 0
+    _stopped: str = ""
+
+    def wants(self, number: int) -> bool:
+        """Whether this part is asked for, and there is room and time for it."""
+        if number < self.wish.first or (self.wish.last is not None and number > self.wish.last) or self._stopped:
+            return False
+        if self._chars >= self.wish.max_chars:
+            self._stopped = f"at {self.wish.max_chars} characters"
+        elif self.at_most is not None and len(self._parts) >= self.at_most:
+            self._stopped = f"after {self.at_most} {self.unit}s"
+        elif time.process_time() > SECONDS_AT_MOST:
+            self._stopped = f"after {SECONDS_AT_MOST} s"
+        return not self._stopped
+
+    @property
+    def over(self) -> bool:
+        """Whether no part from here on will be wanted: the rest need only be counted."""
+        return bool(self._stopped)
+
+    @property
+    def room(self) -> int:
+        """Characters left."""
+        return max(0, self.wish.max_chars - self._chars)
+
+    def add(self, number: int, text: str, title: str = "") -> None:
+        """Keep a part; what does not fit is cut off."""
+        text = text.strip("\n ")
+        if len(text) > self.room:
+            text = text[: self.room]
+            self._stopped = f"at {self.wish.max_chars} characters"
+        self._chars += len(text)
+        self._parts.append(Part(number=number, text=text, title=one_line(title)[:TITLE_CHARS]))
+
+    def note(self, *notes: str) -> None:
+        """Something a reader should know, said once."""
+        for note in notes:
+            if note not in self._notes and len(self._notes) < NOTES_AT_MOST:
+                self._notes.append(note[:NOTE_CHARS])
+
+    def document(self, total: int, *, without_text: Unread = Unread.NO_TEXT) -> DocumentText:
+        """What was read; `without_text` says why, if there is no text in any part."""
+        found = any(part.text for part in self._parts)
+        return DocumentText(
+            unit=self.unit,
+            total=total,
+            parts=tuple(self._parts),
+            unread=None if found or self.wish.first > total > 0 else without_text,
+            reason=self._reason(total),
+            notes=tuple(self._notes),
+        )
+
+    def _reason(self, total: int) -> str:
+        if self._stopped:
+            last = self._parts[-1].number if self._parts else 0
+            return f"reading stopped {self._stopped}, in {self.unit} {last} of {total}; ask for others by number"
+        if self.wish.first > total > 0:
+            return f"there are only {total} {self.unit}s" if total > 1 else f"there is only one {self.unit}"
+        return ""
+
+
+def hidden(text: str) -> str:
+    """Text that a reader would not see, marked; brackets in it cannot end the mark."""
+    inside = one_line(text).replace("(", "[").replace(")", "]")
+    return f"(hidden text: {inside})" if inside else ""
+
+
+def one_line(text: str) -> str:
+    """Text with all white space made single spaces."""
+    return _SPACE.sub(" ", text).strip()
+
+
+def table(rows: Iterable[Iterable[str]]) -> str:
+    """Rows as a table in Markdown, the first as its head; empty rows at the end are left out."""
+    lines = [[_cell(cell) for cell in row] for row in rows]
+    while lines and not any(lines[-1]):
+        lines.pop()
+    width = max((_filled(line) for line in lines), default=0)
+    if not width:
+        return ""
+    written = ["| " + " | ".join((line + [""] * width)[:width]) + " |" for line in lines]
+    return "\n".join([written[0], "|" + " --- |" * width, *written[1:]])
+
+
+def _cell(text: str) -> str:
+    return one_line(text).replace("|", "\\|")
+
+
+def _filled(line: list[str]) -> int:
+    return next((at for at in range(len(line), 0, -1) if line[at - 1]), 0)
