@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from belino.media.render import image_size
+from belino.media.image_header import image_size
 from belino.testing.files import make_pdf, make_png
 
 pytestmark = pytest.mark.slow

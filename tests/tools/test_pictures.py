@@ -9,7 +9,7 @@ from PIL import Image
 
 from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
 from belino.media.image import Images
-from belino.media.render import image_size
+from belino.media.image_header import image_size
 from belino.media.sandbox import Sandbox
 from belino.testing.files import make_png
 from tools.town import File, Town

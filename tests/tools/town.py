@@ -18,7 +18,7 @@ from belino.domain.store import Store
 from belino.domain.turn import Toolbox
 from belino.media.fetch import Fetcher, MediaConfig
 from belino.media.image import Fitted, ImageFacts
-from belino.media.render import within
+from belino.media.price import within
 from belino.net.pace import PaceConfig
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store

@@ -16,8 +16,9 @@ from belino.cli import OK
 from belino.cli.show import clean, show_json, show_table
 from belino.domain.errors import BelinoError, MediaError
 from belino.domain.media import Blob, MediaKind
+from belino.media.image_header import DRAWN_MIMES, HEADER_BYTES, image_size
 from belino.media.paths import safe_name
-from belino.media.render import DRAWN_MIMES, HEADER_BYTES, image_size, prices
+from belino.media.price import prices
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 
 _NAMELESS = {"file_name": None, "mime": "", "kind": MediaKind.IMAGE}

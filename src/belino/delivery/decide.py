@@ -9,7 +9,7 @@ from belino.domain.limits import FileLimit, Limits, SendAs
 from belino.domain.reply import Offer
 from belino.media.audio import VOICE_MIME
 from belino.media.image import FORMATS
-from belino.media.render import DRAWN_MIMES
+from belino.media.image_header import DRAWN_MIMES
 
 SMALLEST_FIT = 2_048
 """A picture squeezed into less than this shows nothing."""

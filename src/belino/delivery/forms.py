@@ -2,8 +2,8 @@
 
 from belino.domain.limits import FileLimit, SendAs
 from belino.domain.reply import Offer
+from belino.media.image_header import DRAWN_MIMES
 from belino.media.placeholder import format_duration, format_size
-from belino.media.render import DRAWN_MIMES
 
 STICKER_MIMES = frozenset({"image/webp", "image/png", "video/webm", "application/x-tgsticker"})
 NAMES = {

@@ -8,8 +8,8 @@ from belino.domain.errors import MediaError, MediaTooLarge
 from belino.domain.media import Blob
 from belino.domain.reply import Offer
 from belino.domain.store import Blobs
+from belino.media.image_header import DRAWN_MIMES, HEADER_BYTES, image_size
 from belino.media.placeholder import format_size, one_line
-from belino.media.render import DRAWN_MIMES, HEADER_BYTES, image_size
 
 if TYPE_CHECKING:
     from belino.media.image import ImageFacts

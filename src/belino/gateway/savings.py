@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from belino.domain.record import MediaTally, Unfetched
-from belino.media.render import is_picture, prices
+from belino.media.price import is_picture, prices
 
 # A text of any length would be cut somewhere; what a model is shown of one file in other designs is about this much.
 _TEXT_TOKENS_AT_MOST = 10_000

@@ -126,7 +126,7 @@ def _read(path: Path, limit: int) -> bytes:
 
 def _checked(told: Mapping[str, Any], data: bytes, options: Mapping[str, Any]) -> Fitted:
     """The child may be in an enemy's hands: type and size are read from the bytes it wrote."""
-    from belino.media.render import image_size
+    from belino.media.image_header import image_size
 
     found = image_size(data)
     if found is None or found[0] not in TAKEN or len(data) > options["max_bytes"]:

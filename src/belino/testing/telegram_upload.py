@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from belino.media.render import image_size
+from belino.media.image_header import image_size
 from belino.testing.telegram_request import Call
 from belino.testing.telegram_shapes import Upload
 

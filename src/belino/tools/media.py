@@ -29,7 +29,7 @@ from belino.domain.turn import ToolSpec
 from belino.media.fetch import Fetcher
 from belino.media.paths import place, stored_name
 from belino.media.placeholder import clean_mime, clean_name, format_size, one_line
-from belino.media.render import THUMB_BYTES, THUMB_SIDE, is_text, price
+from belino.media.price import THUMB_BYTES, THUMB_SIDE, is_text, price
 from belino.tools.arguments import Arguments
 from belino.tools.pictures import Draws, Looked, look, measured, reason_of, shown
 

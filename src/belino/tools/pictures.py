@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob, MediaRef
 from belino.media.fetch import Fetcher
+from belino.media.image_header import BLOCK_MIMES, DRAWN_MIMES, HEADER_BYTES, carries_metadata, image_size
 from belino.media.placeholder import clean_mime, format_size, one_line
-from belino.media.render import BLOCK_MIMES, DRAWN_MIMES, HEADER_BYTES, carries_metadata, image_size
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 
 if TYPE_CHECKING:

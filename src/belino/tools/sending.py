@@ -23,9 +23,9 @@ from belino.domain.ports import Clock, HttpClient
 from belino.domain.reply import Offer
 from belino.domain.turn import ToolSpec
 from belino.media.beneath import Beneath
+from belino.media.image_header import HEADER_BYTES
 from belino.media.paths import safe_name
 from belino.media.placeholder import clean_mime, clean_name, format_size
-from belino.media.render import HEADER_BYTES
 from belino.net.guard import parse_url
 from belino.net.stream import bounded
 from belino.tools.arguments import Arguments

@@ -15,7 +15,7 @@ from belino.domain.record import ManifestEntry
 from belino.domain.store import Archive, Library
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.fetch import Fetcher
-from belino.media.render import BLOCK_SIDE
+from belino.media.price import BLOCK_SIDE
 from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, Shelf, fetch_media, list_media
 from belino.tools.pictures import Draws

@@ -1,26 +1,15 @@
-"""Renditions of a blob and their price; a picture's type and size are read from its header, nothing is decoded."""
+"""A picture's type, size and metadata, read from its first bytes: nothing is decoded."""
 
 from collections.abc import Iterator
-
-from belino.domain.media import MediaKind
-from belino.domain.record import RefRecord
-from belino.domain.tokens import IMAGE_TOKENS_AT_MOST, estimate_image_tokens
-from belino.media.placeholder import clean_mime
 
 HEADER_BYTES = 256 * 1024
 """Enough to pass the colour profile and the thumbnail that cameras put before the size."""
 
 BLOCK_MIMES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """What models take as a picture."""
-BLOCK_SIDE = 1568
-"""Models shrink what is larger themselves, and are paid for it."""
-THUMB_SIDE = 256
-THUMB_BYTES = 64 * 1024
 DRAWN_MIMES = BLOCK_MIMES | {"image/heic", "image/heif", "image/avif", "image/tiff", "image/bmp"}
 """What we can decode, and so turn into something models take."""
 
-_BYTES_PER_TOKEN = 4
-_TEXT_MIMES = frozenset({"application/json", "application/xml", "application/x-yaml", "application/toml"})
 _SIDEWAYS = frozenset({5, 6, 7, 8})
 _PNG_WORDS = frozenset({b"eXIf", b"iTXt", b"zTXt", b"tEXt"})
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -30,47 +19,6 @@ def image_size(header: bytes) -> tuple[str, int, int] | None:
     """The real MIME type, width and height of a picture as it is seen, from its first bytes."""
     found = _png(header) or _gif(header) or _webp(header) or _bmp(header) or _jpeg(header)
     return found if found and found[1] > 0 and found[2] > 0 else None
-
-
-def price(record: RefRecord, *, side: int = BLOCK_SIDE) -> dict[str, int]:
-    """Estimated tokens for each rendition of a ref: as a picture of at most `side`, as a thumb, as text, as a file."""
-    ref = record.ref
-    size = (ref.width, ref.height) if ref.width and ref.height else None
-    return prices(ref.mime, ref.size, size, picture=is_picture(ref.kind, ref.mime), side=side)
-
-
-def prices(
-    mime: str, size: int | None, dimensions: tuple[int, int] | None, *, picture: bool, side: int = BLOCK_SIDE
-) -> dict[str, int]:
-    """Estimated tokens for each rendition of a file, by its name in `fetch_media`."""
-    found: dict[str, int] = {}
-    if picture:
-        found["image"] = _picture_tokens(dimensions, side)
-        found["thumb"] = _picture_tokens(dimensions, THUMB_SIDE)
-    if is_text(mime) and size is not None:
-        found["text"] = -(-size // _BYTES_PER_TOKEN)
-    found["file"] = 0
-    return found
-
-
-def is_picture(kind: MediaKind, mime: str) -> bool:
-    """Whether a ref is said to be a picture that can be shown; a moving sticker is none."""
-    plain = clean_mime(mime)
-    return plain in DRAWN_MIMES or (not plain and kind in (MediaKind.IMAGE, MediaKind.STICKER))
-
-
-def within(width: int, height: int, side: int) -> tuple[int, int]:
-    """The size of a picture once its longer side is no longer than `side`."""
-    longer = max(width, height)
-    if longer <= side:
-        return width, height
-    return max(1, round(width * side / longer)), max(1, round(height * side / longer))
-
-
-def _picture_tokens(dimensions: tuple[int, int] | None, side: int) -> int:
-    if dimensions is None:
-        return min(IMAGE_TOKENS_AT_MOST, estimate_image_tokens(side, side))
-    return estimate_image_tokens(*within(*dimensions, side))
 
 
 def carries_metadata(picture: bytes) -> bool:
@@ -102,12 +50,6 @@ def _jpeg_markers(picture: bytes) -> Iterator[int]:
         yield marker
         bare = marker == 0xFF or marker == 0x01 or 0xD0 <= marker <= 0xD7
         at += (1 if marker == 0xFF else 2) if bare else 2 + int.from_bytes(picture[at + 2 : at + 4])
-
-
-def is_text(mime: str) -> bool:
-    """Whether a type is one an agent reads as text."""
-    plain = clean_mime(mime)
-    return plain.startswith("text/") or plain in _TEXT_MIMES or plain.endswith(("+json", "+xml"))
 
 
 def _png(header: bytes) -> tuple[str, int, int] | None:
