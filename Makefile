@@ -5,7 +5,7 @@ VENV := .venv
 UV := VIRTUAL_ENV=$(CURDIR)/$(VENV) UV_PYTHON_DOWNLOADS=never $(VENV)/bin/uv
 UV_VERSION := 0.13.7
 
-.PHONY: setup setup-dev run check test soak lock screenshot
+.PHONY: setup setup-dev run check test soak lock screenshot tables
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/.core ## install what belino needs to run
@@ -31,6 +31,9 @@ soak: setup-dev ## the long fault, fuzz and load runs: same code, more rounds
 
 screenshot: setup-dev ## make the README's pictures anew
 	BELINO_SCREENSHOT=1 $(VENV)/bin/pytest -q tests/browser/test_screenshot.py tests/browser/test_demo.py
+
+tables: $(VENV)/.core ## write the tables of what works in README and docs anew
+	$(VENV)/bin/python scripts/write-tables
 
 lock: $(VENV)/.uv ## compile both lock files anew
 	$(UV) pip compile -q --upgrade --universal --generate-hashes --no-emit-index-url --no-header pyproject.toml --extra av --extra discord --extra heic --extra slack -o requirements.lock

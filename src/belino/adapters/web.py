@@ -12,6 +12,7 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Message
 from belino.domain.ports import Accept, Desk, Question, Taken
 from belino.domain.reply import Parcel, Receipt, StoredFile
+from belino.domain.works import YES, Thing, Works
 
 # How long a page waits while the adapter is being restarted, before it is told to try again.
 LISTEN_SECONDS = 10.0
@@ -31,6 +32,20 @@ _SHOWN = {
 }
 
 SETUP: tuple[Question, ...] = ()
+
+_EVERY_FILE = "yes, up to `media.max_bytes`"
+_WORKS = (
+    Works(thing=Thing.TEXT, comes=YES, goes="yes, with its Markdown"),
+    Works(thing=Thing.PICTURE, comes=_EVERY_FILE, goes=YES),
+    Works(thing=Thing.VIDEO, comes=_EVERY_FILE, goes="yes; what browsers do not play is a file"),
+    Works(thing=Thing.SOUND, comes=_EVERY_FILE, goes="yes; what browsers do not play is a file"),
+    Works(thing=Thing.VOICE, comes="as sound", goes=YES),
+    Works(thing=Thing.FILE, comes=_EVERY_FILE, goes=YES),
+    Works(thing=Thing.STICKER, goes=YES),
+    Works(thing=Thing.ALBUM, comes="yes, by button, drag-and-drop or paste", goes="yes, up to 10 to a message"),
+    Works(thing=Thing.EDIT, goes="answers that grow while they are written"),
+    Works(thing=Thing.TYPING, goes="while a turn runs, with the tool it uses"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +68,7 @@ class Adapter:
         album_items=10,
         album_mixes=(frozenset(SendAs),),
     )
+    works = _WORKS
 
     def __init__(self, config: Config, desk: Desk) -> None:
         self._desk = desk

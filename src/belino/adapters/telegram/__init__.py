@@ -21,6 +21,7 @@ from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.adapters.telegram.people import PLATFORM, Me
 from belino.adapters.telegram.raw import Raw, as_table, whole, words
 from belino.adapters.telegram.send import edit, send, show_typing
+from belino.adapters.telegram.works import WORKS
 from belino.domain.errors import AdapterError, ConfigError
 from belino.domain.limits import Limits
 from belino.domain.media import MediaRef
@@ -28,6 +29,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Incoming, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
+from belino.domain.works import Works
 from belino.net.redact import Secret
 
 OFFICIAL_URL = "https://api.telegram.org"
@@ -106,6 +108,7 @@ class Adapter:
 
     platform: ClassVar[str] = PLATFORM
     limits: Limits = LIMITS
+    works: ClassVar[Sequence[Works]] = WORKS
 
     def __init__(self, config: Config, desk: Desk) -> None:
         self._config = config
