@@ -14,6 +14,11 @@ SECONDS_AT_MOST = 14
 """Of the child's own time; what has been read by then is better than nothing after twenty."""
 HIDDEN_NOTE = "text that a reader of the document would not see is marked as (hidden text: …)"
 
+PART_CHARS = 8_000
+"""A text without pages is cut into parts of about this size, so that one fits into an answer."""
+PART_CHARS_AT_HEADING = 2_000
+"""From this size on a part ends before a heading."""
+
 _SPACE = re.compile(r"\s+")
 
 
@@ -106,6 +111,43 @@ class Parts:
         if self.wish.first > total > 0:
             return f"there are only {total} {self.unit}s" if total > 1 else f"there is only one {self.unit}"
         return ""
+
+
+@dataclass(slots=True)
+class Cutting:
+    """Cuts a text without pages: blocks go in one after the other, at headings or when it is long a part comes out."""
+
+    parts: Parts
+    number: int = 1
+    _blocks: list[str] = field(default_factory=list)
+    _chars: int = 0
+    _title: str = ""
+
+    def add(self, block: str, *, heading: str = "") -> None:
+        """A paragraph, a table, a list; or a heading, with its words as the title of what follows."""
+        block = block.strip("\n")
+        if not block.strip():
+            return
+        if self._chars + len(block) > PART_CHARS or (heading and self._chars >= PART_CHARS_AT_HEADING):
+            self._end()
+        if heading and not self._title:
+            self._title = heading
+        self._blocks.append(block)
+        self._chars += len(block) + 2
+
+    def document(self) -> DocumentText:
+        """All of it; a text without a word has one part, without any."""
+        if self._blocks or self.number == 1:
+            self._end()
+        return self.parts.document(self.number - 1)
+
+    def _end(self) -> None:
+        if not self._blocks and self.number > 1:
+            return
+        if self.parts.wants(self.number):
+            self.parts.add(self.number, "\n\n".join(self._blocks), self._title)
+        self.number += 1
+        self._blocks, self._chars, self._title = [], 0, ""
 
 
 def hidden(text: str) -> str:
