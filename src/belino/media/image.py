@@ -91,11 +91,11 @@ class Images:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         output = self._scratch / f"picture-{os.urandom(8).hex()}"
         try:
-            told = await self._sandbox.run(job, blob.path, options, output=output)
+            await self._sandbox.run(job, blob.path, options, output=output)
             data = _read(output, max_bytes)
         finally:
             output.unlink(missing_ok=True)
-        return _checked(told, data, options)
+        return checked(data, max_bytes=max_bytes, max_side=options["max_side"])
 
     def _keep(self, key: tuple[str, int, int | None, tuple[str, ...]], fitted: Fitted) -> None:
         """Newest last; the oldest make room."""
@@ -124,15 +124,15 @@ def _read(path: Path, limit: int) -> bytes:
         return file.read(limit + 1)
 
 
-def _checked(told: Mapping[str, Any], data: bytes, options: Mapping[str, Any]) -> Fitted:
+def checked(data: bytes, *, max_bytes: int, max_side: int | None) -> Fitted:
     """The child may be in an enemy's hands: type and size are read from the bytes it wrote."""
     from belino.media.image_header import image_size
 
     found = image_size(data)
-    if found is None or found[0] not in TAKEN or len(data) > options["max_bytes"]:
+    if found is None or found[0] not in TAKEN or len(data) > max_bytes:
         raise MediaRefused("decoding the picture gave no picture")
     mime, width, height = found
-    if max(width, height) > (options["max_side"] or image_open.MAX_SIDE):
+    if max(width, height) > (max_side or image_open.MAX_SIDE):
         raise MediaRefused("decoding the picture gave one that is too large")
     return Fitted(data=data, mime=mime, width=width, height=height)
 

@@ -130,6 +130,26 @@ class Search:
                 raise MediaRefused(f"the picture cannot be made to fit into {self.wish.max_bytes:,} bytes")
             size = _within(box, found * size[0] / box[0])
 
+    def of(self, image: "pyvips.Image", *, lossy: bool) -> Encoded:
+        """A picture that is in memory, and whether it went through a lossy encoder before it came there."""
+        width, height = self.wish.box(image.width, image.height)
+        image = image if (width, height) == (image.width, image.height) else resized(image, width, height).copy_memory()
+        header = Header(
+            mime="image/jpeg" if lossy else "image/png",
+            width=width,
+            height=height,
+            frames=1,
+            has_alpha=bool(image.hasalpha()),
+            orientation=1,
+            plain=True,
+            lossy=lossy,
+            size=0,
+        )
+        found = self._encoded(_without_idle_alpha(image), header, finer=False)
+        if not isinstance(found, Encoded):
+            raise MediaRefused(f"the picture cannot be made to fit into {self.wish.max_bytes:,} bytes")
+        return found
+
     def _encoded(self, image: Any, header: Header, *, finer: bool) -> Encoded | float | None:
         """The picture; or how many times larger it should be decoded, if it can; or None."""
         if image.hasalpha() and not _KEEP_ALPHA & set(self.wish.formats):
