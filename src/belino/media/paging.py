@@ -1,0 +1,208 @@
+"""A document's text in pages of so many tokens: each begins exactly where the one before it ended.
+
+What a document says is other people's text like any message: it is disarmed before anybody counts or cuts it, so that
+a place in it means the same each time.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from belino.domain.document import Part, Unit
+from belino.domain.graphemes import cut_before, is_boundary
+from belino.media.placeholder import clean_name, disarm
+from belino.media.ranges import NoRange
+
+CHARS_PER_TOKEN = 8
+"""No text has more of them: so much is looked at to fill a page, no more."""
+
+_UNITS = "|".join(Unit)
+_HEADING = re.compile(rf"^---(?= (?:{_UNITS})s? [0-9])", re.MULTILINE)
+_CURSOR = re.compile(r"([0-9]{1,7})\.([0-9]{1,9})\.([0-9]{1,7})")
+_SOFT = 5  # a page may be a fifth shorter than it could be, to end where a reader would stop
+_ENDS = ("\n\n", "\n", ". ", " ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where to read on: a part, how many characters of it were told, and the last part that is wanted."""
+
+    part: int
+    offset: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.part}.{self.offset}.{self.last}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A stretch of one part."""
+
+    part: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """As much text as there was room for."""
+
+    text: str
+    told: tuple[Told, ...]
+    rest: Place | None
+    """Where it goes on; None at the end of what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """What is left of a part, or several parts that say nothing, and the line above it."""
+
+    part: int
+    last: int
+    heading: str
+    text: str
+    start: int
+
+    @property
+    def weight(self) -> int:
+        return 1 + len(self.text)
+
+
+def parse_cursor(text: str) -> Place:
+    """A place as the end of the page before wrote it."""
+    found = _CURSOR.fullmatch(text.strip())
+    place = Place(part=int(found[1]), offset=int(found[2]), last=int(found[3])) if found else None
+    if place is None or not 1 <= place.part <= place.last:
+        raise NoRange("cursor must be what the end of the page before said; leave it out to begin at the start")
+    return place
+
+
+def clean(text: str) -> str:
+    """A part's text as an agent may read it; a line that passes for a heading of ours is written otherwise."""
+    return _HEADING.sub("———", disarm(text))
+
+
+def fill(
+    parts: Sequence[Part],
+    unit: Unit,
+    start: Place,
+    *,
+    room: int,
+    price: Callable[[str], int],
+    alone: bool = False,
+    more: bool = False,
+) -> Page:
+    """The parts, whose text is clean, from `start` on, as far as their price stays within `room`.
+
+    `alone`: the only part there is needs no heading. `more`: others follow that are wanted too. A page holds at least
+    one character, whatever it costs, so that reading comes to an end.
+    """
+    stretches = _stretches(parts, unit, start, alone)
+    total = sum(stretch.weight for stretch in stretches)
+    most = _most(stretches, total, room, price)
+    if most < total:
+        most = _pleasant(stretches, most)
+        while most > 1 and price(_written(stretches, most)) > room:
+            most = _pleasant(stretches, max(1, most - max(1, most // 20)))
+    most = max(most, _least(stretches))
+    rest = _rest(stretches, most, start)
+    if rest is None and more and stretches:
+        rest = Place(part=stretches[-1].last + 1, offset=0, last=start.last)
+    return Page(text=_written(stretches, most), told=_told(stretches, most), rest=rest)
+
+
+def _stretches(parts: Sequence[Part], unit: Unit, start: Place, alone: bool) -> list[_Stretch]:
+    found: list[_Stretch] = []
+    for part in parts:
+        if not part.text and found and not found[-1].text and part.number == found[-1].last + 1:
+            first = found.pop().part
+            found.append(_Stretch(first, part.number, f"--- {unit}s {first}-{part.number}, no text ---", "", 0))
+            continue
+        begins = min(start.offset, len(part.text)) if part.number == start.part else 0
+        title = f": {clean_name(part.title)}" if part.title and not begins else ""
+        state = ", continued ---\n" if begins else " ---\n" if part.text else ", no text ---"
+        heading = "" if alone else f"--- {unit} {part.number}{title}{state}"
+        found.append(_Stretch(part.number, part.number, heading, part.text[begins:], begins))
+    return found
+
+
+def _most(stretches: list[_Stretch], total: int, room: int, price: Callable[[str], int]) -> int:
+    """The largest weight that fits, to within a hundredth; found by proportion, because pricing is what takes time."""
+    low, low_price = 0, price("")
+    high, high_price = total, price(_written(stretches, total))
+    if high_price <= room:
+        return total
+    while high - low > max(1, high // 100):
+        share = (room - low_price) / max(1, high_price - low_price)
+        guess = min(high - 1, max(low + 1, low + int((high - low) * min(0.95, max(0.05, share)))))
+        cost = price(_written(stretches, guess))
+        if cost <= room:
+            low, low_price = guess, cost
+        else:
+            high, high_price = guess, cost
+    return low
+
+
+def _pleasant(stretches: list[_Stretch], weight: int) -> int:
+    """A little less, so that it ends with a paragraph, a line, a sentence or a word, and never inside a character."""
+    at, left = _holds(stretches, weight)
+    if at == len(stretches):
+        return weight
+    before, text = weight - left, stretches[at].text
+    length = left - 1
+    if length <= 0:
+        return before
+    reach = max(length - weight // _SOFT, 0)
+    for end in _ENDS:
+        found = text.rfind(end, reach, length)
+        if found > 0:
+            return before + 1 + found + len(end)
+    place = cut_before(text, length)
+    return before + 1 + place if is_boundary(text, place) else before
+
+
+def _least(stretches: list[_Stretch]) -> int:
+    if not stretches:
+        return 0
+    text, place = stretches[0].text, 1
+    while not is_boundary(text, place):
+        place += 1
+    return 1 + min(place, len(text))
+
+
+def _holds(stretches: list[_Stretch], weight: int) -> tuple[int, int]:
+    """The stretch a weight ends in, and how much of it there is."""
+    for at, stretch in enumerate(stretches):
+        if weight < stretch.weight:
+            return at, weight
+        weight -= stretch.weight
+    return len(stretches), 0
+
+
+def _written(stretches: list[_Stretch], weight: int) -> str:
+    at, left = _holds(stretches, weight)
+    lines = [stretch.heading + stretch.text for stretch in stretches[:at]]
+    if left > 1:
+        lines.append(stretches[at].heading + stretches[at].text[: left - 1])
+    return "\n".join(lines)
+
+
+def _told(stretches: list[_Stretch], weight: int) -> tuple[Told, ...]:
+    at, left = _holds(stretches, weight)
+    told = [
+        Told(part=number, start=each.start, end=each.start + len(each.text))
+        for each in stretches[:at]
+        for number in range(each.part, each.last + 1)
+    ]
+    if left > 1:
+        cut_off = stretches[at]
+        told.append(Told(part=cut_off.part, start=cut_off.start, end=cut_off.start + left - 1))
+    return tuple(told)
+
+
+def _rest(stretches: list[_Stretch], weight: int, start: Place) -> Place | None:
+    at, left = _holds(stretches, weight)
+    if at == len(stretches):
+        return None
+    return Place(part=stretches[at].part, offset=stretches[at].start + max(0, left - 1), last=start.last)
