@@ -14,6 +14,7 @@ from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
 from belino.domain.ports import Taken
+from belino.domain.readings import Readings
 from belino.domain.record import (
     ChannelSummary,
     ClaimedParcel,
@@ -149,6 +150,10 @@ class Outbox(Protocol):
 
         False, and nothing changes, if somebody has claimed since `fence`. None leaves the doubt as it was.
         """
+        ...
+
+    async def keep_waiting(self, conversation: ConversationKey, reason: str) -> tuple[str, ...]:
+        """Say why a conversation's parcels do not leave; no try is counted. Returns the keys of those it is new to."""
         ...
 
     async def end_parcel(
@@ -455,7 +460,7 @@ class Pairings(Protocol):
         ...
 
 
-class Store(Inbox, Outbox, Library, Archive, Sessions, Blobs, Uploads, Doors, Pairings, Protocol):
+class Store(Inbox, Outbox, Library, Archive, Sessions, Blobs, Readings, Uploads, Doors, Pairings, Protocol):
     """Everything belino keeps."""
 
     async def close(self) -> None: ...

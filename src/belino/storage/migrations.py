@@ -192,6 +192,41 @@ CREATE TABLE leases (
 ) STRICT;
 """
 
+# What was made of bytes, by their hash. The words of a reading lie by term, so that a search holds none of them in
+# memory; `indexed` says by which version they were made, and is empty until somebody asks.
+M009_DOCUMENTS_ARE_READ_ONCE = """
+CREATE INDEX refs_of_bytes ON refs (sha256, channel) WHERE sha256 IS NOT NULL;
+CREATE TABLE readings (
+    id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL, reader TEXT NOT NULL, unit TEXT NOT NULL, total INTEGER NOT NULL,
+    unread TEXT, reason TEXT NOT NULL, notes BLOB NOT NULL, indexed TEXT NOT NULL DEFAULT '',
+    languages TEXT NOT NULL DEFAULT '', UNIQUE (sha256, reader)
+) STRICT;
+CREATE INDEX readings_by_index ON readings (indexed);
+CREATE TABLE reading_parts (
+    reading INTEGER NOT NULL, number INTEGER NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (reading, number)
+) STRICT;
+CREATE TABLE reading_words (
+    term INTEGER NOT NULL, reading INTEGER NOT NULL, parts BLOB NOT NULL, PRIMARY KEY (term, reading)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX reading_words_of_reading ON reading_words (reading);
+CREATE TABLE renditions (
+    sha256 TEXT NOT NULL, name TEXT NOT NULL, blob TEXT NOT NULL, mime TEXT NOT NULL, PRIMARY KEY (sha256, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX renditions_as_blobs ON renditions (blob);
+CREATE TABLE prints (sha256 TEXT PRIMARY KEY, bits BLOB NOT NULL) STRICT, WITHOUT ROWID;
+"""
+
+# What was taken back: ids that name nothing any more, until nobody can have them in mind, with a mark while copies of
+# theirs may lie in a session's folder; and bytes that lost a use, to be let go of as soon as nobody else has one.
+M010_WHAT_IS_DELETED_IS_GONE = """
+CREATE TABLE refs_gone (
+    id TEXT PRIMARY KEY, channel INTEGER NOT NULL, at INTEGER NOT NULL, has_copies INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX refs_gone_with_copies ON refs_gone (channel) WHERE has_copies = 1;
+CREATE TABLE blobs_forsaken (sha256 TEXT PRIMARY KEY, since INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+"""
+
 STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
@@ -201,6 +236,8 @@ STEPS = (
     M006_WHO_ANSWERED_AT_WHAT_COST,
     M007_PARCELS_SPEAK_PLAINLY,
     M008_PARCELS_KNOW_THEIR_PAST,
+    M009_DOCUMENTS_ARE_READ_ONCE,
+    M010_WHAT_IS_DELETED_IS_GONE,
 )
 
 

@@ -13,13 +13,13 @@ from belino.storage import dispatch, drafts, outbox
 from belino.storage.blobs import BlobFolder
 from belino.storage.mend import NOT_TEXT, mended
 from belino.storage.places import Places
+from belino.storage.reading_room import ReadingRoom
 from belino.storage.seal import Keys
-from belino.storage.shelf import Shelf
 from belino.storage.stamps import to_micros
 from belino.storage.writer import Readers, Writer
 
 
-class PostRoom(Shelf):
+class PostRoom(ReadingRoom):
     """The outbox, beside the bytes its parcels carry."""
 
     def __init__(
@@ -67,6 +67,10 @@ class PostRoom(Shelf):
                 connection, key, at, reason, now, fence=fence, failed=failed, doubt=doubt, patience=patience
             )
         )
+
+    async def keep_waiting(self, conversation: ConversationKey, reason: str) -> tuple[str, ...]:
+        now = self._now()
+        return await self._writer.write(lambda connection: dispatch.keep_waiting(connection, conversation, reason, now))
 
     async def end_parcel(
         self,

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Container, Iterator, Sequence
 
 from belino.domain.outcome import MediaOutcome
+from belino.storage.readings import RENDITION
 
 EVICTED = "its bytes made room for others; asked for again, they are fetched again"
 
@@ -41,6 +42,7 @@ def evict(connection: sqlite3.Connection, names: Sequence[str], keep: Container[
     """Forget these blobs, all but those somebody has come to need; their refs are promises again."""
     gone = tuple(name for name in names if name not in keep and _may_go(connection, name))
     for name in gone:
+        connection.execute("DELETE FROM renditions WHERE blob = ?", (name,))
         for owner in _owners(connection, name):
             connection.execute(
                 "UPDATE refs SET outcome = ?, reason = ?, ended = ? WHERE id = ?",
@@ -78,7 +80,7 @@ def touch(connection: sqlite3.Connection, sha256: str, now: int, every: int) -> 
 
 
 def _may_go(connection: sqlite3.Connection, sha256: str) -> bool:
-    """Only what refs alone use, every one of them fetched once and so to be had again, none in a running turn."""
+    """Only what refs and renditions use, all of it to be had or made again, and nothing of a running turn."""
     owners = tuple(_owners(connection, sha256))
     return bool(owners) and all(_can_return(connection, owner) for owner in owners)
 
@@ -89,6 +91,8 @@ def _owners(connection: sqlite3.Connection, sha256: str) -> Iterator[str]:
 
 
 def _can_return(connection: sqlite3.Connection, owner: str) -> bool:
+    if owner.startswith(RENDITION):
+        return True
     if not owner.startswith("ref:"):
         return False  # an upload no message has taken yet, or a parcel that is not delivered
     row = connection.execute(

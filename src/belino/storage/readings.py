@@ -1,0 +1,151 @@
+"""Readings, renditions and prints: kept by the hash of the bytes they were made of, and gone with their last ref."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+import orjson
+
+from belino.domain.document import DocumentText, Part, Unit, Unread
+from belino.domain.media import Blob
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import MediaOutcome
+from belino.domain.readings import Printed
+from belino.storage.places import find_channel
+
+RENDITION = "rendition:"
+"""What the owner of bytes begins with that can be made again of others."""
+
+
+def find_reading(
+    connection: sqlite3.Connection, sha256: str, reader: str, parts: tuple[int, int]
+) -> DocumentText | None:
+    """What a reader has read of these bytes, with its parts from … to."""
+    row = connection.execute("SELECT * FROM readings WHERE sha256 = ? AND reader = ?", (sha256, reader)).fetchone()
+    if row is None:
+        return None
+    read = connection.execute(
+        "SELECT * FROM reading_parts WHERE reading = ? AND number BETWEEN ? AND ? ORDER BY number", (row["id"], *parts)
+    )
+    return DocumentText(
+        unit=Unit(row["unit"]),
+        total=row["total"],
+        parts=tuple(Part(number=part["number"], text=part["text"], title=part["title"]) for part in read),
+        unread=None if row["unread"] is None else Unread(row["unread"]),
+        reason=row["reason"],
+        notes=tuple(orjson.loads(row["notes"])),
+    )
+
+
+def keep_reading(connection: sqlite3.Connection, sha256: str, reader: str, text: DocumentText) -> bool:
+    """Keep what was read, beside the parts that were read before."""
+    if not is_named(connection, sha256):
+        return False
+    before = connection.execute("SELECT * FROM readings WHERE sha256 = ? AND reader = ?", (sha256, reader)).fetchone()
+    notes = list(text.notes)
+    if before is not None:
+        if (before["unit"], before["total"]) != (text.unit, text.total):
+            # Cut in another way: its old parts would stand between the new ones under numbers that mean nothing.
+            connection.execute("DELETE FROM reading_parts WHERE reading = ?", (before["id"],))
+        else:
+            notes = list(dict.fromkeys((*orjson.loads(before["notes"]), *notes)))
+    number = connection.execute(
+        "INSERT INTO readings (sha256, reader, unit, total, unread, reason, notes) VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (sha256, reader) DO UPDATE SET unit = excluded.unit, total = excluded.total, "
+        "unread = excluded.unread, reason = excluded.reason, notes = excluded.notes, indexed = '' RETURNING id",
+        (sha256, reader, text.unit, text.total, text.unread, text.reason, orjson.dumps(notes)),
+    ).fetchone()[0]
+    connection.executemany(
+        "INSERT INTO reading_parts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
+        "SET title = excluded.title, text = excluded.text",
+        [(number, part.number, part.title, part.text) for part in text.parts],
+    )
+    # Pages without a word do not make a document unread of which others have some.
+    connection.execute(
+        "UPDATE readings SET unread = NULL WHERE id = ?1 AND unread IS NOT NULL "
+        "AND EXISTS (SELECT 1 FROM reading_parts WHERE reading = ?1 AND trim(text) <> '')",
+        (number,),
+    )
+    return True
+
+
+def read_before(connection: sqlite3.Connection, sha256s: Sequence[str]) -> frozenset[str]:
+    """Those of these bytes of which some reader has found text."""
+    marks = ",".join("?" * len(sha256s))
+    rows = connection.execute(
+        f"SELECT DISTINCT sha256 FROM readings WHERE sha256 IN ({marks}) AND unread IS NULL",  # noqa: S608
+        tuple(sha256s),
+    )
+    return frozenset(row["sha256"] for row in rows)
+
+
+def find_rendition(connection: sqlite3.Connection, sha256: str, name: str) -> sqlite3.Row | None:
+    """The blob of a rendition, with the type it was made as."""
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT b.sha256, r.mime, b.size FROM renditions r JOIN blobs b ON b.sha256 = r.blob "
+        "WHERE r.sha256 = ? AND r.name = ?",
+        (sha256, name),
+    ).fetchone()
+    return row
+
+
+def keep_rendition(connection: sqlite3.Connection, sha256: str, name: str, blob: Blob) -> None:
+    """Know a rendition whose bytes are kept as a blob."""
+    owner = owner_of(sha256, name)
+    connection.execute(
+        "INSERT INTO renditions VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
+        "SET blob = excluded.blob, mime = excluded.mime",
+        (sha256, name, blob.sha256, blob.mime),
+    )
+    connection.execute("DELETE FROM blob_uses WHERE owner = ? AND sha256 <> ?", (owner, blob.sha256))
+    connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (blob.sha256, owner))
+
+
+def owner_of(sha256: str, name: str) -> str:
+    """Who uses the bytes of a rendition."""
+    return f"{RENDITION}{sha256}:{name}"
+
+
+def keep_print(connection: sqlite3.Connection, sha256: str, bits: bytes) -> bool:
+    """Keep what a picture is recognised by."""
+    if not is_named(connection, sha256):
+        return False
+    connection.execute("INSERT OR REPLACE INTO prints VALUES (?, ?)", (sha256, bits))
+    return True
+
+
+def prints(connection: sqlite3.Connection, channel: ConversationKey, limit: int) -> tuple[Printed, ...]:
+    """The channel's pictures that have a print, oldest first, the newest of them if they are too many."""
+    rows = connection.execute(
+        "SELECT r.id, r.sha256, p.bits FROM refs r JOIN prints p ON p.sha256 = r.sha256 "
+        "WHERE r.channel = ? AND r.outcome <> ? ORDER BY r.seq DESC LIMIT ?",
+        (find_channel(connection, channel), MediaOutcome.EXPIRED, limit),
+    ).fetchall()
+    return tuple(Printed(ref=row["id"], sha256=row["sha256"], bits=row["bits"]) for row in reversed(rows))
+
+
+def is_named(connection: sqlite3.Connection, sha256: str) -> bool:
+    """Whether a ref that has not expired names these bytes; they need not be here."""
+    query = "SELECT 1 FROM refs WHERE sha256 = ? AND outcome <> ? LIMIT 1"
+    return connection.execute(query, (sha256, MediaOutcome.EXPIRED)).fetchone() is not None
+
+
+def forget_bytes(connection: sqlite3.Connection, sha256s: Iterable[str]) -> tuple[str, ...]:
+    """Forget what was made of these bytes, unless a ref still names them.
+
+    To be called wherever a ref lets go of its bytes, or bytes go. Returns the blobs of renditions that nobody uses now.
+    """
+    let_go: dict[str, None] = {}
+    for sha256 in sha256s:
+        if is_named(connection, sha256):
+            continue
+        for row in connection.execute("SELECT id FROM readings WHERE sha256 = ?", (sha256,)).fetchall():
+            connection.execute("DELETE FROM reading_words WHERE reading = ?", (row["id"],))
+            connection.execute("DELETE FROM reading_parts WHERE reading = ?", (row["id"],))
+        connection.execute("DELETE FROM readings WHERE sha256 = ?", (sha256,))
+        connection.execute("DELETE FROM prints WHERE sha256 = ?", (sha256,))
+        for row in connection.execute("DELETE FROM renditions WHERE sha256 = ? RETURNING *", (sha256,)).fetchall():
+            owner = owner_of(sha256, row["name"])
+            connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["blob"], owner))
+            let_go[row["blob"]] = None
+    unused = "SELECT NOT EXISTS (SELECT 1 FROM blob_uses WHERE sha256 = ?)"
+    return tuple(blob for blob in let_go if connection.execute(unused, (blob,)).fetchone()[0])

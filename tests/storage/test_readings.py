@@ -1,0 +1,212 @@
+"""What was made of bytes is made once, is found again, and goes with the last ref to them."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from hashlib import sha256 as hash_of
+from typing import NamedTuple
+
+import pytest
+
+from belino.domain.document import DocumentText, Part, Unit, Unread
+from belino.domain.errors import MediaNotFound
+from belino.domain.media import MediaRef
+from belino.domain.message import ConversationKey, Message
+from belino.domain.outcome import MediaOutcome, Standing
+from belino.domain.readings import Printed
+from belino.domain.record import Verdict
+from belino.storage.readings import forget_bytes
+from belino.storage.sqlite import SqliteStore
+
+MAIN = ConversationKey(platform="web", account="default", channel="main")
+SIDE = ConversationKey(platform="web", account="default", channel="side")
+HEARD = Verdict(standing=Standing.OBSERVED, answer=False, reason="overheard")
+PAGES = DocumentText(
+    unit=Unit.PAGE, total=3, parts=(Part(number=1, text="alpha"), Part(number=2, text="beta", title="Two"))
+)
+
+
+class Sent(NamedTuple):
+    """A message that brought a file whose bytes are here."""
+
+    ref: str
+    sha256: str
+
+
+Send = Callable[..., Awaitable[Sent]]
+
+
+@pytest.fixture
+def send(store: SqliteStore, say: Callable[..., Message], photo: Callable[..., MediaRef]) -> Send:
+    async def sent(id: str, data: bytes, where: ConversationKey = MAIN) -> Sent:  # noqa: A002
+        message = replace(say(id, media=(photo(id),)), conversation=where)
+        taken = await store.take_in(message, HEARD)
+        blob = await store.keep(_chunks(data), mime="application/pdf", limit=1 << 20)
+        await store.end_media(taken.refs[0].id, MediaOutcome.HELD, blob=blob)
+        return Sent(taken.refs[0].id, blob.sha256)
+
+    return sent
+
+
+async def _chunks(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def forget(store: SqliteStore, sent: Sent) -> tuple[str, ...]:
+    """As if the message had been deleted."""
+
+    def work(connection: sqlite3.Connection) -> tuple[str, ...]:
+        connection.execute("DELETE FROM refs WHERE id = ?", (sent.ref,))
+        connection.execute("DELETE FROM blob_uses WHERE owner = ?", (f"ref:{sent.ref}",))
+        return forget_bytes(connection, [sent.sha256])
+
+    return await store._writer.write(work)
+
+
+async def test_a_reading_is_found_again_as_it_was_kept(store: SqliteStore, send: Send) -> None:
+    sent = await send("1", b"%PDF")
+    text = replace(PAGES, reason="page 3 was not asked for", notes=("hidden text was marked",))
+    assert await store.keep_reading(sent.sha256, "text", text)
+    assert await store.reading(sent.sha256, "text") == text
+    assert await store.reading(sent.sha256, "other") is None
+    assert await store.read_before([sent.sha256, "f" * 64]) == {sent.sha256}
+
+
+async def test_pages_that_are_read_later_join_those_that_were_read_before(store: SqliteStore, send: Send) -> None:
+    sent = await send("1", b"%PDF")
+    await store.keep_reading(sent.sha256, "text", PAGES)
+    empty = DocumentText(unit=Unit.PAGE, total=3, parts=(Part(number=3, text=" "),), unread=Unread.NO_TEXT)
+    await store.keep_reading(sent.sha256, "text", empty)
+    found = await store.reading(sent.sha256, "text")
+    assert found is not None
+    assert ([part.number for part in found.parts], found.unread) == ([1, 2, 3], None)
+    some = await store.reading(sent.sha256, "text", parts=(2, 3))
+    assert some is not None
+    assert [part.number for part in some.parts] == [2, 3]
+
+
+async def test_a_document_that_is_cut_in_another_way_keeps_no_part_of_the_old_cut(
+    store: SqliteStore, send: Send
+) -> None:
+    sent = await send("1", b"%PDF")
+    await store.keep_reading(sent.sha256, "text", PAGES)
+    await store.keep_reading(sent.sha256, "text", replace(PAGES, total=9, parts=(Part(number=2, text="only"),)))
+    found = await store.reading(sent.sha256, "text")
+    assert found is not None
+    assert [part.text for part in found.parts] == ["only"]
+
+
+async def test_half_a_surrogate_pair_in_a_document_is_stored_with_a_mark(store: SqliteStore, send: Send) -> None:
+    sent = await send("1", b"%PDF")
+    await store.keep_reading(sent.sha256, "text", replace(PAGES, parts=(Part(number=1, text="a\ud800b"),)))
+    found = await store.reading(sent.sha256, "text")
+    assert found is not None
+    assert found.parts[0].text == "a?b"
+
+
+async def test_a_document_that_could_not_be_read_is_known_to_be_unreadable(store: SqliteStore, send: Send) -> None:
+    sent = await send("1", b"%PDF")
+    locked = DocumentText(unit=Unit.PAGE, total=0, unread=Unread.UNREADABLE, reason="it is encrypted")
+    await store.keep_reading(sent.sha256, "text", locked)
+    assert await store.reading(sent.sha256, "text") == locked
+    assert await store.read_before([sent.sha256]) == frozenset()
+
+
+async def test_nothing_is_kept_of_bytes_that_were_deleted_while_they_were_read(store: SqliteStore, send: Send) -> None:
+    sent = await send("1", b"%PDF")
+    await forget(store, sent)
+    assert not await store.keep_reading(sent.sha256, "text", PAGES)
+    assert not await store.keep_print(sent.sha256, b"12345678")
+    with pytest.raises(MediaNotFound):
+        await store.keep_rendition(sent.sha256, "thumb", b"small", "image/webp")
+    assert await store.reading(sent.sha256, "text") is None
+    assert not list(store.home.blobs.glob("??/??/" + hash_of(b"small").hexdigest()))
+
+
+async def test_a_rendition_is_found_with_the_type_it_was_made_as_even_if_its_bytes_are_known_otherwise(
+    store: SqliteStore, send: Send
+) -> None:
+    sent = await send("1", b"%PDF")
+    await store.keep(_chunks(b"same"), mime="text/plain", limit=10)
+    kept = await store.keep_rendition(sent.sha256, "thumb", b"same", "image/webp")
+    assert await store.rendition(sent.sha256, "thumb") == kept
+    assert (kept.mime, kept.path.read_bytes()) == ("image/webp", b"same")
+    known = await store.blob(kept.sha256)
+    assert known is not None
+    assert known.mime == "text/plain"
+
+
+async def test_a_rendition_that_is_made_anew_lets_go_of_the_bytes_it_had(store: SqliteStore, send: Send) -> None:
+    sent = await send("1", b"%PDF")
+    old = await store.keep_rendition(sent.sha256, "thumb", b"old", "image/webp")
+    await store.keep_rendition(sent.sha256, "thumb", b"new", "image/webp")
+    found = await store.rendition(sent.sha256, "thumb")
+    assert found is not None
+    assert found.path.read_bytes() == b"new"
+    assert await _uses(store, old.sha256) == 0
+
+
+async def test_renditions_make_room_before_what_was_used_after_them_and_can_be_made_again(
+    store: SqliteStore, send: Send
+) -> None:
+    sent = await send("1", b"%PDF")
+    made = await store.keep_rendition(sent.sha256, "thumb", b"x" * 100, "image/webp")
+    assert await store.evict(0) == 0
+    assert await store.rendition(sent.sha256, "thumb") is None
+    assert not made.path.exists()
+    again = await store.keep_rendition(sent.sha256, "thumb", b"x" * 100, "image/webp")
+    assert await store.rendition(sent.sha256, "thumb") == again
+
+
+async def test_text_that_was_read_outlives_bytes_that_made_room(store: SqliteStore, send: Send) -> None:
+    sent = await send("1", b"%PDF")
+    await store.keep_reading(sent.sha256, "text", PAGES)
+    await store.evict(0)
+    assert await store.blob(sent.sha256) is None
+    assert await store.reading(sent.sha256, "text") == PAGES
+
+
+async def test_what_was_made_of_bytes_goes_with_the_last_ref_that_names_them(store: SqliteStore, send: Send) -> None:
+    one, two = await send("1", b"%PDF"), await send("2", b"%PDF")
+    await store.keep_reading(one.sha256, "text", PAGES)
+    await store.keep_print(one.sha256, b"12345678")
+    made = await store.keep_rendition(one.sha256, "thumb", b"small", "image/webp")
+    assert await forget(store, one) == ()
+    assert await store.reading(one.sha256, "text") == PAGES
+    assert await forget(store, two) == (made.sha256,)
+    assert await store.reading(one.sha256, "text") is None
+    assert await store.rendition(one.sha256, "thumb") is None
+    assert not await store.has_print(one.sha256)
+    left = await store._readers.read(
+        lambda connection: [
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("readings", "reading_parts", "reading_words", "renditions", "prints")
+        ]
+    )
+    assert left == [0, 0, 0, 0, 0]
+
+
+async def test_a_rendition_equal_to_bytes_that_are_used_elsewhere_leaves_those(store: SqliteStore, send: Send) -> None:
+    one, other = await send("1", b"%PDF"), await send("2", b"small")
+    await store.keep_rendition(one.sha256, "thumb", b"small", "image/webp")
+    assert await forget(store, one) == ()
+    assert await store.blob(other.sha256) is not None
+
+
+async def test_prints_are_those_of_one_channel_and_of_refs_that_have_not_expired(
+    store: SqliteStore, send: Send
+) -> None:
+    here, there, gone = await send("1", b"a"), await send("2", b"b", SIDE), await send("3", b"c")
+    for sent in (here, there, gone):
+        assert await store.keep_print(sent.sha256, sent.sha256[:8].encode())
+    await store.end_media(gone.ref, MediaOutcome.EXPIRED, "too old")
+    assert await store.prints(MAIN) == (Printed(ref=here.ref, sha256=here.sha256, bits=here.sha256[:8].encode()),)
+    later = await send("4", b"d")
+    await store.keep_print(later.sha256, b"new")
+    assert [printed.ref for printed in await store.prints(MAIN)] == [here.ref, later.ref]
+    assert [printed.ref for printed in await store.prints(MAIN, limit=1)] == [later.ref]
+
+
+async def _uses(store: SqliteStore, sha256: str) -> int:
+    query = "SELECT count(*) FROM blob_uses WHERE sha256 = ?"
+    return await store._readers.read(lambda connection: int(connection.execute(query, (sha256,)).fetchone()[0]))
