@@ -1,12 +1,13 @@
 """Documents: their text, part by part, and the pages of a PDF as pictures; all parsing happens in the sandbox."""
 
 import asyncio
+import codecs
 import json
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -217,8 +218,10 @@ def _text(text: str) -> str:
 
 def prepare() -> None:
     """Import what the jobs need; in the child it would be too late."""
+    codecs.lookup("cp437")  # of names in a zip
     for name in _BY_MODULE:
-        if find_spec(f"{__name__}.{name}") is not None:
+        # Without one reader's library, the others and every picture are still decoded.
+        with suppress(ImportError):
             module = import_module(f"{__name__}.{name}")
             getattr(module, "prepare", lambda: None)()
 
@@ -246,7 +249,7 @@ def _read(file: BinaryIO, wish: Wish) -> DocumentText:
         found: DocumentText = import_module(f"{__name__}.{_module(wish.mime)}").read(file, wish)
     except CannotRead as error:
         return nothing(error.unread, error.reason)
-    except ModuleNotFoundError:
+    except ImportError:
         return nothing(Unread.UNSUPPORTED, f"belino finds no text in files of type {wish.mime}")
     return found
 

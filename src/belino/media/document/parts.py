@@ -54,6 +54,7 @@ class Parts:
     _notes: list[str] = field(default_factory=list)
     _chars: int = 0
     _stopped: str = ""
+    _broken: str = ""
 
     def wants(self, number: int) -> bool:
         """Whether this part is asked for, and there is room and time for it."""
@@ -86,6 +87,10 @@ class Parts:
         self._chars += len(text)
         self._parts.append(Part(number=number, text=text, title=one_line(title)[:TITLE_CHARS]))
 
+    def broke(self, error: CannotRead) -> None:
+        """Reading ended here, before the end; what was read is kept."""
+        self._broken = error.reason
+
     def note(self, *notes: str) -> None:
         """Something a reader should know, said once."""
         for note in notes:
@@ -99,12 +104,18 @@ class Parts:
             unit=self.unit,
             total=total,
             parts=tuple(self._parts),
-            unread=None if found or self.wish.first > total > 0 else without_text,
+            unread=None
+            if found or self.wish.first > total > 0
+            else Unread.UNREADABLE
+            if self._broken
+            else without_text,
             reason=self._reason(total),
             notes=tuple(self._notes),
         )
 
     def _reason(self, total: int) -> str:
+        if self._broken:
+            return f"not all of it could be read: {self._broken}"
         if self._stopped:
             last = self._parts[-1].number if self._parts else 0
             return f"reading stopped {self._stopped}, in {self.unit} {last} of {total}; ask for others by number"

@@ -19,20 +19,28 @@ class _Root(Exception):
 
 
 def children(content: bytes, parents: Container[str]) -> Iterator[Element]:
-    """Every element whose parent has one of these names, whole, as it ends; what was yielded is forgotten."""
+    """Every element inside those of these names, whole, as it ends; what was yielded is forgotten.
+
+    What lies inside such an element belongs to it, and an element of these names is never yielded itself.
+    """
     _refuse_entities(content)
     above: list[Element] = []
+    whole = 0
     try:
         for event, element in ElementTree.iterparse(io.BytesIO(content), events=("start", "end")):  # noqa: S314
             if event == "start":
+                inside = not whole and above and local(above[-1].tag) in parents
                 above.append(element)
+                if inside and local(element.tag) not in parents:
+                    whole = len(above)
                 if len(above) > DEPTH_AT_MOST:
                     raise CannotRead(Unread.UNREADABLE, "its elements are nested too deeply")
                 continue
-            above.pop()
-            if above and local(above[-1].tag) in parents:
+            if len(above) == whole:
                 yield element
-                above[-1].clear()
+                whole = 0
+                above[-2].clear()
+            above.pop()
     except ElementTree.ParseError as error:
         raise CannotRead(Unread.UNREADABLE, "its XML is broken") from error
 
@@ -40,7 +48,8 @@ def children(content: bytes, parents: Container[str]) -> Iterator[Element]:
 def tree(content: bytes) -> Element:
     """A small file as a whole."""
     _refuse_entities(content)
-    depth, root = 0, None
+    root: Element | None = None
+    depth = 0
     try:
         for event, element in ElementTree.iterparse(io.BytesIO(content), events=("start", "end")):  # noqa: S314
             root = element if root is None else root

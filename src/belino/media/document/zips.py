@@ -27,7 +27,9 @@ class Archive:
         entries = self._zip.infolist()
         if len(entries) > ENTRIES_AT_MOST:
             raise CannotRead(Unread.TOO_LARGE, f"there are more than {ENTRIES_AT_MOST:,} entries in it")
-        self._entries = {entry.filename.lstrip("/"): entry for entry in entries}
+        self._entries = {_plain(entry.filename): entry for entry in entries}
+        # Office programs look names up whatever their case, and some writers rely on it.
+        self._folded = {name.lower(): name for name in reversed(self._entries)}
         self._left = BYTES_AT_MOST
 
     @property
@@ -36,11 +38,11 @@ class Archive:
         return tuple(self._entries)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._entries
+        return name.lower() in self._folded
 
     def read(self, name: str) -> bytes:
         """An entry's content, which may be no larger than its packed size and the archive's limit allow."""
-        entry = self._entries.get(name)
+        entry = self._entries.get(name) or self._entries.get(self._folded.get(name.lower(), ""))
         if entry is None:
             raise CannotRead(Unread.UNREADABLE, "a part of the document is missing")
         if entry.flag_bits & _ENCRYPTED:
@@ -60,7 +62,11 @@ class Archive:
 
     def find(self, name: str) -> bytes | None:
         """An entry's content, or None if there is none of that name."""
-        return self.read(name) if name in self._entries else None
+        return self.read(name) if name in self else None
+
+
+def _plain(name: str) -> str:
+    return name.replace("\\", "/").lstrip("/")
 
 
 def _bomb() -> CannotRead:

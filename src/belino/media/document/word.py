@@ -1,0 +1,235 @@
+"""Word documents: headings, lists, tables, notes, comments, headers and footers, in the order of reading."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO
+from xml.etree.ElementTree import Element
+
+from belino.domain.document import DocumentText, Unit
+from belino.media.document.package import Link, Package
+from belino.media.document.parts import CannotRead, Cutting, Parts, Wish, one_line, table
+from belino.media.document.word_lists import Lists
+from belino.media.document.word_text import Writer
+from belino.media.document.xml import children, find, local, named, value
+
+_CONTAINERS = frozenset({
+    "sdt", "sdtContent", "smartTag", "customXml", "ins", "moveTo", "txbxContent", "AlternateContent", "Choice", "tc",
+    "footnote", "endnote", "comment", "hdr", "ftr",
+})  # fmt: skip
+_ASIDES = {"footnotes": ("footnote", ""), "endnotes": ("endnote", "e"), "comments": ("comment", "c")}
+BOXES_AT_MOST = 1_000
+COLUMNS_AT_MOST = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Style:
+    heading: int = 0
+    list_number: str = ""
+    list_depth: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """A paragraph or a table."""
+
+    text: str
+    heading: str = ""
+    item: bool = False
+
+
+def read(file: BinaryIO, wish: Wish) -> DocumentText:
+    """The document's text, cut at its headings."""
+    package = Package(file)
+    parts = Parts(wish, Unit.PART)
+    package.tell(parts)
+    main = package.main("word/document.xml")
+    content, links = package.archive.read(main), package.links(main)
+    reader = _Reader(package, parts, links)
+    cutting = Cutting(parts)
+    for header in reader.margins("header"):
+        cutting.add(f"Header: {header}")
+    try:
+        # What stands in a control that spans the whole document is read as if it stood in the body.
+        _cut(reader.blocks(children(content, {"body", "sdt", "sdtContent"})), cutting)
+    except CannotRead as error:
+        parts.broke(error)
+    for aside in reader.asides():
+        cutting.add(aside)
+    for footer in reader.margins("footer"):
+        cutting.add(f"Footer: {footer}")
+    return cutting.document()
+
+
+def _cut(blocks: Iterator[_Block], cutting: Cutting) -> None:
+    """The items of a list stay together."""
+    items: list[str] = []
+    for block in blocks:
+        if block.item and len(items) < 100:
+            items.append(block.text)
+            continue
+        cutting.add("\n".join(items))
+        items = [block.text] if block.item else []
+        if not block.item:
+            cutting.add(block.text, heading=block.heading)
+    cutting.add("\n".join(items))
+
+
+@dataclass(slots=True)
+class _Reader:
+    package: Package
+    parts: Parts
+    links: Mapping[str, Link]
+    _styles: dict[str, _Style] = field(default_factory=dict)
+    _hidden: frozenset[str] = frozenset()
+    _lists: Lists = field(default_factory=Lists)
+    _writer: Writer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._styles, self._hidden = _styles(self._only("styles"))
+        self._lists.learn(self._only("numbering"))
+        self._writer = self._writer_of(self.links)
+
+    def blocks(self, elements: Iterable[Element]) -> Iterator[_Block]:
+        """Paragraphs and tables as they come."""
+        for element in elements:
+            yield from self._block(element, self._writer)
+
+    def margins(self, kind: str) -> Iterator[str]:
+        """Headers or footers, each text once."""
+        told: set[str] = set()
+        for link in self._of(kind):
+            text = self._whole(self.package.tree(link.target), self.package.links(link.target))
+            if text and text not in told:
+                told.add(text)
+                yield text
+
+    def asides(self) -> Iterator[str]:
+        """The notes and comments that the text refers to, in the order in which it does."""
+        wanted = dict.fromkeys(self._writer.marks)
+        found: dict[str, str] = {}
+        for part, (name, sign) in _ASIDES.items():
+            for link in self._of(part):
+                tree, links = self.package.tree(link.target), self.package.links(link.target)
+                for each in tree if tree is not None else ():
+                    key = f"{sign}{value(each, 'id')}"
+                    if local(each.tag) == name and key in wanted:
+                        author = f"comment by {one_line(value(each, 'author'))}: " if name == "comment" else ""
+                        found[key] = author + self._whole(each, links)
+        yield from (f"[^{key}]: {found[key]}" for key in wanted if found.get(key))
+
+    def _only(self, kind: str) -> Element | None:
+        return next((self.package.tree(link.target) for link in self._of(kind)), None)
+
+    def _of(self, kind: str) -> Iterator[Link]:
+        return (link for link in self.links.values() if link.kind == kind and not link.external)
+
+    def _whole(self, element: Element | None, links: Mapping[str, Link]) -> str:
+        if element is None:
+            return ""
+        return "\n".join(block.text for block in self._block(element, self._writer_of(links)) if block.text)
+
+    def _writer_of(self, links: Mapping[str, Link]) -> Writer:
+        return Writer(links, self.parts.note, self._hidden)
+
+    def _block(self, element: Element, writer: Writer, *, shaded: bool = False) -> Iterator[_Block]:
+        name = local(element.tag)
+        if name == "p":
+            yield self._paragraph(element, writer, shaded=shaded)
+            yield from self._boxes(writer)
+        elif name == "tbl":
+            yield _Block(text=self._table(element, writer))
+        elif name in _CONTAINERS:
+            for child in element:
+                yield from self._block(child, writer, shaded=shaded)
+
+    def _boxes(self, writer: Writer) -> Iterator[_Block]:
+        boxes, writer.boxes = writer.boxes[:BOXES_AT_MOST], []
+        for box in boxes:
+            yield from self._block(box, writer, shaded=True)
+
+    def _paragraph(self, element: Element, writer: Writer, *, shaded: bool) -> _Block:
+        text = writer.paragraph(element, shaded=shaded)
+        if not text:
+            return _Block(text="")
+        about = find(element, "pPr")
+        style = self._styles.get(value(find(about, "pStyle"), "val"), _Style())
+        level = _level(about) or style.heading
+        number = value(find(about, "numPr", "numId"), "val") or style.list_number
+        depth = value(find(about, "numPr", "ilvl"), "val") or str(style.list_depth)
+        mark = self._lists.mark(number, int(depth) if depth.isdigit() else 0)
+        if level:
+            return _Block(text=f"{'#' * min(level, 6)} {mark.lstrip()}{one_line(text)}", heading=one_line(text))
+        return _Block(text=mark + text, item=bool(mark))
+
+    def _table(self, element: Element, writer: Writer) -> str:
+        # A style may shade what it likes: white letters in such a table are most likely seen.
+        shaded = find(element, "tblPr", "tblStyle") is not None
+        rows = []
+        for row in _rows(element):
+            cells: list[str] = []
+            for cell in _cells(row):
+                about = find(cell, "tcPr")
+                merged = find(about, "vMerge")
+                text = "" if merged is not None and value(merged, "val") != "restart" else "\n".join(
+                    block.text
+                    for block in self._block(cell, writer, shaded=shaded or find(about, "shd") is not None)
+                )  # fmt: skip
+                wide = value(find(about, "gridSpan"), "val", "1")
+                cells += [text, *[""] * (min(int(wide), COLUMNS_AT_MOST) - 1 if wide.isdigit() else 0)]
+            rows.append(cells)
+        return table(rows)
+
+
+def _rows(element: Element) -> Iterator[Element]:
+    for child in element:
+        if local(child.tag) == "tr":
+            yield child
+        elif local(child.tag) in _CONTAINERS:
+            yield from _rows(child)
+
+
+def _cells(row: Element) -> Iterator[Element]:
+    for child in row:
+        if local(child.tag) == "tc":
+            yield child
+        elif local(child.tag) in _CONTAINERS:
+            yield from _cells(child)
+
+
+def _level(about: Element | None) -> int:
+    """The outline level that a paragraph or a style states: 1 to 9, or 0 for body text."""
+    level = value(find(about, "outlineLvl"), "val", "9")
+    return int(level) + 1 if level in "012345678" and level else 0
+
+
+def _styles(tree: Element | None) -> tuple[dict[str, _Style], frozenset[str]]:
+    """What each style says of headings and lists, or takes from the one it is based on; and those that hide."""
+    styles = (
+        {value(style, "styleId"): style for style in tree if local(style.tag) == "style"} if tree is not None else {}
+    )
+    found: dict[str, _Style] = {}
+    for key in styles:
+        heading, number, depth, seen, at = 0, "", "0", set[str](), key
+        while at in styles and at not in seen and len(seen) < 20:
+            seen.add(at)
+            style, about = styles[at], find(styles[at], "pPr")
+            heading = heading or _level(about) or _named_heading(value(find(style, "name"), "val"))
+            if not number:
+                number = value(find(about, "numPr", "numId"), "val")
+                depth = value(find(about, "numPr", "ilvl"), "val", "0")
+            at = value(find(style, "basedOn"), "val")
+        found[key] = _Style(heading=heading, list_number=number, list_depth=int(depth) if depth.isdigit() else 0)
+    hiding = (
+        key
+        for key, style in styles.items()
+        if any(value(v, "val") not in ("0", "false") for v in named(style, "vanish"))
+    )
+    return found, frozenset(hiding)
+
+
+def _named_heading(name: str) -> int:
+    name = name.lower()
+    if name == "title":
+        return 1
+    level = name.removeprefix("heading ")
+    return int(level) if level != name and level in "123456789" and level else 0
