@@ -29,7 +29,7 @@ def children(content: bytes, parents: Container[str]) -> Iterator[Element]:
     try:
         for event, element in ElementTree.iterparse(io.BytesIO(content), events=("start", "end")):  # noqa: S314
             if event == "start":
-                inside = not whole and above and local(above[-1].tag) in parents
+                inside = not whole and bool(above) and local(above[-1].tag) in parents
                 above.append(element)
                 if inside and local(element.tag) not in parents:
                     whole = len(above)
