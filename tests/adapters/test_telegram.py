@@ -63,7 +63,7 @@ async def test_telegram_keeps_the_adapter_contract(server: TelegramServer, bot_a
             refuse=lambda status, headers: server.fail("sendMessage", Answer(status=status, headers=headers)),
         )
     )
-    assert len(checked) == 9
+    assert len(checked) == 10
 
 
 async def test_everything_arrives_in_order_and_no_byte_of_it_is_fetched(server: TelegramServer, bot: Bot) -> None:
@@ -127,6 +127,17 @@ async def test_several_arrivals_of_one_update_move_the_cursor_only_with_the_last
         server.react({"chat": server.group("x"), "message_id": 1}, ada, "👍", "❤", before=("🔥",))
         await until(lambda: len(bot.taken) == 3)
     assert [cursor for _, cursor in bot.taken] == [None, None, "700000002"]
+
+
+async def test_it_is_connected_once_telegram_has_said_who_it_is(server: TelegramServer, bot: Bot) -> None:
+    server.fail("getMe", Answer(status=502, description="Bad Gateway"))
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(bot.adapter.connected())
+        with pytest.raises(AdapterError):
+            await bot.listen()
+        assert not waiting.done()
+        async with bot.listening(), asyncio.timeout(LIMIT):
+            await waiting
 
 
 async def test_what_one_poll_brings_is_handed_in_together(server: TelegramServer, bot: Bot) -> None:

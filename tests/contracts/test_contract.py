@@ -167,6 +167,20 @@ class Stubborn(MemoryAdapter):
             return
 
 
+class Eager(MemoryAdapter):
+    """Is connected before it begins."""
+
+    async def connected(self) -> None:
+        await asyncio.sleep(0)
+
+
+class Silent(MemoryAdapter):
+    """Never says that it is connected."""
+
+    async def connected(self) -> None:
+        await asyncio.Event().wait()
+
+
 class Twice(MemoryAdapter):
     """Promises to know keys, and does not."""
 
@@ -226,6 +240,7 @@ class Loud(MemoryAdapter):
     [
         (Hasty, "before accept() returned"),
         (Stubborn, "swallowed its cancellation"),
+        (Eager, "before run() was called"),
         (Twice, "sending the same parcel twice made two"),
         (Gulp, "stream them"),
         (Other, "gave other bytes than the platform"),
@@ -236,3 +251,8 @@ class Loud(MemoryAdapter):
 )
 async def test_an_adapter_that_breaks_its_promise_is_caught(adapter: type[MemoryAdapter], says: str) -> None:
     await fails(trial(adapter=adapter), says)
+
+
+async def test_an_adapter_that_never_says_that_it_is_connected_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contract, "WAIT_SECONDS", 0.1)
+    await fails(trial(adapter=Silent), "no parcel would ever leave")

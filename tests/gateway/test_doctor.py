@@ -125,9 +125,12 @@ async def test_an_adapter_is_as_well_as_it_says_and_as_its_platform_is() -> None
     (state, check) = await doctor.check_adapters(adapters, {key: AdapterHealth(state="running", since=NOW)})
     assert (state.ok, check.says) == (True, "it answers")
     adapter.error = AdapterError("the platform does not answer")
+    hangs = AdapterHealth(state="starting", since=NOW, reason="nobody answers")
     unwell = AdapterHealth(state="unauthorized", since=NOW, reason="refused")
     (state, check) = await doctor.check_adapters(adapters, {key: unwell})
     assert (state.ok, state.says, check.ok) == (False, "unauthorized: refused", False)
     assert "credentials" in state.cure
+    begins = AdapterHealth(state="starting", since=NOW)
+    assert [(await doctor.check_adapters(adapters, {key: each}))[0].ok for each in (begins, hangs)] == [True, False]
     (state, _) = await doctor.check_adapters(adapters, {})
     assert state.says == "not running"

@@ -11,7 +11,13 @@ import pytest
 from belino.domain.errors import AdapterError, RateLimited, Unauthorized
 from belino.domain.ports import Accept, Adapter
 from belino.domain.store import Inbox
-from belino.gateway.supervise import HEALTHY_SECONDS, UNAUTHORIZED_SECONDS, AdapterHealth, keep_running
+from belino.gateway.supervise import (
+    CONNECT_SECONDS,
+    HEALTHY_SECONDS,
+    UNAUTHORIZED_SECONDS,
+    AdapterHealth,
+    keep_running,
+)
 from belino.testing import FakeClock, FakeDesk, MemoryAdapter, settle
 from belino.testing.memory import Config
 
@@ -44,6 +50,17 @@ class Mortal(MemoryAdapter):
         raise AdapterError("the socket broke")
 
 
+class Late(Mortal):
+    """Is let in when a test says so."""
+
+    def __init__(self, clock: FakeClock, *deaths: Exception) -> None:
+        super().__init__(clock, *deaths)
+        self.let_in = asyncio.Event()
+
+    async def connected(self) -> None:
+        await self.let_in.wait()
+
+
 class Highest(Random):
     """Dice that always show the most, so that every wait is the ceiling."""
 
@@ -54,10 +71,10 @@ class Highest(Random):
 class Ward:
     """One adapter under supervision."""
 
-    def __init__(self, *deaths: Exception) -> None:
+    def __init__(self, *deaths: Exception, kind: type[Mortal] = Mortal) -> None:
         self.clock = FakeClock()
         self.inbox = Cursors()
-        self.adapter = Mortal(self.clock, *deaths)
+        self.adapter = kind(self.clock, *deaths)
         self.health: list[AdapterHealth] = []
 
     @asynccontextmanager
@@ -158,3 +175,34 @@ async def test_an_adapter_that_returns_by_itself_is_restarted_too() -> None:
         await ward.clock.advance(1)
         assert ward.runs == 2
         assert ward.health[1].reason == "it stopped listening by itself"
+
+
+async def test_an_adapter_that_connects_is_running_only_once_its_platform_has_let_it_in() -> None:
+    ward = Ward(kind=Late)
+    async with ward.supervised():
+        assert [health.state for health in ward.health] == ["starting"]
+        assert isinstance(ward.adapter, Late)
+        ward.adapter.let_in.set()
+        await settle()
+        assert [health.state for health in ward.health] == ["starting", "running"]
+
+
+async def test_a_platform_that_takes_long_to_let_an_adapter_in_is_told_of() -> None:
+    ward = Ward(kind=Late)
+    async with ward.supervised():
+        await ward.clock.advance(CONNECT_SECONDS - 0.1)
+        assert ward.health[-1].reason == ""
+        await ward.clock.advance(0.1)
+        assert (ward.health[-1].state, "has not let it in" in ward.health[-1].reason) == ("starting", True)
+        assert isinstance(ward.adapter, Late)
+        ward.adapter.let_in.set()
+        await settle()
+        assert (ward.health[-1].state, ward.health[-1].reason) == ("running", "")
+
+
+async def test_an_adapter_that_dies_before_it_is_let_in_keeps_its_reason_while_it_tries_again() -> None:
+    ward = Ward(AdapterError("the socket broke"), kind=Late)
+    async with ward.supervised():
+        assert (ward.health[-1].state, ward.health[-1].reason) == ("restarting", "the socket broke")
+        await ward.clock.advance(1)
+        assert (ward.health[-1].state, ward.health[-1].reason) == ("starting", "the socket broke")

@@ -4,22 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from belino.delivery.beside import beside
 from belino.domain.ports import Clock
 
 
 @asynccontextmanager
 async def deadline(clock: Clock, seconds: float) -> AsyncIterator[asyncio.Timeout]:
     """Raise TimeoutError in the body once `seconds` have passed, or as soon as `ring` is called with what it yields."""
-    try:
-        async with asyncio.TaskGroup() as group, asyncio.timeout(None) as scope:
-            timer = group.create_task(_ring_later(clock, seconds, scope))
-            try:
-                yield scope
-            finally:
-                timer.cancel()
-    except BaseExceptionGroup as wrapped:
-        # The timer never raises: what the group wraps is the one error of the body.
-        raise wrapped.exceptions[0] from wrapped.exceptions[0].__cause__
+    async with asyncio.timeout(None) as scope, beside(_ring_later(clock, seconds, scope)):
+        yield scope
 
 
 def ring(scope: asyncio.Timeout) -> None:

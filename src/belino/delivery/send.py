@@ -13,6 +13,7 @@ from belino.delivery.call import TooLate, Uncertain, call, is_repeatable, size_o
 from belino.delivery.config import DeliveryConfig
 from belino.delivery.insist import Insistence
 from belino.delivery.lanes import Lanes
+from belino.delivery.lines import Lines
 from belino.delivery.reasons import place_of, reason_of
 from belino.delivery.receipts import difference
 from belino.domain.dispatch import Doubt, lease_seconds
@@ -102,6 +103,8 @@ class Sender:
         self._lanes = Lanes(self._step, width=WIDTH, clock=clock)
         self.wake = self._lanes.wake
         self.stop = self._lanes.stop
+        self.lines = Lines(adapters, self.wake)
+        """Whether each account's platform has let us in: nothing is claimed, and no try spent, before that."""
 
     async def run(self) -> None:
         """Send until stopped, beginning with what an earlier run left behind and is not too old."""
@@ -123,6 +126,9 @@ class Sender:
         self._patience.pop(conversation, None)
         begun = self._clock.monotonic()
         try:
+            if (why := self.lines.why_not(conversation)) is not None:
+                await self._keep_waiting(conversation, why)
+                return None
             claimed = await self._outbox.claim_parcel(conversation, self._clock.now(), owner=self._owner)
             if claimed is None:
                 return None
@@ -133,6 +139,10 @@ class Sender:
         except Exception as error:  # noqa: BLE001 - one conversation's trouble must not end the others'
             log.error("sending in %s failed: %s", conversation, place_of(error))
             return self._in(STORE_RETRY_SECONDS)
+
+    async def _keep_waiting(self, conversation: ConversationKey, why: str) -> None:
+        for key in await self._outbox.keep_waiting(conversation, why) if why else ():
+            self._on_parcel(ParcelNews(key=key, conversation=conversation, state=ParcelState.READY, reason=why))
 
     async def _deliver(self, claimed: ClaimedParcel, *, until: float) -> None:
         parcel = claimed.parcel

@@ -139,6 +139,15 @@ class Adapter(Protocol):
 
 
 @runtime_checkable
+class Connects(Protocol):
+    """Has to be let in by its platform before it can send; without this, an adapter that runs may send."""
+
+    async def connected(self) -> None:
+        """Wait until the platform has let us in since `run` began."""
+        ...
+
+
+@runtime_checkable
 class ReadsHistory(Protocol):
     """Can be asked for what was said before we came, with one call each."""
 

@@ -150,7 +150,7 @@ async def check_adapters(
 def _state(who: str, health: AdapterHealth | None) -> Finding:
     if health is None:
         return Finding(name=who, ok=False, says="not running")
-    ok = health.state in ("starting", "running")
+    ok = health.state == "running" or (health.state == "starting" and not health.reason)
     says = f"{health.state}: {health.reason}" if health.reason and not ok else health.state
     cure = "Check its credentials in belino.toml." if health.state == "unauthorized" else ""
     return Finding(name=who, ok=ok, says=says, cure=cure)

@@ -340,7 +340,10 @@ class Gateway:
         self._health[key] = health
         if health.state == "running":
             self.history.listens(*key)
-        else:
+            self._sender.lines.up(key)
+            return
+        self._sender.lines.down(key, f"{':'.join(key)} is not connected: {health.reason}" if health.reason else "")
+        if health.state != "starting":
             self.counters.adapter_restarts[":".join(key)] += 1
 
     def _parcel_asked(self, record: ParcelRecord | None) -> ParcelRecord | None:

@@ -2,14 +2,16 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from random import Random
 from typing import Literal
 
+from belino.delivery.beside import beside
+from belino.delivery.deadline import deadline
 from belino.delivery.reasons import place_of, reason_of
 from belino.domain.errors import RateLimited, Unauthorized
-from belino.domain.ports import Accept, Adapter, Clock
+from belino.domain.ports import Accept, Adapter, Clock, Connects
 from belino.domain.store import Inbox
 from belino.net.pace import backoff
 
@@ -19,11 +21,13 @@ HEALTHY_SECONDS = 60.0
 FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0
 # Credentials do not mend themselves; the operator may.
 UNAUTHORIZED_SECONDS = 600.0
+CONNECT_SECONDS = 10.0
+"""Until then nobody is told that an adapter is not connected yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterHealth:
-    """How an adapter is."""
+    """How an adapter is; its parcels leave while it is `running`."""
 
     state: Literal["starting", "running", "restarting", "unauthorized"]
     since: datetime
@@ -50,8 +54,13 @@ async def keep_running(
         wait = None
         try:
             cursor = await inbox.cursor(adapter.platform, account)
-            report(AdapterHealth(state="running", since=clock.now(), reason=reason, restarts=restarts))
-            await adapter.run(accept, cursor)
+            begun = AdapterHealth(state="starting", since=clock.now(), reason=reason, restarts=restarts)
+            if isinstance(adapter, Connects):
+                async with beside(_watch(adapter, begun, clock, report)):
+                    await adapter.run(accept, cursor)
+            else:
+                report(replace(begun, state="running"))
+                await adapter.run(accept, cursor)
             reason = "it stopped listening by itself"
         except Unauthorized as error:
             state, reason, wait = "unauthorized", reason_of(error), UNAUTHORIZED_SECONDS
@@ -66,3 +75,18 @@ async def keep_running(
         report(AdapterHealth(state=state, since=clock.now(), reason=reason, restarts=restarts))
         log.warning("adapter %s:%s is %s, again in %.1f s: %s", adapter.platform, account, state, wait, reason)
         await clock.sleep(wait)
+
+
+async def _watch(
+    adapter: Connects, begun: AdapterHealth, clock: Clock, report: Callable[[AdapterHealth], None]
+) -> None:
+    """Tell when the platform has let the adapter in, and that it has not if that takes long."""
+    report(begun)
+    try:
+        async with deadline(clock, CONNECT_SECONDS):
+            await adapter.connected()
+    except TimeoutError:
+        late = f"its platform has not let it in within {CONNECT_SECONDS:g} seconds"
+        report(replace(begun, reason=begun.reason or late))
+        await adapter.connected()
+    report(replace(begun, state="running", since=clock.now()))

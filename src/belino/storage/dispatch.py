@@ -89,6 +89,19 @@ def delay_parcel(
     return True
 
 
+def keep_waiting(
+    connection: sqlite3.Connection, conversation: ConversationKey, reason: str, now: int
+) -> tuple[str, ...]:
+    """Why parcels that could leave do not; the keys of those that said something else before."""
+    place = find_place(connection, conversation)
+    rows = connection.execute(
+        f"UPDATE parcels SET reason = ?1, changed = ?2 WHERE conversation = ?3 AND state IN {ON_THEIR_WAY} "  # noqa: S608
+        "AND reason <> ?1 RETURNING key",
+        (reason, now, -1 if place is None else place.conversation),
+    )
+    return tuple(row["key"] for row in rows.fetchall())
+
+
 def end_parcel(
     connection: sqlite3.Connection,
     places: Places,

@@ -13,7 +13,7 @@ from belino.domain.limits import Once
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
-from belino.domain.ports import Adapter, ReadsBack, Taken
+from belino.domain.ports import Adapter, Connects, ReadsBack, Taken
 from belino.domain.reply import Parcel
 
 WAIT_SECONDS = 10.0
@@ -52,6 +52,8 @@ async def check_adapter(trial: Trial) -> tuple[str, ...]:
         "cancellation is prompt": check_cancellation_is_prompt,
         "a parcel is seen once": check_a_parcel_is_seen_once,
     }
+    if isinstance(trial.make(), Connects):
+        checks["says when it is connected"] = check_says_when_it_is_connected
     if trial.media:
         checks["bytes stream in chunks"] = check_bytes_stream_in_chunks
     if trial.refuse is not None:
@@ -135,17 +137,31 @@ async def check_ids_round_trip(trial: Trial) -> None:
 
 async def check_cancellation_is_prompt(trial: Trial) -> None:
     """A listening adapter stops when it is told to."""
-
-    async def accept(arrival: Arrival, *, cursor: str | None = None) -> Taken:
-        return Taken(outcome=MessageOutcome.WAITING)
-
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(trial.make().run(accept, None))
+        running = group.create_task(trial.make().run(_accept, None))
         await asyncio.sleep(0)
         running.cancel()
         done, _ = await asyncio.wait({running}, timeout=WAIT_SECONDS)
         assert done, f"run() did not stop within {WAIT_SECONDS:g} s of being cancelled; re-raise CancelledError"
     assert running.cancelled(), "run() swallowed its cancellation; re-raise CancelledError"
+
+
+async def check_says_when_it_is_connected(trial: Trial) -> None:
+    """An adapter with `connected` is not connected before it runs, and soon after it began to."""
+    adapter = trial.make()
+    assert isinstance(adapter, Connects)
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(adapter.connected())
+        for _ in range(50):
+            await asyncio.sleep(0)
+        early = waiting.done()
+        running = group.create_task(adapter.run(_accept, None))
+        await asyncio.wait({waiting, running}, timeout=WAIT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        late = not waiting.done()
+        waiting.cancel()
+        running.cancel()
+    assert not early, "connected() returned before run() was called; parcels would leave before the platform let us in"
+    assert not late, f"connected() did not return within {WAIT_SECONDS:g} s of run(); no parcel would ever leave"
 
 
 async def check_a_parcel_is_seen_once(trial: Trial) -> None:
@@ -232,6 +248,10 @@ async def check_nothing_is_acknowledged_before_it_is_stored(trial: Trial) -> Non
         finally:
             delivery.cancel()
             running.cancel()
+
+
+async def _accept(arrival: Arrival, *, cursor: str | None = None) -> Taken:
+    return Taken(outcome=MessageOutcome.WAITING)
 
 
 async def _awaited(delivery: Awaitable[None]) -> None:

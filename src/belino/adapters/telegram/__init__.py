@@ -118,17 +118,24 @@ class Adapter:
         self._me = Me()
         self._accept: Accept | None = None
         self._in_order = asyncio.Lock()
+        self._let_in = asyncio.Event()
         if config.local_files:
             self.limits = local_limits()
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled; the cursor is the number of the next update."""
+        self._let_in.clear()
         me = as_table(await self._calls.call("getMe"))
         self._me = Me(id=whole(me, "id") or 0, username=words(me, "username"))
+        self._let_in.set()
         if self._config.mode == "polling":
             await self._poll(accept, int(cursor) if cursor and cursor.isdecimal() else None)
         else:
             await self._be_called(accept)
+
+    async def connected(self) -> None:
+        """Wait until Telegram has told us who we are."""
+        await self._let_in.wait()
 
     async def send(self, parcel: Parcel) -> Receipt:
         """One message, album or change."""

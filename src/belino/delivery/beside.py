@@ -1,0 +1,19 @@
+"""Something that runs beside a body of code and ends with it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Run `work`, which must not raise, until the body has ended; what the body raises is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(work)
+            try:
+                yield
+            finally:
+                task.cancel()
+    except BaseExceptionGroup as wrapped:
+        raise wrapped.exceptions[0] from wrapped.exceptions[0].__cause__
