@@ -35,7 +35,7 @@ async def test_a_token_from_the_command_line_opens_the_tools_of_its_conversation
         ).stdout.strip()
         headers = {"Authorization": f"Bearer {secret}"}
         async with (
-            httpx2.AsyncClient(headers=headers) as http,
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
             Client(streamable_http_client(f"{gateway.url}/mcp", http_client=http)) as client,
         ):
             tools = {tool.name for tool in (await client.list_tools()).tools}
