@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
-from belino.media import audio, audio_facts
+from belino.media import audio_facts, stream_open
 from belino.media.audio import Sounds
 from belino.media.audio_facts import SoundFacts, sound_facts
 from belino.media.sandbox import Sandbox
@@ -131,7 +131,7 @@ async def test_a_voice_message_over_the_limit_is_refused(sounds: Sounds, tmp_pat
 async def test_without_an_encoder_the_way_out_is_named(
     sounds: Sounds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audio, "find_spec", lambda name: None)
+    monkeypatch.setattr(stream_open, "find_spec", lambda name: None)
     with pytest.raises(MediaRefused, match=r"belino\[av\]"):
         async with sounds.voice(blob(tmp_path / "in", tone(), "audio/wav"), max_bytes=100_000):
             pass

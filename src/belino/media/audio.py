@@ -1,15 +1,17 @@
-"""Sounds: what one is, and the same as a voice message; decoding happens in the sandbox only."""
+"""Sounds: what one is, how loud it goes, and the same in another form; decoding happens in the sandbox only."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from importlib.util import find_spec
+from contextlib import asynccontextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
-from belino.media.audio_facts import SoundFacts, sound_facts
+from belino.media import stream_open
+from belino.media.audio_facts import LONGEST, SoundFacts, sound_facts
+from belino.media.audio_peaks import LOUDEST, POINTS_AT_MOST, peaks
 
 if TYPE_CHECKING:
     from belino.media.image import Runs
@@ -19,6 +21,11 @@ VOICE_MIME, VOICE_CODEC = "audio/ogg", "opus"
 VOICE_RATE = 48_000
 VOICE_BITS = 32_000
 """Bits a second: speech sounds no better with more."""
+MONO_RATE = 16_000
+"""What those who write down speech listen to."""
+WAV_HEADER = 44
+MONO_BYTES = 256 * 1024 * 1024
+"""More than two hours; the sandbox writes no longer file."""
 
 
 class Sounds:
@@ -36,22 +43,72 @@ class Sounds:
         except OSError:
             return SoundFacts()
 
+    async def probe(self, blob: Blob) -> SoundFacts:
+        """What the sound is, of a video too; by its headers where nothing can be decoded, else MediaRefused."""
+        told = self.facts(blob)
+        if not stream_open.installed() and told.seconds is not None:
+            return told
+        stream_open.require()
+        return _facts(await self._sandbox.run("audio.probe", blob.path, {"mime": blob.mime}))
+
+    async def waveform(self, blob: Blob, *, points: int = 120) -> tuple[int, ...]:
+        """How loud it goes, from 0 to 100, at so many points from beginning to end; a very long sound is sampled."""
+        stream_open.require()
+        points = min(max(points, 1), POINTS_AT_MOST)
+        return _heights(
+            await self._sandbox.run("audio.waveform", blob.path, {"mime": blob.mime, "points": points}), points
+        )
+
     @asynccontextmanager
     async def voice(self, blob: Blob, *, max_bytes: int) -> AsyncIterator[Path]:
         """The sound as Ogg with Opus, in a file that is there as long as the context is."""
-        if find_spec("av") is None:
-            raise MediaRefused("belino has no encoder for voice here; install it with `pip install belino[av]`")
+        async with self._made("audio.voice", blob, max_bytes) as output:
+            _check_voice(output, max_bytes)
+            yield output
+
+    @asynccontextmanager
+    async def mono(self, blob: Blob, *, max_bytes: int = MONO_BYTES) -> AsyncIterator[Path]:
+        """The sound as WAV of one channel and 16 kHz, in a file that is there as long as the context is."""
+        async with self._made("audio.mono", blob, min(max_bytes, MONO_BYTES)) as output:
+            _check_mono(output, max_bytes)
+            yield output
+
+    @asynccontextmanager
+    async def _made(self, job: str, blob: Blob, max_bytes: int) -> AsyncIterator[Path]:
+        stream_open.require()
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        output = self._scratch / f"voice-{os.urandom(8).hex()}"
+        output = self._scratch / f"sound-{os.urandom(8).hex()}"
         try:
-            await self._sandbox.run("audio.voice", blob.path, {"max_bytes": max_bytes}, output=output)
-            _check(output, max_bytes)
+            await self._sandbox.run(job, blob.path, {"mime": blob.mime, "max_bytes": max_bytes}, output=output)
             yield output
         finally:
             output.unlink(missing_ok=True)
 
 
-def _check(output: Path, max_bytes: int) -> None:
+def _facts(told: Mapping[str, Any]) -> SoundFacts:
+    match told:
+        case {
+            "codec": str(codec),
+            "seconds": float() | None as seconds,
+            "rate": int(rate),
+            "channels": int(channels),
+        } if codec.isascii() and codec.replace("_", "").isalnum() and len(codec) <= 32:
+            believed = seconds is not None and 0 < seconds < LONGEST
+            if 0 < rate <= 10_000_000 and 0 < channels <= 1_000:
+                return SoundFacts(codec=codec, seconds=seconds if believed else None, rate=rate, channels=channels)
+    raise MediaRefused("decoding the sound gave no proper answer")
+
+
+def _heights(told: Mapping[str, Any], points: int) -> tuple[int, ...]:
+    heights = told.get("heights")
+    if not isinstance(heights, list) or len(heights) != points:
+        raise MediaRefused("decoding the sound gave no proper answer")
+    if any(type(height) is not int or not 0 <= height <= LOUDEST for height in heights):
+        raise MediaRefused("decoding the sound gave no proper answer")
+    return tuple(heights)
+
+
+def _check_voice(output: Path, max_bytes: int) -> None:
     """The child may be in an enemy's hands: what it wrote must be what it was asked for."""
     with output.open("rb") as file:
         facts = sound_facts(file, VOICE_MIME) if file.read(4) == b"OggS" else SoundFacts()
@@ -59,14 +116,49 @@ def _check(output: Path, max_bytes: int) -> None:
         raise MediaRefused("encoding the sound gave no voice message")
 
 
+def _check_mono(output: Path, max_bytes: int) -> None:
+    """Of a WAV file everything but the samples is known beforehand."""
+    size = output.stat().st_size
+    with output.open("rb") as file:
+        head = file.read(WAV_HEADER)
+    if not WAV_HEADER < size <= max_bytes or head != _wav_header(size - WAV_HEADER):
+        raise MediaRefused("decoding the sound gave no sound")
+
+
+def _wav_header(size: int) -> bytes:
+    """Of `size` bytes of samples: one channel, two bytes each."""
+    counts = (MONO_RATE.to_bytes(4, "little"), (2 * MONO_RATE).to_bytes(4, "little"))
+    kind = b"\x10\0\0\0\x01\0\x01\0" + b"".join(counts) + b"\x02\0\x10\0"
+    return (
+        b"RIFF" + (size + WAV_HEADER - 8).to_bytes(4, "little") + b"WAVEfmt " + kind
+        + b"data" + size.to_bytes(4, "little")
+    )  # fmt: skip
+
+
 # What follows runs in the sandbox's child.
 
 
 def prepare() -> None:
-    """Import what the job needs, if it is installed; in the child it would be too late."""
-    with suppress(ImportError):
-        import av.audio.resampler
-        import av.subtitles.stream  # noqa: F401 - PyAV imports it with the first stream, whatever its kind
+    """Import what the jobs need; in the child it would be too late."""
+    stream_open.prepare()
+
+
+def probe(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the first sound is."""
+    with stream_open.opened(source, options["mime"]) as container:
+        stream = stream_open.audio_of(container)
+        context = stream.codec_context
+        facts = {"codec": context.name, "rate": context.sample_rate, "channels": context.channels}
+        return {**facts, "seconds": stream_open.seconds_of(container, stream, os.fstat(source).st_size)}
+
+
+def waveform(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The loudest of each of so many parts of equal length."""
+    with stream_open.opened(source, options["mime"]) as container:
+        seconds = stream_open.seconds_of(container, stream_open.audio_of(container), os.fstat(source).st_size)
+    if seconds is None:
+        raise MediaRefused("there is no sound in it")
+    return {"heights": peaks(source, options["mime"], seconds, options["points"])}
 
 
 def voice(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,24 +168,40 @@ def voice(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any
     from av.audio.stream import AudioStream
 
     with (
-        os.fdopen(os.dup(source), "rb") as reader,
+        stream_open.opened(source, options["mime"]) as sound,
         os.fdopen(os.dup(target), "wb") as writer,
-        av.open(reader, "r") as sound,
         av.open(writer, "w", format="ogg") as made,
     ):
-        if not sound.streams.audio:
-            raise MediaRefused("there is no sound in it")
         stream = made.add_stream("libopus", rate=VOICE_RATE)
         assert isinstance(stream, AudioStream)
         stream.bit_rate = VOICE_BITS
         stream.layout = "mono"
         resampler = AudioResampler(format="s16", layout="mono", rate=VOICE_RATE)
-        for frame in sound.decode(audio=0):
+        # None at the end lets the resampler give what it held back.
+        for frame in chain(stream_open.frames_of(sound, stream_open.audio_of(sound)), (None,)):
             for piece in resampler.resample(frame):
                 made.mux(stream.encode(piece))
             if os.fstat(target).st_size > options["max_bytes"]:
                 raise MediaRefused("as a voice message it is too large")
-        for piece in resampler.resample(None):
-            made.mux(stream.encode(piece))
         made.mux(stream.encode(None))
     return {}
+
+
+def mono(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The first sound in `source` as WAV of 16 kHz and one channel of at most `max_bytes`."""
+    from av.audio.resampler import AudioResampler
+
+    size = 0
+    resampler = AudioResampler(format="s16", layout="mono", rate=MONO_RATE)
+    with stream_open.opened(source, options["mime"]) as sound, os.fdopen(os.dup(target), "wb") as writer:
+        writer.write(bytes(WAV_HEADER))
+        # None at the end lets the resampler give what it held back.
+        for frame in chain(stream_open.frames_of(sound, stream_open.audio_of(sound)), (None,)):
+            for piece in resampler.resample(frame):
+                size += writer.write(bytes(piece.planes[0])[: 2 * piece.samples])
+            if size + WAV_HEADER > options["max_bytes"]:
+                raise MediaRefused("as a WAV file it is too large")
+    if not size:
+        raise MediaRefused("there is no sound in it that can be decoded")
+    os.pwrite(target, _wav_header(size), 0)
+    return {"bytes": size}

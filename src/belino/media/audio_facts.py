@@ -1,6 +1,7 @@
 """How long a sound or a video lasts and how it is encoded, read from its headers; nothing is decoded."""
 
 import os
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -11,22 +12,28 @@ TAIL_BYTES = 64 * 1024
 MOOV_BYTES = 4 * 1024 * 1024
 BOXES = 64
 
+WEBM_INFO_BYTES = 512
+
+_WEBM_INFO, _WEBM_DURATION, _WEBM_SCALE = b"\x15\x49\xa9\x66", b"\x44\x89", b"\x2a\xd7\xb1"
 _OPUS_RATE = 48_000
 _MP3_RATES = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
 _MP3_KBITS = (
     (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
     (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
 )
-_LONGEST = 30 * 24 * 3600.0
+LONGEST = 30 * 24 * 3600.0
 """What claims to last longer than a month is not believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoundFacts:
-    """What the headers say; nothing where they say nothing that can be believed."""
+    """What a sound is; nothing where nothing that can be believed says so."""
 
     codec: str = ""
     seconds: float | None = None
+    rate: int | None = None
+    """Samples a second; headers alone do not tell it."""
+    channels: int | None = None
 
 
 def sound_facts(file: BinaryIO, mime: str) -> SoundFacts:
@@ -37,9 +44,9 @@ def sound_facts(file: BinaryIO, mime: str) -> SoundFacts:
     head = _read(file, 0, HEAD_BYTES)
     try:
         facts = reader(file, head, file.seek(0, os.SEEK_END))
-    except (IndexError, ZeroDivisionError):  # a header that ends early or counts in nothing
+    except (IndexError, ZeroDivisionError, struct.error):  # a header that ends early or counts in nothing
         return SoundFacts()
-    believed = facts.seconds is not None and 0 < facts.seconds < _LONGEST
+    believed = facts.seconds is not None and 0 < facts.seconds < LONGEST
     return SoundFacts(codec=facts.codec, seconds=facts.seconds if believed else None)
 
 
@@ -129,7 +136,16 @@ def _moov(file: BinaryIO, size: int) -> bytes:
 
 
 def _webm(file: BinaryIO, head: bytes, size: int) -> SoundFacts:
-    return SoundFacts(codec=next((name for name in ("opus", "vorbis") if f"A_{name.upper()}".encode() in head), ""))
+    codec = next((name for name in ("opus", "vorbis") if f"A_{name.upper()}".encode() in head), "")
+    about = head.find(_WEBM_INFO)
+    at = head.find(_WEBM_DURATION, about, about + WEBM_INFO_BYTES) if about >= 0 else -1
+    if at < 0:  # A browser that records does not know yet how long it will be.
+        return SoundFacts(codec=codec)
+    width = head[at + 2] & 0x7F
+    counted = struct.unpack(">f" if width == 4 else ">d", head[at + 3 : at + 3 + width])[0]
+    scale_at = head.find(_WEBM_SCALE, about, about + WEBM_INFO_BYTES)
+    told = head[scale_at + 4 : scale_at + 4 + (head[scale_at + 3] & 0x7F)] if scale_at >= 0 else b""
+    return SoundFacts(codec=codec, seconds=counted * (int.from_bytes(told) if told else 1_000_000) / 1e9)
 
 
 def _named(codec: str) -> Callable[[BinaryIO, bytes, int], SoundFacts]:
@@ -145,7 +161,11 @@ _READERS: dict[str, Callable[[BinaryIO, bytes, int], SoundFacts]] = {
     "audio/mp4": _mp4,
     "video/mp4": _mp4,
     "video/quicktime": _mp4,
+    "video/x-m4v": _mp4,
+    "video/3gpp": _mp4,
     "audio/webm": _webm,
+    "video/webm": _webm,
+    "video/x-matroska": _webm,
     "audio/aac": _named("aac"),
     "audio/amr": _named("amr"),
 }

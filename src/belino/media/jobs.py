@@ -15,6 +15,13 @@ JOBS: Mapping[str, str] = MappingProxyType(
         "image.thumb": "belino.media.image:thumb",
         "document.read": "belino.media.document:read",
         "document.page": "belino.media.document:page",
+        "audio.probe": "belino.media.audio:probe",
+        "audio.waveform": "belino.media.audio:waveform",
         "audio.voice": "belino.media.audio:voice",
+        "audio.mono": "belino.media.audio:mono",
+        "video.probe": "belino.media.video:probe",
+        "video.frames": "belino.media.video:frames",
+        "video.sheet": "belino.media.video:sheet",
+        "sheet.album": "belino.media.sheet:album",
     }
 )

@@ -1,0 +1,180 @@
+"""Open a hostile sound or video in the sandbox: as the type its bytes are, and nothing but the one descriptor."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from belino.domain.errors import MediaRefused
+from belino.media.audio_facts import LONGEST
+from belino.media.sniff import HEAD_BYTES, sniff
+from belino.media.sniff.archives import TGS
+
+if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
+    from av.container.input import InputContainer
+    from av.video.stream import VideoStream
+
+BELIEVED_BITS = 200_000_000
+"""Bits a second. A header that tells of more has a length made up, as some stickers have."""
+PACKETS_AT_MOST = 2_000_000
+"""So many are counted where no header tells how long it lasts; that is ten hours."""
+BROKEN_AT_MOST = 1_000
+"""Packets that do not decode, before a stream is given up."""
+
+_BOXES, _MATROSKA, _OGG, _ASF = "mov", "matroska", "ogg", "asf"
+_DEMUXERS = {
+    "video/mp4": _BOXES, "video/quicktime": _BOXES, "video/x-m4v": _BOXES, "video/x-f4v": _BOXES, "video/3gpp": _BOXES,
+    "video/3gpp2": _BOXES, "audio/mp4": _BOXES,
+    "video/webm": _MATROSKA, "audio/webm": _MATROSKA, "video/x-matroska": _MATROSKA, "audio/x-matroska": _MATROSKA,
+    "video/ogg": _OGG, "audio/ogg": _OGG, "video/x-ms-wmv": _ASF, "video/x-ms-asf": _ASF, "audio/x-ms-wma": _ASF,
+    "video/x-msvideo": "avi", "video/mpeg": "mpeg", "video/mp2t": "mpegts", "video/x-flv": "flv",
+    "audio/mpeg": "mp3", "audio/wav": "wav", "audio/flac": "flac", "audio/aac": "aac", "audio/amr": "amr",
+    "audio/amr-wb": "amr", "audio/aiff": "aiff", "audio/x-caf": "caf", "audio/basic": "au", "audio/x-wavpack": "wv",
+    "audio/ac3": "ac3", "audio/eac3": "eac3",
+}  # fmt: skip
+"""Who takes a type apart. Playlists and lists of files (HLS, DASH, concat) are on no line, so they are never opened."""
+TYPES = frozenset(_DEMUXERS)
+_OPTIONS = {"enable_drefs": "0", "use_absolute_path": "0", "protocol_whitelist": "belino"}
+"""No track of an MP4 may lie in another file, and no protocol is allowed."""
+
+
+def installed() -> bool:
+    """Whether sounds and videos can be decoded here: an extra brings the library."""
+    return find_spec("av") is not None
+
+
+def require() -> None:
+    """MediaRefused with the way out where nothing can be decoded."""
+    if not installed():
+        raise MediaRefused("belino cannot decode sounds and videos here; install that with `pip install belino[av]`")
+
+
+# What follows runs in the sandbox's child.
+
+
+def prepare() -> None:
+    """Import what every job needs, if it is installed; in the child it would be too late."""
+    with suppress(ImportError):
+        import av.audio.resampler
+        import av.subtitles.stream
+        import av.video.reformatter  # noqa: F401 - PyAV imports some of these with the first stream of their kind
+
+
+def type_of(source: int, declared: str) -> str:
+    """What the bytes are; what was found before only helps where they leave room."""
+    head = os.pread(source, HEAD_BYTES, 0)
+    if not head:
+        raise MediaRefused("the file is empty")
+    return sniff(head, declared=declared, whole=os.fstat(source).st_size <= len(head)).mime
+
+
+@contextmanager
+def opened(source: int, declared: str) -> Iterator["InputContainer"]:
+    """The sound or video, taken apart by the one demuxer for its type; whatever is wrong with it is MediaRefused."""
+    import av
+    from av.error import FFmpegError
+
+    mime = type_of(source, declared)
+    if mime not in _DEMUXERS:
+        raise MediaRefused(_not_ours(mime))
+    os.lseek(source, 0, os.SEEK_SET)
+    try:
+        with (
+            os.fdopen(os.dup(source), "rb") as file,
+            av.open(
+                file,
+                "r",
+                format=_DEMUXERS[mime],
+                container_options=_OPTIONS,
+                io_open=_refuse,
+                metadata_errors="replace",
+            ) as found,
+        ):
+            yield found
+    except MemoryError:
+        raise
+    except FFmpegError as error:
+        raise MediaRefused(f"the {mime} is damaged or cut off ({type(error).__name__})") from error
+
+
+def video_of(container: "InputContainer") -> "VideoStream | None":
+    """The first stream of moving pictures; the cover of a record is none."""
+    from av.stream import Disposition
+
+    still = Disposition.attached_pic | Disposition.timed_thumbnails
+    return next((stream for stream in container.streams.video if not stream.disposition & still), None)
+
+
+def audio_of(container: "InputContainer") -> "AudioStream":
+    """The first stream of sound."""
+    if not container.streams.audio:
+        raise MediaRefused("there is no sound in it")
+    return container.streams.audio[0]
+
+
+def seconds_of(container: "InputContainer", stream: Any, size: int) -> float | None:
+    """How long a stream lasts: as its headers say if that can be, else by its packets, which leaves them read."""
+    told = stream.duration * stream.time_base if stream.duration and stream.time_base else None
+    seconds = float(told) if told else container.duration / 1_000_000 if container.duration else 0.0
+    if 0 < seconds < LONGEST and size * 8 / seconds < BELIEVED_BITS:
+        return seconds
+    return _counted(container, stream)
+
+
+def begins_at(container: "InputContainer", stream: Any) -> float:
+    """The time of the first frame, which need not be nought."""
+    if stream.start_time is not None and stream.time_base:
+        return float(stream.start_time * stream.time_base)
+    return container.start_time / 1_000_000 if container.start_time else 0.0
+
+
+def frames_of(container: "InputContainer", stream: Any) -> Iterator[Any]:
+    """Its frames from here on; a broken packet costs no more than itself, and what is cut off ends early."""
+    from av.error import FFmpegError
+
+    broken = 0
+    try:
+        for packet in container.demux(stream):
+            try:
+                frames = packet.decode()
+            except MemoryError:
+                raise
+            except FFmpegError:
+                broken += 1
+                if broken > BROKEN_AT_MOST:
+                    return
+                continue
+            yield from frames
+    except MemoryError:
+        raise
+    except FFmpegError:
+        return
+
+
+def _counted(container: "InputContainer", stream: Any) -> float | None:
+    from av.error import FFmpegError
+
+    first: float | None = None
+    last = 0.0
+    with suppress(FFmpegError):  # cut off: it lasts as long as what is there
+        for number, packet in enumerate(container.demux(stream)):
+            if packet.pts is not None and packet.time_base:
+                begin = float(packet.pts * packet.time_base)
+                first = begin if first is None else min(first, begin)
+                last = max(last, begin + float((packet.duration or 0) * packet.time_base))
+            if number >= PACKETS_AT_MOST:
+                return None
+    seconds = last - first if first is not None else 0.0
+    return seconds if 0 < seconds < LONGEST else None
+
+
+def _not_ours(mime: str) -> str:
+    if mime == TGS:
+        return "an animated sticker (TGS) is a drawing in motion that is not played here"
+    return f"the bytes are {mime}, which is no sound or video of a type that is decoded"
+
+
+def _refuse(url: str, flags: int, options: object) -> Any:
+    raise PermissionError("nothing but the file itself is opened")

@@ -1,0 +1,228 @@
+"""Videos and animations: what one is, and frames of it by seeking; decoding happens in the sandbox only."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from belino.domain.errors import MediaRefused
+from belino.domain.media import Blob
+from belino.media import sheet as sheets
+from belino.media import stream_open, video_frames
+from belino.media.audio_facts import LONGEST
+from belino.media.image import MAX_BYTES, Fitted, checked
+from belino.media.image_open import MAX_SIDE
+from belino.media.video_frames import ANIMATIONS, FRAMES_AT_MOST
+
+if TYPE_CHECKING:
+    from belino.media.image import Runs
+
+FRAME_SIDE, FRAME_BYTES = 1_024, 256 * 1024
+"""Of one frame, if nothing else is asked for."""
+SHEET_SIDE, SHEET_BYTES = 1_568, 1024 * 1024
+POSTER_SIDE, POSTER_BYTES = 640, 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VideoFacts:
+    """What a video is, as it is seen upright and with square pixels."""
+
+    seconds: float | None
+    """None where neither headers nor packets tell."""
+    codec: str
+    width: int
+    height: int
+    rotation: int = 0
+    """Degrees clockwise that the stored pixels were turned by; they are counted in already."""
+    fps: float | None = None
+    """On average; a phone's video has no fixed one."""
+    audio_codec: str = ""
+    """Empty if it is silent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One picture of a video and the second at which it is shown, which may be a little before the one asked for."""
+
+    at: float
+    picture: Fitted
+
+
+class Videos:
+    """Asks the sandbox, and believes only what it can check. GIF and WebP count as videos without sound."""
+
+    def __init__(self, sandbox: "Runs", scratch: Path) -> None:
+        self._sandbox = sandbox
+        self._scratch = scratch
+
+    async def probe(self, blob: Blob) -> VideoFacts:
+        """What the video is; MediaRefused if there are no moving pictures in it that are decoded."""
+        _require(blob)
+        return _facts(await self._sandbox.run("video.probe", blob.path, {"mime": blob.mime}))
+
+    async def frames(
+        self,
+        blob: Blob,
+        *,
+        count: int = 6,
+        start: float | None = None,
+        end: float | None = None,
+        max_side: int = FRAME_SIDE,
+        max_bytes: int = FRAME_BYTES,
+    ) -> tuple[Frame, ...]:
+        """At most `count` frames evenly from `start` to `end`, fewer if it has fewer; each within the limits."""
+        options = _options(blob, count=count, start=start, end=end, max_side=max_side, max_bytes=max_bytes)
+        told, data = await self._made("video.frames", blob, options, count * options["max_bytes"])
+        return _frames(told, data, options)
+
+    async def sheet(
+        self,
+        blob: Blob,
+        *,
+        count: int = 9,
+        start: float | None = None,
+        end: float | None = None,
+        max_side: int = SHEET_SIDE,
+        max_bytes: int = SHEET_BYTES,
+    ) -> Fitted:
+        """Those frames on one picture, row by row, each with its time."""
+        options = _options(blob, count=count, start=start, end=end, max_side=max_side, max_bytes=max_bytes)
+        _, data = await self._made("video.sheet", blob, options, options["max_bytes"])
+        return checked(data, max_bytes=options["max_bytes"], max_side=options["max_side"])
+
+    async def poster(self, blob: Blob, *, max_side: int = POSTER_SIDE, max_bytes: int = POSTER_BYTES) -> Fitted:
+        """One frame that stands for the video: a key frame near its beginning, by one seek."""
+        options = _options(blob, count=1, start=None, end=None, max_side=max_side, max_bytes=max_bytes)
+        told, data = await self._made("video.frames", blob, {**options, "poster": True}, options["max_bytes"])
+        return _frames(told, data, options)[0].picture
+
+    async def _made(
+        self, job: str, blob: Blob, options: Mapping[str, Any], max_bytes: int
+    ) -> tuple[dict[str, Any], bytes]:
+        _require(blob)
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        output = self._scratch / f"frames-{os.urandom(8).hex()}"
+        try:
+            told = await self._sandbox.run(job, blob.path, options, output=output)
+            with output.open("rb") as file:
+                return told, file.read(max_bytes + 1)
+        finally:
+            output.unlink(missing_ok=True)
+
+
+def _require(blob: Blob) -> None:
+    """Pictures that move are decoded as pictures, which needs no extra."""
+    if blob.mime not in ANIMATIONS:
+        stream_open.require()
+
+
+def _options(
+    blob: Blob, *, count: int, start: float | None, end: float | None, max_side: int, max_bytes: int
+) -> dict[str, Any]:
+    if not 1 <= count <= FRAMES_AT_MOST:
+        raise MediaRefused(f"between 1 and {FRAMES_AT_MOST} frames can be taken at a time")
+    if (start or 0.0) < 0 or (end is not None and end <= (start or 0.0)):
+        raise MediaRefused("the time range ends before it begins")
+    return {
+        "mime": blob.mime,
+        "count": count,
+        "start": start,
+        "end": end,
+        "max_side": min(max_side, MAX_SIDE),
+        "max_bytes": min(max_bytes, MAX_BYTES),
+    }
+
+
+def _facts(told: Mapping[str, Any]) -> VideoFacts:
+    match told:
+        case {
+            "seconds": float() | None as seconds,
+            "codec": str(codec),
+            "width": int(width),
+            "height": int(height),
+            "rotation": 0 | 90 | 180 | 270 as rotation,
+            "fps": float() | None as fps,
+            "audio_codec": str(audio_codec),
+        } if _is_name(codec) and (not audio_codec or _is_name(audio_codec)):
+            if 0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE:
+                return VideoFacts(
+                    seconds=seconds if seconds is not None and 0 < seconds < LONGEST else None,
+                    codec=codec,
+                    width=width,
+                    height=height,
+                    rotation=rotation,
+                    fps=fps if fps is not None and 0 < fps <= 1_000 else None,
+                    audio_codec=audio_codec,
+                )
+    raise MediaRefused("decoding the video gave no proper answer")
+
+
+def _is_name(codec: str) -> bool:
+    return codec.isascii() and codec.replace("_", "").replace("-", "").isalnum() and len(codec) <= 32
+
+
+def _frames(told: Mapping[str, Any], data: bytes, options: Mapping[str, Any]) -> tuple[Frame, ...]:
+    """The child may be in an enemy's hands: every picture is looked at, and their bytes must be all there are."""
+    listed = told.get("frames")
+    if not isinstance(listed, list) or not 1 <= len(listed) <= options["count"]:
+        raise MediaRefused("decoding the video gave no proper answer")
+    found: list[Frame] = []
+    begin = 0
+    for each in listed:
+        match each:
+            case {"at": float(at), "bytes": int(size)} if 0 <= at < LONGEST and size > 0:
+                picture = checked(
+                    data[begin : begin + size], max_bytes=options["max_bytes"], max_side=options["max_side"]
+                )
+                found.append(Frame(at=at, picture=picture))
+                begin += size
+            case _:
+                raise MediaRefused("decoding the video gave no proper answer")
+    if begin != len(data):
+        raise MediaRefused("decoding the video gave no proper answer")
+    return tuple(found)
+
+
+# What follows runs in the sandbox's child.
+
+
+def prepare() -> None:
+    """Import what the jobs need; in the child it would be too late."""
+    stream_open.prepare()
+    sheets.prepare()
+
+
+def probe(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the video is, with its first frame decoded: only that tells which way is up."""
+    return video_frames.look(source, options["mime"])
+
+
+def frames(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Pictures one after the other in `target`, and where each ends."""
+    listed = []
+    for at, picture in _taken(source, options):
+        content = sheets.written(picture, max_bytes=options["max_bytes"], max_side=options["max_side"])
+        sheets.write_all(target, content)
+        listed.append({"at": at, "bytes": len(content)})
+    return {"frames": listed}
+
+
+def sheet(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The frames on one picture, each with its time."""
+    smaller = {**options, "max_side": sheets.cell_side(options["max_side"], options["count"])}
+    cells = [(sheets.stamp(at), picture) for at, picture in _taken(source, smaller)]
+    whole = sheets.laid_out(cells, max_side=options["max_side"])
+    sheets.write_all(target, sheets.written(whole, max_bytes=options["max_bytes"], max_side=options["max_side"]))
+    return {"frames": len(cells)}
+
+
+def _taken(source: int, options: Mapping[str, Any]) -> Sequence[tuple[float, Any]]:
+    wish = video_frames.Wish(
+        count=options["count"],
+        start=options["start"],
+        end=options["end"],
+        max_side=options["max_side"],
+        poster=bool(options.get("poster")),
+    )
+    return video_frames.taken(source, options["mime"], wish)

@@ -1,0 +1,198 @@
+"""Frames of a hostile video, found by seeking, upright and with square pixels; runs in the sandbox's child."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from belino.domain.errors import MediaRefused
+from belino.media import animation, stream_open
+from belino.media.image_open import MAX_PIXELS, MAX_SIDE
+from belino.media.placeholder import format_duration
+
+if TYPE_CHECKING:
+    from av.container.input import InputContainer
+    from av.video.frame import VideoFrame
+    from av.video.stream import VideoStream
+    from PIL import Image
+
+FRAMES_AT_MOST = 24
+CPU_SECONDS = 12.0
+"""For all frames together. Who needs more gets the last frame that was reached, with its own time."""
+POSTER_SHARE, POSTER_SECONDS = 0.1, 3.0
+"""So far in, and no farther: the very first frame is often black."""
+ODDEST_PIXEL = 10
+"""No pixel is more times wider than high, or the other way round."""
+ANIMATIONS = animation.TYPES
+
+Taken = tuple[float, "Image.Image"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Which frames, and how large at most."""
+
+    count: int
+    start: float | None
+    end: float | None
+    max_side: int
+    poster: bool = False
+    """One that is quick to reach will do."""
+
+    def times(self, seconds: float | None) -> list[float]:
+        """The middles of so many parts of equal length."""
+        begin = self.start or 0.0
+        if seconds is not None and begin >= seconds:
+            raise MediaRefused(f"it lasts {format_duration(seconds)}; there is nothing at {format_duration(begin)}")
+        ends = [each for each in (self.end, seconds) if each is not None]
+        if self.poster or not ends:
+            return [min((seconds or 0.0) * POSTER_SHARE, POSTER_SECONDS) if self.poster else begin]
+        part = (min(ends) - begin) / self.count
+        return [begin + (number + 0.5) * part for number in range(self.count)]
+
+
+def look(source: int, mime: str) -> dict[str, Any]:
+    """What the video is."""
+    if (found := stream_open.type_of(source, mime)) in ANIMATIONS:
+        return animation.look(source, found)
+    with stream_open.opened(source, mime) as container:
+        stream = _moving(container)
+        first = next(stream_open.frames_of(container, stream), None)
+        turned = _turn(first) if first is not None else 0
+        width, height = _shown(stream.width, stream.height, stream.sample_aspect_ratio, turned)
+        sound = container.streams.audio[0].codec_context.name if container.streams.audio else ""
+        rate = stream.average_rate or stream.guessed_rate
+        return {
+            "seconds": stream_open.seconds_of(container, stream, os.fstat(source).st_size),
+            "codec": stream.codec_context.name,
+            "width": width,
+            "height": height,
+            "rotation": turned,
+            "fps": float(rate) if rate else None,
+            "audio_codec": sound,
+        }
+
+
+def taken(source: int, mime: str, wish: Wish) -> Sequence[Taken]:
+    """The frames that were asked for, each once, with the second at which it is shown."""
+    if (found := stream_open.type_of(source, mime)) in ANIMATIONS:
+        return animation.taken(source, found, wish.times, wish.max_side)
+    with stream_open.opened(source, mime) as container:
+        seconds = stream_open.seconds_of(container, _moving(container), os.fstat(source).st_size)
+    with stream_open.opened(source, mime) as container:
+        stream = _moving(container)
+        # Threads would take address space, of which there is little, and save no CPU time.
+        stream.thread_count = 1
+        seeker = _Seeker(container, stream, near=wish.poster)
+        frames: dict[float, Image.Image] = {}
+        for at, frame in seeker.frames(wish.times(seconds)):
+            if at not in frames:
+                frames[at] = _upright(frame, stream.sample_aspect_ratio, wish.max_side)
+    if not frames:
+        raise MediaRefused("no frame of it can be decoded")
+    return sorted(frames.items())
+
+
+class _Seeker:
+    """Goes through a video from one time to a later one by the shortest way."""
+
+    def __init__(self, container: "InputContainer", stream: "VideoStream", *, near: bool) -> None:
+        self._container, self._stream = container, stream
+        self._near = near
+        self._unit = stream.time_base or Fraction(1, 1_000)
+        self._begin = stream_open.begins_at(container, stream)
+        self._step = float(1 / stream.average_rate) if stream.average_rate else 0.04
+        self._coming: Iterator[VideoFrame] = iter(())
+        self._last: tuple[float, VideoFrame] | None = None
+
+    def frames(self, times: Sequence[float]) -> Iterator[tuple[float, "VideoFrame"]]:
+        """The frame that is shown at each time, or the one before it that can be reached."""
+        end = time.process_time() + CPU_SECONDS
+        for number, at in enumerate(times):
+            now = time.process_time()
+            found = self._at(at, give_up=now + (end - now) / (len(times) - number))
+            if found is not None:
+                yield found
+        if self._last is None:
+            # The length may be a lie, or nothing can be found by time: whatever comes first is better than nothing.
+            self._seek(0.0)
+            yield from self._forward(0.0, give_up=end)
+
+    def _at(self, at: float, *, give_up: float) -> tuple[float, "VideoFrame"] | None:
+        if not self._is_on_the_way(at):
+            self._seek(at)
+        return next(self._forward(at, give_up=give_up), None)
+
+    def _is_on_the_way(self, at: float) -> bool:
+        """Whether no key frame lies between here and there: seeking would lead back."""
+        if self._last is None or self._last[0] > at:
+            return False
+        entries = self._stream.index_entries
+        place = entries.search_timestamp(int((at + self._begin) / self._unit)) if len(entries) else -1
+        return place >= 0 and float(entries[place].timestamp * self._unit) - self._begin <= self._last[0]
+
+    def _seek(self, at: float) -> None:
+        from av.error import FFmpegError
+
+        # Where nothing can be found by time the way is from the beginning, as far as it goes.
+        with suppress(FFmpegError):
+            self._container.seek(int((at + self._begin) / self._unit), stream=self._stream)
+        self._last = None
+        self._coming = stream_open.frames_of(self._container, self._stream)
+
+    def _forward(self, at: float, *, give_up: float) -> Iterator[tuple[float, "VideoFrame"]]:
+        """One frame, the last that is not later than `at`; the first if all are."""
+        before = self._last
+        for frame in self._coming:
+            self._last = (self._time(frame), frame)
+            if self._last[0] > at + self._step / 2:
+                yield before or self._last
+                return
+            before = self._last
+            if self._near or self._last[0] > at - self._step / 2 or time.process_time() > give_up:
+                break
+        if before is not None:
+            yield before
+
+    def _time(self, frame: "VideoFrame") -> float:
+        if frame.pts is None or frame.time_base is None:
+            return self._last[0] + self._step if self._last else 0.0
+        return max(0.0, round(float(frame.pts * frame.time_base) - self._begin, 3))
+
+
+def _moving(container: "InputContainer") -> "VideoStream":
+    stream = stream_open.video_of(container)
+    if stream is None:
+        raise MediaRefused("there are no moving pictures in it")
+    if stream.width * stream.height > MAX_PIXELS or max(stream.width, stream.height) > MAX_SIDE:
+        raise MediaRefused(f"the video is {stream.width}×{stream.height}; at most {MAX_PIXELS:,} pixels are decoded")
+    if min(stream.width, stream.height) < 1:
+        raise MediaRefused("the video is damaged: it has no size")
+    return stream
+
+
+def _turn(frame: "VideoFrame") -> int:
+    """Degrees clockwise to stand upright; a video is only turned by quarters."""
+    return -round(frame.rotation / 90) * 90 % 360
+
+
+def _shown(width: int, height: int, pixel: Fraction | None, turned: int) -> tuple[int, int]:
+    if pixel and Fraction(1, ODDEST_PIXEL) < pixel < ODDEST_PIXEL:
+        width = min(max(1, round(width * pixel)), MAX_SIDE)
+    return (height, width) if turned in (90, 270) else (width, height)
+
+
+def _upright(frame: "VideoFrame", pixel: Fraction | None, max_side: int) -> "Image.Image":
+    from PIL import Image
+
+    width, height = _shown(frame.width, frame.height, pixel, 0)
+    scale = min(1.0, max_side / max(width, height))
+    picture: Image.Image = frame.to_image(  # type: ignore[no-untyped-call]
+        width=max(1, round(width * scale)), height=max(1, round(height * scale)), interpolation="AREA"
+    )
+    turns = {90: Image.Transpose.ROTATE_270, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_90}
+    turned = _turn(frame)
+    return picture.transpose(turns[turned]) if turned else picture
