@@ -12,7 +12,7 @@ from adapters.telegram_desk import Bot, telegram, until
 from belino.domain.errors import AdapterError, MarkupRefused, MediaNotFound, RateLimited, Undeliverable
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import ConversationKey
-from belino.domain.ports import Edits, ShowsTyping
+from belino.domain.ports import Edits, ShowsTyping, ShowsUpload
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, StoredFile
 from belino.testing import FakeClock, Pace, TelegramServer, make_gif, make_jpeg, make_pdf, make_png, make_webp
 from belino.testing.telegram_faults import Answer, Reset, Stall
@@ -329,6 +329,16 @@ async def test_typing_is_shown_in_the_topic(server: TelegramServer, bot: Bot) ->
     await bot.adapter.show_typing(place(forum, "12"))
     (call,) = server.requests
     assert (call.fields["action"], call.fields["message_thread_id"]) == ("typing", 12)
+
+
+@pytest.mark.parametrize("form", SendAs)
+async def test_an_upload_is_shown_by_an_action_that_telegram_knows(
+    server: TelegramServer, bot: Bot, form: SendAs
+) -> None:
+    assert isinstance(bot.adapter, ShowsUpload)
+    await bot.adapter.show_upload(place(server.group("Workshop", forum=True), "12"), form)
+    (call,) = server.requests
+    assert call.fields["message_thread_id"] == 12
 
 
 async def test_a_photo_is_streamed_from_a_jpeg_too(server: TelegramServer, bot: Bot) -> None:

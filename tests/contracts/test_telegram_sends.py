@@ -254,3 +254,10 @@ async def test_albums_keep_topic_reply_and_group(server: TelegramServer, bot: Bo
     assert {message["message_thread_id"] for message in album} == {12}
     assert {message["reply_to_message"]["message_id"] for message in album} == {asked["message_id"]}
     assert len({message["media_group_id"] for message in album}) == 1
+
+
+async def test_only_actions_that_the_documentation_names_can_be_shown(server: TelegramServer, bot: Bot) -> None:
+    ana = server.user("Ana")
+    assert await bot.result("sendChatAction", chat_id=ana["id"], action="upload_document") is True
+    code, says = await bot.refused("sendChatAction", chat_id=ana["id"], action="upload_audio_book")
+    assert (code, says) == (400, "Bad Request: wrong parameter action in request")

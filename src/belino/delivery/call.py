@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from belino.delivery.deadline import deadline
+from belino.delivery.signs import upload_shown
 from belino.domain.dispatch import CALL_SECONDS, Doubt, call_seconds
 from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable
 from belino.domain.limits import Markup, Once
@@ -87,7 +88,7 @@ async def _send(adapter: Adapter, parcel: Parcel, until: float, clock: Clock) ->
     if clock.monotonic() + seconds > until:
         raise TooLate("belino was held up before the call; it is made anew")
     try:
-        async with deadline(clock, seconds):
+        async with deadline(clock, seconds), upload_shown(adapter, parcel, clock):
             return await adapter.send(parcel)
     except TimeoutError:
         raise Unanswered(f"the platform did not answer within {seconds:g} seconds") from None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Protocol, runtime_checkable
 
-from belino.domain.limits import Limits
+from belino.domain.limits import Limits, SendAs
 from belino.domain.media import Blob, MediaKind, MediaRef, Reading
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding, MessageOutcome
@@ -217,7 +217,18 @@ class Drafts(Adapter, Edits, Protocol):
 class ShowsTyping(Protocol):
     """Can show that an answer is on its way."""
 
-    async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None: ...
+    async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
+        """For some five seconds; `note` says what a tool is at work on, where that can be shown."""
+        ...
+
+
+@runtime_checkable
+class ShowsUpload(Protocol):
+    """Can show that a file is being sent."""
+
+    async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
+        """For some five seconds; it is called while `send` runs."""
+        ...
 
 
 @runtime_checkable

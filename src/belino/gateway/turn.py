@@ -14,6 +14,7 @@ from belino.delivery.deadline import deadline, ring
 from belino.delivery.insist import Insistence
 from belino.delivery.reasons import place_of, reason_of
 from belino.delivery.send import ParcelNews
+from belino.delivery.signs import keep_showing
 from belino.domain.errors import AgentError, MemoryLost, StoreError
 from belino.domain.media import ImageBlock
 from belino.domain.message import ConversationKey
@@ -49,10 +50,6 @@ from belino.tools.pictures import Draws
 from belino.tools.toolbox import make_toolbox
 
 log = logging.getLogger(__name__)
-
-# Platforms stop showing it after about five seconds.
-TYPING_EVERY_SECONDS = 4.0
-TYPING_SECONDS = 10.0
 
 
 class Turns:
@@ -392,13 +389,8 @@ class Turns:
 
     async def _keep_typing(self, conversation: ConversationKey) -> None:
         adapter = self._adapters.get((conversation.platform, conversation.account))
-        try:
-            while isinstance(adapter, ShowsTyping):
-                async with deadline(self._clock, TYPING_SECONDS):
-                    await adapter.show_typing(conversation, self._doing.get(conversation))
-                await self._clock.sleep(TYPING_EVERY_SECONDS)
-        except Exception as error:  # noqa: BLE001 - a sign that cannot be shown is no reason to stop answering
-            log.info("typing cannot be shown in %s: %s", conversation, place_of(error))
+        if isinstance(adapter, ShowsTyping):
+            await keep_showing(lambda: adapter.show_typing(conversation, self._doing.get(conversation)), self._clock)
 
 
 def _without_folders(folder: Path, text: str) -> str:

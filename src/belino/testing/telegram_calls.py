@@ -16,6 +16,21 @@ from belino.testing.telegram_updates import RESTART, WEBHOOK_SET, Conflict, Webh
 DOWNLOAD_BYTES = 20 * 1024 * 1024
 POLL_SECONDS = 50
 _SECRET = re.compile(r"[A-Za-z0-9_-]*")
+_ACTIONS = frozenset(
+    [
+        "typing",
+        "upload_photo",
+        "record_video",
+        "upload_video",
+        "record_voice",
+        "upload_voice",
+        "upload_document",
+        "choose_sticker",
+        "find_location",
+        "record_video_note",
+        "upload_video_note",
+    ]
+)
 
 
 class Calls:
@@ -135,6 +150,8 @@ class Calls:
 
     async def _send_action(self, call: Call) -> bool:
         self._sends.chat(call)
+        if call.text("action") not in _ACTIONS:
+            raise CallError(400, "Bad Request: wrong parameter action in request")
         return True
 
     async def _delete_message(self, call: Call) -> bool:

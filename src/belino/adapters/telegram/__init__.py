@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from typing import ClassVar, Literal
 from urllib.parse import quote, urlsplit
 
+from belino.adapters.telegram.actions import TYPING, UPLOADS, show_action
 from belino.adapters.telegram.calls import Calls
 from belino.adapters.telegram.check import check_bot
 from belino.adapters.telegram.download import FETCH_BYTES, Download
@@ -20,10 +21,10 @@ from belino.adapters.telegram.pacing import Pacing
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.adapters.telegram.people import PLATFORM, Me
 from belino.adapters.telegram.raw import Raw, as_table, whole, words
-from belino.adapters.telegram.send import edit, send, show_typing
+from belino.adapters.telegram.send import edit, send
 from belino.adapters.telegram.works import WORKS
 from belino.domain.errors import AdapterError, ConfigError
-from belino.domain.limits import Limits
+from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
@@ -154,7 +155,11 @@ class Adapter:
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """Telegram shows no more than that somebody is typing."""
-        await show_typing(self._calls, conversation)
+        await show_action(self._calls, conversation, TYPING)
+
+    async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
+        """That somebody is sending a photo, a video, a voice message, or a file."""
+        await show_action(self._calls, conversation, UPLOADS[form])
 
     @asynccontextmanager
     async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:

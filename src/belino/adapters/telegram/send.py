@@ -50,7 +50,7 @@ async def send(calls: Calls, parcel: Parcel) -> Receipt:
 async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
     """Change a message's text."""
     number, _, moved = message_id.partition("@")
-    fields = {name: value for name, value in _where(parcel.conversation).items() if name in _EDITED_BY}
+    fields = {name: value for name, value in where_of(parcel.conversation).items() if name in _EDITED_BY}
     fields |= {"message_id": _number(number), **_text(parcel)}
     if moved:
         fields["chat_id"] = _number(moved)
@@ -68,15 +68,9 @@ async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
 _EDITED_BY = frozenset({"chat_id", "business_connection_id"})
 
 
-async def show_typing(calls: Calls, conversation: ConversationKey) -> None:
-    """The sign that an answer is on its way; it fades after five seconds."""
-    fields = {name: value for name, value in _where(conversation).items() if name != "direct_messages_topic_id"}
-    await calls.call("sendChatAction", fields | {"action": "typing"})
-
-
 def call_of(parcel: Parcel) -> Call:
     """The call that a parcel is."""
-    where = {**_where(parcel.conversation), **_reply(parcel)}
+    where = {**where_of(parcel.conversation), **_reply(parcel)}
     if parcel.files:
         return files_call(where, parcel.files, parcel.markup)
     return Call(method="sendMessage", fields={**where, **_text(parcel)})
@@ -129,7 +123,7 @@ def _reply(parcel: Parcel) -> Mapping[str, object]:
     return {"reply_parameters": {"message_id": reply_to, "allow_sending_without_reply": True}}
 
 
-def _where(conversation: ConversationKey) -> dict[str, object]:
+def where_of(conversation: ConversationKey) -> dict[str, object]:
     channel, _, business = conversation.channel.partition("@")
     chat_id = _number(channel)
     if chat_id is None:
