@@ -236,9 +236,11 @@ def read(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]
 
 def page(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
     """Draw page `number` of the PDF in `source`, its longer side `max_side`, as a PNG."""
+    from belino.media.document import pdf
+
     try:
         with os.fdopen(os.dup(source), "rb") as file, os.fdopen(os.dup(target), "wb") as writer:
-            import_module(f"{__name__}.pdf").draw(file, writer, number=options["number"], max_side=options["max_side"])
+            pdf.draw(file, writer, number=options["number"], max_side=options["max_side"])
     except CannotRead as error:
         raise MediaRefused(error.reason) from error
     return {}
