@@ -1,0 +1,156 @@
+"""Messages as they travel (RFC 5322, MIME).
+
+The standard library takes the parts of a message apart; headers are decoded here, because its own decoding of addresses
+takes a time that grows with the square of what an enemy writes.
+"""
+
+import binascii
+import email.charset
+import email.encoders
+import email.feedparser
+import email.quoprimime
+import re
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.header import decode_header
+from email.message import Message
+from email.policy import compat32
+from email.utils import collapse_rfc2231_value
+
+from belino.domain.document import Unread
+from belino.media.document import charset, markup
+from belino.media.document.letter import Attachment, Letter
+from belino.media.document.parts import CannotRead
+
+PARTS_AT_MOST = 2_000
+DEPTH_AT_MOST = 50
+HEADER_CHARS = 10_000
+_SHOWN = ("From", "Sender", "To", "Cc", "Bcc", "Reply-To", "Date", "Subject")
+_MBOX = re.compile(rb"\r?\n\r?\n(?=From [^\r\n]{1,200}\d{4}[^\r\n]{0,20}\r?\n[A-Za-z-]{1,60}:)")
+_BODIES = ("text/plain", "text/html")
+
+
+def prepare() -> None:
+    """Everything is imported with this module; the parser loads one thing more when it first meets it."""
+    message_from_bytes(b'Content-Type: multipart/mixed; boundary="x"\n\n--x\n\na\n--x--\n', policy=compat32).as_string()
+
+
+def letters(content: bytes) -> Iterator[Letter]:
+    """The message and those inside it; a mailbox has several."""
+    starts = (
+        [0, *(found.end() for found in _MBOX.finditer(content))][:PARTS_AT_MOST] if content[:5] == b"From " else [0]
+    )
+    for begin, end in zip(starts, [*starts[1:], len(content)], strict=True):
+        try:
+            message = message_from_bytes(content[begin:end], policy=compat32)
+        except (RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise CannotRead(Unread.UNREADABLE, "the message is broken") from error
+        yield from _opened(message)
+
+
+def _opened(message: Message) -> Iterator[Letter]:
+    """A message, then the messages attached to it, in their order."""
+    waiting = [message]
+    for _ in range(PARTS_AT_MOST):
+        if not waiting:
+            return
+        letter, inside = _letter(waiting.pop(0))
+        yield letter
+        waiting = [*inside, *waiting]
+
+
+def _letter(message: Message) -> tuple[Letter, list[Message]]:
+    texts: dict[str, list[Message]] = {mime: [] for mime in _BODIES}
+    attachments: list[Attachment] = []
+    inside: list[Message] = []
+    for part in _leaves(message):
+        mime = part.get_content_type()
+        if mime == "message/rfc822":
+            held = part.get_payload()
+            inside += [each for each in held if isinstance(each, Message)] if isinstance(held, list) else []
+        elif mime in _BODIES and not _is_attached(part):
+            texts[mime].append(part)
+        else:
+            attachments.append(_attachment(part, mime))
+    body, hides = _body(texts)
+    headers = tuple((name, value) for name in _SHOWN if (value := _header(message, name)))
+    return Letter(headers=headers, body=body, attachments=tuple(attachments), hides=hides), inside
+
+
+def _leaves(message: Message) -> Iterator[Message]:
+    """The parts of a message that are not made of others, without going into messages that are attached."""
+    waiting: list[tuple[Message, int]] = [(message, 0)]
+    for _ in range(PARTS_AT_MOST):
+        if not waiting:
+            return
+        part, depth = waiting.pop(0)
+        held = part.get_payload()
+        if part.get_content_maintype() == "multipart" and isinstance(held, list) and depth < DEPTH_AT_MOST:
+            waiting = [*((each, depth + 1) for each in held if isinstance(each, Message)), *waiting]
+        else:
+            yield part
+
+
+def _is_attached(part: Message) -> bool:
+    return str(part.get("Content-Disposition", "")).strip().lower().startswith("attachment")
+
+
+def _attachment(part: Message, mime: str) -> Attachment:
+    return Attachment(name=_name(part), mime=mime, size=len(_content(part)))
+
+
+def _name(part: Message) -> str:
+    try:
+        name = part.get_param("filename", None, "content-disposition") or part.get_param("name", None)
+        return decoded_header(collapse_rfc2231_value(name)) if name else ""
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ""
+
+
+def _body(texts: dict[str, list[Message]]) -> tuple[str, bool]:
+    """The plain text; if there is none to speak of, the page."""
+    plain = "\n\n".join(text for part in texts["text/plain"] if (text := _text(part).strip()))
+    if plain or not texts["text/html"]:
+        return plain, False
+    shown = [markup.show(_text(part)) for part in texts["text/html"]]
+    return "\n\n".join(each.text for each in shown), any(each.hides for each in shown)
+
+
+def _text(part: Message) -> str:
+    declared = part.get_param("charset", "")
+    said = declared if isinstance(declared, str) else declared[2]
+    content = _content(part)
+    text = (
+        markup.decoded(content)
+        if not said and part.get_content_subtype() == "html"
+        else charset.decode(content, declared=said)
+    )
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _content(part: Message) -> bytes:
+    try:
+        content = part.get_payload(decode=True)
+    except (ValueError, LookupError, binascii.Error, AttributeError, TypeError):
+        return b""
+    return content if isinstance(content, bytes) else b""
+
+
+def _header(message: Message, name: str) -> str:
+    found = message.get_all(name, [])
+    return ", ".join(decoded_header(str(value)) for value in found[:20])[:HEADER_CHARS]
+
+
+def decoded_header(value: str) -> str:
+    """A header's words, whatever sets they are written in."""
+    value = value[:HEADER_CHARS]
+    try:
+        chunks = decode_header(value) if "=?" in value else [(value, None)]
+    except (ValueError, LookupError, binascii.Error, email.errors.MessageError):
+        chunks = [(value, None)]
+    words = []
+    for chunk, said in chunks:
+        # What is not ASCII arrives as lone surrogates: the raw bytes of whoever did not encode them.
+        raw = chunk if isinstance(chunk, bytes) else chunk.encode("utf-8", "surrogateescape")
+        words.append(charset.decode(raw, declared=said or ""))
+    return "".join(words)
