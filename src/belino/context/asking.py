@@ -85,10 +85,18 @@ def words_of(index: Concordance, text: str, visible: Visible, weights: Weights) 
     words: dict[tuple[str, ...], Word] = {}
     for asked in ask(text, index.languages):
         if asked.terms not in words:
-            name = asked.word.removesuffix("'s").lstrip("@") in index.called
-            share = weights.name if name else weights.vague if asked.word in _VAGUE else 1.0
-            words[asked.terms] = _word(index, asked, share, visible, weights, kin=not name)
+            share, kin = share_of(index, asked, weights), not _is_name(index, asked)
+            words[asked.terms] = _word(index, asked, share, visible, weights, kin=kin)
     return list(words.values())
+
+
+def share_of(index: Concordance, asked: Asked, weights: Weights) -> float:
+    """How much of a word's worth counts, for what it is in a question."""
+    return weights.name if _is_name(index, asked) else weights.vague if asked.word in _VAGUE else 1.0
+
+
+def _is_name(index: Concordance, asked: Asked) -> bool:
+    return asked.word.removesuffix("'s").lstrip("@") in index.called
 
 
 def _word(index: Concordance, asked: Asked, share: float, visible: Visible, weights: Weights, *, kin: bool) -> Word:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from belino.context.asking import Postings, Reason, Visible, Word, named_people, terms_of, wanted_marks, words_of
+from belino.context.passages import Hit, best_passages
 from belino.context.weights import WEIGHTS, Weights
 from belino.domain.concordance import NOBODY, Concordance, Mark
 from belino.storage.segment import IMPACT_STEPS
@@ -66,6 +67,10 @@ class Ranking:
     """The question's words in those seqs that were looked at closely, captions included, what says most first."""
     reasons: tuple[Reason, ...]
     """The words it was looked for by, what says most first."""
+    passages: Mapping[int, Hit]
+    """The parts of documents that speak for seqs."""
+    read_rather_than_said: frozenset[int]
+    """Seqs for which a document speaks more than their own words do."""
 
 
 def rank(index: Concordance, question: Question, weights: Weights = WEIGHTS) -> Ranking | None:
@@ -74,7 +79,8 @@ def rank(index: Concordance, question: Question, weights: Weights = WEIGHTS) -> 
     if not visible.scanned:
         return None
     words = words_of(index, question.text, visible, weights)
-    look = _Look(index, question, weights, words, visible)
+    passages = best_passages(index, question.text, question.phrases, visible, weights)
+    look = _Look(index, question, weights, words, visible, passages)
     scores = {place: look.score(place) for place in look.pool}
     best = [place for _, place in _largest(scores, len(scores))]
     if question.until is not None:  # who turns pages wants the rest too, though nobody looked at it closely
@@ -89,6 +95,10 @@ def rank(index: Concordance, question: Question, weights: Weights = WEIGHTS) -> 
         lately=frozenset(index.seqs[place] for place in look.latest() if not look.speaks_for(place)),
         matched={index.seqs[place]: look.matched(place) for place in best[:SHOWN]},
         reasons=tuple(word.reason for word in sorted(words, key=lambda word: -word.worth) if word.exact),
+        passages={index.seqs[place]: hit for place, hit in passages.items()},
+        read_rather_than_said=frozenset(
+            index.seqs[place] for place, hit in passages.items() if hit.score > look.said(place)
+        ),
     )
 
 
@@ -129,13 +139,20 @@ class _Look:
     """One question's closer look at its candidates."""
 
     def __init__(
-        self, index: Concordance, question: Question, weights: Weights, words: Sequence[Word], visible: Visible
+        self,
+        index: Concordance,
+        question: Question,
+        weights: Weights,
+        words: Sequence[Word],
+        visible: Visible,
+        passages: Mapping[int, Hit],
     ) -> None:
         self.index = index
         self.question = question
         self.weights = weights
         self.words = words
         self.visible = visible
+        self.passages = passages
         self.total = sum(word.worth for word in words if word.exact) or 1.0
         self.people = named_people(index, question.text, question.authors, weights)
         self.wanted = wanted_marks(question.text, weights)
@@ -153,8 +170,9 @@ class _Look:
         index, weights = self.index, self.weights
         flags = index.flags[place]
         mask = self.masks.get(place, 0)
-        score = self.found.get(place, 0.0) + self.kin.get(place, 0.0)
-        score += weights.coverage * self._worth(mask) / self.total
+        score = self.said(place)
+        if place in self.passages:
+            score += self.passages[place].score
         score += self.people.get(index.authors[place], 0.0)
         score += self._around(place, mask)
         score += weights.topic * self.topics.get(index.groups[place], 0.0)
@@ -170,6 +188,11 @@ class _Look:
         age: int = self.visible.end - 1 - place
         return score + weights.recent * weights.recent_half / (weights.recent_half + age)
 
+    def said(self, place: int) -> float:
+        """What a message's own words speak for it."""
+        score = self.found.get(place, 0.0) + self.kin.get(place, 0.0)
+        return score + self.weights.coverage * self._worth(self.masks.get(place, 0)) / self.total
+
     def may(self, place: int) -> bool:
         """Whether a message may be found at all."""
         return self.visible.has(self.index, place) and not self.index.flags[place] & HIDDEN
@@ -184,10 +207,11 @@ class _Look:
         return tuple(self.words[at].reason.word for at in self.by_worth if mask >> at & 1)
 
     def speaks_for(self, place: int) -> bool:
-        """Whether any word of the question is in a message, next to it, or in its thread."""
+        """Whether any word of the question is in a message, in what it brought, next to it, or in its thread."""
         index, found = self.index, self.found
         near = (place, index.before[place], index.after[place])
-        return any(at in found for at in near) or place in self.kin or index.groups[place] in self.topics
+        told = place in self.passages or place in self.kin or index.groups[place] in self.topics
+        return told or any(at in found for at in near)
 
     def _around(self, place: int, mask: int) -> float:
         """What the messages around it add: words of the question that it answers or goes on about."""
@@ -239,6 +263,7 @@ class _Look:
                     pool[place] = None
         pool.update(dict.fromkeys(self.latest()))
         pool.update(dict.fromkeys(self._dated()))
+        pool.update(dict.fromkeys(self.passages))
         if visible.start or visible.since is not None or visible.end < len(index):
             return [place for place in pool if self.may(place)]
         return [place for place in pool if not index.flags[place] & HIDDEN]

@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from belino.context.compact import labels, line, short_time
 from belino.context.excerpt import excerpt
 from belino.context.wire import author_json, iso_time, media_json, trust
-from belino.domain.context import Found, SearchPage
+from belino.domain.context import Found, FoundPassage, SearchPage
+from belino.domain.document import Unit
+from belino.domain.media import MediaRef
 from belino.domain.tokens import estimate_tokens
 from belino.media.placeholder import clean_name, disarm, one_line
 from belino.storage.words import ask
@@ -62,12 +64,33 @@ def _line(found: Found, wanted: Sequence[str], now: datetime, chars: int) -> str
             disarm(found.message_id),
             short_time(found.ts, now),
             clean_name(found.author.name) or "somebody",
-            excerpt(one_line(found.text), wanted, chars),
+            _said(found, wanted, chars),
             _signal(found.relevance_signal),
             _thread(found),
-            ", ".join(labels(found.author, found.observed) + [f"{ref.kind.value} {ref.id}" for ref in found.media]),
+            ", ".join(labels(found.author, found.observed) + [_media(found, ref) for ref in found.media]),
         )
     ).rstrip("|")
+
+
+def _said(found: Found, wanted: Sequence[str], chars: int) -> str:
+    """What was said, and what the document says that came with it: a share of the room for each."""
+    passage = found.passage
+    if passage is None:
+        return excerpt(one_line(found.text), wanted, chars)
+    said = excerpt(one_line(found.text), wanted, chars // 3)
+    read = excerpt(one_line(passage.text), wanted, chars - len(said))
+    return f"{said} · {where(passage)}: {read}".removeprefix(" · ")
+
+
+def _media(found: Found, ref: MediaRef) -> str:
+    passage = found.passage
+    page = f" {where(passage)}" if passage is not None and passage.ref == ref.id else ""
+    return f"{ref.kind.value} {ref.id}{page}"
+
+
+def where(passage: FoundPassage) -> str:
+    """`p. 3`, `sheet 2`: what `pages` of `fetch_media` counts."""
+    return f"p. {passage.number}" if passage.unit is Unit.PAGE else f"{passage.unit.value} {passage.number}"
 
 
 def _thread(found: Found) -> str:
@@ -103,5 +126,13 @@ def _found_json(found: Found) -> dict[str, object]:
             "participant_names": [clean_name(name) for name in summary.participant_names],
         },
         "relevance_signal": _signal(found.relevance_signal),
-        "media": [media_json(ref) for ref in found.media],
+        "media": [_media_json(found, ref) for ref in found.media],
     }
+
+
+def _media_json(found: Found, ref: MediaRef) -> dict[str, object]:
+    passage = found.passage
+    if passage is None or passage.ref != ref.id:
+        return media_json(ref)
+    told = {"page": passage.number, "unit": passage.unit.value, "excerpt": disarm(passage.text)}
+    return media_json(ref) | told

@@ -7,19 +7,25 @@ from datetime import datetime
 from typing import NamedTuple
 
 from belino.context.dates import spans_of
+from belino.context.excerpt import excerpt
 from belino.context.ranking import SHOWN, Question, Ranking, rank
 from belino.context.signals import phrases_of, signal_of, speaks_of_media
-from belino.domain.context import Coverage, Found, SearchPage, ThreadSummary
+from belino.domain.concordance import Concordance
+from belino.domain.context import Coverage, Found, FoundPassage, SearchPage, ThreadSummary
+from belino.domain.document import Unit
 from belino.domain.errors import ToolError
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Standing
 from belino.domain.record import StoredMessage
 from belino.domain.store import Archive
 from belino.storage.stamps import from_micros, to_micros
+from belino.storage.words import ask
 
 INTENT_CHARS = 4_000
 """More of an intent than this is not read."""
 RESULTS_AT_MOST = SHOWN
+PASSAGE_CHARS = 400
+"""What is told of a document's part that was found; the rest is for `fetch_media`."""
 _NOTHING = SearchPage(results=(), coverage=Coverage(messages_scanned=0, time_range=None))
 
 
@@ -57,11 +63,12 @@ async def search(
         of_media=speaks_of_media(intent),
         until=None if bookmark is None else bookmark.until,
     )
-    ranking = await archive.consult(channel, lambda index: rank(index, question))
-    if ranking is None:
-        return _NOTHING
     offset = 0 if bookmark is None else bookmark.offset
-    found = await _load(archive, channel, question, ranking, offset, limit)
+    answer = await archive.consult(channel, lambda index: _asked(index, question, offset, limit))
+    if answer is None:
+        return _NOTHING
+    ranking, passages = answer
+    found = await _load(archive, channel, question, ranking, passages, offset, limit)
     total = len(ranking.seqs)
     after = offset + limit
     return SearchPage(
@@ -74,8 +81,36 @@ async def search(
     )
 
 
+def _asked(
+    index: Concordance, question: Question, offset: int, limit: int
+) -> tuple[Ranking, Mapping[int, FoundPassage]] | None:
+    """The order of all, and what documents say to the results of this page."""
+    ranking = rank(index, question)
+    if ranking is None:
+        return None
+    wanted = [term for asked in ask(question.text, index.passages.languages) for term in (asked.word, *asked.terms)]
+    passages: dict[int, FoundPassage] = {}
+    for seq in ranking.seqs[offset : offset + limit]:
+        hit = ranking.passages.get(seq)
+        if hit is not None:
+            text = " ".join(index.passages.text(hit.document, hit.number).split())
+            passages[seq] = FoundPassage(
+                ref=hit.ref,
+                unit=Unit(index.passages.unit(hit.document)),
+                number=hit.number,
+                text=excerpt(text, wanted, PASSAGE_CHARS),
+            )
+    return ranking, passages
+
+
 async def _load(
-    archive: Archive, channel: ConversationKey, question: Question, ranking: Ranking, offset: int, limit: int
+    archive: Archive,
+    channel: ConversationKey,
+    question: Question,
+    ranking: Ranking,
+    passages: Mapping[int, FoundPassage],
+    offset: int,
+    limit: int,
 ) -> tuple[Found, ...]:
     seqs = ranking.seqs[offset : offset + limit]
     media: tuple[int, ...] = ()
@@ -89,12 +124,16 @@ async def _load(
             message,
             summaries,
             "recent_media" if message.seq in media else signal_of(message, question, ranking),
+            passages.get(message.seq),
         )
         for message in messages
     )
 
 
-def _found(message: StoredMessage, summaries: Mapping[str, ThreadSummary], signal: str) -> Found:
+def _found(
+    message: StoredMessage, summaries: Mapping[str, ThreadSummary], signal: str, passage: FoundPassage | None
+) -> Found:
+    forwarded = () if message.forward is None or passage is None else message.forward.media
     return Found(
         message_id=message.id,
         thread_id=message.root or message.conversation.thread,
@@ -103,7 +142,8 @@ def _found(message: StoredMessage, summaries: Mapping[str, ThreadSummary], signa
         text=message.text,
         thread_summary=summaries.get(message.root or message.id),
         relevance_signal=signal,
-        media=message.media,
+        media=message.media + tuple(ref for ref in forwarded if passage is not None and ref.id == passage.ref),
+        passage=passage,
         observed=message.standing is not Standing.MAY_COMMAND,
     )
 

@@ -33,6 +33,8 @@ def signal_of(message: StoredMessage, question: Question, ranking: Ranking) -> s
     for phrase in phrases_of(question.text):
         if fold(phrase) in folded:
             return f"phrase:{phrase}"
+    if message.seq in ranking.read_rather_than_said:
+        return f"media:{ranking.passages[message.seq].ref}"
     words = _words_in(message, ranking)
     pair = _side_by_side(folded, words)
     if pair:

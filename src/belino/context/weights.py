@@ -26,6 +26,8 @@ class Weights:
     """The newest messages are always looked at."""
     kept: int = 200
     """Messages that can be paged through."""
+    documents: int = 40
+    """Documents of which a part has words of the question, best first."""
 
     # The message's own words.
     vague: float = 0.75

@@ -1,7 +1,7 @@
 """The word index of one channel, as those who rank its messages see it."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 NOBODY = 0xFFFFFFFF
 """In `before` and `after`: there is none."""
@@ -20,6 +20,46 @@ class Mark:
     """It names something, by a capital inside a sentence."""
     BLANK = 128
     """There is nothing to find in it: no words, no media."""
+
+
+class Bearer(NamedTuple):
+    """A message of the channel and the ref by which it brought a document."""
+
+    seq: int
+    ref: str
+
+
+class Passage(NamedTuple):
+    """A part of a document that was read, and a word's impact on it in hundredths."""
+
+    document: int
+    number: int
+    impact: int
+
+
+class Passages(Protocol):
+    """The channel's documents that were read, part by part."""
+
+    def __len__(self) -> int:
+        """Parts in all."""
+        ...
+
+    @property
+    def languages(self) -> Collection[str]: ...
+
+    def find(self, numbers: Sequence[int]) -> Sequence[Passage]:
+        """The parts that have any of these terms, once for each."""
+        ...
+
+    def bearers(self, document: int) -> Sequence[Bearer]:
+        """Who brought a document, oldest first."""
+        ...
+
+    def unit(self, document: int) -> str:
+        """What its parts are."""
+        ...
+
+    def text(self, document: int, number: int) -> str: ...
 
 
 class Concordance(Protocol):
@@ -88,6 +128,9 @@ class Concordance(Protocol):
     def languages(self) -> Collection[str]:
         """Those the messages are in."""
         ...
+
+    @property
+    def passages(self) -> Passages: ...
 
     def number(self, term: str) -> int:
         """What a term is kept as."""

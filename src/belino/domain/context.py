@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from belino.domain.document import Unit
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
 
@@ -96,6 +97,17 @@ class ThreadSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPassage:
+    """The part of a document that speaks for the message that brought it."""
+
+    ref: str
+    unit: Unit
+    number: int
+    text: str
+    """Where the words stand, cut from the part as it was read: other people's words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """A message that a search chose, and why."""
 
@@ -110,6 +122,7 @@ class Found:
     recent_activity recent_media`."""
     media: tuple[MediaRef, ...] = ()
     observed: bool = False
+    passage: FoundPassage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ import orjson
 from belino.domain.concordance import Concordance, Mark
 from belino.domain.errors import StoreError
 from belino.domain.message import ConversationKey
-from belino.storage import words
+from belino.storage import passages, words
 from belino.storage.concordance import ChannelConcordance
 from belino.storage.places import SEQ_BITS, SEQ_MASK, find_channel
 from belino.storage.segment import FORMAT, Entry, unpack
@@ -85,6 +85,12 @@ class Stretch(NamedTuple):
     content: bytes | None
 
 
+class Unindexed(NamedTuple):
+    """Readings of a channel whose words are not in the store yet."""
+
+    readings: Sequence[int]
+
+
 class Settled(NamedTuple):
     """What the store is to keep of an index, and the last note it need not keep any more."""
 
@@ -107,8 +113,12 @@ class Index:
 
     async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
         """Ask a channel's index, brought up to date; None if nothing is known of the channel."""
-        asked = await self._readers.read(partial(self._consult, channel=channel, question=question))
-        if asked is None:
+        ask = partial(self._consult, channel=channel, question=question)
+        asked = await self._readers.read(ask)
+        if isinstance(asked, Unindexed):
+            await self._index_readings(asked.readings)
+            asked = await self._readers.read(partial(ask, as_it_is=True))
+        if asked is None or isinstance(asked, Unindexed):
             return None
         answer, settled = asked
         await self._keep(settled)
@@ -122,6 +132,7 @@ class Index:
             while more:
                 settled, more = await self._readers.read(partial(self._settle, channel=channel))
                 await self._keep(settled)
+        await self._index_readings(await self._readers.read(partial(passages.unindexed, channel=None)))
         return len(behind)
 
     def number(self, term: str) -> int:
@@ -135,16 +146,28 @@ class Index:
         return known
 
     def _consult(
-        self, connection: sqlite3.Connection, channel: ConversationKey, question: Callable[[Concordance], T]
-    ) -> tuple[T, Settled | None] | None:
+        self,
+        connection: sqlite3.Connection,
+        channel: ConversationKey,
+        question: Callable[[Concordance], T],
+        *,
+        as_it_is: bool = False,
+    ) -> "tuple[T, Settled | None] | Unindexed | None":
         number = find_channel(connection, channel)
         if number is None:
             return None
+        if not as_it_is and (unindexed := passages.unindexed(connection, number)):
+            return Unindexed(unindexed)
         hot = self._warm(number)
         with hot.lock:
             while self._catch_up(connection, hot):
                 hot.concordance.end_tail()
-            answer, settled = question(hot.concordance), settle(hot, LAZY * STRETCH)
+            hot.concordance.passages = passages.ChannelPassages(connection, number)
+            try:
+                answer = question(hot.concordance)
+            finally:
+                hot.concordance.passages = passages.NoPassages()
+            settled = settle(hot, LAZY * STRETCH)
         self._weigh(hot)
         return answer, settled
 
@@ -155,6 +178,16 @@ class Index:
             settled = settle(hot, STRETCH, patches=0)
         self._weigh(hot)
         return settled, more
+
+    async def _index_readings(self, readings: Sequence[int]) -> None:
+        for reading in readings:
+            indexed = await self._readers.read(partial(passages.index, reading=reading, number=self.number))
+            if indexed is None:
+                continue
+            try:
+                await self._writer.write(partial(passages.store, indexed=indexed))
+            except StoreError as error:
+                log.warning("a document's words could not be stored and will be again: %s", type(error).__name__)
 
     async def _keep(self, settled: Settled | None) -> None:
         if settled is None:

@@ -193,13 +193,14 @@ CREATE TABLE leases (
 """
 
 # What was made of bytes, by their hash. The words of a reading lie by term, so that a search holds none of them in
-# memory; `indexed` says by which version they were made, and is empty until somebody asks.
+# memory; `indexed` says by which version they were made, empty until somebody asks, and `edition` of which text.
 M009_DOCUMENTS_ARE_READ_ONCE = """
 CREATE INDEX refs_of_bytes ON refs (sha256, channel) WHERE sha256 IS NOT NULL;
 CREATE TABLE readings (
-    id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL, reader TEXT NOT NULL, unit TEXT NOT NULL, total INTEGER NOT NULL,
-    unread TEXT, reason TEXT NOT NULL, notes BLOB NOT NULL, indexed TEXT NOT NULL DEFAULT '',
-    languages TEXT NOT NULL DEFAULT '', UNIQUE (sha256, reader)
+    id INTEGER PRIMARY KEY AUTOINCREMENT, sha256 TEXT NOT NULL, reader TEXT NOT NULL, unit TEXT NOT NULL,
+    total INTEGER NOT NULL, unread TEXT, reason TEXT NOT NULL, notes BLOB NOT NULL, edition INTEGER NOT NULL DEFAULT 1,
+    indexed TEXT NOT NULL DEFAULT '', parts INTEGER NOT NULL DEFAULT 0, languages TEXT NOT NULL DEFAULT '',
+    UNIQUE (sha256, reader)
 ) STRICT;
 CREATE INDEX readings_by_index ON readings (indexed);
 CREATE TABLE reading_parts (

@@ -51,7 +51,8 @@ def keep_reading(connection: sqlite3.Connection, sha256: str, reader: str, text:
     number = connection.execute(
         "INSERT INTO readings (sha256, reader, unit, total, unread, reason, notes) VALUES (?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (sha256, reader) DO UPDATE SET unit = excluded.unit, total = excluded.total, "
-        "unread = excluded.unread, reason = excluded.reason, notes = excluded.notes, indexed = '' RETURNING id",
+        "unread = excluded.unread, reason = excluded.reason, notes = excluded.notes, edition = edition + 1, "
+        "indexed = '' RETURNING id",
         (sha256, reader, text.unit, text.total, text.unread, text.reason, orjson.dumps(notes)),
     ).fetchone()[0]
     connection.executemany(

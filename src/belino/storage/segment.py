@@ -42,13 +42,13 @@ class Entry(NamedTuple):
 Postings = dict[int, tuple["array[int]", "array[int]"]]
 
 
-def impacts(terms: Sequence[int], captions: int) -> dict[int, int]:
-    """What each term of a message is worth before it is known how rare it is."""
+def impacts(terms: Sequence[int], captions: int, usual: float = USUAL_TERMS) -> dict[int, int]:
+    """What each term of a text is worth before it is known how rare it is; `usual` terms make a text of usual length."""
     weights: dict[int, float] = {}
     said = len(terms) - captions
     for position, term in enumerate(terms):
         weights[term] = weights.get(term, 0.0) + (1.0 if position < said else CAPTION_SHARE)
-    length = K1 * (1 - B + B * len(terms) / USUAL_TERMS)
+    length = K1 * (1 - B + B * len(terms) / usual)
     return {term: int(IMPACT_STEPS * weight * (K1 + 1) / (weight + length) + 0.5) for term, weight in weights.items()}
 
 

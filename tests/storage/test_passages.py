@@ -1,0 +1,147 @@
+"""The words of documents lie in the store: by keyed hash, once for each reading, and gone with it."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from hashlib import blake2b
+
+import pytest
+
+from belino.domain.concordance import Concordance
+from belino.domain.document import DocumentText, Part, Unit
+from belino.domain.media import MediaRef
+from belino.domain.message import ConversationKey, Message
+from belino.domain.outcome import MediaOutcome, Standing
+from belino.domain.record import Verdict
+from belino.storage import passages, words
+from belino.storage.readings import forget_bytes
+from belino.storage.sqlite import SqliteStore
+
+MAIN = ConversationKey(platform="web", account="default", channel="main")
+HEARD = Verdict(standing=Standing.OBSERVED, answer=False, reason="overheard")
+
+
+@pytest.fixture
+async def sha256(store: SqliteStore, say: Callable[..., Message], photo: Callable[..., MediaRef]) -> str:
+    """A document whose bytes are here."""
+    taken = await store.take_in(say("1", media=(photo("1"),)), HEARD)
+    blob = await store.keep(_chunks(b"%PDF"), mime="application/pdf", limit=1 << 20)
+    await store.end_media(taken.refs[0].id, MediaOutcome.HELD, blob=blob)
+    return blob.sha256
+
+
+async def _chunks(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def read(store: SqliteStore, sha256: str, *pages: str) -> None:
+    parts = tuple(Part(number=number, text=page) for number, page in enumerate(pages, 1))
+    assert await store.keep_reading(sha256, "text", DocumentText(unit=Unit.PAGE, total=9, parts=parts))
+
+
+def numbers_with(word: str) -> Callable[[Concordance], list[int]]:
+    """The parts that have a word."""
+    return lambda index: [part.number for part in index.passages.find([index.number(word)])]
+
+
+async def rows(store: SqliteStore, query: str) -> list[sqlite3.Row]:
+    return await store._readers.read(lambda connection: connection.execute(query).fetchall())
+
+
+async def test_a_word_is_found_in_the_parts_that_have_it(store: SqliteStore, sha256: str) -> None:
+    await read(store, sha256, "zebra", "zebra gnu", "gnu")
+    assert await store.consult(MAIN, numbers_with("gnu")) == [2, 3]
+    assert await store.consult(MAIN, numbers_with("okapi")) == []
+    assert await store.consult(MAIN, lambda index: len(index.passages)) == 3
+
+
+async def test_the_words_lie_in_the_store_only_as_keyed_hashes(store: SqliteStore, sha256: str) -> None:
+    await read(store, sha256, "zebra")
+    await store.index_ahead()
+    (row,) = await rows(store, "SELECT * FROM reading_words")
+    number = await store.consult(MAIN, lambda index: index.number("zebra"))
+    assert number is not None
+    assert row["term"] in (number, number - (1 << 64))
+    unkeyed = blake2b(b"zebra", digest_size=8).digest()
+    assert row["term"] != int.from_bytes(unkeyed, "big", signed=True)
+
+
+async def test_a_word_often_on_a_page_says_more_than_once_on_one_as_long(store: SqliteStore, sha256: str) -> None:
+    filler = "and so it goes on with other things entirely "
+    await read(store, sha256, f"zebra {filler * 9}", f"zebra zebra zebra {filler * 9}")
+    found = await store.consult(
+        MAIN, lambda index: [part.impact for part in index.passages.find([index.number("zebra")])]
+    )
+    assert found is not None
+    assert found[0] < found[1]
+
+
+async def test_a_long_part_is_read_to_its_end_and_no_word_is_cut_in_two(store: SqliteStore, sha256: str) -> None:
+    text = " ".join(f"w{number}" for number in range(9_000))
+    await read(store, sha256, text)
+    for word in ("w0", "w700", "w4321", "w8999"):
+        assert await store.consult(MAIN, numbers_with(word)) == [1]
+    assert len(await rows(store, "SELECT term FROM reading_words")) == 9_000
+
+
+async def test_a_reading_that_went_on_while_it_was_indexed_is_indexed_again(store: SqliteStore, sha256: str) -> None:
+    await read(store, sha256, "zebra")
+    number = store._index.number
+    old = await store._readers.read(partial(passages.index, reading=1, number=number))
+    assert old is not None
+    await read(store, sha256, "gnu")
+    await store._writer.write(partial(passages.store, indexed=old))
+    assert await store.consult(MAIN, numbers_with("zebra")) == []
+    assert await store.consult(MAIN, numbers_with("gnu")) == [1]
+
+
+async def test_a_reading_that_went_while_it_was_indexed_leaves_no_words(store: SqliteStore, sha256: str) -> None:
+    await read(store, sha256, "zebra")
+    indexed = await store._readers.read(partial(passages.index, reading=1, number=store._index.number))
+    assert indexed is not None
+
+    def forget(connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM refs")
+        forget_bytes(connection, [sha256])
+
+    await store._writer.write(forget)
+    await store._writer.write(partial(passages.store, indexed=indexed))
+    assert await rows(store, "SELECT * FROM reading_words") == []
+    assert await store._readers.read(partial(passages.index, reading=1, number=store._index.number)) is None
+
+
+async def test_words_of_another_version_are_made_again(
+    store: SqliteStore, sha256: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await read(store, sha256, "zebra")
+    await store.index_ahead()
+    monkeypatch.setattr(passages, "VERSION", f"{passages.VERSION}-next")
+    assert await store._readers.read(partial(passages.unindexed, channel=None)) == [1]
+    assert await store.consult(MAIN, numbers_with("zebra")) == [1]
+    assert await store._readers.read(partial(passages.unindexed, channel=None)) == []
+
+
+async def test_index_ahead_leaves_nothing_for_the_first_question(store: SqliteStore, sha256: str) -> None:
+    await read(store, sha256, "zebra")
+    await store.index_ahead()
+    assert await store._readers.read(partial(passages.unindexed, channel=None)) == []
+
+
+async def test_a_full_disk_costs_the_words_of_documents_and_not_the_answer(
+    store: SqliteStore, sha256: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await read(store, sha256, "zebra")
+
+    def full(connection: sqlite3.Connection, indexed: passages.Indexed) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(passages, "store", full)
+    assert await store.consult(MAIN, len) == 1
+    assert "could not be stored" in caplog.text
+
+
+def test_pieces_of_a_text_without_blanks_lose_nothing() -> None:
+    text = "字" * 10_000
+    pieces = list(passages._pieces(text))
+    assert "".join(pieces) == text
+    assert all(len(words.read(piece).terms) < 2 * words.TERMS_AT_MOST for piece in pieces)
