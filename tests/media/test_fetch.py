@@ -423,7 +423,7 @@ async def test_media_past_its_time_is_expired_and_not_asked_for(town: Town, plat
     assert await fetch.sweep() == 0
     town.clock.shift(2 * 86_400)
     assert await fetch.sweep() == 2
-    await town.store.drop_unused()
+    await town.store.tidy()
     assert not blob.path.exists()
     calls = len(platform.calls)
     for record in (held, promised):

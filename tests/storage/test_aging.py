@@ -102,7 +102,7 @@ async def test_an_aged_message_leaves_nothing_behind(
     assert "SECRET" not in tables(home)
     assert [message.id for message in await store.history(MAIN)] == ["young"]
     clock.shift(DAY.total_seconds())
-    assert await store.drop_unused() == 2  # nothing uses their bytes any more
+    assert (await store.tidy()).total == 2  # nothing uses their bytes any more
     assert await store.expire_messages(clock.now() - DAY) == 0
 
 
@@ -193,7 +193,7 @@ async def test_a_picture_that_a_younger_message_quotes_stays(
     record = await store.ref(MAIN, taken.refs[0].id)
     assert record is not None
     assert record.ref.sha256 == blob.sha256
-    assert await store.drop_unused() == 0
+    assert (await store.tidy()).total == 0
 
 
 async def test_an_edit_of_a_message_that_never_came_goes_by_its_age(

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import os
 import resource
 import signal
 import subprocess
@@ -19,7 +18,7 @@ from belino.domain.errors import MediaNotFound, MediaTooLarge, StoreFull
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import Verdict
+from belino.domain.record import Tidied, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock
@@ -146,28 +145,29 @@ async def test_bytes_stay_while_anything_uses_them(
     for number in "12":
         (ref,) = (await store.take_in(say(number, media=(photo(number),)), OBSERVE)).refs
         await store.end_media(ref.id, MediaOutcome.HELD, blob=shared)
-    assert await store.drop_unused() == 0  # just kept: somebody may be about to use it
+    assert (await store.tidy()).total == 0  # just kept: somebody may be about to use it
     clock.shift(3601)
-    assert await store.drop_unused() == 1
+    assert (await store.tidy()).total == 1
     assert (await store.blob(loose.sha256), loose.path.exists()) == (None, False)
     await store.take_in(Deletion(conversation=MAIN, id="d1", message_id="1", author=None, sent=START), OBSERVE)
-    assert await store.drop_unused() == 0
+    assert (await store.tidy()).total == 0
     assert await store.blob(shared.sha256) is not None
     await store.take_in(Deletion(conversation=MAIN, id="d2", message_id="2", author=None, sent=START), OBSERVE)
-    assert await store.drop_unused() == 1
+    assert (await store.tidy()).total == 1
     assert not shared.path.exists()
 
 
-async def test_a_file_that_no_row_knows_is_removed_once_it_is_old(store: SqliteStore, home: Home) -> None:
+async def test_a_file_that_no_row_knows_is_found_and_removed(store: SqliteStore, home: Home) -> None:
     known = await store.keep(chunks(b"known"), mime="a/b", limit=10)
-    stray, fresh = home.blobs / "aa" / "aa" / ("a" * 64), home.blobs / "aa" / "aa" / ("aaaa" + "b" * 60)
+    stray = home.blobs / "aa" / "aa" / ("a" * 64)
     stray.parent.mkdir(parents=True)
-    for path in (stray, fresh):
-        path.write_bytes(b"x")
-    for path in (stray, known.path):
-        os.utime(path, (0, 0))
-    assert await store.drop_unused() == 1
-    assert (stray.exists(), fresh.exists(), known.path.exists()) == (False, True, True)
+    stray.write_bytes(b"xyz")
+    assert await store.tidy(dry_run=True) == Tidied(strays=1, freed=3)
+    assert stray.exists()
+    assert await store.tidy() == Tidied(strays=1, freed=3)
+    assert not stray.exists()
+    assert known.path.exists()
+    assert await store.tidy() == Tidied()
 
 
 async def test_bytes_dropped_while_the_same_ones_move_in_are_there_afterwards(
@@ -176,12 +176,12 @@ async def test_bytes_dropped_while_the_same_ones_move_in_are_there_afterwards(
     blob = await store.keep(chunks(b"again"), mime="a/b", limit=10)
     clock.shift(3601)
     async with asyncio.timeout(10), asyncio.TaskGroup() as group, held_up():
-        dropping = group.create_task(store.drop_unused())
+        dropping = group.create_task(store.tidy())
         await asyncio.sleep(0)
         keeping = group.create_task(store.keep(chunks(b"again"), mime="a/b", limit=10))
         while store._writer._jobs.qsize() < 2:  # the new file is in its place, its row is on the way
             await asyncio.sleep(0)
-    assert dropping.result() == 1
+    assert dropping.result().unused == 1
     assert keeping.result() == blob
     held = await store.blob(blob.sha256)
     assert held is not None
@@ -195,7 +195,7 @@ async def test_a_ref_that_holds_other_bytes_lets_go_of_the_first(
     (ref,) = (await store.take_in(say("1", media=(photo("1", sha256=one.sha256),)), OBSERVE)).refs
     await store.end_media(ref.id, MediaOutcome.HELD, blob=two)
     clock.shift(3601)
-    assert await store.drop_unused() == 1
+    assert (await store.tidy()).total == 1
     assert await store.blob(one.sha256) is None
     assert await store.blob(two.sha256) is not None
 

@@ -183,12 +183,12 @@ async def test_the_bytes_of_a_dead_parcel_are_kept_until_it_is_dropped(store: Sq
     await claim(store, clock)
     await store.end_parcel("a", ParcelState.DEAD, "refused")
     clock.shift(7200)
-    assert await store.drop_unused() == 0
+    assert (await store.tidy()).total == 0
     assert await store.retry_parcel("a") is not None
     assert (await claim(store, clock)).parcel.files[0].name == "a.txt"
     await store.end_parcel("a", ParcelState.DEAD, "refused again")
     assert await store.drop_parcel("a") is not None
-    assert await store.drop_unused() == 1
+    assert (await store.tidy()).total == 1
 
 
 async def test_the_notice_of_a_dead_file_is_put_behind_what_waits_and_only_once(

@@ -166,7 +166,9 @@ async def test_an_edit_parcel_changes_its_message_and_makes_none(
     await claim(store, clock)
     clock.shift(2)
     for _ in range(2):
-        assert await store.confirm_parcel("b", Receipt(message_id="m", sent=clock.now()), AGENT) is None
+        changed = await store.confirm_parcel("b", Receipt(message_id="m", sent=clock.now()), AGENT)
+        assert changed is not None
+        assert (changed.id, changed.text, changed.edited) == ("m", "Done.", clock.now())
     assert [(found.id, found.text) for found in await store.history(MAIN)] == [("1", "hello"), ("m", "Done.")]
 
 
@@ -208,7 +210,7 @@ async def test_files_of_a_parcel_are_kept_until_sent_and_then_belong_to_the_mess
     )  # fmt: skip
     await answer(store, clock, say, text("a", "", kind=ParcelKind.FILES, files=(file,)))
     clock.shift(7200)
-    assert await store.drop_unused() == 0
+    assert (await store.tidy()).total == 0
     (sent,) = (await claim(store, clock)).parcel.files
     assert sent == file
     assert b"".join([piece async for piece in sent.chunks()]) == b"report"
@@ -216,7 +218,7 @@ async def test_files_of_a_parcel_are_kept_until_sent_and_then_belong_to_the_mess
     assert message is not None
     assert [(ref.file_name, ref.caption, ref.sha256) for ref in message.media] == [("r.txt", "here", blob.sha256)]
     assert (await store.refs(MAIN))[0].outcome is MediaOutcome.HELD
-    assert await store.drop_unused() == 0
+    assert (await store.tidy()).total == 0
 
 
 async def test_markup_travels_with_its_plain_words_and_only_those_become_what_was_said(

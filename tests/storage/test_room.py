@@ -100,7 +100,7 @@ async def test_what_an_undelivered_parcel_carries_stays(
     assert await store.evict(0) == blob.size
     clock.shift(40 * 86_400)
     assert await store.expire_media(clock.now()) == 1
-    await store.drop_unused()
+    await store.tidy()
     assert blob.path.exists()
 
 
@@ -155,7 +155,7 @@ async def test_an_uploaded_file_goes_by_age_alone(store: SqliteStore, clock: Fak
     clock.shift(30 * 86_400)
     assert await store.evict(0) == blob.size
     assert await store.expire_media(clock.now()) == 1
-    assert await store.drop_unused() == 1
+    assert (await store.tidy()).total == 1
     assert (await look(store, ref.id)).outcome is MediaOutcome.EXPIRED
 
 

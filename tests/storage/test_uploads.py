@@ -218,10 +218,10 @@ async def test_old_uploads_are_swept_and_what_a_message_took_stays(
     await store.take_in(say("1", media=(photo("1", sha256=taken.sha256),)), OBSERVE)
     clock.shift(7200)
     fresh = await start(store, 4)
-    assert await store.drop_unused() == 0  # an upload uses its bytes until it is swept
+    assert (await store.tidy()).total == 0  # an upload uses its bytes until it is swept
     assert await store.sweep_uploads(clock.now() - timedelta(hours=1)) == 3
     assert await store.upload(fresh.id) == fresh
-    assert await store.drop_unused() == 1
+    assert (await store.tidy()).total == 1
     assert left.sha256 is not None
     assert taken.sha256 is not None
     assert await store.blob(left.sha256) is None

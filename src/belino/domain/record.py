@@ -188,6 +188,12 @@ class ClaimedTurn:
     messages: tuple[StoredMessage, ...]
     """What it answers: one message, or the items of an album."""
     trace: str
+    chat_type: ChatType = ChatType.DIRECT
+
+    @property
+    def reply_to(self) -> str | None:
+        """The message that the answer is shown as a reply to; where only two talk, nobody needs to be told."""
+        return None if self.chat_type is ChatType.DIRECT else self.messages[0].id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -415,3 +421,30 @@ class Ready:
 
     conversation: ConversationKey
     at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tidied:
+    """What lay around on the shelf, and how many bytes of it went, or would."""
+
+    unused: int = 0
+    """Blobs that no ref, upload, parcel or rendition used."""
+    strays: int = 0
+    """Files that no row knew."""
+    lost: int = 0
+    """Rows whose file is gone; their refs are fetched again, or say that they cannot be."""
+    unfinished: int = 0
+    """Temporary files that nobody wrote to any more."""
+    freed: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.unused + self.strays + self.lost + self.unfinished
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoneCopies:
+    """Refs that were taken back, and the conversations in whose folders copies of them may lie."""
+
+    conversations: tuple[ConversationKey, ...]
+    refs: tuple[str, ...]

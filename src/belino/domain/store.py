@@ -20,6 +20,7 @@ from belino.domain.record import (
     ClaimedParcel,
     ClaimedTurn,
     ConversationSummary,
+    GoneCopies,
     Grant,
     GrantKind,
     Judged,
@@ -34,6 +35,7 @@ from belino.domain.record import (
     Story,
     Surroundings,
     ThreadSlice,
+    Tidied,
     Told,
     TurnEnd,
     Upload,
@@ -130,7 +132,7 @@ class Outbox(Protocol):
     ) -> StoredMessage | None:
         """`sent`; what was sent becomes a message of the conversation, by the agent as author, once.
 
-        None for a parcel that makes no message of its own (an edit, or what the gateway itself tells a stranger).
+        Returns it, or the message that an edit changed; None if none is kept (of what the gateway tells a stranger).
         `reason` tells what is odd about it although it was sent.
         """
         ...
@@ -299,8 +301,12 @@ class Library(Protocol):
 
     async def end_media(
         self, ref_id: str, outcome: MediaOutcome, reason: str = "", *, blob: Blob | None = None
-    ) -> None:
-        """Record what became of a ref; with a blob, the ref now holds those bytes."""
+    ) -> bool:
+        """Record what became of a ref; with a blob, the ref now holds those bytes. False if it was taken back."""
+        ...
+
+    async def gone_since(self, channel: ConversationKey, ref_id: str) -> datetime | None:
+        """When a ref of this channel was taken back: its message deleted, or edited to do without it."""
         ...
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int: ...
@@ -358,10 +364,38 @@ class Blobs(Protocol):
         """
         ...
 
-    async def blob(self, sha256: str) -> Blob | None: ...
+    async def blob(self, sha256: str) -> Blob | None:
+        """The bytes, if they are here and still what they were; damaged ones go, and their refs say so."""
+        ...
 
-    async def drop_unused(self) -> int:
-        """Delete the bytes that no ref, upload or parcel uses any more. Returns how many blobs went."""
+    async def purge(self, *, keep: Container[str] = ()) -> tuple[str, ...]:
+        """Delete the bytes of what was taken back, but for those that somebody else uses. Returns those that went.
+
+        Bytes in `keep`, which may change meanwhile, have half a minute; then they go all the same.
+        """
+        ...
+
+    async def taken_back(self) -> int:
+        """How many bytes and copies of what was taken back are still here for `purge` and `copies_removed`."""
+        ...
+
+    async def copied(self) -> tuple[GoneCopies, ...]:
+        """Refs that were taken back and may still have copies in the folders of sessions."""
+        ...
+
+    async def copies_removed(self, ref_ids: Sequence[str]) -> None:
+        """No folder holds copies of these refs any more."""
+        ...
+
+    async def forget_gone(self, before: datetime) -> None:
+        """Nobody has to be told any more of what was taken back before then."""
+        ...
+
+    async def tidy(self, *, dry_run: bool = False) -> Tidied:
+        """Delete what no ref, upload or parcel uses any more and what no row knows; notice which bytes are missing.
+
+        Little at a time. `dry_run` only counts.
+        """
         ...
 
     async def touch(self, sha256: str) -> None:

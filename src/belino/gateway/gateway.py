@@ -34,6 +34,7 @@ from belino.gateway.reply import Flushed, Replies
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import AdapterHealth, keep_running
 from belino.gateway.turn import Turns
+from belino.gateway.upkeep import Upkeep
 from belino.media.fetch import Fetcher
 from belino.media.sandbox import Sandbox
 from belino.net.client import Client
@@ -45,14 +46,14 @@ from belino.storage.sqlite import SqliteStore, open_store
 if TYPE_CHECKING:
     from belino.media.audio import Sounds
     from belino.media.image import Images
+    from belino.media.render import Renderer
 
 log = logging.getLogger(__name__)
 
 SENDING_GRACE_SECONDS = 2.0
 CLOSING_SECONDS = 5.0
-SWEEP_SECONDS = 3_600.0
-INDEX_SECONDS = 60.0
-UPLOADS_KEPT = timedelta(days=1)
+INDEX_SECONDS = 30.0
+"""What was deleted is to be out of the index within a minute."""
 
 MakeAdapter = Callable[[AdapterConfig, Desk], Adapter]
 
@@ -79,6 +80,7 @@ class Gateway:
     agents: Agents
     started: datetime
     history: History
+    upkeep: Upkeep
 
     def __init__(
         self,
@@ -132,6 +134,13 @@ class Gateway:
         return Images(self.sandbox, self.home.blobs / "tmp")
 
     @cached_property
+    def renderer(self) -> "Renderer":
+        """Makes renditions, in the sandbox, and keeps them."""
+        from belino.media.render import make_renderer
+
+        return make_renderer(self.sandbox, self.home.blobs / "tmp", self.store)
+
+    @cached_property
     def sounds(self) -> "Sounds":
         """Encodes sounds, in the sandbox."""
         from belino.media.audio import Sounds
@@ -145,7 +154,8 @@ class Gateway:
             answering = group.create_task(self._sessions.run())
             filing = group.create_task(self._replies.run())
             others = [group.create_task(self._listen(adapter, *key)) for key, adapter in self.adapters.items()]
-            others.append(group.create_task(self._sweep()))
+            others.append(group.create_task(self.upkeep.run()))
+            others.append(group.create_task(self.upkeep.follow_deletions()))
             others.append(group.create_task(self._index_ahead()))
             await self._stopping.wait()
             for task in others:
@@ -223,6 +233,9 @@ class Gateway:
         )
         self.history = self._make_history()
         self._replies = self._make_replies(opening)
+        self.upkeep = Upkeep(
+            self.store, self._fetcher, self._replies, config=self.config, home=self.home, clock=self.clock
+        )
         self._turns = self._make_turns()
         self._sessions = Sessions(
             self.store,
@@ -241,6 +254,7 @@ class Gateway:
             notices=self.notices,
             counters=self.counters,
             told=self._sender.wake,
+            deletion=self.upkeep.deletion,
         )
 
     def _make_turns(self) -> Turns:
@@ -251,7 +265,7 @@ class Gateway:
             self._fetcher,
             history=self.history,
             replies=self._replies,
-            images=lambda: self.images,
+            renderer=lambda: self.renderer,
             config=self.config,
             home=self.home,
             clock=self.clock,
@@ -305,8 +319,11 @@ class Gateway:
         )
 
     async def _may_still(self, claimed: ClaimedParcel) -> str:
-        """Why an answer may not be sent any more: who asked for it was let in then and is not now."""
+        """Why an answer may not be sent any more: its files are not whole, or who asked for it is let in no longer."""
         where, asker = claimed.parcel.conversation, claimed.asker
+        for file in claimed.parcel.files:
+            if await self.store.blob(file.sha256) is None:
+                return f"the bytes of {file.name} are damaged or missing on this disk"
         door = self._doors.get((where.platform, where.account))
         if asker is None or door is None:
             return ""
@@ -366,29 +383,6 @@ class Gateway:
             raise MediaError(f"{ref.id} cannot be opened: the account {ref.platform}:{ref.account} is not configured")
         return adapter.open_media(ref)
 
-    async def _sweep(self) -> None:
-        """Uploads that no message took, what is past its time, and bytes that nothing uses are not kept for ever."""
-        while True:
-            try:
-                uploads = await self.store.sweep_uploads(self.clock.now() - UPLOADS_KEPT)
-                messages = await self._expire_messages()
-                aged = await self._fetcher.sweep()
-                files = await self._replies.sweep(self._media_kept_since())
-                blobs = await self.store.drop_unused()
-                if uploads or messages or aged or files or blobs:
-                    log.info(
-                        "swept %d uploads no message took, %d aged messages, %d aged media, %d aged files, "
-                        "%d unused blobs",
-                        uploads,
-                        messages,
-                        aged,
-                        files,
-                        blobs,
-                    )
-            except StoreError as error:
-                log.warning("nothing could be swept: %s", type(error).__name__)
-            await self.clock.sleep(SWEEP_SECONDS)
-
     async def _index_ahead(self) -> None:
         """Searches find most of what arrived indexed already, and what was deleted leaves the index too."""
         while True:
@@ -397,12 +391,3 @@ class Gateway:
                 await self.store.index_ahead()
             except StoreError as error:
                 log.warning("nothing could be indexed: %s", type(error).__name__)
-
-    async def _expire_messages(self) -> int:
-        if not self.config.retention_days:
-            return 0
-        return await self.store.expire_messages(self.clock.now() - timedelta(days=self.config.retention_days))
-
-    def _media_kept_since(self) -> datetime | None:
-        days = self.config.media.retention_days
-        return self.clock.now() - timedelta(days=days) if days else None

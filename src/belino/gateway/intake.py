@@ -8,7 +8,7 @@ from datetime import timedelta
 from belino.config import AccessConfig, SessionsConfig
 from belino.domain.errors import ScopeError, StoreError
 from belino.domain.media import MediaRef
-from belino.domain.message import Arrival, ConversationKey, Edit, Message, Quote, Unsupported
+from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Message, Quote, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.record import Judged, StoredMessage, Verdict
@@ -45,6 +45,7 @@ class Intake:
         notices: Notices,
         counters: Counters,
         told: Callable[[ConversationKey], None],
+        deletion: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._doors = doors
@@ -55,6 +56,8 @@ class Intake:
         self._counters = counters
         self._told = told
         """Called with the conversation of a stranger for whom the outbox now holds a word."""
+        self._deletion = deletion
+        """Called when something may have been taken back that is to be gone soon."""
 
     def for_account(self, platform: str, account: str) -> Accept:
         """What an adapter is given: it takes in only what belongs to its own account."""
@@ -110,6 +113,8 @@ class Intake:
             self._counters.arrivals[one.outcome] += 1
             arrival = judged.arrival
             log.info("%s in %s: %s (trace %s)", arrival.kind, arrival.conversation, one.outcome, one.trace or "none")
+        if any(_may_take_back(judged.arrival) for judged in run):
+            self._deletion()
         try:
             for judged, one in zip(run, taken, strict=True):
                 if one.outcome not in (MessageOutcome.DENIED, MessageOutcome.DUPLICATE):
@@ -196,6 +201,13 @@ def _is_about_any(arrival: Arrival, run: Sequence[Judged]) -> bool:
         return False
     about = (arrival.conversation.whole_channel, arrival.message_id)
     return any((judged.arrival.conversation.whole_channel, judged.arrival.id) == about for judged in run)
+
+
+def _may_take_back(arrival: Arrival) -> bool:
+    """An edit may take a picture away, and a message may bring bytes after its deletion was told."""
+    if isinstance(arrival, Message):
+        return any(ref.sha256 is not None for ref in arrival.media)
+    return isinstance(arrival, Deletion | Edit)
 
 
 def _texts(arrival: Arrival) -> Iterator[str]:

@@ -151,6 +151,15 @@ class Fetcher:
         self._held_bytes = await self._blobs.evict(self._config.disk_bytes, keep=self._pinned)
         return aged
 
+    async def purge(self) -> int:
+        """Let go of the bytes of what was taken back, but for those somebody needs right now; returns how many went."""
+        gone = await self._blobs.purge(keep=self._pinned)
+        for sha256 in gone:
+            self._memory.forget(sha256)
+        if gone:
+            self._held_bytes = None
+        return len(gone)
+
     async def _fetch_alone(self, record: RefRecord, turnstile: "_Turnstile") -> Blob:
         current = await self._library.ref(record.conversation.whole_channel, record.ref.id)
         if current is None:
@@ -246,7 +255,8 @@ class Fetcher:
                     raise
                 await self._clock.sleep(backoff(attempt))
         with self.pin(blob.sha256):
-            await self._library.end_media(ref.id, MediaOutcome.HELD, judge.lies, blob=blob)
+            if not await self._library.end_media(ref.id, MediaOutcome.HELD, judge.lies, blob=blob):
+                raise MediaNotFound(f"{ref.id} was deleted while it was fetched")
             await self._make_room(blob.size)
         return blob
 

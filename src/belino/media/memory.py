@@ -35,6 +35,11 @@ class Memory:
                 cache.insert(blob.sha256, held)
         return held[:limit]
 
+    def forget(self, sha256: str) -> None:
+        """Hold these bytes no longer."""
+        if self._cache is not None:
+            self._cache.pop(sha256, None)
+
     def _opened(self) -> "LRUCache[str, bytes]":
         if self._cache is None:
             from cachebox import LRUCache  # on the first read: it costs 60 ms

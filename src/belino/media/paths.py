@@ -15,6 +15,8 @@ from belino.media.placeholder import clean_mime
 STEM_CHARS = 60
 STEM_BYTES = 160
 COPIES_AT_MOST = 1000
+MARK = "---"
+"""Between the name a sender gave and the ref, in the name of a copy."""
 PIECE = 1 << 20
 
 _EXTENSION = re.compile(r"[a-z0-9]{1,10}")
@@ -49,7 +51,7 @@ def safe_name(name: str | None, *, mime: str, kind: MediaKind) -> str:
 def stored_name(ref: MediaRef) -> str:
     """The name of a ref's copy, `photo---tg_k3v9d0q2m7xa.jpg`: no two refs share one, the sender's name is readable."""
     stem, _, extension = safe_name(ref.file_name, mime=ref.mime, kind=ref.kind).rpartition(".")
-    return f"{stem}---{ref.id}.{extension}"
+    return f"{stem}{MARK}{ref.id}.{extension}"
 
 
 def place(folder: Path, name: str, source: Path) -> Path:

@@ -25,20 +25,20 @@ AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn = t.id AND m.album IS NOT 
 """
 
 
-async def expire_messages(readers: Readers, writer: Writer, before: int) -> int:
+async def expire_messages(readers: Readers, writer: Writer, before: int, now: int) -> int:
     """Forget what was stored before then, a little at a time. Returns how many messages went."""
     count = 0
     for channel in await readers.read(_channels):
         past = channel << SEQ_BITS
         while aged := await readers.read(partial(_aged, after=past, before=before)):
             past = aged[-1]
-            count += await writer.write(partial(forget_messages, numbers=aged))
+            count += await writer.write(partial(forget_messages, numbers=aged, now=now))
     while strays := await readers.read(partial(_stray_changes, before=before)):
         await writer.write(partial(_forget_strays, strays=strays))
     return count
 
 
-def forget_messages(connection: sqlite3.Connection, numbers: Sequence[int]) -> int:
+def forget_messages(connection: sqlite3.Connection, numbers: Sequence[int], now: int) -> int:
     """One channel's messages and all that is theirs, but for those a turn is at work on. Returns how many went."""
     going = connection.execute(
         f"SELECT id, channel, platform_id, turn FROM messages m WHERE id IN ({_marks(numbers)}) "  # noqa: S608
@@ -48,7 +48,7 @@ def forget_messages(connection: sqlite3.Connection, numbers: Sequence[int]) -> i
     if not going:
         return 0
     gone = [row["id"] for row in going]
-    _forget_refs(connection, gone)
+    _forget_refs(connection, gone, now)
     _forget_changes(connection, going[0]["channel"], [row["platform_id"] for row in going])
     connection.executemany("DELETE FROM steps WHERE trace = ?", [(trace_of(number),) for number in gone])
     connection.execute(f"DELETE FROM messages WHERE id IN ({_marks(gone)})", gone)  # noqa: S608
@@ -74,13 +74,13 @@ def _aged(connection: sqlite3.Connection, after: int, before: int) -> Sequence[i
     return [row["id"] for row in rows[:young]]
 
 
-def _forget_refs(connection: sqlite3.Connection, messages: Sequence[int]) -> None:
+def _forget_refs(connection: sqlite3.Connection, messages: Sequence[int], now: int) -> None:
     bearers = connection.execute(
         f"SELECT DISTINCT message FROM message_refs WHERE message IN ({_marks(messages)})",  # noqa: S608
         tuple(messages),
     ).fetchall()
     for row in bearers:
-        drop_refs(connection, row["message"])
+        drop_refs(connection, row["message"], now)
 
 
 def _forget_changes(connection: sqlite3.Connection, channel: int, message_ids: Iterable[str]) -> None:

@@ -7,15 +7,15 @@ import os
 import re
 import secrets
 import sqlite3
+import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from belino.domain.errors import MediaNotFound, MediaTooLarge, StoreError, StoreFull
 from belino.domain.media import Blob
-from belino.domain.reply import OutgoingFile
 
 PIECE = 1 << 20
 WRITES = 32
@@ -23,6 +23,7 @@ WRITES = 32
 T = TypeVar("T")
 
 _NAME = re.compile(r"[0-9a-f]{64}")
+_UNUSED = "kept < ? AND NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = blobs.sha256)"
 
 
 class BlobFolder:
@@ -32,6 +33,9 @@ class BlobFolder:
         self.path = path
         self.temporary = path / "tmp"
         self._settling: Counter[str] = Counter()
+        self._leaving: set[str] = set()
+        """What is about to be deleted, in another thread, unless it moves in again first."""
+        self._door = threading.Lock()
         for folder in (self.path, self.temporary):
             make_folder(folder)
 
@@ -56,27 +60,65 @@ class BlobFolder:
     @contextmanager
     def settling(self, sha256: str) -> Iterator[None]:
         """While inside, these bytes move in: their file may be there before their row is."""
-        self._settling[sha256] += 1
+        with self._door:
+            self._settling[sha256] += 1
+            self._leaving.discard(sha256)
         try:
             yield
         finally:
             self._settling[sha256] -= 1
             self._settling += Counter()  # drops what is down to nothing
 
-    def remove(self, sha256: str) -> None:
-        """Delete bytes, unless the same ones are moving in again."""
-        if sha256 not in self._settling:
-            self.place(sha256).unlink(missing_ok=True)
+    def is_settling(self, sha256: str) -> bool:
+        """Whether these bytes move in right now."""
+        return sha256 in self._settling
 
-    def strays(self, older_than: float) -> tuple[str, ...]:
-        """Files that have lain in their place since before then: candidates for having no row."""
-        found = (path for path in self.path.glob("??/??/*") if _NAME.fullmatch(path.name))
-        return tuple(path.name for path in found if path.stat().st_mtime < older_than)
+    async def let_go(self, names: Iterable[str]) -> int:
+        """Delete files of which the writer has just said that they have no row. Returns how many bytes went.
 
-    def remove_stray(self, sha256: str, older_than: float) -> None:
-        """Delete a stray, unless the same bytes have moved in since it was found."""
-        if self.place(sha256).stat().st_mtime < older_than:
-            self.remove(sha256)
+        To be awaited in the same breath: whoever moves the same bytes in is told by the writer later than we are, and
+        so is still settling now, or begins to later and takes them off the list.
+        """
+        going = [name for name in names if not self.is_settling(name)]
+        self._leaving.update(going)
+        return await on_disk(self._unlink, going) if going else 0
+
+    def lying(self, prefix: str) -> dict[str, int]:
+        """Every file in its place whose name begins with these two digits, and its size."""
+        found: dict[str, int] = {}
+        for folder in _entries(self.path / prefix):
+            for entry in _entries(folder.path):
+                if _NAME.fullmatch(entry.name):
+                    with suppress(FileNotFoundError):  # gone while we looked
+                        found[entry.name] = entry.stat(follow_symlinks=False).st_size
+        return found
+
+    def unfinished(self, older_than: float, *, keep: Container[str]) -> dict[str, int]:
+        """Temporary files that nobody has written to since then, all but those named, and their sizes."""
+        found: dict[str, int] = {}
+        for entry in _entries(self.temporary):
+            with suppress(FileNotFoundError):
+                status = entry.stat(follow_symlinks=False)
+                if status.st_mtime < older_than and entry.name not in keep and not entry.is_dir(follow_symlinks=False):
+                    found[entry.name] = status.st_size
+        return found
+
+    def discard(self, names: Iterable[str]) -> None:
+        """Delete temporary files."""
+        for name in names:
+            (self.temporary / name).unlink(missing_ok=True)
+
+    def _unlink(self, names: Sequence[str]) -> int:
+        count = 0
+        for name in names:
+            place = self.place(name)
+            with self._door:
+                if name in self._leaving:
+                    self._leaving.discard(name)
+                    with suppress(FileNotFoundError):
+                        count += place.lstat().st_size
+                        place.unlink()
+        return count
 
     def adopt(self, path: Path, sha256: str) -> None:
         """Move a finished temporary file to the place of its hash."""
@@ -92,11 +134,6 @@ class BlobFolder:
         for path in stale:
             path.unlink()
         return len(stale)
-
-    def outgoing(self, sha256: str, *, name: str, mime: str, size: int) -> OutgoingFile:
-        """A held blob as a file to send."""
-        place = self.place(sha256)
-        return OutgoingFile(name=name, mime=mime, size=size, sha256=sha256, chunks=lambda: read_pieces(place))
 
 
 class Partial:
@@ -157,18 +194,32 @@ def find_blob(connection: sqlite3.Connection, sha256: str) -> sqlite3.Row | None
     return row
 
 
-def unused_blobs(connection: sqlite3.Connection, kept_before: int) -> tuple[str, ...]:
-    """Forget blobs that nothing uses; those kept just now may be waiting for their first use."""
-    rows = connection.execute(
-        "DELETE FROM blobs WHERE kept < ? AND NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = blobs.sha256) "
-        "RETURNING sha256",
-        (kept_before,),
-    ).fetchall()
-    return tuple(row["sha256"] for row in rows)
+def unused_blobs(
+    connection: sqlite3.Connection, kept_before: int, after: str, limit: int
+) -> tuple[tuple[str, int], ...]:
+    """The next blobs that nothing uses, past a name, and their sizes; those kept just now may wait for their use."""
+    rows = connection.execute(f"SELECT sha256, size FROM blobs WHERE sha256 > ? AND {_UNUSED} LIMIT ?",  # noqa: S608
+                              (after, kept_before, limit))  # fmt: skip
+    return tuple((row["sha256"], row["size"]) for row in rows)
+
+
+def forget_unused(connection: sqlite3.Connection, names: Sequence[str], kept_before: int) -> tuple[str, ...]:
+    """Forget those of these blobs that still nothing uses."""
+    gone = []
+    for name in names:
+        row = connection.execute(f"DELETE FROM blobs WHERE sha256 = ? AND {_UNUSED}", (name, kept_before))  # noqa: S608
+        gone += [name] * row.rowcount
+    return tuple(gone)
+
+
+def known(connection: sqlite3.Connection, prefix: str) -> dict[str, int]:
+    """Every blob that has a row and whose name begins with these two digits, and its size."""
+    rows = connection.execute("SELECT sha256, size FROM blobs WHERE sha256 BETWEEN ? AND ?", (prefix, f"{prefix}g"))
+    return {row["sha256"]: row["size"] for row in rows}
 
 
 def without_row(connection: sqlite3.Connection, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of these files that no row knows: a process died between moving them in and noting it."""
+    """Those of these files that no row knows: a process died between moving them in, or out, and noting it."""
     return tuple(name for name in names if find_blob(connection, name) is None)
 
 
@@ -176,6 +227,14 @@ def as_blob(row: sqlite3.Row, folder: BlobFolder) -> Blob | None:
     """The blob, if its bytes are really here."""
     place = folder.place(row["sha256"])
     return Blob(sha256=row["sha256"], mime=row["mime"], size=row["size"], path=place) if place.is_file() else None
+
+
+def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 async def batches(chunks: AsyncIterator[bytes], *, limit: int) -> AsyncIterator[Sequence[bytes]]:

@@ -15,7 +15,7 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.reply import ParcelState
 from belino.storage.places import SEQ_BITS, Channel, Places
-from belino.storage.refs import OWN, Bearer, author_of, drop_refs, refs_of_messages, replace_refs, with_ids
+from belino.storage.refs import OWN, Bearer, author_of, refs_of_messages, replace_refs, with_ids, withdraw_refs
 from belino.storage.seal import Keys
 from belino.storage.stamps import to_micros
 
@@ -138,7 +138,7 @@ def _delete(connection: sqlite3.Connection, message: sqlite3.Row, at: int, now: 
     connection.execute(
         "UPDATE messages SET text = '', quote = NULL, forward = NULL, deleted = ? WHERE id = ?", (at, message["id"])
     )
-    drop_refs(connection, message["id"])
+    withdraw_refs(connection, message["id"], now)
     if message["turn"] is not None:
         connection.execute(
             "UPDATE turns SET state = 'aborted', reason = 'deleted before it was answered', ended = ? "

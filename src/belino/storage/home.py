@@ -5,6 +5,7 @@ import os
 import re
 import stat
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +81,11 @@ class Home:
         for name in _OUTGOING:
             _make_private(outgoing / name)
         return outgoing
+
+    def session_folders(self, conversations: Iterable[ConversationKey]) -> list[Path]:
+        """The folders of those of these conversations whose sessions were ever given a file."""
+        folders = (self.path / "media" / folder_name(conversation) for conversation in conversations)
+        return [folder for folder in folders if (folder / "incoming").is_dir()]
 
     def has_outgoing(self, conversation: ConversationKey) -> bool:
         """Whether that folder was ever made."""

@@ -86,7 +86,7 @@ def _give_way(connection: sqlite3.Connection, row: MessageRow) -> bool:
     ).fetchone()
     if recalled is None:
         return False
-    drop_refs(connection, recalled["id"])
+    drop_refs(connection, recalled["id"], row.received)
     connection.execute("DELETE FROM messages WHERE id = ?", (recalled["id"],))
     return True
 

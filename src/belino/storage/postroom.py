@@ -8,7 +8,7 @@ from belino.domain.dispatch import Doubt
 from belino.domain.message import Author, ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.record import ClaimedParcel, ParcelRecord, Ready, StoredMessage
-from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
+from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.storage import dispatch, drafts, outbox
 from belino.storage.blobs import BlobFolder
 from belino.storage.mend import NOT_TEXT, mended
@@ -144,6 +144,3 @@ class PostRoom(ReadingRoom):
                 connection, limit=limit, state=state, conversation=conversation, unsent=unsent
             )
         )
-
-    def _open_file(self, sha256: str, name: str, mime: str, size: int) -> OutgoingFile:
-        return self._folder.outgoing(sha256, name=name, mime=mime, size=size)

@@ -9,7 +9,7 @@ from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.readings import Printed
 from belino.storage import readings, room
-from belino.storage.blobs import as_blob, find_blob, insert_blob, on_disk
+from belino.storage.blobs import find_blob, insert_blob, on_disk
 from belino.storage.mend import NOT_TEXT, mended
 from belino.storage.shelf import TOUCH_EVERY, Shelf
 
@@ -39,7 +39,7 @@ class ReadingRoom(Shelf):
 
     async def rendition(self, sha256: str, name: str) -> Blob | None:
         row = await self._readers.read(lambda connection: readings.find_rendition(connection, sha256, name))
-        blob = None if row is None else as_blob(row, self._folder)
+        blob = None if row is None else await self._proven(row)
         if blob is not None:
             now = self._now()
             await self._writer.write(lambda connection: room.touch(connection, blob.sha256, now, TOUCH_EVERY))
@@ -62,8 +62,8 @@ class ReadingRoom(Shelf):
                 named, known = await self._writer.write(work)
         finally:
             partial.discard()
-        if not known:  # at once, as in drop_unused: whoever moves the same bytes in is found settling
-            self._folder.remove(blob.sha256)
+        if not known:
+            await self._folder.let_go((blob.sha256,))
         if not named:
             raise MediaNotFound("the bytes it was made of were deleted meanwhile")
         return blob

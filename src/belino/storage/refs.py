@@ -11,6 +11,7 @@ from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.record import RefRecord
+from belino.storage.gone import forsake, is_gone, note_gone
 from belino.storage.places import KEY_COLUMNS, find_channel, find_place, key_of
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, to_micros
@@ -71,8 +72,12 @@ def with_ids(keys: Keys, conversation: ConversationKey, refs: Iterable[MediaRef]
 def insert_refs(
     connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: Bearer, role: str = OWN
 ) -> None:
-    """Keep a message's refs; an item known already keeps its row."""
+    """Keep a message's refs; an item known already keeps its row, and one that was taken back is quoted no more."""
     for position, ref in enumerate(refs):
+        if is_gone(connection, ref.id):
+            if role != OWN:
+                continue
+            connection.execute("DELETE FROM refs_gone WHERE id = ?", (ref.id,))  # an edit brings back what one took
         held = ref.sha256 is not None and _is_held(connection, ref.sha256)
         seq = connection.execute(_INSERT, _row(keys, ref, bearer, held)).fetchone()[0]
         connection.execute("INSERT INTO message_refs VALUES (?, ?, ?, ?)", (bearer.message, role, position, seq))
@@ -88,13 +93,21 @@ def replace_refs(connection: sqlite3.Connection, keys: Keys, refs: Sequence[Medi
         connection.execute(
             "UPDATE refs SET caption = ? WHERE channel = ? AND id = ?", (ref.caption, bearer.channel, ref.id)
         )
-    _forget_unlinked(connection, before)
+    kept = connection.execute("SELECT ref FROM message_refs WHERE message = ? AND role = ?", (bearer.message, OWN))
+    _withdraw(connection, set(before) - {row["ref"] for row in kept}, bearer.stored)
 
 
-def drop_refs(connection: sqlite3.Connection, message: int) -> None:
+def withdraw_refs(connection: sqlite3.Connection, message: int, now: int) -> None:
+    """A message was taken back, and its media with it, wherever others quote it."""
+    _withdraw(connection, _unlink(connection, message, OWN), now)
+    for role in (QUOTED, FORWARDED):
+        _forget_unlinked(connection, _unlink(connection, message, role), now)
+
+
+def drop_refs(connection: sqlite3.Connection, message: int, now: int) -> None:
     """Take a message's refs away; one that no other message brings along is forgotten, with its use of a blob."""
     for role in (OWN, QUOTED, FORWARDED):
-        _forget_unlinked(connection, _unlink(connection, message, role))
+        _forget_unlinked(connection, _unlink(connection, message, role), now)
 
 
 def refs_of_messages(
@@ -197,20 +210,26 @@ def claim_refs(connection: sqlite3.Connection, turn: sqlite3.Row) -> None:
 
 def end_media(
     connection: sqlite3.Connection, ref_id: str, outcome: MediaOutcome, reason: str, blob: Blob | None, now: int
-) -> None:
-    """Record what became of a ref; with a blob, the ref holds those bytes and lets go of others."""
+) -> bool:
+    """Record what became of a ref; with a blob, the ref holds those bytes and lets go of others.
+
+    False if there is no such ref any more: then nobody holds the bytes for it.
+    """
     row = connection.execute(
         "UPDATE refs SET outcome = ?, reason = ?, ended = ? WHERE id = ? RETURNING sha256",
         (outcome, reason, now, ref_id),
     ).fetchone()
+    if row is None and blob is not None:
+        forsake(connection, (blob.sha256,), now)
     if row is None or blob is None:
-        return
+        return row is not None
     connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], f"ref:{ref_id}"))
     connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (blob.sha256, f"ref:{ref_id}"))
     connection.execute(
         "UPDATE refs SET sha256 = ?, size = ?, fetched = ?, fetched_bytes = ? WHERE id = ?",
         (blob.sha256, blob.size, now, blob.size, ref_id),
     )
+    return True
 
 
 def bytes_fetched(connection: sqlite3.Connection, channel: ConversationKey, since: datetime) -> int:
@@ -235,7 +254,17 @@ def _unlink(connection: sqlite3.Connection, message: int, role: str) -> list[int
     return [row[0] for row in linked]
 
 
-def _forget_unlinked(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
+def _withdraw(connection: sqlite3.Connection, seqs: Iterable[int], now: int) -> None:
+    """Forget refs whoever else brings them along, and remember that they were taken back."""
+    for seq in seqs:
+        row = connection.execute("SELECT id, channel FROM refs WHERE seq = ?", (seq,)).fetchone()
+        connection.execute("DELETE FROM message_refs WHERE ref = ?", (seq,))
+        _forget_unlinked(connection, (seq,), now)
+        note_gone(connection, row["id"], row["channel"], now)
+
+
+def _forget_unlinked(connection: sqlite3.Connection, seqs: Iterable[int], now: int) -> None:
+    let_go = []
     for seq in seqs:
         row = connection.execute(
             "DELETE FROM refs WHERE seq = ? AND NOT EXISTS (SELECT 1 FROM message_refs m WHERE m.ref = refs.seq) "
@@ -243,9 +272,11 @@ def _forget_unlinked(connection: sqlite3.Connection, seqs: Iterable[int]) -> Non
             (seq,),
         ).fetchone()
         if row is not None and row["sha256"] is not None:
+            let_go.append(row["sha256"])
             connection.execute(
                 "DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], f"ref:{row['id']}")
             )
+    forsake(connection, let_go, now)
 
 
 def _row(keys: Keys, ref: MediaRef, bearer: Bearer, held: bool) -> tuple[object, ...]:

@@ -4,9 +4,11 @@ import sqlite3
 from collections.abc import Container, Iterator, Sequence
 
 from belino.domain.outcome import MediaOutcome
+from belino.storage.gone import forsake
 from belino.storage.readings import RENDITION
 
 EVICTED = "its bytes made room for others; asked for again, they are fetched again"
+DAMAGED = "its bytes were damaged on disk"
 
 # What has its last word already says it better than its age does.
 _AGEING = tuple(
@@ -71,7 +73,34 @@ def expire(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row], keep: Co
             (MediaOutcome.EXPIRED, f"{row['id']} is older than media is kept here", now, row["id"]),
         )
         connection.execute("DELETE FROM blob_uses WHERE owner = ? AND sha256 = ?", (f"ref:{row['id']}", row["sha256"]))
+    forsake(connection, [row["sha256"] for row in gone if row["sha256"] is not None], now)
     return len(gone)
+
+
+def lose(connection: sqlite3.Connection, names: Sequence[str], now: int) -> tuple[str, ...]:
+    """These bytes are damaged, or no longer in their place: forget them, and say so to whoever wants them.
+
+    A ref that was fetched is a promise again; what came with its message cannot be had twice. Returns those that went.
+    """
+    gone = []
+    for name in names:
+        for owner in _owners(connection, name):
+            connection.execute(
+                "UPDATE refs SET outcome = iif(fetched IS NULL, ?, ?), reason = iif(fetched IS NULL, ?, ?), ended = ? "
+                "WHERE id = ?",
+                (
+                    MediaOutcome.NOT_FOUND,
+                    MediaOutcome.REFERENCED,
+                    f"{DAMAGED}, and only its sender has them",
+                    f"{DAMAGED}; asked for again, they are fetched again",
+                    now,
+                    owner.removeprefix("ref:"),
+                ),
+            )
+        connection.execute("DELETE FROM renditions WHERE blob = ?", (name,))
+        connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner NOT LIKE 'parcel:%'", (name,))
+        gone += [name] * connection.execute("DELETE FROM blobs WHERE sha256 = ?", (name,)).rowcount
+    return tuple(gone)
 
 
 def touch(connection: sqlite3.Connection, sha256: str, now: int, every: int) -> None:

@@ -1,28 +1,31 @@
 """The verbs that move bytes: blobs kept whole, and uploads taken piece by piece."""
 
+import logging
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Container
-from datetime import datetime, timedelta
+from collections.abc import AsyncIterator, Callable, Container, Sequence
+from datetime import datetime
 from functools import partial
 
 from belino.domain.errors import MediaNotFound, UploadError
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.record import Upload
+from belino.domain.record import GoneCopies, Tidied, Upload
 from belino.domain.reply import OutgoingFile
-from belino.storage import blobs, room, uploads
-from belino.storage.blobs import PIECE, BlobFolder, on_disk
+from belino.storage import blobs, gone, room, uploads
+from belino.storage.blobs import PIECE, BlobFolder, on_disk, read_pieces
+from belino.storage.proof import Proof
 from belino.storage.stamps import to_micros
+from belino.storage.tidy import tidy
 from belino.storage.uploads import NOTE_BYTES, UploadFile
 from belino.storage.writer import Readers, Writer
 
-FRESH = timedelta(hours=1)
-"""A blob younger than this may be waiting for its first use."""
 TOUCH_EVERY = 60_000_000
 """Microseconds: how exactly it is known when bytes were last asked for, and how rarely that costs a write."""
-AT_ONCE = 500
-"""Refs that expire in one transaction, so that arrivals need not wait for a month of media."""
+AT_ONCE = 200
+"""Refs or blobs that go in one transaction, so that arrivals need not wait for a month of media."""
+
+log = logging.getLogger(__name__)
 
 
 class Shelf:
@@ -33,7 +36,10 @@ class Shelf:
         self._readers = readers
         self._folder = folder
         self._clock = clock
+        self._proof = Proof(clock)
         self._arriving: set[str] = set()
+        self.damaged = 0
+        """How often bytes were found not to be what they were, since the store was opened."""
 
     async def keep(self, chunks: AsyncIterator[bytes], *, mime: str | Callable[[], str], limit: int) -> Blob:
         partial = await self._folder.receive(chunks, limit=limit)
@@ -45,32 +51,45 @@ class Shelf:
                 await self._writer.write(lambda connection: blobs.insert_blob(connection, sha256, kind, size, now))
         finally:
             partial.discard()
+        self._proof.vouch(sha256, self._folder.place(sha256))
         return Blob(sha256=sha256, mime=kind, size=size, path=self._folder.place(sha256))
 
     async def blob(self, sha256: str) -> Blob | None:
         row = await self._readers.read(lambda connection: blobs.find_blob(connection, sha256))
-        return None if row is None else blobs.as_blob(row, self._folder)
+        return None if row is None else await self._proven(row)
 
     def outgoing(self, sha256: str, *, name: str, mime: str) -> OutgoingFile:
         try:
             size = self._folder.place(sha256).stat().st_size
         except FileNotFoundError as error:
             raise MediaNotFound("the bytes are not here") from error
-        return self._folder.outgoing(sha256, name=name, mime=mime, size=size)
+        return self._open_file(sha256, name, mime, size)
 
-    async def drop_unused(self) -> int:
-        """Delete blobs that nothing uses, and files that no row knows; returns how many."""
-        fresh_since = self._clock.now() - FRESH
-        before = to_micros(fresh_since)
-        # Whoever moves the same bytes in after this is told by the writer later than we are, and so found settling.
-        unused = await self._writer.write(lambda connection: blobs.unused_blobs(connection, before))
-        for sha256 in unused:
-            self._folder.remove(sha256)
-        lying = await on_disk(self._folder.strays, fresh_since.timestamp())
-        stray = await self._readers.read(lambda connection: blobs.without_row(connection, lying))
-        for sha256 in stray:
-            self._folder.remove_stray(sha256, fresh_since.timestamp())
-        return len(unused) + len(stray)
+    async def purge(self, *, keep: Container[str] = ()) -> tuple[str, ...]:
+        gone_at_all: list[str] = []
+        past = ""
+        while names := await self._readers.read(partial(gone.forsaken, after=past, limit=AT_ONCE)):
+            past = names[-1]
+            work = partial(gone.purge, names=names, keep=keep, arrives=self._folder.is_settling, now=self._now())
+            went = await self._writer.write(work)
+            await self._let_go(went)
+            gone_at_all += went
+        return tuple(gone_at_all)
+
+    async def taken_back(self) -> int:
+        return await self._readers.read(gone.count_waiting)
+
+    async def copied(self) -> tuple[GoneCopies, ...]:
+        return await self._readers.read(partial(gone.copied, limit=AT_ONCE))
+
+    async def copies_removed(self, ref_ids: Sequence[str]) -> None:
+        await self._writer.write(partial(gone.copies_removed, ref_ids=ref_ids))
+
+    async def forget_gone(self, before: datetime) -> None:
+        await self._writer.write(partial(gone.forget_gone, before=to_micros(before)))
+
+    async def tidy(self, *, dry_run: bool = False) -> Tidied:
+        return await tidy(self._readers, self._writer, self._folder, now=self._clock.now(), dry_run=dry_run)
 
     async def touch(self, sha256: str) -> None:
         now = self._now()
@@ -82,9 +101,9 @@ class Shelf:
             return held
         names = await self._readers.read(lambda connection: room.least_needed(connection, held - limit, keep))
         now = self._now()
-        gone = await self._writer.write(lambda connection: room.evict(connection, names, keep, now))
-        for sha256 in gone:  # at once, as in drop_unused: whoever moves the same bytes in is found settling
-            self._folder.remove(sha256)
+        for first in range(0, len(names), AT_ONCE):
+            some = names[first : first + AT_ONCE]
+            await self._let_go(await self._writer.write(partial(room.evict, names=some, keep=keep, now=now)))
         return await self._readers.read(room.bytes_held)
 
     async def expire_media(self, before: datetime, *, keep: Container[str] = ()) -> int:
@@ -127,6 +146,25 @@ class Shelf:
         for upload_id in idle:
             await self.drop_upload(upload_id)
         return len(idle)
+
+    async def _proven(self, row: sqlite3.Row) -> Blob | None:
+        """The blob of a row, if its bytes are here and are what they were; what is not stays nobody's surprise."""
+        blob = blobs.as_blob(row, self._folder)
+        if blob is None or await self._proof.holds(blob.sha256, blob.path):
+            return blob
+        log.error("the bytes of blob %s are damaged on disk", blob.sha256)
+        self.damaged += 1
+        await self._let_go(await self._writer.write(partial(room.lose, names=(blob.sha256,), now=self._now())))
+        return None
+
+    async def _let_go(self, names: Sequence[str]) -> None:
+        await self._folder.let_go(names)
+        for sha256 in names:
+            self._proof.forget(sha256)
+
+    def _open_file(self, sha256: str, name: str, mime: str, size: int) -> OutgoingFile:
+        place = self._folder.place(sha256)
+        return OutgoingFile(name=name, mime=mime, size=size, sha256=sha256, chunks=lambda: read_pieces(place))
 
     def _now(self) -> int:
         return to_micros(self._clock.now())
@@ -190,6 +228,7 @@ class Shelf:
         with self._folder.settling(sha256):
             await on_disk(self._folder.adopt, path, sha256)
             done = await self._writer.write(lambda connection: uploads.complete_upload(connection, row, sha256, now))
+        self._proof.vouch(sha256, self._folder.place(sha256))
         return self._as_upload(done)
 
 

@@ -1,5 +1,6 @@
 """The Store on SQLite: open it under a lock, and every verb as one piece of work for the writer or a reader."""
 
+import asyncio
 import fcntl
 import os
 import sqlite3
@@ -43,6 +44,7 @@ from belino.storage import (
     access,
     aging,
     found,
+    gone,
     inbox,
     messages,
     outcomes,
@@ -109,6 +111,17 @@ class SqliteStore(PostRoom):
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    async def quick_check(self) -> str:
+        """What SQLite finds wrong with the whole database; empty if nothing. Nobody has to wait for it."""
+        with closing(connect(self.home.database, read_only=True)) as connection:
+            looking = asyncio.get_running_loop().run_in_executor(None, quick_check, connection)
+            try:
+                return await asyncio.shield(looking)
+            except asyncio.CancelledError:
+                connection.interrupt()
+                await asyncio.wait([looking])
+                raise
 
     # --- inbox ---
 
@@ -270,15 +283,20 @@ class SqliteStore(PostRoom):
 
     async def end_media(
         self, ref_id: str, outcome: MediaOutcome, reason: str = "", *, blob: Blob | None = None
-    ) -> None:
+    ) -> bool:
         now = self._now()
-        await self._writer.write(lambda connection: refs.end_media(connection, ref_id, outcome, reason, blob, now))
+        return await self._writer.write(
+            lambda connection: refs.end_media(connection, ref_id, outcome, reason, blob, now)
+        )
+
+    async def gone_since(self, channel: ConversationKey, ref_id: str) -> datetime | None:
+        return await self._readers.read(lambda connection: gone.gone_since(connection, channel, ref_id))
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:
         return await self._readers.read(lambda connection: refs.bytes_fetched(connection, channel, since))
 
     async def expire_messages(self, before: datetime) -> int:
-        return await aging.expire_messages(self._readers, self._writer, to_micros(before))
+        return await aging.expire_messages(self._readers, self._writer, to_micros(before), self._now())
 
     async def counts(self) -> Mapping[str, int]:
         return await self._readers.read(summaries.counts)
@@ -368,6 +386,15 @@ class SqliteStore(PostRoom):
         return await self._writer.write(
             lambda connection: pairing.unpair(connection, platform, account, sender_id, now)
         )
+
+
+def quick_check(connection: sqlite3.Connection) -> str:
+    """The first complaint of `PRAGMA quick_check`, or nothing."""
+    try:
+        found: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return "" if found == "ok" else found
 
 
 def _lock(home: Home) -> int:
