@@ -21,7 +21,7 @@ from belino.net.guard import Guard
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png
 from belino.tools.sending import Outlet
 from belino.tools.toolbox import make_toolbox
-from tools.town import HERE, THERE, File, Town
+from tools.town import FENCE, HERE, THERE, File, Town
 
 ANY = FileLimit(max_bytes=1_000_000)
 LIMITS = Limits(
@@ -103,7 +103,8 @@ class Post:
             fetcher=Fetcher(self.town.store, self.town.store, self.town.open_media, self.town.config, self.town.clock),
             folder=self.town.folder,
             clock=self.town.clock,
-            images=self.town.images,
+            renderer=self.town.rendering(),
+            fence=FENCE,
             sees_images=True,
             image_block_bytes=1_000_000,
             outlet=outlet,

@@ -1,15 +1,16 @@
 """A real store with a channel in it, and a platform that counts what it is asked for."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from typing import Any, Never
 
 from belino.context.history import History
-from belino.domain.errors import AdapterError, MediaError
+from belino.domain.errors import AdapterError, MediaError, MediaRefused
 from belino.domain.media import Blob, ImageBlock, MediaKind, MediaRef, kind_of
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing, Step
@@ -19,17 +20,18 @@ from belino.domain.turn import Toolbox
 from belino.media.fetch import Fetcher, MediaConfig
 from belino.media.image import Fitted, ImageFacts
 from belino.media.price import within
+from belino.media.render import Draws, Makers, Renderer
 from belino.net.pace import PaceConfig
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store
 from belino.testing.clock import FakeClock
 from belino.testing.files import make_jpeg
-from belino.tools.pictures import Draws
 from belino.tools.toolbox import make_toolbox
 
 HERE = ConversationKey(platform="telegram", account="default", channel="here")
 THERE = ConversationKey(platform="telegram", account="default", channel="there")
 SECRET = "canary-5f0c1b"
+FENCE = "0f1e2d3c4b5a69788796a5b4"
 ANA = Author(id="7", name="Ana")
 
 
@@ -67,6 +69,16 @@ class Pencil:
         return Fitted(data=make_jpeg(width, height), mime="image/jpeg", width=width, height=height)
 
 
+class _Nobody:
+    """Where nothing but pictures is decoded: whoever asks for more is told so."""
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Never]]:
+        return self._refuse
+
+    async def _refuse(self, *given: object, **named: object) -> Never:
+        raise MediaRefused("nobody decodes this here")
+
+
 @dataclass(slots=True, kw_only=True)
 class Annals:
     """Stands in for a platform that can be asked for the past, and counts how often it is."""
@@ -99,6 +111,8 @@ class Town:
     folder: Path
     config: MediaConfig = field(default_factory=MediaConfig)
     images: Draws = field(default_factory=Pencil)
+    renderer: Renderer | None = None
+    """Set where more than pictures is decoded."""
     files: dict[str, bytes | MediaError] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
@@ -160,6 +174,11 @@ class Town:
     async def note(self, step: Step) -> None:
         self.steps.append(step)
 
+    def rendering(self) -> Renderer:
+        nobody: Any = _Nobody()
+        makers = Makers(images=self.images, documents=nobody, videos=nobody, sounds=nobody, sheets=nobody)
+        return self.renderer or Renderer(makers, self.store)
+
     def history(self) -> History:
         adapters = {} if self.annals is None else {("telegram", "default"): self.annals}
         return History(self.store, adapters, config=self.pace, clock=self.clock, counts=self.counts)  # type: ignore[arg-type]
@@ -184,7 +203,8 @@ class Town:
             shown=self.shown.append,
             clock=self.clock,
             sees_images=sees_images,
-            images=self.images,
+            renderer=self.rendering(),
+            fence=FENCE,
             image_block_bytes=self.config.image_block_bytes,
             image_block_side=self.config.image_block_side,
             manifest=manifest,

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from belino.domain.record import MediaTally, Unfetched
-from belino.media.price import is_picture, prices
+from belino.media.price import Facts, is_text, prices
 
 # A text of any length would be cut somewhere; what a model is shown of one file in other designs is about this much.
 _TEXT_TOKENS_AT_MOST = 10_000
@@ -51,9 +51,11 @@ def says(saved: Savings) -> str:
 
 def _tokens(group: Unfetched) -> int:
     """What `list_media` would say that each of them costs, as a picture or as text."""
-    size = (group.width, group.height) if group.width and group.height else None
-    each = prices(group.mime, group.size // group.items, size, picture=is_picture(group.kind, group.mime))
-    return group.items * (each.get("image") or min(each.get("text", 0), _TEXT_TOKENS_AT_MOST))
+    size = group.size // group.items
+    each = prices(Facts(mime=group.mime, kind=group.kind, size=size, width=group.width, height=group.height))
+    if "image" in each:
+        return group.items * each["image"].tokens
+    return group.items * min(each["text"].tokens, _TEXT_TOKENS_AT_MOST) if is_text(group.mime) else 0
 
 
 def _number(value: int) -> str:

@@ -56,8 +56,14 @@ class Teller:
 
     def fence(self, claimed: ClaimedTurn) -> str:
         """The marker around what is not ours: the same for the same turn, and nobody's to guess."""
-        name = f"{claimed.conversation} {claimed.number}".encode()
-        return hmac.digest(self._fence_key, name, "sha256").hex()[:FENCE_HEX]
+        return self._marker(f"{claimed.conversation} {claimed.number}")
+
+    def fence_outside(self, conversation: ConversationKey) -> str:
+        """The marker for tools that are called outside of any turn: the conversation's own."""
+        return self._marker(str(conversation))
+
+    def _marker(self, name: str) -> str:
+        return hmac.digest(self._fence_key, name.encode(), "sha256").hex()[:FENCE_HEX]
 
     async def tell(self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], Attaching]) -> Telling:
         """What this turn tells. `attaching` hands pictures over: anew (False), or again after a compaction (True)."""

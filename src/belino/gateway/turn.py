@@ -45,8 +45,8 @@ from belino.gateway.notices import Notices
 from belino.gateway.reply import Replies
 from belino.gateway.telling import Teller, Withdrawn
 from belino.media.fetch import Fetcher
+from belino.media.render import Renderer
 from belino.storage.home import Home
-from belino.tools.pictures import Draws
 from belino.tools.toolbox import make_toolbox
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Turns:
         *,
         history: History,
         replies: Replies,
-        images: Callable[[], Draws],
+        renderer: Callable[[], Renderer],
         config: Config,
         home: Home,
         clock: Clock,
@@ -79,7 +79,7 @@ class Turns:
         self._fetcher = fetcher
         self._history = history
         self._replies = replies
-        self._images = images
+        self._renderer = renderer
         """Made with the first toolbox: its cache costs start-up time."""
         self._config = config
         self._home = home
@@ -274,7 +274,12 @@ class Turns:
             number=claimed.number,
             system=system_prompt(),
             blocks=telling.blocks,
-            toolbox=self._toolbox(conversation, NotedFetcher(self._fetcher, ledger, self._tell_media), ledger=ledger),
+            toolbox=self._toolbox(
+                conversation,
+                NotedFetcher(self._fetcher, ledger, self._tell_media),
+                ledger=ledger,
+                fence=teller.fence(claimed),
+            ),
             memory=ledger,
             folder=self._home.incoming(conversation),
             outgoing=self._home.outgoing(conversation) / "pending",
@@ -304,6 +309,7 @@ class Turns:
         *,
         ledger: Ledger | None = None,
         shown: Callable[[ImageBlock], None] | None = None,
+        fence: str = "",
     ) -> Toolbox:
         """The channel's tools: for an agent, noted in its ledger; where `shown` is given, for ourselves."""
         noted = ledger if shown is None else None
@@ -317,7 +323,8 @@ class Turns:
             notes=noted.note if noted else None,
             shown=noted.shown if noted else shown,
             clock=self._clock,
-            images=self._images(),
+            renderer=self._renderer(),
+            fence=fence or self._teller(conversation).fence_outside(conversation),
             sees_images=self._agents.at(conversation).sees_images,
             image_block_bytes=self._config.media.image_block_bytes,
             image_block_side=self._config.media.image_block_side,

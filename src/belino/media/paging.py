@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from belino.domain.document import Part, Unit
+from belino.domain.document import DocumentText, Part, Unit
 from belino.domain.graphemes import cut_before, is_boundary
 from belino.media.placeholder import clean_name, disarm
 from belino.media.ranges import NoRange
@@ -81,6 +81,20 @@ def parse_cursor(text: str) -> Place:
 def clean(text: str) -> str:
     """A part's text as an agent may read it; a line that passes for a heading of ours is written otherwise."""
     return _HEADING.sub("———", disarm(text))
+
+
+def page_of(text: DocumentText, place: Place, *, room: int, price: Callable[[str], int]) -> Page:
+    """As much of what was read, from `place` on, as costs no more than `room`; only parts that follow each other."""
+    parts: list[Part] = []
+    chars, expected = 0, place.part
+    for part in text.parts:
+        if part.number != expected or chars > room * CHARS_PER_TOKEN + place.offset:
+            break
+        words = clean(part.text)
+        parts.append(Part(number=part.number, text=words, title=part.title))
+        chars, expected = chars + len(words), expected + 1
+    more = expected <= min(place.last, text.total)
+    return fill(parts, text.unit, place, room=room, price=price, alone=text.total == 1, more=more)
 
 
 def fill(

@@ -1,45 +1,174 @@
-"""What a rendition of a file costs, told before it is made: from what the platform says, corrected by what is known."""
+"""What each rendition of a file costs, told before it is made: from what is said of the file, then from what is known.
 
+Tokens are what a model pays, bytes what must be fetched from the platform first, seconds about how long it takes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from belino.domain.document import Unit
 from belino.domain.media import MediaKind
+from belino.domain.outcome import MediaOutcome
 from belino.domain.record import RefRecord
 from belino.domain.tokens import IMAGE_TOKENS_AT_MOST, estimate_image_tokens
+from belino.media.document import reads
 from belino.media.image_header import DRAWN_MIMES
 from belino.media.placeholder import clean_mime
+from belino.media.sniff.hints import UNKNOWN, hints_of
 
 BLOCK_SIDE = 1568
 """Models shrink what is larger themselves, and are paid for it."""
 THUMB_SIDE = 256
 THUMB_BYTES = 64 * 1024
+FRAMES = 6
+FRAME_SIDE = 768
+SHEET_FRAMES = 9
 
 _BYTES_PER_TOKEN = 4
+# How many bytes a token of text takes in files that hold more than text: the median of a few hundred public ones.
+_OF_TYPE: Mapping[str, int] = {
+    "application/pdf": 60,
+    "application/epub+zip": 8,
+    "message/rfc822": 12,
+    "application/vnd.ms-outlook": 60,
+    "text/html": 12,
+    "application/rtf": 12,
+    "image/svg+xml": 3,
+}
+_OF_FAMILY: tuple[tuple[str, int], ...] = (
+    ("wordprocessing", 40),
+    ("word", 40),
+    ("spreadsheet", 8),
+    ("excel", 8),
+    ("presentation", 400),
+    ("powerpoint", 400),
+    ("opendocument.text", 40),
+    ("opendocument", 100),
+    ("zip", 2_000),
+    ("archive", 2_000),
+    ("tar", 2_000),
+    ("7z", 2_000),
+    ("xz", 2_000),
+    ("ole", 100),
+)
 _TEXT_MIMES = frozenset({"application/json", "application/xml", "application/x-yaml", "application/toml"})
+_FILMS = frozenset({"image/gif"})
+
+_FETCHED_A_SECOND = 4_000_000
+_SECONDS = {"image": 0.2, "thumb": 0.1, "text": 0.2, "frames": 0.6, "sheet": 0.8, "file": 0.0}
 
 
-def price(record: RefRecord, *, side: int = BLOCK_SIDE) -> dict[str, int]:
-    """Estimated tokens for each rendition of a ref: as a picture of at most `side`, as a thumb, as text, as a file."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of a file, from its platform or from its bytes."""
+
+    mime: str
+    kind: MediaKind = MediaKind.DOCUMENT
+    size: int | None = None
+    width: int | None = None
+    height: int | None = None
+    seconds: float | None = None
+    held: bool = False
+    text_tokens: int | None = None
+    """Known once it was read."""
+    unit: Unit | None = None
+    parts: int | None = None
+    """Pages, sheets, slides …"""
+
+    @property
+    def dimensions(self) -> tuple[int, int] | None:
+        return (self.width, self.height) if self.width and self.height else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a rendition costs."""
+
+    tokens: int
+    bytes: int = 0
+    seconds: float = 0.0
+    exact: bool = True
+    """False: guessed from the size of a file that nobody has read yet."""
+
+    def __str__(self) -> str:
+        return f"{self.tokens}" if self.exact else f"~{self.tokens}"
+
+
+def facts_of(record: RefRecord) -> Facts:
+    """What a ref says of its file."""
     ref = record.ref
-    size = (ref.width, ref.height) if ref.width and ref.height else None
-    return prices(ref.mime, ref.size, size, picture=is_picture(ref.kind, ref.mime), side=side)
+    return Facts(
+        mime=said_type(ref.mime, ref.file_name),
+        kind=ref.kind,
+        size=ref.size,
+        width=ref.width,
+        height=ref.height,
+        seconds=ref.duration,
+        held=record.outcome is MediaOutcome.HELD,
+    )
 
 
-def prices(
-    mime: str, size: int | None, dimensions: tuple[int, int] | None, *, picture: bool, side: int = BLOCK_SIDE
-) -> dict[str, int]:
-    """Estimated tokens for each rendition of a file, by its name in `fetch_media`."""
-    found: dict[str, int] = {}
-    if picture:
-        found["image"] = _picture_tokens(dimensions, side)
-        found["thumb"] = _picture_tokens(dimensions, THUMB_SIDE)
-    if is_text(mime) and size is not None:
-        found["text"] = -(-size // _BYTES_PER_TOKEN)
-    found["file"] = 0
-    return found
+def said_type(mime: str, name: str | None) -> str:
+    """The type a file is sent under; where that says nothing, the one its name promises."""
+    plain = clean_mime(mime)
+    return hints_of(name, mime).named or plain if plain in ("", UNKNOWN) else plain
+
+
+def price(record: RefRecord, *, side: int = BLOCK_SIDE) -> dict[str, Price]:
+    """What the renditions of a ref cost, as far as its platform tells."""
+    return prices(facts_of(record), side=side)
+
+
+def prices(facts: Facts, *, side: int = BLOCK_SIDE) -> dict[str, Price]:
+    """What each rendition of a file costs, by its name in `fetch_media`; pictures are at most `side` pixels long."""
+    tokens: dict[str, tuple[int, bool]] = {}
+    if is_picture(facts.kind, facts.mime):
+        tokens["image"] = picture_tokens(facts.dimensions, side), True
+        tokens["thumb"] = picture_tokens(facts.dimensions, THUMB_SIDE), True
+    if has_text(facts.mime) and (facts.size is not None or facts.text_tokens is not None):
+        tokens["text"] = _text_tokens(facts)
+    if is_film(facts):
+        tokens["frames"] = FRAMES * picture_tokens(facts.dimensions, FRAME_SIDE), True
+        tokens["sheet"] = IMAGE_TOKENS_AT_MOST, True
+    tokens["file"] = 0, True
+    fetched = 0 if facts.held else facts.size or 0
+    return {
+        form: Price(
+            tokens=count,
+            bytes=fetched,
+            seconds=round(_SECONDS[form] + fetched / _FETCHED_A_SECOND, 1),
+            exact=exact,
+        )
+        for form, (count, exact) in tokens.items()
+    }
 
 
 def is_picture(kind: MediaKind, mime: str) -> bool:
-    """Whether a ref is said to be a picture that can be shown; a moving sticker is none."""
+    """Whether a file is said to be a picture that can be shown; a moving sticker is none."""
     plain = clean_mime(mime)
     return plain in DRAWN_MIMES or (not plain and kind in (MediaKind.IMAGE, MediaKind.STICKER))
+
+
+def is_film(facts: Facts) -> bool:
+    """Whether a file is said to move."""
+    plain = clean_mime(facts.mime)
+    return plain.startswith("video/") or plain in _FILMS or (not plain and facts.kind is MediaKind.VIDEO)
+
+
+def is_sound(mime: str) -> bool:
+    """Whether a file is said to be heard and not seen."""
+    return clean_mime(mime).startswith("audio/")
+
+
+def has_text(mime: str) -> bool:
+    """Whether text, or a listing, can be had from files of this type."""
+    return reads(clean_mime(mime)) or is_text(mime)
+
+
+def is_text(mime: str) -> bool:
+    """Whether a type is one an agent reads as text."""
+    plain = clean_mime(mime)
+    return plain.startswith("text/") or plain in _TEXT_MIMES or plain.endswith(("+json", "+xml"))
 
 
 def within(width: int, height: int, side: int) -> tuple[int, int]:
@@ -50,13 +179,36 @@ def within(width: int, height: int, side: int) -> tuple[int, int]:
     return max(1, round(width * side / longer)), max(1, round(height * side / longer))
 
 
-def _picture_tokens(dimensions: tuple[int, int] | None, side: int) -> int:
+def picture_tokens(dimensions: tuple[int, int] | None, side: int) -> int:
+    """What a picture costs once it is no longer than `side`; of one nobody has measured, the most it can."""
     if dimensions is None:
         return min(IMAGE_TOKENS_AT_MOST, estimate_image_tokens(side, side))
     return estimate_image_tokens(*within(*dimensions, side))
 
 
-def is_text(mime: str) -> bool:
-    """Whether a type is one an agent reads as text."""
-    plain = clean_mime(mime)
-    return plain.startswith("text/") or plain in _TEXT_MIMES or plain.endswith(("+json", "+xml"))
+def side_within(tokens: int, dimensions: tuple[int, int] | None, most: int) -> int:
+    """The longest side, `most` at most, at which a picture costs no more than these tokens; at least 1."""
+    if picture_tokens(dimensions, most) <= tokens:
+        return most
+    low, high = 1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        if picture_tokens(dimensions, middle) <= tokens:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _text_tokens(facts: Facts) -> tuple[int, bool]:
+    if facts.text_tokens is not None:
+        return facts.text_tokens, True
+    return -(-(facts.size or 0) // _bytes_per_token(clean_mime(facts.mime))), False
+
+
+def _bytes_per_token(mime: str) -> int:
+    if (known := _OF_TYPE.get(mime)) is not None:
+        return known
+    if is_text(mime) and not mime.startswith("application/vnd."):
+        return _BYTES_PER_TOKEN
+    return next((each for word, each in _OF_FAMILY if word in mime), _BYTES_PER_TOKEN)

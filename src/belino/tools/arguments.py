@@ -60,11 +60,18 @@ class Arguments:
 
     def number(self, name: str, *, default: int, most: int) -> int:
         """A whole number from 1 to `most`."""
-        value = self._given.get(name, default)
+        value = self.number_or_none(name, least=1, most=most)
+        return default if value is None else value
+
+    def number_or_none(self, name: str, *, least: int, most: int) -> int | None:
+        """A whole number within bounds, or None if it was not given."""
+        value = self._given.get(name)
+        if value is None:
+            return None
         if isinstance(value, float) and math.isfinite(value) and value.is_integer():
             value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-            raise ToolError(f"{name} must be a whole number from 1 to {most}")
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ToolError(f"{name} must be a whole number from {least} to {most}")
         return value
 
     def texts(self, name: str) -> tuple[str, ...] | None:

@@ -17,7 +17,9 @@ from belino.domain.record import StoredMessage
 from belino.domain.turn import ToolSpec
 from belino.media.placeholder import clean_name, disarm, placeholder
 from belino.tools.arguments import LIST_ITEMS, Arguments
-from belino.tools.media import FORMATS, Shelf, fetch_one, read_cursor
+from belino.tools.media import FORMATS, read_cursor, wish_of
+from belino.tools.renditions import Ask, fetch_one
+from belino.tools.shelf import Shelf
 
 MESSAGE_CHARS = 40_000
 REPLIES_DEFAULT, REPLIES_MOST = 50, 200
@@ -63,7 +65,7 @@ async def channel_messages(shelf: Shelf, given: Mapping[str, object]) -> tuple[B
     if sum(value is not None for value in (thread, ids, artifact)) != 1:
         raise ToolError("give one of thread_id, message_ids or media_artifact_id")
     if artifact is not None:
-        return await fetch_one(shelf, artifact, rendition="auto", again=False)
+        return await fetch_one(shelf, artifact, Ask(wish=wish_of(shelf)))
     if thread is not None:
         return (TextBlock(text=await _thread(shelf, thread, before=before, limit=limit, style=style)),)
     assert ids is not None

@@ -1,28 +1,21 @@
 """One picture as an agent may look at it: unchanged where it is small and clean, else upright, converted, shrunk."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob, MediaRef
+from belino.domain.tokens import estimate_image_tokens
 from belino.media.fetch import Fetcher
 from belino.media.image_header import BLOCK_MIMES, DRAWN_MIMES, HEADER_BYTES, carries_metadata, image_size
-from belino.media.placeholder import clean_mime, format_size, one_line
+from belino.media.placeholder import clean_mime, format_size
+from belino.media.render import Draws
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 
 if TYPE_CHECKING:
-    from belino.media.image import Fitted, ImageFacts
+    from belino.media.image import Fitted
 
-REASON_CHARS = 200
 UNKNOWN = "application/octet-stream"
-
-
-class Draws(Protocol):
-    """Decodes pictures where they can do no harm; see media/image.py."""
-
-    async def probe(self, blob: Blob) -> "ImageFacts": ...
-
-    async def fit(self, blob: Blob, *, max_bytes: int, max_side: int | None = None) -> "Fitted": ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +53,7 @@ class Shown:
     mime: str
     changes: str
     """Empty if these are the very bytes that were sent."""
+    tokens: int
 
 
 async def look(fetcher: Fetcher, ref: MediaRef, blob: Blob) -> Looked:
@@ -87,9 +81,10 @@ async def shown(fetcher: Fetcher, images: Draws, blob: Blob, looked: Looked, *, 
     if looked.mime in BLOCK_MIMES and looked.size and max(looked.size) <= max_side and blob.size <= max_bytes:
         data = await fetcher.read(blob, max_bytes)
         if not carries_metadata(data):
-            return Shown(data=data, mime=looked.mime, changes="")
+            return Shown(data=data, mime=looked.mime, changes="", tokens=estimate_image_tokens(*looked.size))
     fitted = await images.fit(blob, max_bytes=max_bytes, max_side=max_side)
-    return Shown(data=fitted.data, mime=fitted.mime, changes=_changes(fitted, blob, looked))
+    tokens = estimate_image_tokens(fitted.width, fitted.height)
+    return Shown(data=fitted.data, mime=fitted.mime, changes=_changes(fitted, blob, looked), tokens=tokens)
 
 
 def _changes(fitted: "Fitted", blob: Blob, looked: Looked) -> str:
@@ -102,8 +97,3 @@ def _changes(fitted: "Fitted", blob: Blob, looked: Looked) -> str:
         done.append("converted")
     how = " and ".join(done) or "upright and without its metadata"
     return f"You see it {how}: {fitted.mime}, {size[0]}×{size[1]}, {format_size(len(fitted.data))}."
-
-
-def reason_of(error: MediaError) -> str:
-    """Why a picture cannot be shown, in words that may have come from a decoder."""
-    return one_line(str(error))[:REASON_CHARS].rstrip(". ")

@@ -11,7 +11,8 @@ from belino.domain.context import SearchPage
 from belino.domain.media import Block, TextBlock
 from belino.domain.turn import ToolSpec
 from belino.tools.arguments import LIST_ITEMS, Arguments
-from belino.tools.media import FORMATS, Shelf
+from belino.tools.media import FORMATS
+from belino.tools.shelf import Shelf
 
 RESULTS_DEFAULT, RESULTS_MOST = 8, 50
 INTENT_CHARS = 2_000

@@ -29,7 +29,7 @@ from belino.media.placeholder import clean_mime, clean_name, format_size
 from belino.net.guard import parse_url
 from belino.net.stream import bounded
 from belino.tools.arguments import Arguments
-from belino.tools.media import Shelf, find_ref, held
+from belino.tools.shelf import Shelf, find_ref, held
 
 PATH_CHARS = 4_096
 URL_CHARS = 2_048

@@ -16,11 +16,12 @@ from belino.domain.store import Archive, Library
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.fetch import Fetcher
 from belino.media.price import BLOCK_SIDE
+from belino.media.render import Renderer
 from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
-from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, Shelf, fetch_media, list_media
-from belino.tools.pictures import Draws
+from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, fetch_media, list_media
 from belino.tools.search import CHANNEL_CONTEXT, channel_context
 from belino.tools.sending import SEND_MEDIA, Outlet, send_media
+from belino.tools.shelf import Notes, Shelf
 
 RESULT_BYTES = 1024 * 1024
 FAILED = "the tool could not do its work just now; try again in a moment"
@@ -35,7 +36,6 @@ _TOOLS = (
 SPECS: tuple[ToolSpec, ...] = (*(spec for spec, _ in _TOOLS), SEND_MEDIA)
 
 Tool = Callable[[Mapping[str, object]], Awaitable[tuple[Block, ...]]]
-Notes = Callable[[Step], Awaitable[None]]
 
 
 def make_toolbox(
@@ -49,7 +49,8 @@ def make_toolbox(
     notes: Notes | None = None,
     shown: Callable[[ImageBlock], None] | None = None,
     clock: Clock,
-    images: Draws,
+    renderer: Renderer,
+    fence: str,
     sees_images: bool,
     image_block_bytes: int,
     image_block_side: int = BLOCK_SIDE,
@@ -58,10 +59,11 @@ def make_toolbox(
     answers: Collection[str] = (),
     outlet: Outlet | None = None,
 ) -> Toolbox:
-    """The tools of one conversation's channel. `images` decodes; without an `outlet` nothing can be sent.
+    """The tools of one conversation's channel. `fence` stands around what files say.
 
     `manifest` names what the agent has in its context, `shown_now` what it was given in this turn (refs and hashes);
-    both may change while the turn runs. `answers` are the ids of the messages it is about.
+    both may change while the turn runs. `answers` are the ids of the messages it is about. Without an `outlet` nothing
+    can be sent.
     """
     shelf = Shelf(
         channel=conversation.whole_channel,
@@ -71,7 +73,9 @@ def make_toolbox(
         history=history,
         folder=folder,
         clock=clock,
-        images=images,
+        renderer=renderer,
+        fence=fence,
+        notes=notes,
         sees_images=sees_images,
         image_block_bytes=image_block_bytes,
         image_block_side=image_block_side,

@@ -1,0 +1,320 @@
+"""Renditions of a blob: text, pages, frames, sheets, a waveform; each made once, in the sandbox, whoever asks."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from belino.domain.document import DocumentText, Part, Unit, Unread
+from belino.domain.errors import MediaRefused
+from belino.domain.media import Blob
+from belino.domain.readings import Readings
+from belino.domain.tokens import estimate_tokens
+from belino.media.image_header import BLOCK_MIMES, image_size
+from belino.media.kept import Kept
+from belino.media.price import Facts
+from belino.media.ranges import NUMBER_MOST
+
+if TYPE_CHECKING:
+    from belino.media.audio_facts import SoundFacts
+    from belino.media.image import Fitted, ImageFacts, Runs
+    from belino.media.video import Frame, VideoFacts
+
+READER = "document.1"
+"""What reads documents; another number when it reads them otherwise."""
+PARTS_AT_ONCE = 200
+JSON = "application/json"
+WAVE_POINTS = 40
+
+_FACTS = "facts.1"
+_FACTS_KEPT = 4096
+_FINAL = frozenset({Unread.UNSUPPORTED, Unread.NOT_ALLOWED, Unread.TOO_LARGE})
+
+F = TypeVar("F")
+
+
+class Draws(Protocol):
+    """Decodes pictures where they can do no harm; see media/image.py."""
+
+    async def probe(self, blob: Blob) -> "ImageFacts": ...
+
+    async def fit(self, blob: Blob, *, max_bytes: int, max_side: int | None = None) -> "Fitted": ...
+
+
+class Reads(Protocol):
+    """Finds the text of documents; see media/document."""
+
+    async def read(
+        self, blob: Blob, *, mime: str, name: str = "", parts: tuple[int, int] | None = None
+    ) -> DocumentText: ...
+
+    async def page(self, blob: Blob, number: int, *, max_bytes: int, max_side: int) -> "Fitted": ...
+
+
+class Films(Protocol):
+    """Takes pictures out of videos; see media/video.py."""
+
+    async def probe(self, blob: Blob) -> "VideoFacts": ...
+
+    async def frames(
+        self, blob: Blob, *, count: int, start: float | None, end: float | None, max_side: int, max_bytes: int
+    ) -> "tuple[Frame, ...]": ...
+
+    async def sheet(
+        self, blob: Blob, *, count: int, start: float | None, end: float | None, max_side: int, max_bytes: int
+    ) -> "Fitted": ...
+
+
+class Hears(Protocol):
+    """Measures sounds; see media/audio.py."""
+
+    async def probe(self, blob: Blob) -> "SoundFacts": ...
+
+    async def waveform(self, blob: Blob, *, points: int) -> tuple[int, ...]: ...
+
+
+class Lays(Protocol):
+    """Lays pictures side by side; see media/sheet.py."""
+
+    async def album(self, items: Sequence[tuple[str, Blob]], *, max_side: int, max_bytes: int) -> "Fitted": ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Makers:
+    """Who makes renditions."""
+
+    images: Draws
+    documents: Reads
+    videos: Films
+    sounds: Hears
+    sheets: Lays
+
+
+def make_renderer(sandbox: "Runs", scratch: Path, store: Readings | None = None) -> "Renderer":
+    """A renderer that asks this sandbox; without a store it keeps nothing."""
+    from belino.media.audio import Sounds
+    from belino.media.document import Documents
+    from belino.media.image import Images
+    from belino.media.sheet import Sheets
+    from belino.media.video import Videos
+
+    images, videos = Images(sandbox, scratch), Videos(sandbox, scratch)
+    makers = Makers(
+        images=images,
+        documents=Documents(sandbox, scratch),
+        videos=videos,
+        sounds=Sounds(sandbox, scratch),
+        sheets=Sheets(images, sandbox, scratch, videos),
+    )
+    return Renderer(makers, store)
+
+
+class Renderer:
+    """Makes renditions, or finds them made."""
+
+    def __init__(self, makers: Makers, store: Readings | None = None) -> None:
+        self._makers = makers
+        self._kept = Kept(store)
+        self._facts: dict[str, dict[str, Any]] = {}
+
+    async def probe(self, blob: Blob) -> "ImageFacts":
+        """What a picture is."""
+        return await self._makers.images.probe(blob)
+
+    async def fit(self, blob: Blob, *, max_bytes: int, max_side: int | None = None) -> "Fitted":
+        """The best copy of a picture within the limits."""
+        name = f"image-{max_bytes}-{max_side or 0}"
+        return await self._picture(
+            blob, name, lambda: self._makers.images.fit(blob, max_bytes=max_bytes, max_side=max_side)
+        )
+
+    async def page(self, blob: Blob, number: int, *, max_bytes: int, max_side: int) -> "Fitted":
+        """A page of a PDF as a picture."""
+        name = f"page-{number}-{max_bytes}-{max_side}"
+        made = self._makers.documents.page
+        return await self._picture(blob, name, lambda: made(blob, number, max_bytes=max_bytes, max_side=max_side))
+
+    async def frames(
+        self, blob: Blob, *, count: int, start: float | None, end: float | None, max_side: int, max_bytes: int
+    ) -> "tuple[Frame, ...]":
+        """Pictures of a video, each with its moment."""
+
+        async def make() -> tuple[bytes, str]:
+            found = await self._makers.videos.frames(
+                blob, count=count, start=start, end=end, max_side=max_side, max_bytes=max_bytes
+            )
+            return _packed(found), "application/vnd.belino.frames"
+
+        name = f"frames-{count}-{_moment(start)}-{_moment(end)}-{max_bytes}-{max_side}"
+        data, _ = await self._kept.once(blob.sha256, name, make)
+        return _unpacked(data)
+
+    async def sheet(
+        self, blob: Blob, *, count: int, start: float | None, end: float | None, max_side: int, max_bytes: int
+    ) -> "Fitted":
+        """One picture of many moments of a video, each under its time."""
+        name = f"sheet-{count}-{_moment(start)}-{_moment(end)}-{max_bytes}-{max_side}"
+        made = self._makers.videos.sheet
+        return await self._picture(
+            blob,
+            name,
+            lambda: made(blob, count=count, start=start, end=end, max_side=max_side, max_bytes=max_bytes),
+        )
+
+    async def album(self, items: Sequence[tuple[str, Blob]], *, max_side: int, max_bytes: int) -> "Fitted":
+        """One picture of several, each under its label."""
+        what = "\n".join(f"{label} {blob.sha256}" for label, blob in items)
+        name = f"album-{hashlib.sha256(what.encode()).hexdigest()[:16]}-{max_bytes}-{max_side}"
+        made = self._makers.sheets.album
+        return await self._picture(items[0][1], name, lambda: made(items, max_side=max_side, max_bytes=max_bytes))
+
+    async def video(self, blob: Blob) -> "VideoFacts":
+        """How long a video lasts, how large it is, how it is encoded."""
+        from belino.media.video import VideoFacts
+
+        facts = await self._known(blob, "video.1", VideoFacts, lambda: self._makers.videos.probe(blob))
+        await self.learn(blob.sha256, seconds=facts.seconds, width=facts.width, height=facts.height)
+        return facts
+
+    async def sound(self, blob: Blob) -> "SoundFacts":
+        """How long a sound lasts and how it is encoded."""
+        from belino.media.audio_facts import SoundFacts
+
+        facts = await self._known(blob, "sound.1", SoundFacts, lambda: self._makers.sounds.probe(blob))
+        await self.learn(blob.sha256, seconds=facts.seconds)
+        return facts
+
+    async def waveform(self, blob: Blob) -> tuple[int, ...]:
+        """How loud a sound is from its beginning to its end, 0 to 100."""
+
+        async def make() -> tuple[bytes, str]:
+            points = await self._makers.sounds.waveform(blob, points=WAVE_POINTS)
+            return json.dumps(points).encode(), JSON
+
+        data, _ = await self._kept.once(blob.sha256, f"waveform-{WAVE_POINTS}", make)
+        return tuple(json.loads(data))
+
+    async def reading(
+        self, blob: Blob, *, mime: str, name: str = "", first: int = 1, last: int = NUMBER_MOST
+    ) -> DocumentText:
+        """The parts of a document from `first` on, as far as they are read at once; or why there are none."""
+        async with self._kept.alone(blob.sha256, READER):
+            known = await self._kept.reading(blob.sha256, READER, (first, last))
+            if known is not None and _settles(known, first):
+                return known
+            wanted = None if first == 1 else (first, first + PARTS_AT_ONCE - 1)
+            read = await self._makers.documents.read(blob, mime=mime, name=name, parts=wanted)
+            # What failed may succeed when the machine is less busy; everything else is as true tomorrow.
+            if read.unread is not Unread.UNREADABLE:
+                await self._kept.keep_reading(blob.sha256, READER, read)
+                await self._learn_text(blob.sha256, read)
+        return replace(read, parts=tuple(part for part in read.parts if first <= part.number <= last))
+
+    async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
+        """Those of these bytes whose text is here already."""
+        return await self._kept.read_before(sha256s)
+
+    async def known(self, facts: Facts, sha256: str | None) -> Facts:
+        """What is said of a file, corrected by what was found in its bytes."""
+        if sha256 is None:
+            return facts
+        if sha256 not in self._facts:
+            found = await self._kept.found(sha256, _FACTS)
+            self._remember(sha256, _read_facts(found[0]) if found else {})
+        learned = self._facts[sha256]
+        return replace(facts, **learned) if learned else facts
+
+    async def learn(self, sha256: str, **found: object) -> None:
+        """Keep what was found in bytes, so that prices told of them are right from now on."""
+        news = {name: value for name, value in found.items() if value is not None}
+        if sha256 not in self._facts:
+            kept = await self._kept.found(sha256, _FACTS)
+            self._remember(sha256, _read_facts(kept[0]) if kept else {})
+        before = self._facts[sha256]
+        if news.items() <= before.items():
+            return
+        self._remember(sha256, before | news)
+        await self._kept.keep(sha256, _FACTS, json.dumps(before | news).encode(), JSON)
+
+    async def _learn_text(self, sha256: str, read: DocumentText) -> None:
+        if not read.parts or read.parts[0].number != 1:
+            return  # the price of the whole is told by its beginning
+        tokens = await asyncio.to_thread(_tokens, read.parts)
+        whole = tokens * read.total // len(read.parts)
+        await self.learn(sha256, text_tokens=whole, unit=read.unit, parts=read.total)
+
+    def _remember(self, sha256: str, facts: dict[str, Any]) -> None:
+        self._facts.pop(sha256, None)
+        self._facts[sha256] = facts
+        while len(self._facts) > _FACTS_KEPT:
+            self._facts.pop(next(iter(self._facts)))
+
+    async def _picture(self, blob: Blob, name: str, make: "Callable[[], Awaitable[Fitted]]") -> "Fitted":
+        async def made() -> tuple[bytes, str]:
+            fitted = await make()
+            return fitted.data, fitted.mime
+
+        data, _ = await self._kept.once(blob.sha256, name, made)
+        return _fitted(data)
+
+    async def _known(self, blob: Blob, name: str, kind: type[F], probe: Callable[[], Awaitable[F]]) -> F:
+        async def made() -> tuple[bytes, str]:
+            return json.dumps(asdict(await probe())).encode(), JSON  # type: ignore[call-overload]
+
+        data, _ = await self._kept.once(blob.sha256, name, made)
+        return kind(**json.loads(data))
+
+
+def _settles(known: DocumentText, first: int) -> bool:
+    """Whether what was read before answers the question for this part."""
+    if known.unread in _FINAL or known.total == 0 or first > known.total:
+        return True
+    return any(part.number == first for part in known.parts)
+
+
+def _tokens(parts: Sequence[Part]) -> int:
+    return sum(estimate_tokens(part.text) for part in parts)
+
+
+def _moment(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.3f}"
+
+
+def _fitted(data: bytes) -> "Fitted":
+    from belino.media.image import Fitted
+
+    found = image_size(data)
+    if found is None or found[0] not in BLOCK_MIMES:
+        raise MediaRefused("drawing it gave no picture")
+    mime, width, height = found
+    return Fitted(data=data, mime=mime, width=width, height=height)
+
+
+def _packed(frames: "Sequence[Frame]") -> bytes:
+    """Several pictures in one: a line that tells their moments and lengths, then one after the other."""
+    told = json.dumps([[frame.at, len(frame.picture.data)] for frame in frames])
+    return told.encode() + b"\n" + b"".join(frame.picture.data for frame in frames)
+
+
+def _unpacked(data: bytes) -> "tuple[Frame, ...]":
+    from belino.media.video import Frame
+
+    head, _, rest = data.partition(b"\n")
+    frames: list[Frame] = []
+    for at, length in json.loads(head):
+        frames.append(Frame(at=at, picture=_fitted(rest[:length])))
+        rest = rest[length:]
+    return tuple(frames)
+
+
+def _read_facts(data: bytes) -> dict[str, Any]:
+    """Facts as they were kept; a field that an older version knew is left out."""
+    names = {field.name for field in fields(Facts)}
+    found: Mapping[str, Any] = json.loads(data)
+    facts = {name: value for name, value in found.items() if name in names}
+    if "unit" in facts:
+        facts["unit"] = Unit(facts["unit"])
+    return facts

@@ -1,0 +1,301 @@
+"""One file in the form that is asked for: what we tell of it, its own words, and pictures of it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.errors import MediaError
+from belino.domain.media import Blob
+from belino.domain.tokens import estimate_image_tokens, estimate_tokens
+from belino.media.paging import Page, Place, page_of, parse_cursor
+from belino.media.placeholder import format_duration, format_size, one_line
+from belino.media.price import FRAME_SIDE, FRAMES, SHEET_FRAMES, has_text, picture_tokens, side_within
+from belino.media.ranges import NUMBER_MOST, clock_time, span
+from belino.media.render import Renderer
+
+if TYPE_CHECKING:
+    from belino.media.image import Fitted
+    from belino.media.video import VideoFacts
+
+TEXT_TOKENS = 5_000
+"""Told at a time, if nothing else is asked for."""
+PICTURE_TOKENS = 6_000
+LEAST_TOKENS, MOST_TOKENS = 300, 100_000
+PAGES_SHOWN = 4
+PDF = "application/pdf"
+
+_FRAME_BYTES = 256 * 1024
+_LEAST_SIDE = 192
+"""A frame smaller than this shows nothing: rather fewer of them."""
+_WORDS = 80
+_REF_TOKENS = 16
+_REASON_CHARS = 200
+_COPY = "as=file gives the path of a copy"
+
+
+class CannotRender(MediaError):
+    """There is no such form of this file, or it could not be made; the message says what there is instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A file whose bytes are here."""
+
+    blob: Blob
+    """With the type its bytes say."""
+    title: str
+    """What we call it: clean, ours to say."""
+    name: str = ""
+    """What its sender called it, for formats that are known by it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How much of it, and within which limits."""
+
+    pages: tuple[int, int | None] | None = None
+    times: tuple[float, float | None] | None = None
+    cursor: str | None = None
+    max_tokens: int | None = None
+    sees_images: bool = True
+    block_bytes: int = 1024 * 1024
+    block_side: int = 1568
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """A rendition."""
+
+    about: str
+    """Our words."""
+    what: str
+    """For `explain`: what was made, without a word of its content."""
+    text: str = ""
+    """Other people's words, disarmed; to stand between markers."""
+    rest: str | None = None
+    """The cursor of what follows."""
+    pictures: "tuple[Fitted, ...]" = ()
+    labels: tuple[str, ...] = ()
+    """What each picture shows."""
+
+    @property
+    def tokens(self) -> int:
+        """About what a model spends on it."""
+        seen = sum(estimate_image_tokens(picture.width, picture.height) for picture in self.pictures)
+        return estimate_tokens(self.about) + estimate_tokens(self.text) + seen
+
+
+Dress = Callable[[str], str]
+"""Puts other people's words between markers."""
+
+
+async def as_text(renderer: Renderer, item: Item, wish: Wish, dress: Dress = str) -> Rendered:
+    """The text of a document, from the pages or the place that are asked for, as far as there is room."""
+    mime = item.blob.mime
+    if not has_text(mime):
+        raise CannotRender(f"belino finds no text in {mime}; {_COPY}")
+    place = _place(wish)
+    text = await renderer.reading(item.blob, mime=mime, name=item.name, first=place.part, last=place.last)
+    if not text.parts or (text.unread is not None and mime != PDF):
+        raise CannotRender(_only(text) if 0 < text.total < place.part else _why_unread(text))
+    room, notes = wish.max_tokens or TEXT_TOKENS, _notes(text, place)
+
+    def price(body: str) -> int:
+        """What the whole answer costs with this text in it, were the words about it as long as they can get."""
+        widest = _about(item, text, f"You read {text.unit}s 99999-99999; it goes on with cursor=99999.9999999.99999")
+        return estimate_tokens(f"{widest}\n{dress(notes + body)}")
+
+    page = await asyncio.to_thread(page_of, text, place, room=room, price=price)
+    rendered = _told(item, text, place, page, notes)
+    silent = [each.part for each in page.told if not each.end] if mime == PDF else []
+    if not silent:
+        return rendered
+    return await _with_scans(renderer, item, wish, rendered, silent, room - price(page.text))
+
+
+async def as_pages(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
+    """Pages of a PDF as pictures: the first, or those that are asked for, a few at a time."""
+    first, last = wish.pages or (1, 1)
+    text = await renderer.reading(item.blob, mime=item.blob.mime, name=item.name, first=first, last=first)
+    if not text.total or first > text.total:
+        raise CannotRender(_only(text) if text.total else _why_unread(text))
+    last = min(last or text.total, text.total)
+    drawn, numbers = await _pages(renderer, item, wish, range(first, last + 1), wish.max_tokens or PICTURE_TOKENS)
+    if not numbers:
+        raise CannotRender("a page costs more than max_tokens; ask for more")
+    left = f"; go on with pages={numbers[-1] + 1}-{last}" if numbers[-1] < last else ""
+    shown = _named(Unit.PAGE, numbers)
+    return Rendered(
+        about=_about(item, text, f"You see {shown}{left}"),
+        what=f"{shown} of {text.total} as pictures",
+        pictures=drawn,
+        labels=tuple(f"page {number}" for number in numbers),
+    )
+
+
+async def as_frames(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
+    """A few moments of a video, evenly from the time range or all of it."""
+    facts = await renderer.video(item.blob)
+    start, end = _times(wish, facts.seconds)
+    size, most = (facts.width, facts.height), min(FRAME_SIDE, wish.block_side)
+    room, count = _room(item, wish), FRAMES
+    while count > 1 and side_within(room // count, size, most) < min(_LEAST_SIDE, most):
+        count -= 1
+    frames = await renderer.frames(
+        item.blob,
+        count=count,
+        start=start,
+        end=end,
+        max_side=side_within(room // count, size, most),
+        max_bytes=min(_FRAME_BYTES, wish.block_bytes),
+    )
+    moments = tuple(clock_time(frame.at) for frame in frames)
+    return Rendered(
+        about=f"{_head(item)}.{film_words(facts)} You see it at {', '.join(moments)}.",
+        what=f"frames at {', '.join(moments)}",
+        pictures=tuple(frame.picture for frame in frames),
+        labels=moments,
+    )
+
+
+async def as_film_sheet(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
+    """Many moments of a video on one picture, each with its time."""
+    facts = await renderer.video(item.blob)
+    start, end = _times(wish, facts.seconds)
+    side = side_within(_room(item, wish), None, wish.block_side)
+    sheet = await renderer.sheet(
+        item.blob, count=SHEET_FRAMES, start=start, end=end, max_side=side, max_bytes=wish.block_bytes
+    )
+    about = f"{_head(item)}.{film_words(facts)} You see moments of it on one sheet, row by row, each with its time."
+    return Rendered(about=about, what=f"a sheet of {SHEET_FRAMES} frames", pictures=(sheet,), labels=("sheet",))
+
+
+async def as_album_sheet(renderer: Renderer, items: Sequence[tuple[str, Item]], wish: Wish) -> Rendered:
+    """The pictures of an album on one, each under its number; `items` come with their refs."""
+    numbered = [(str(number), item.blob) for number, (_, item) in enumerate(items, 1)]
+    room = _room(items[0][1], wish) - _REF_TOKENS * len(items)
+    side = side_within(max(1, room), None, wish.block_side)
+    sheet = await renderer.album(numbered, max_side=side, max_bytes=wish.block_bytes)
+    listed = ", ".join(f"{number} {ref}" for number, (ref, _) in enumerate(items, 1))
+    about = f"An album of {len(items)} on one sheet, by number: {listed}."
+    return Rendered(about=about, what=f"a sheet of {len(items)} pictures", pictures=(sheet,), labels=("sheet",))
+
+
+def film_words(facts: "VideoFacts") -> str:
+    """What a video is, in a sentence."""
+    lasts = f"lasts {format_duration(facts.seconds)}, " if facts.seconds else ""
+    sound = "with sound" if facts.audio_codec else "without sound"
+    return f" It {lasts}is {facts.width}×{facts.height}, {sound}."
+
+
+def text_words(text: DocumentText) -> str:
+    """How much a document says, or why nothing, in a sentence."""
+    if text.unread is not None and text.unread is not Unread.RENDERED:
+        why = f", {one_line(text.reason)[:_REASON_CHARS].rstrip('. ')}" if text.reason else ""
+        return f" Its text: {text.unread}{why}."
+    return f" It has {text.total} {text.unit}{'' if text.total == 1 else 's'}."
+
+
+def reason_of(error: Exception) -> str:
+    """Why it cannot be had, in words that may have come from a decoder."""
+    return one_line(str(error))[:_REASON_CHARS].rstrip(". ")
+
+
+def _place(wish: Wish) -> Place:
+    if wish.cursor is not None:
+        return parse_cursor(wish.cursor)
+    first, last = wish.pages or (1, None)
+    return Place(part=first, offset=0, last=last or NUMBER_MOST)
+
+
+def _times(wish: Wish, seconds: float | None) -> tuple[float | None, float | None]:
+    start, end = wish.times or (None, None)
+    if start and seconds is not None and start >= seconds:
+        raise CannotRender(f"it lasts only {clock_time(seconds)}; ask for a time before that")
+    return start, end
+
+
+def _room(item: Item, wish: Wish) -> int:
+    """Tokens for pictures, once the words beside them are paid."""
+    return max(1, (wish.max_tokens or PICTURE_TOKENS) - _WORDS - estimate_tokens(item.title))
+
+
+def _told(item: Item, text: DocumentText, place: Place, page: Page, notes: str) -> Rendered:
+    read = _named(text.unit, [each.part for each in page.told])
+    whole = page.rest is None and (place.part, place.offset) == (1, 0) and place.last >= text.total
+    goes_on = f"; it goes on with cursor={page.rest}" if page.rest else ""
+    return Rendered(
+        about=_about(item, text, f"You read {'all of it' if whole else read}{goes_on}"),
+        what=f"text of {read} of {text.total}" if text.total > 1 else "its text",
+        text=notes + page.text,
+        rest=str(page.rest) if page.rest else None,
+    )
+
+
+async def _with_scans(
+    renderer: Renderer, item: Item, wish: Wish, told: Rendered, silent: Sequence[int], room: int
+) -> Rendered:
+    """Pages without text are shown as pictures, as far as there is room; the others are named."""
+    which = _named(Unit.PAGE, silent)
+    if not wish.sees_images:
+        return replace(told, about=f"{told.about} There is no text on {which}: a scan, it seems; {_COPY}.")
+    try:
+        drawn, numbers = await _pages(renderer, item, wish, silent, room)
+    except MediaError as error:
+        return replace(told, about=f"{told.about} There is no text on {which}, and no picture: {reason_of(error)}.")
+    shown = f" There is no text on {_named(Unit.PAGE, numbers)}: you see {'it' if len(numbers) == 1 else 'them'}."
+    left = [number for number in silent if number not in numbers]
+    more = f" Nor on {_named(Unit.PAGE, left)}: as=image with pages={left[0]} shows it." if left else ""
+    return replace(
+        told,
+        about=f"{told.about}{shown if numbers else ''}{more}",
+        what=f"{told.what}, {_named(Unit.PAGE, numbers)} as pictures" if numbers else told.what,
+        pictures=drawn,
+        labels=tuple(f"page {number}" for number in numbers),
+    )
+
+
+async def _pages(
+    renderer: Renderer, item: Item, wish: Wish, numbers: Sequence[int], room: int
+) -> "tuple[tuple[Fitted, ...], list[int]]":
+    """Some pages as pictures, the first of these numbers that there is room for."""
+    room -= _WORDS
+    side = side_within(max(1, room), None, wish.block_side)
+    drawn: list[Fitted] = []
+    for number in numbers[:PAGES_SHOWN]:
+        if room < picture_tokens(None, side) or side < min(_LEAST_SIDE, wish.block_side):
+            break
+        drawn.append(await renderer.page(item.blob, number, max_bytes=wish.block_bytes, max_side=side))
+        room -= estimate_image_tokens(drawn[-1].width, drawn[-1].height)
+    return tuple(drawn), list(numbers[: len(drawn)])
+
+
+def _about(item: Item, text: DocumentText, said: str) -> str:
+    return f"{_head(item)}, {text.total} {text.unit}{'' if text.total == 1 else 's'}. {said}."
+
+
+def _head(item: Item) -> str:
+    return f"{item.title}: {item.blob.mime}, {format_size(item.blob.size)}"
+
+
+def _named(unit: Unit, numbers: Sequence[int]) -> str:
+    return f"{unit}{'' if len(numbers) == 1 else 's'} {span(list(numbers))}"
+
+
+def _notes(text: DocumentText, place: Place) -> str:
+    """What a reader should know, at the beginning; the child that says it may be in an enemy's hands."""
+    if place.part > 1 or place.offset:
+        return ""
+    said = [*text.notes, *([text.reason] if text.reason else [])]
+    return "".join(f"(note: {one_line(note)[:_REASON_CHARS]})\n" for note in said[:5])
+
+
+def _only(text: DocumentText) -> str:
+    return f"it has only {text.total} {text.unit}{'' if text.total == 1 else 's'}"
+
+
+def _why_unread(text: DocumentText) -> str:
+    why = f": {one_line(text.reason)[:_REASON_CHARS].rstrip('. ')}" if text.reason else ""
+    return f"{text.unread or Unread.NO_TEXT}{why}; {_COPY}"

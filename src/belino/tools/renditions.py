@@ -1,0 +1,254 @@
+"""One media item of the channel in the form the agent asks for; whatever cannot be had ends in a sentence."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+
+from belino.context.compact import fenced
+from belino.domain.errors import MediaError, ToolError
+from belino.domain.media import Blob, Block, ImageBlock, TextBlock
+from belino.domain.record import RefRecord
+from belino.media.placeholder import format_duration
+from belino.media.price import THUMB_BYTES, THUMB_SIDE, facts_of, has_text, is_sound, is_text, prices, side_within
+from belino.media.ranges import NoRange
+from belino.media.renditions import (
+    PDF,
+    Item,
+    Rendered,
+    Wish,
+    as_album_sheet,
+    as_film_sheet,
+    as_frames,
+    as_pages,
+    as_text,
+    film_words,
+    reason_of,
+    text_words,
+)
+from belino.tools.albums import album_of
+from belino.tools.pictures import Looked, look, measured, shown
+from belino.tools.shelf import Shelf, find_ref, held, placed, title
+
+FORMS = ("auto", "image", "thumb", "text", "transcript", "description", "frames", "sheet", "file")
+ALBUM_MOST = 30
+
+_SEEN = frozenset({"image", "thumb", "frames", "sheet"})
+_UNREAD = "nobody is configured to write down what is said or seen in media; as=file gives the path of a copy"
+_PICTURE_WORDS = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What the agent wants of an item."""
+
+    form: str = "auto"
+    wish: Wish
+    again: bool = False
+
+
+async def fetch_one(shelf: Shelf, ref_id: str, ask: Ask) -> tuple[Block, ...]:
+    """The way every tool takes. A ref of another channel is answered exactly like an unknown one."""
+    record = await find_ref(shelf, ref_id)
+    if ask.form in ("transcript", "description"):
+        raise ToolError(_UNREAD)
+    if ask.form in _SEEN and not shelf.sees_images:
+        raise ToolError("you cannot look at pictures here; as=file gives the path of a copy")
+    if ask.form in ("auto", "image") and not ask.again and (note := _shown_before(shelf, record, ref_id)):
+        return (note,)
+    blob = await held(shelf, record)
+    with shelf.fetcher.pin(blob.sha256):
+        looked = await look(shelf.fetcher, record.ref, blob)
+        if looked.is_picture:
+            looked = await measured(shelf.renderer, blob, looked)
+        try:
+            return await _formed(shelf, record, replace(blob, mime=looked.mime), looked, ask)
+        except (MediaError, NoRange) as error:
+            raise ToolError(f"{record.ref.id}: {reason_of(error)}") from error
+
+
+async def _formed(shelf: Shelf, record: RefRecord, blob: Blob, looked: Looked, ask: Ask) -> tuple[Block, ...]:
+    form = _meant(ask, looked)
+    item = Item(blob=blob, title=title(record), name=record.ref.file_name or "")
+    makers: Mapping[str, Callable[[], Awaitable[Rendered]]] = {
+        "text": partial(as_text, shelf.renderer, item, ask.wish, partial(_fenced, shelf)),
+        "frames": partial(as_frames, shelf.renderer, item, ask.wish),
+        "sheet": partial(_sheet, shelf, record, item, looked, ask.wish),
+        "pages": partial(as_pages, shelf.renderer, item, ask.wish),
+    }
+    if form in makers:
+        return await _blocks(shelf, record, blob, await makers[form]())
+    if form == "file" or not shelf.sees_images or not looked.is_picture:
+        if form in ("image", "thumb"):
+            raise ToolError(f"{record.ref.id} is {looked.mime}, not a picture; {_instead(looked)}")
+        return await _as_file(shelf, record, item, looked, prices_too=form == "auto")
+    if form != "thumb" and not ask.again and (note := _shown_before(shelf, record, blob.sha256)):
+        return (note,)
+    return await _as_picture(shelf, record, item, looked, ask.wish, thumb=form == "thumb")
+
+
+def _meant(ask: Ask, looked: Looked) -> str:
+    """What is meant where several forms could be: pages of a file without a form are its text, times its frames."""
+    wish = ask.wish
+    if ask.form in ("image", "thumb") and looked.mime == PDF:
+        return "pages"
+    if ask.form == "auto" and (wish.pages or wish.cursor) and has_text(looked.mime):
+        return "text"
+    if ask.form == "auto" and wish.times and _is_film(looked):
+        return "frames"
+    if ask.form == "frames" and not _is_film(looked):
+        raise ToolError(f"there are no moving pictures in {looked.mime}; {_instead(looked)}")
+    return ask.form
+
+
+def _is_film(looked: Looked) -> bool:
+    """Whether there may be moving pictures in it; whoever decodes it knows."""
+    return looked.mime.startswith("video/") or looked.mime in ("image/gif", "image/webp", "image/png")
+
+
+def _instead(looked: Looked) -> str:
+    """The forms that there are, for a sentence that says which there is not."""
+    if looked.mime.startswith("video/"):
+        return "as=frames or as=sheet shows it"
+    if looked.is_picture:
+        return "as=image shows it"
+    return "as=text gives its text" if has_text(looked.mime) else "as=file gives the path of a copy"
+
+
+async def _sheet(shelf: Shelf, record: RefRecord, item: Item, looked: Looked, wish: Wish) -> Rendered:
+    """Of what moves, its moments; of a picture, the album that it belongs to."""
+    if looked.mime.startswith("video/"):
+        return await as_film_sheet(shelf.renderer, item, wish)
+    if not looked.is_picture:
+        raise ToolError(f"there is nothing to see in {looked.mime}; {_instead(looked)}")
+    records = await album_of(shelf, record)
+    if len(records) > 1:
+        return await _album_sheet(shelf, records, wish)
+    if looked.mime == "image/gif":
+        return await as_film_sheet(shelf.renderer, item, wish)
+    raise ToolError(f"{record.ref.id} is not part of an album; {_instead(looked)}")
+
+
+async def _album_sheet(shelf: Shelf, records: Sequence[RefRecord], wish: Wish) -> Rendered:
+    """All that can be had of an album on one picture, and a word about the rest."""
+    items: list[tuple[str, Item]] = []
+    lost: list[str] = []
+    with ExitStack() as needed:
+        for record in records[:ALBUM_MOST]:
+            try:
+                blob = await held(shelf, record)
+            except ToolError as error:
+                lost.append(str(error))
+                continue
+            needed.enter_context(shelf.fetcher.pin(blob.sha256))
+            looked = await look(shelf.fetcher, record.ref, blob)
+            if looked.is_picture or looked.mime.startswith("video/"):
+                items.append((record.ref.id, Item(blob=replace(blob, mime=looked.mime), title=title(record))))
+            else:
+                lost.append(f"{record.ref.id} is {looked.mime}")
+        if not items:
+            raise ToolError("; ".join(lost))
+        sheet = await as_album_sheet(shelf.renderer, items, wish)
+    missing = f" Not on it: {'; '.join(lost)}." if lost else ""
+    return replace(sheet, about=f"{sheet.about}{missing}")
+
+
+async def _blocks(shelf: Shelf, record: RefRecord, blob: Blob, rendered: Rendered) -> tuple[Block, ...]:
+    """A rendition as an agent is given it: our words, then theirs between markers, then the pictures."""
+    words = f"{rendered.about}\n{_fenced(shelf, rendered.text)}" if rendered.text else rendered.about
+    await shelf.note(record, rendered.what, rendered.tokens)
+    pictures = [
+        # Seen as a page, a frame or small, the item itself is not known yet: it does not count as shown.
+        ImageBlock(mime=picture.mime, data=picture.data, ref=record.ref.id, sha256=blob.sha256)
+        for picture in rendered.pictures
+    ]
+    return TextBlock(text=words), *pictures
+
+
+def _fenced(shelf: Shelf, text: str) -> str:
+    return fenced("file", [text], shelf.fence)
+
+
+def _shown_before(shelf: Shelf, record: RefRecord, key: str) -> TextBlock | None:
+    """A note instead of bytes the agent has in its context already, by ref or by hash."""
+    name = title(record)
+    if key in shelf.shown_now:
+        return TextBlock(text=f"{name} was shown to you in this turn already; again=true shows it again.")
+    for entry in shelf.manifest:
+        if key in (entry.artifact_id, entry.content_hash):
+            turn = entry.included_at_turn
+            return TextBlock(text=f"{name} was shown to you at turn {turn}; again=true shows it again.")
+    return None
+
+
+async def _as_picture(
+    shelf: Shelf, record: RefRecord, item: Item, looked: Looked, wish: Wish, *, thumb: bool
+) -> tuple[Block, ...]:
+    max_bytes = min(THUMB_BYTES, shelf.image_block_bytes) if thumb else shelf.image_block_bytes
+    max_side = min(THUMB_SIDE, shelf.image_block_side) if thumb else shelf.image_block_side
+    if wish.max_tokens is not None:
+        max_side = side_within(max(1, wish.max_tokens - _PICTURE_WORDS), looked.size, max_side)
+    blob = item.blob
+    try:
+        seen = await shown(shelf.fetcher, shelf.renderer, blob, looked, max_bytes=max_bytes, max_side=max_side)
+    except MediaError as error:
+        return await _as_file(shelf, record, item, looked, why=f" It cannot be shown: {reason_of(error)}.")
+    picture = ImageBlock(mime=seen.mime, data=seen.data, ref=record.ref.id, sha256=blob.sha256)
+    about = f"{item.title}: {looked.told(blob)}"
+    await shelf.note(record, "a thumb" if thumb else "a picture", seen.tokens)
+    if thumb:
+        # Seen this small it is not known yet: asked for in full it is shown in full.
+        return TextBlock(text=f"{about} {seen.changes}".rstrip()), picture
+    shelf.shown_now.update((record.ref.id, blob.sha256))
+    if shelf.shown:
+        shelf.shown(picture)
+    if not seen.changes:
+        return TextBlock(text=about), picture
+    original = await placed(shelf, record, blob, looked.mime)
+    return TextBlock(text=f"{about} {seen.changes} The original is at {original.path}."), picture, original
+
+
+async def _as_file(
+    shelf: Shelf, record: RefRecord, item: Item, looked: Looked, *, why: str = "", prices_too: bool = False
+) -> tuple[Block, ...]:
+    """A copy in the session's folder; asked for no form in particular, also what other forms there are and cost."""
+    blob = item.blob
+    told = await _described(shelf, item) if prices_too else ""
+    file = await placed(shelf, record, blob, looked.mime)
+    how = "read it as text" if is_text(file.mime) else "open it with a program that knows its type"
+    forms = await _forms(shelf, record, blob) if prices_too else ""
+    about = f"{item.title}: {looked.told(blob)}{told}{why} A copy is at {file.path}; {how}.{forms}"
+    return TextBlock(text=about), file
+
+
+async def _described(shelf: Shelf, item: Item) -> str:
+    """What is worth knowing of a file that is not shown, found in its bytes; the prices told of it are right then."""
+    mime = item.blob.mime
+    try:
+        if mime.startswith("video/"):
+            return film_words(await shelf.renderer.video(item.blob))
+        if is_sound(mime):
+            return await _heard(shelf, item.blob)
+        if has_text(mime):
+            return text_words(await shelf.renderer.reading(item.blob, mime=mime, name=item.name, last=1))
+    except MediaError as error:
+        return f" It cannot be looked into: {reason_of(error)}."
+    return ""
+
+
+async def _heard(shelf: Shelf, blob: Blob) -> str:
+    facts = await shelf.renderer.sound(blob)
+    waves = await shelf.renderer.waveform(blob)
+    lasts = f" It lasts {format_duration(facts.seconds)}." if facts.seconds else ""
+    loud = "".join(str(min(9, height // 10)) for height in waves)
+    return f"{lasts} How loud, from 0 to 9, beginning to end: {loud}."
+
+
+async def _forms(shelf: Shelf, record: RefRecord, blob: Blob) -> str:
+    facts = replace(facts_of(record), mime=blob.mime, size=blob.size, held=True)
+    known = await shelf.renderer.known(facts, blob.sha256)
+    costs = prices(known, side=shelf.image_block_side)
+    if not shelf.sees_images:
+        costs = {form: cost for form, cost in costs.items() if form not in _SEEN}
+    told = ", ".join(f"{form} {cost}" for form, cost in costs.items() if form != "file")
+    return f" Forms and their tokens: {told}." if told else ""
