@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from belino.media.audio import Sounds
     from belino.media.image import Images
     from belino.media.render import Renderer
-    from belino.media.render import Renderer
 
 log = logging.getLogger(__name__)
 
@@ -133,13 +132,6 @@ class Gateway:
         from belino.media.image import Images
 
         return Images(self.sandbox, self.home.blobs / "tmp")
-
-    @cached_property
-    def renderer(self) -> "Renderer":
-        """Makes renditions, in the sandbox, and keeps them."""
-        from belino.media.render import make_renderer
-
-        return make_renderer(self.sandbox, self.home.blobs / "tmp", self.store)
 
     @cached_property
     def renderer(self) -> "Renderer":
@@ -291,7 +283,7 @@ class Gateway:
             self.store,
             self.adapters,
             Preparer(self.store, lambda: self.images, lambda: self.sounds),
-            renderer=lambda: self.renderer,
+            images=lambda: self.images,
             max_bytes=self.config.media.max_bytes,
             http=http,
             home=self.home,
