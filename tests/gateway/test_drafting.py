@@ -11,6 +11,7 @@ import pytest
 
 from belino.config import from_table
 from belino.domain.message import ConversationKey
+from belino.domain.record import StoredMessage
 from belino.domain.turn import Final, ReplyPart, TextDelta, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
@@ -299,3 +300,30 @@ async def test_a_draft_shows_no_path_of_this_machine(chat: Chat) -> None:
         await chat.until(lambda: chat.seen == ["Here."])
         first = next(request for request in chat.server.requests if "text" in request.fields)
         assert first.fields["text"] == "Here: chart.png …"
+
+
+async def test_in_a_group_the_draft_is_a_reply_and_so_is_the_answer_it_becomes(chat: Chat) -> None:
+    async with chat.gateway(drafts="always"):
+        question = chat.server.say(chat.group, chat.ada, "tell us a story")
+        await chat.until(lambda: chat.agent.turns)
+        chat.agent.write("Once upon a time")
+        await chat.until(lambda: chat.server.sent)
+        chat.agent.end("Once upon a time there was a bot.")
+        await chat.until(lambda: chat.seen == ["Once upon a time there was a bot."])
+    (message,) = chat.server.sent
+    assert message["reply_to_message"]["message_id"] == question["message_id"]
+
+
+async def test_whoever_watches_is_told_that_a_draft_became_the_answer(chat: Chat) -> None:
+    async with chat.gateway() as gateway, gateway.notices.subscribe() as notices:
+        await chat.draft()
+        chat.agent.end("Once upon a time there was a bot.")
+        await chat.until(lambda: chat.seen == ["Once upon a time there was a bot."])
+        told = list[str]()
+        async with asyncio.timeout(PATIENCE):
+            async for notice in notices:
+                if isinstance(notice.payload, StoredMessage) and notice.payload.author.is_agent:
+                    told.append(notice.payload.text)
+                if told[-1:] == ["Once upon a time there was a bot."]:
+                    break
+    assert told == ["Once upon a time …", "Once upon a time there was a bot."]

@@ -283,3 +283,41 @@ async def test_what_was_filed_away_long_ago_is_swept(house: House, wire: Wire) -
         house.clock.shift(timedelta(days=31).total_seconds())
         assert await gateway._turns._replies.sweep(house.clock.now() - timedelta(days=30)) == 1
     assert names(house, "sent") == []
+
+
+async def test_among_several_people_an_answer_is_a_reply_to_what_it_answers_and_only_its_first_message_is(
+    house: House, wire: Wire
+) -> None:
+    wire.limits = Limits(text_chars=10, once=Once.KEY)
+    house.agent = ScriptedAgent(["one two three four"])
+    async with house.at_work() as gateway:
+        question = house.say("what comes next?", channel="team", addressed=True)
+        await house.ask(gateway, question)
+        assert [parcel.reply_to for parcel in wire.seen] == [question.id, None]
+        first, *_ = [message for message in await house.history(gateway, "team") if message.author.is_agent]
+        assert (first.reply_to, first.root) == (question.id, question.id)
+
+
+async def test_between_two_people_an_answer_is_no_reply(house: House, wire: Wire) -> None:
+    async with house.at_work() as gateway:
+        await house.ask(gateway, house.say())
+    assert [parcel.reply_to for parcel in wire.seen] == [None]
+
+
+async def test_the_files_of_an_answer_come_first_and_are_the_reply(house: House, wire: Wire) -> None:
+    where = ConversationKey(platform="memory", account="default", channel="team")
+    chart = house.home.outgoing(where) / "chart.png"
+    chart.write_bytes(PICTURE)
+    house.agent = ScriptedAgent([f"Here is {chart}"])
+    async with house.at_work() as gateway:
+        question = house.say("draw it", channel="team", addressed=True)
+        await house.ask(gateway, question)
+    assert [(len(parcel.files), parcel.reply_to) for parcel in wire.seen] == [(1, question.id), (0, None)]
+
+
+async def test_an_apology_says_whom_it_is_for(house: House, wire: Wire) -> None:
+    house.agent = ScriptedAgent([ValueError("broken")])
+    async with house.at_work() as gateway:
+        question = house.say("and?", channel="team", addressed=True)
+        await house.ask(gateway, question)
+    assert [(parcel.text[:5], parcel.reply_to) for parcel in wire.seen] == [("Sorry", question.id)]

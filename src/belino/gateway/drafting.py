@@ -113,7 +113,9 @@ class Drafting:
         if place is None:
             place = len(parcels)
             parcels.extend(self._left(end.state, place))
-        parcels[place] = replace(parcels[place], kind=ParcelKind.EDIT, edits=f"{DRAFT_OF}{self._key}", reply_to=None)
+        # If the draft never arrived this is a message of its own, and a reply as the draft was to be.
+        words = replace(parcels[place], reply_to=self._claimed.reply_to)
+        parcels[place] = replace(words, kind=ParcelKind.EDIT, edits=f"{DRAFT_OF}{self._key}")
         return replace(end, parcels=tuple(parcels))
 
     def _left(self, state: TurnState, place: int) -> tuple[Parcel, ...]:
@@ -176,5 +178,6 @@ class Drafting:
             text=made[0].text,
             plain=made[0].plain,
             markup=self._limits.markup,
+            reply_to=self._claimed.reply_to,
             trace=self._claimed.trace,
         )

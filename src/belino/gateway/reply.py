@@ -5,7 +5,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
 
@@ -96,7 +96,8 @@ class Replies:
     def words(self, claimed: ClaimedTurn, text: str) -> tuple[Parcel, ...]:
         """Words of our own as parcels."""
         where = claimed.conversation
-        return plan(Reply(conversation=where, text=text), (), self._limits(where), turn=claimed.id, trace=claimed.trace)
+        reply = Reply(conversation=where, text=text, reply_to=claimed.reply_to)
+        return plan(reply, (), self._limits(where), turn=claimed.id, trace=claimed.trace)
 
     async def parcels(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> tuple[Parcel, ...]:
         """An answer as parcels, with every file it brings along. Call `done` once they are committed or given up."""
@@ -115,6 +116,7 @@ class Replies:
             await note(self._step(outcome, decision.reason, decision.offer.name))
         if waiting:
             await note(self._step("left in pending", f"{waiting} files: still being written, or too many at once"))
+        reply = replace(reply, reply_to=claimed.reply_to)
         return plan(reply, decisions, limits, turn=claimed.id, trace=claimed.trace)
 
     def done(self, turn: int) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from belino.domain.errors import StoreError
 from belino.domain.media import MediaRef
-from belino.domain.message import ConversationKey, Message, Unsupported
+from belino.domain.message import ChatType, ConversationKey, Message, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Taken
 from belino.domain.record import ClaimedTurn, Judged, Ready, TurnEnd, Verdict
@@ -249,6 +249,7 @@ def claim_turn(
     connection.execute(
         "UPDATE turns SET state = 'running', attempt = attempt + 1, started = ? WHERE id = ?", (now, turn["id"])
     )
+    (kind,) = connection.execute("SELECT chat_type FROM channels WHERE id = ?", (place.channel,)).fetchone()
     messages = by_number(connection, keys, messages_of_turn(connection, turn))
     return ClaimedTurn(
         id=turn["id"],
@@ -257,6 +258,7 @@ def claim_turn(
         attempt=turn["attempt"] + 1,
         messages=tuple(sorted(messages, key=lambda message: (message.sent, message.seq))),
         trace=turn["trace"],
+        chat_type=ChatType(kind),
     )
 
 

@@ -121,7 +121,7 @@ def confirm_parcel(
     *,
     reason: str = "",
 ) -> StoredMessage | None:
-    """`sent`, and a message of the conversation; confirmed twice it is still one message."""
+    """`sent`, and a message of the conversation, new or changed; confirmed twice it is still one message."""
     row = parcel_row(connection, key)
     if row["state"] != ParcelState.SENT:
         connection.execute(
@@ -133,14 +133,14 @@ def confirm_parcel(
             _edit_sent(connection, row, to_micros(receipt.sent))
         elif row["turn"] is not None:
             _insert_sent(connection, keys, places, row, receipt, author, now)
-    if row["kind"] == ParcelKind.EDIT or row["turn"] is None:
+    if row["turn"] is None:
         # What the gateway tells a stranger answers nothing that was kept, and is no part of a conversation.
         return None
+    shown = row["edits"] if row["kind"] == ParcelKind.EDIT else row["message_id"] or receipt.message_id
     number = connection.execute(
-        "SELECT id FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'",
-        (row["channel"], row["message_id"] or receipt.message_id),
+        "SELECT id FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'", (row["channel"], shown)
     ).fetchone()
-    return by_number(connection, keys, (number["id"],))[0]
+    return None if number is None else by_number(connection, keys, (number["id"],))[0]
 
 
 def parcels(
