@@ -76,6 +76,8 @@ async def find_ref(shelf: Shelf, ref_id: str) -> RefRecord:
     """A ref of this channel; one of another is as unknown as one that never was."""
     record = await shelf.library.ref(shelf.channel, ref_id) if REF_ID.fullmatch(ref_id) else None
     if record is None:
+        if REF_ID.fullmatch(ref_id) and await shelf.library.gone_since(shelf.channel, ref_id) is not None:
+            raise ToolError(f"{ref_id} was deleted by its sender; do not use what you saw of it")
         raise ToolError("there is no such media in this channel; list_media shows what there is")
     return record
 
