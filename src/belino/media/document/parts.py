@@ -18,6 +18,7 @@ PART_CHARS = 8_000
 """A text without pages is cut into parts of about this size, so that one fits into an answer."""
 PART_CHARS_AT_HEADING = 2_000
 """From this size on a part ends before a heading."""
+ITEMS_AT_MOST = 100
 
 _SPACE = re.compile(r"\s+")
 
@@ -124,6 +125,15 @@ class Parts:
         return ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A paragraph, a table, an item of a list; or a heading, with its words as the title of what follows."""
+
+    text: str
+    heading: str = ""
+    item: bool = False
+
+
 @dataclass(slots=True)
 class Cutting:
     """Cuts a text without pages: blocks go in one after the other, at headings or when it is long a part comes out."""
@@ -134,8 +144,21 @@ class Cutting:
     _chars: int = 0
     _title: str = ""
 
+    def take(self, blocks: Iterable[Block]) -> None:
+        """Many blocks; the items of a list stay together."""
+        items: list[str] = []
+        for block in blocks:
+            if block.item and len(items) < ITEMS_AT_MOST:
+                items.append(block.text)
+                continue
+            self.add("\n".join(items))
+            items = [block.text] if block.item else []
+            if not block.item:
+                self.add(block.text, heading=block.heading)
+        self.add("\n".join(items))
+
     def add(self, block: str, *, heading: str = "") -> None:
-        """A paragraph, a table, a list; or a heading, with its words as the title of what follows."""
+        """One block; nothing, if there is no word in it."""
         block = block.strip("\n")
         if not block.strip():
             return

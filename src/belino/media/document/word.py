@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from belino.domain.document import DocumentText, Unit
 from belino.media.document.package import Link, Package
-from belino.media.document.parts import CannotRead, Cutting, Parts, Wish, one_line, table
+from belino.media.document.parts import Block, CannotRead, Cutting, Parts, Wish, one_line, table
 from belino.media.document.word_lists import Lists
 from belino.media.document.word_text import Writer
 from belino.media.document.xml import children, find, local, named, value
@@ -28,15 +28,6 @@ class _Style:
     list_depth: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Block:
-    """A paragraph or a table."""
-
-    text: str
-    heading: str = ""
-    item: bool = False
-
-
 def read(file: BinaryIO, wish: Wish) -> DocumentText:
     """The document's text, cut at its headings."""
     package = Package(file)
@@ -50,7 +41,7 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
         cutting.add(f"Header: {header}")
     try:
         # What stands in a control that spans the whole document is read as if it stood in the body.
-        _cut(reader.blocks(children(content, {"body", "sdt", "sdtContent"})), cutting)
+        cutting.take(reader.blocks(children(content, {"body", "sdt", "sdtContent"})))
     except CannotRead as error:
         parts.broke(error)
     for aside in reader.asides():
@@ -58,20 +49,6 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
     for footer in reader.margins("footer"):
         cutting.add(f"Footer: {footer}")
     return cutting.document()
-
-
-def _cut(blocks: Iterator[_Block], cutting: Cutting) -> None:
-    """The items of a list stay together."""
-    items: list[str] = []
-    for block in blocks:
-        if block.item and len(items) < 100:
-            items.append(block.text)
-            continue
-        cutting.add("\n".join(items))
-        items = [block.text] if block.item else []
-        if not block.item:
-            cutting.add(block.text, heading=block.heading)
-    cutting.add("\n".join(items))
 
 
 @dataclass(slots=True)
@@ -89,7 +66,7 @@ class _Reader:
         self._lists.learn(self._only("numbering"))
         self._writer = self._writer_of(self.links)
 
-    def blocks(self, elements: Iterable[Element]) -> Iterator[_Block]:
+    def blocks(self, elements: Iterable[Element]) -> Iterator[Block]:
         """Paragraphs and tables as they come."""
         for element in elements:
             yield from self._block(element, self._writer)
@@ -131,26 +108,26 @@ class _Reader:
     def _writer_of(self, links: Mapping[str, Link]) -> Writer:
         return Writer(links, self.parts.note, self._hidden)
 
-    def _block(self, element: Element, writer: Writer, *, shaded: bool = False) -> Iterator[_Block]:
+    def _block(self, element: Element, writer: Writer, *, shaded: bool = False) -> Iterator[Block]:
         name = local(element.tag)
         if name == "p":
             yield self._paragraph(element, writer, shaded=shaded)
             yield from self._boxes(writer)
         elif name == "tbl":
-            yield _Block(text=self._table(element, writer))
+            yield Block(text=self._table(element, writer))
         elif name in _CONTAINERS:
             for child in element:
                 yield from self._block(child, writer, shaded=shaded)
 
-    def _boxes(self, writer: Writer) -> Iterator[_Block]:
+    def _boxes(self, writer: Writer) -> Iterator[Block]:
         boxes, writer.boxes = writer.boxes[:BOXES_AT_MOST], []
         for box in boxes:
             yield from self._block(box, writer, shaded=True)
 
-    def _paragraph(self, element: Element, writer: Writer, *, shaded: bool) -> _Block:
+    def _paragraph(self, element: Element, writer: Writer, *, shaded: bool) -> Block:
         text = writer.paragraph(element, shaded=shaded)
         if not text:
-            return _Block(text="")
+            return Block(text="")
         about = find(element, "pPr")
         style = self._styles.get(value(find(about, "pStyle"), "val"), _Style())
         level = _level(about) or style.heading
@@ -158,8 +135,8 @@ class _Reader:
         depth = value(find(about, "numPr", "ilvl"), "val") or str(style.list_depth)
         mark = self._lists.mark(number, int(depth) if depth.isdigit() else 0)
         if level:
-            return _Block(text=f"{'#' * min(level, 6)} {mark.lstrip()}{one_line(text)}", heading=one_line(text))
-        return _Block(text=mark + text, item=bool(mark))
+            return Block(text=f"{'#' * min(level, 6)} {mark.lstrip()}{one_line(text)}", heading=one_line(text))
+        return Block(text=mark + text, item=bool(mark))
 
     def _table(self, element: Element, writer: Writer) -> str:
         # A style may shade what it likes: white letters in such a table are most likely seen.

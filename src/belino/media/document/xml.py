@@ -1,7 +1,7 @@
 """The elements of an XML file one after the other, without its entities and without ever holding all of it."""
 
 import io
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import lru_cache
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -18,10 +18,13 @@ class _Root(Exception):
     """What may stand before the root has been passed."""
 
 
-def children(content: bytes, parents: Container[str]) -> Iterator[Element]:
+def children(
+    content: bytes, parents: Container[str], opened: Callable[[Element], None] | None = None
+) -> Iterator[Element]:
     """Every element inside those of these names, whole, as it ends; what was yielded is forgotten.
 
-    What lies inside such an element belongs to it, and an element of these names is never yielded itself.
+    What lies inside such an element belongs to it. An element of these names is never yielded itself; `opened` is told
+    of it as it begins, when it has its attributes and nothing else.
     """
     _refuse_entities(content)
     above: list[Element] = []
@@ -33,6 +36,8 @@ def children(content: bytes, parents: Container[str]) -> Iterator[Element]:
                 above.append(element)
                 if inside and local(element.tag) not in parents:
                     whole = len(above)
+                elif opened is not None and not whole and local(element.tag) in parents:
+                    opened(element)
                 if len(above) > DEPTH_AT_MOST:
                     raise CannotRead(Unread.UNREADABLE, "its elements are nested too deeply")
                 continue
@@ -76,6 +81,12 @@ def find(element: Element | None, *path: str) -> Element | None:
             return None
         element = next((child for child in element if local(child.tag) == name), None)
     return element
+
+
+def inside(element: Element | None, *path: str) -> list[Element]:
+    """The children of what `find` finds; none if it finds nothing."""
+    found = find(element, *path)
+    return list(found) if found is not None else []
 
 
 def named(element: Element, *names: str) -> Iterator[Element]:

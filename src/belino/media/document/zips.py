@@ -10,8 +10,8 @@ from belino.media.document.parts import CannotRead
 ENTRIES_AT_MOST = 2_000
 BYTES_AT_MOST = 100 * 1024 * 1024
 RATIO_AT_MOST = 100
-SMALL = 1024 * 1024
-"""An entry below this size may be packed as tightly as it likes: lists of styles and empty pages are."""
+SMALL = 8 * 1024 * 1024
+"""An entry below this size may be packed as tightly as it likes: tables of the same few words are."""
 
 _ENCRYPTED = 0x1
 

@@ -1,0 +1,192 @@
+"""Excel workbooks: cells with their number formats, comments and text boxes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import BinaryIO
+from xml.etree.ElementTree import Element
+
+from belino.domain.document import DocumentText, Unit, Unread
+from belino.media.document import drawing
+from belino.media.document.formats import GENERAL, Format, format_of, shown
+from belino.media.document.grid import Grid
+from belino.media.document.package import Link, Package
+from belino.media.document.parts import CannotRead, Parts, Wish, one_line
+from belino.media.document.xml import children, find, inside, local, named, value
+
+SHEETS_AT_MOST = 2_000
+COLUMNS_AT_MOST = 16_384
+COMMENTS_AT_MOST = 2_000
+_WHITE = frozenset({"FFFFFFFF", "00FFFFFF", "FFFFFF"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Style:
+    form: Format = GENERAL
+    unseen: bool = False
+
+
+_PLAIN = _Style()
+
+
+@dataclass(slots=True)
+class _Book:
+    """What all sheets share."""
+
+    package: Package
+    strings: list[str] = field(default_factory=list)
+    styles: list[_Style] = field(default_factory=list)
+    since_1904: bool = False
+
+
+def read(file: BinaryIO, wish: Wish) -> DocumentText:
+    """The sheets that are asked for, in the order of their tabs."""
+    package = Package(file)
+    parts = Parts(wish, Unit.SHEET)
+    package.tell(parts)
+    main = package.main("xl/workbook.xml")
+    tree, links = package.tree(main), package.links(main)
+    listed = inside(tree, "sheets")[:SHEETS_AT_MOST]
+    if not listed:
+        raise CannotRead(Unread.UNREADABLE, "a part of the document is missing")
+    book = _book(package, links, tree)
+    for number, sheet in enumerate(listed, 1):
+        if parts.wants(number):
+            grid = Grid(parts, value(sheet, "name"), hidden_sheet=value(sheet, "state", "visible") != "visible")
+            link = links.get(next((text for key, text in sheet.attrib.items() if key.endswith("}id")), ""))
+            _fill(grid, book, link, number)
+            grid.add_to(number)
+    return parts.document(len(listed))
+
+
+def _fill(grid: Grid, book: _Book, link: Link | None, number: int) -> None:
+    """All of a sheet that can be had."""
+    if link is None or link.kind not in ("worksheet", "dialogsheet"):
+        return
+    try:
+        _cells(grid, book, book.package.archive.read(link.target))
+        grid.extra += _beside(book.package, link.target)
+    except CannotRead as error:
+        if error.unread is Unread.TOO_LARGE:
+            raise
+        grid.parts.note(f"not all of sheet {number} could be read: {error.reason}")
+
+
+def _book(package: Package, links: dict[str, Link], tree: Element | None) -> _Book:
+    book = _Book(package, since_1904=value(find(tree, "workbookPr"), "date1904") in ("1", "true"))
+    for link in links.values():
+        if link.kind == "sharedStrings" and (content := package.archive.find(link.target)):
+            book.strings = [_words(each) for each in children(content, {"sst"})]
+        elif link.kind == "styles":
+            book.styles = _styles(package.tree(link.target))
+    return book
+
+
+def _cells(grid: Grid, book: _Book, content: bytes) -> None:
+    at = 0
+    for element in children(content, {"worksheet", "sheetData"}):
+        match local(element.tag):
+            case "cols":
+                for each in element:
+                    if value(each, "hidden") in ("1", "true"):
+                        first, last = _whole(each.get("min", "")), _whole(each.get("max", ""))
+                        grid.hidden_columns.update(range(first, min(last, COLUMNS_AT_MOST) + 1))
+            case "row":
+                at = _whole(element.get("r", "")) or at + 1
+                cells = dict(_row(grid, book, element))
+                if not grid.row(at, cells, hides=element.get("hidden") in ("1", "true")):
+                    return
+
+
+def _row(grid: Grid, book: _Book, row: Element) -> Iterator[tuple[int, str]]:
+    column = 0
+    for cell in row:
+        place = cell.get("r")
+        column = _column(place.rstrip("0123456789")) if place else column + 1
+        number = _whole(cell.get("s", ""))
+        style = book.styles[number] if number < len(book.styles) else _PLAIN
+        text = _cell(book, cell, style)
+        if text and 0 < column <= COLUMNS_AT_MOST:
+            yield column, grid.conceal(text) if style.unseen or style.form.hides else text
+
+
+def _cell(book: _Book, cell: Element, style: _Style) -> str:
+    kind = cell.get("t", "n")
+    if kind == "inlineStr":
+        return _words(cell)
+    kept = find(cell, "v")
+    text = (kept.text or "") if kept is not None else ""
+    if not text:
+        formula = find(cell, "f")
+        return f"={formula.text}" if formula is not None and formula.text else ""
+    match kind:
+        case "s":
+            at = _whole(text)
+            return book.strings[at] if at < len(book.strings) else ""
+        case "b":
+            return "TRUE" if text == "1" else "FALSE"
+        case "n":
+            return _number(book, text, style)
+        case _:
+            return text
+
+
+def _number(book: _Book, text: str, style: _Style) -> str:
+    try:
+        return shown(float(text), style.form, since_1904=book.since_1904)
+    except (ValueError, OverflowError):
+        return text
+
+
+def _words(element: Element) -> str:
+    """The text of a string, without its reading aids."""
+    aids = {id(inner) for aid in named(element, "rPh") for inner in aid.iter()}
+    return "".join(each.text or "" for each in named(element, "t") if id(each) not in aids)
+
+
+def _styles(tree: Element | None) -> list[_Style]:
+    """Each cell style: its number format, and whether it is white on nothing."""
+    codes = {_whole(value(each, "numFmtId")): value(each, "formatCode") for each in inside(tree, "numFmts")}
+    fonts = [_white(find(font, "color")) for font in inside(tree, "fonts")]
+    empty = [value(find(fill, "patternFill"), "patternType", "none") == "none" for fill in inside(tree, "fills")]
+    found = []
+    for each in inside(tree, "cellXfs"):
+        number, font, fill = (_whole(value(each, name)) for name in ("numFmtId", "fontId", "fillId"))
+        unseen = font < len(fonts) and fonts[font] and fill < len(empty) and empty[fill]
+        found.append(_Style(form=format_of(number, codes.get(number)), unseen=unseen))
+    return found
+
+
+def _white(colour: Element | None) -> bool:
+    return value(colour, "rgb").upper() in _WHITE
+
+
+def _beside(package: Package, sheet: str) -> Iterator[str]:
+    """Comments on cells, and what text boxes say."""
+    for link in package.links(sheet).values():
+        if link.external or link.kind not in ("comments", "drawing", "threadedComment"):
+            continue
+        tree = package.tree(link.target)
+        if link.kind == "drawing":
+            for body in named(tree, "txBody") if tree is not None else ():
+                yield "\n".join(seen for seen, _ in drawing.paragraphs(body, {}) if seen)
+            continue
+        name = "comment" if link.kind == "comments" else "threadedComment"
+        for comment in list(named(tree, name))[:COMMENTS_AT_MOST] if tree is not None else ():
+            words = one_line(" ".join(each.text or "" for each in named(comment, "t", "text") if each.text))
+            if words:
+                yield f"(comment on {one_line(value(comment, 'ref'))[:20]}: {words})"
+
+
+@lru_cache(maxsize=COLUMNS_AT_MOST)
+def _column(letters: str) -> int:
+    number = 0
+    for letter in letters[:4].upper():
+        if not "A" <= letter <= "Z":
+            return 0
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
