@@ -284,3 +284,11 @@ def _steps(content: bytes) -> int:
     finally:
         sys.settrace(None)
     return count
+
+
+@pytest.mark.parametrize("charset", ["utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    "text", ["会議は木曜日です。", "Кто приносит кофе? Я.", "Bring the 3 reports.\n", "자료를 가져오세요."]
+)
+def test_wide_characters_without_a_mark_are_text(charset: str, text: str) -> None:
+    assert sniff(text.encode(charset), name="note.txt", whole=True).mime == "text/plain"

@@ -11,6 +11,11 @@ _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _LEGACY_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _CONTROLS_AT_MOST = 0.02
+_LIVING = re.compile(
+    "[\t\n\r -\x7e\xa0-\u024f\u0370-\u06ff\u0900-\u0e5b\u1e00-\u1fff\u2010-\u2060\u20ac\u2100-\u22ff\u2460-\u2606"
+    "\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff65]*+"
+)
+_STOPS = re.compile("[ \n\u3001\u3002\uff0c]")
 _SURE_WITHOUT_CONTROLS = 64
 """So many bytes without a control character do not happen by chance."""
 
@@ -77,7 +82,7 @@ def read(head: bytes, hints: Hints, *, whole: bool) -> Written | None:
         if head.startswith(bom):
             text = head[len(bom) :].decode(charset, "ignore")
             return Written(text=text, charset=charset, sure=True) if _plain(text) else None
-    return _utf8(head, whole=whole) or _utf16(head) or _legacy(head, hints)
+    return _utf8(head, whole=whole) or _utf32(head) or _utf16(head) or _utf16_signs(head) or _legacy(head, hints)
 
 
 def text_type(written: Written, hints: Hints, *, whole: bool) -> Found:
@@ -125,6 +130,27 @@ def _utf16(head: bytes) -> Written | None:
         common = max(high.count(byte) for byte in {0, *high[:64]}) / len(high)
         readable = sum(character.isalnum() or character.isspace() for character in spaces) / len(spaces)
         if common >= 0.6 and readable >= 0.6 and "\ufffd" not in spaces and _plain(spaces) and b"\0" in pairs:
+            return Written(text=head[: len(head) & ~1].decode(charset, "ignore"), charset=charset, sure=True)
+    return None
+
+
+def _utf32(head: bytes) -> Written | None:
+    """Without a mark: of every four bytes one is zero, and the one beside it nearly always."""
+    whole = head[: len(head) & ~3]
+    for charset, zero in (("utf-32-le", 3), ("utf-32-be", 0)):
+        if len(whole) >= 8 and not any(whole[zero::4]):
+            text = whole.decode(charset, "replace")
+            if "\ufffd" not in text and _plain(text):
+                return Written(text=text, charset=charset, sure=True)
+    return None
+
+
+def _utf16_signs(head: bytes) -> Written | None:
+    """Scripts of thousands of signs, without a mark: nothing but living scripts, and a space or a stop among them."""
+    pairs = head[: len(head) & ~1][:8192]
+    for charset in ("utf-16-le", "utf-16-be"):
+        text = pairs.decode(charset, "replace")
+        if len(text) >= 4 and _STOPS.search(text) and _LIVING.fullmatch(text) and _plain(text):
             return Written(text=head[: len(head) & ~1].decode(charset, "ignore"), charset=charset, sure=True)
     return None
 
