@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from belino.domain.document import DocumentText, Unit
 from belino.media.document import charset
-from belino.media.document.entries import Entry
+from belino.media.document.entries import UNTOLD, Entry
 from belino.media.document.parts import Parts, Wish
 from belino.media.placeholder import clean_name, format_size
 
@@ -119,7 +119,9 @@ def _line(entry: Entry) -> str:
         clean_name(entry.name, limit=NAME_CHARS) or "unnamed",
         "folder" if entry.folder else format_size(entry.size) if entry.size is not None else "",
         entry.modified,
-        f"link to {clean_name(entry.link, limit=NAME_CHARS)}" if entry.link else "",
+        f"link to {clean_name(entry.link, limit=NAME_CHARS)}"
+        if entry.link not in ("", UNTOLD)
+        else entry.link and "link",
         "encrypted" if entry.encrypted else "",
         "leads out of its folder" if entry.outside else "",
     ]

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+UNTOLD = "?"
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -17,6 +18,7 @@ class Entry:
     folder: bool = False
     encrypted: bool = False
     link: str = ""
+    """Where it leads; UNTOLD where the list does not say."""
     note: str = ""
 
     @property

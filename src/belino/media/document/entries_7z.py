@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 
 from belino.domain.document import Unread
-from belino.media.document.entries import Entry
+from belino.media.document.entries import UNTOLD, Entry
 from belino.media.document.parts import CannotRead
 
 HEADER_BYTES = 32 * 1024 * 1024
@@ -300,7 +300,7 @@ def _entries(files: _Files, layout: _Layout) -> Iterator[Entry]:
             modified=files.dates[at] if at < len(files.dates) else "",
             folder=folder,
             encrypted=not empty and next(locked, False),
-            link="?" if attributes & _UNIX and attributes >> 28 == _LINK else "",
+            link=UNTOLD if attributes & _UNIX and attributes >> 28 == _LINK else "",
         )
 
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from belino.domain.document import Unread
 from belino.media.document import charset
-from belino.media.document.entries import Entry
+from belino.media.document.entries import UNTOLD, Entry
 from belino.media.document.parts import CannotRead
 
 LIST_BYTES = 64 * 1024 * 1024
@@ -46,7 +46,7 @@ def entries(file: BinaryIO) -> Iterator[Entry]:
             modified=_date(raw.date),
             folder=name.endswith("/"),
             encrypted=bool(raw.flags & _ENCRYPTED) or raw.method == _AES,
-            link="?" if raw.mode >> 12 == 0xA else "",
+            link=UNTOLD if raw.mode >> 12 == 0xA else "",
         )
 
 
