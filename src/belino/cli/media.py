@@ -1,4 +1,4 @@
-"""belino media ls|fetch|price|sniff|fit|plan: what people sent, its bytes, and what becomes of local files."""
+"""belino media ls|fetch|price|sniff|fit|plan|gc: what people sent, its bytes, and what becomes of local files."""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -11,6 +11,7 @@ from belino.cli.ask import ask, plain, with_store
 from belino.cli.client import GatewayClient, running_gateway
 from belino.cli.command import NotRunning
 from belino.cli.files import Target, fit_file, price_file, sniff_files, written
+from belino.cli.gc import DESCRIPTION, gc, gc_arguments
 from belino.cli.planning import plan_files
 from belino.cli.show import clean, progress_bar, shorten, show_json, show_table
 from belino.domain.errors import BelinoError
@@ -27,7 +28,7 @@ CHUNK = 256 * 1024
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ls|fetch|price|sniff|fit|plan")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ls|fetch|price|sniff|fit|plan|gc")
     listing = actions.add_parser("ls", help="list media, newest first", description="List media, newest first.")
     listing.add_argument("--channel", metavar="CHANNEL", help="only of this channel (platform:account:channel)")
     listing.add_argument("--kind", choices=[str(kind) for kind in MediaKind], help="only of this kind")
@@ -49,6 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     plan.add_argument("--platform", required=True, metavar="NAME", help="the platform, as belino.toml names it")
     plan.add_argument("--as", dest="form", choices=[str(form) for form in SendAs], help="the form that is wished for")
     plan.add_argument("--caption", default="", metavar="TEXT", help="words that go with each file")
+    gc_arguments(actions.add_parser("gc", help="let go of what lies around", description=DESCRIPTION))
 
 
 def run(args: Namespace) -> int:
@@ -59,6 +61,7 @@ def run(args: Namespace) -> int:
         "sniff": sniff_files,
         "fit": fit_file,
         "plan": plan_files,
+        "gc": gc,
     }
     return actions[args.action](args)
 

@@ -54,7 +54,8 @@ def _show(answer: dict[str, Any]) -> None:
             print(clean(f"adapter  {adapter['platform']}:{adapter['account']} is {adapter['state']}{why}"))
         if answer["retention_days"]:
             print(f"kept     messages for {answer['retention_days']} days")
-        for where, trouble in answer.get("troubles", {}).items():
+        damage = {finding["name"]: finding["says"] for finding in answer["soundness"] if not finding["ok"]}
+        for where, trouble in {**answer.get("troubles", {}), **damage}.items():
             print(f"{paint('trouble', 'red')}  {clean(f'{where}: {trouble}')}")
     else:
         print(f"{paint('not running', 'yellow')}; start it with `belino serve`")

@@ -427,6 +427,8 @@ class Ready:
 class Tidied:
     """What lay around on the shelf, and how many bytes of it went, or would."""
 
+    deleted: int = 0
+    """Bytes and copies of what was taken back and had not gone yet."""
     unused: int = 0
     """Blobs that no ref, upload, parcel or rendition used."""
     strays: int = 0
@@ -439,7 +441,7 @@ class Tidied:
 
     @property
     def total(self) -> int:
-        return self.unused + self.strays + self.lost + self.unfinished
+        return self.deleted + self.unused + self.strays + self.lost + self.unfinished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

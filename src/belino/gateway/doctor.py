@@ -37,6 +37,7 @@ async def examine(
     troubles: Mapping[str, str] = NO_TROUBLES,
     sandbox: Sandbox | None = None,
     sandbox_required: bool = False,
+    soundness: Iterable[Finding] = (),
 ) -> tuple[Finding, ...]:
     """Everything, in the order a person would look; without a running gateway there are no adapters to ask."""
     return (
@@ -44,6 +45,7 @@ async def examine(
         await check_sandbox(sandbox, required=sandbox_required),
         *check_folder(home.path),
         await check_store(home, store, troubles),
+        *soundness,
         *await check_adapters(adapters, health),
         *await check_agents(agents),
     )

@@ -20,9 +20,9 @@ from belino.delivery.send import ParcelNews, Sender
 from belino.domain.errors import ConfigError, MediaError, StoreError
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
-from belino.domain.outcome import Standing
+from belino.domain.outcome import Finding, Standing
 from belino.domain.ports import Adapter, Agent, Clock, Desk, Taken
-from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord
+from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord, Tidied
 from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
 from belino.gateway.agents import Agents
@@ -80,7 +80,6 @@ class Gateway:
     agents: Agents
     started: datetime
     history: History
-    upkeep: Upkeep
 
     def __init__(
         self,
@@ -154,8 +153,8 @@ class Gateway:
             answering = group.create_task(self._sessions.run())
             filing = group.create_task(self._replies.run())
             others = [group.create_task(self._listen(adapter, *key)) for key, adapter in self.adapters.items()]
-            others.append(group.create_task(self.upkeep.run()))
-            others.append(group.create_task(self.upkeep.follow_deletions()))
+            others.append(group.create_task(self._upkeep.run()))
+            others.append(group.create_task(self._upkeep.follow_deletions()))
             others.append(group.create_task(self._index_ahead()))
             await self._stopping.wait()
             for task in others:
@@ -211,6 +210,14 @@ class Gateway:
         """How every adapter is."""
         return dict(self._health)
 
+    def soundness(self) -> tuple[Finding, ...]:
+        """What is known of the state folder's health: the database, and the bytes of media."""
+        return self._upkeep.soundness()
+
+    async def tidy(self, *, dry_run: bool = False) -> Tidied:
+        """Let go of what lies around in the state folder, or only count it."""
+        return await self._upkeep.tidy(dry_run=dry_run)
+
     def troubles(self) -> Mapping[str, str]:
         """What the store would not take so far and is being offered again, with the reason; empty when all is well."""
         return dict(self._insist.troubles)
@@ -233,7 +240,7 @@ class Gateway:
         )
         self.history = self._make_history()
         self._replies = self._make_replies(opening)
-        self.upkeep = Upkeep(
+        self._upkeep = Upkeep(
             self.store, self._fetcher, self._replies, config=self.config, home=self.home, clock=self.clock
         )
         self._turns = self._make_turns()
@@ -254,7 +261,7 @@ class Gateway:
             notices=self.notices,
             counters=self.counters,
             told=self._sender.wake,
-            deletion=self.upkeep.deletion,
+            deletion=self._upkeep.deletion,
         )
 
     def _make_turns(self) -> Turns:

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from belino.config import Config
@@ -40,16 +42,19 @@ class Upkeep:
         self._home = home
         self._clock = clock
         self._deleted = asyncio.Event()
-        self.database = UNCHECKED
-        """What `quick_check` found when the gateway started."""
+        self._database = UNCHECKED
 
     async def run(self) -> None:
         """Sweep now and every hour; the database is looked through once, when there is time for it."""
         await self._swept()
-        self.database = await check_database(self._store)
+        self._database = await check_database(self._store)
         while True:
             await self._clock.sleep(SWEEP_SECONDS)
             await self._swept()
+
+    def soundness(self) -> tuple[Finding, ...]:
+        """Whether the database was whole at the start, and whether bytes on disk have changed by themselves since."""
+        return (self._database, *check_media(self._store.damaged))
 
     def deletion(self) -> None:
         """Something was taken back."""
@@ -60,7 +65,7 @@ class Upkeep:
         while True:
             self._deleted.clear()
             try:
-                left = await self._forget_deleted()
+                left = await forget_deleted(self._store, self._home, self._fetcher.purge)
             except StoreError as error:
                 log.warning("what was deleted could not be let go of: %s", type(error).__name__)
                 left = 1
@@ -71,19 +76,7 @@ class Upkeep:
 
     async def tidy(self, *, dry_run: bool = False) -> Tidied:
         """Look for whatever lies around, and let it go unless it is only to be counted."""
-        if not dry_run:
-            await self._forget_deleted()
-        return await self._store.tidy(dry_run=dry_run)
-
-    async def _forget_deleted(self) -> int:
-        """Copies first: their names are found by the ref alone. Returns how much is still needed by somebody."""
-        for gone in await self._store.copied():
-            for folder in self._home.session_folders(gone.conversations):
-                await on_disk(remove_copies, folder, gone.refs)
-            await self._store.copies_removed(gone.refs)
-        if count := await self._fetcher.purge():
-            log.info("let go of %d blobs of what was deleted", count)
-        return await self._store.taken_back()
+        return await tidy_up(self._store, self._home, self._fetcher.purge, dry_run=dry_run)
 
     async def _swept(self) -> None:
         try:
@@ -129,6 +122,27 @@ class Upkeep:
         return gone
 
 
+async def forget_deleted(store: SqliteStore, home: Home, purge: Callable[[], Awaitable[Sequence[str]]]) -> int:
+    """Let go of copies and bytes of what was taken back. Returns how much of it somebody still needs."""
+    for gone in await store.copied():
+        for folder in home.session_folders(gone.conversations):
+            await on_disk(remove_copies, folder, gone.refs)
+        await store.copies_removed(gone.refs)
+    if went := await purge():
+        log.info("let go of %d blobs of what was deleted", len(went))
+    return await store.taken_back()
+
+
+async def tidy_up(
+    store: SqliteStore, home: Home, purge: Callable[[], Awaitable[Sequence[str]]], *, dry_run: bool
+) -> Tidied:
+    """All that lies around, with or without a gateway."""
+    deleted = await store.taken_back()
+    left = deleted if dry_run else await forget_deleted(store, home, purge)
+    tidied = await store.tidy(dry_run=dry_run)
+    return replace(tidied, deleted=deleted if dry_run else max(0, deleted - left))
+
+
 async def check_database(store: SqliteStore) -> Finding:
     """Whether the database is whole, as far as a quick look through all of it tells."""
     try:
@@ -140,3 +154,12 @@ async def check_database(store: SqliteStore) -> Finding:
     log.error("the database is damaged")
     cure = "Stop the gateway and `belino restore` the last backup; keep a copy of the folder first."
     return Finding(name="database", ok=False, says=f"damaged: {found}", cure=cure)
+
+
+def check_media(damaged: int) -> tuple[Finding, ...]:
+    """Nothing to tell, unless bytes on disk have changed by themselves."""
+    if not damaged:
+        return ()
+    says = f"{damaged} files were found damaged on disk since the start; their refs say what became of them"
+    cure = "Check the disk. `belino media ls` shows the refs, `belino media fetch` gets the bytes again."
+    return (Finding(name="media", ok=False, says=says, cure=cure),)

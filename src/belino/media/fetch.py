@@ -151,14 +151,14 @@ class Fetcher:
         self._held_bytes = await self._blobs.evict(self._config.disk_bytes, keep=self._pinned)
         return aged
 
-    async def purge(self) -> int:
-        """Let go of the bytes of what was taken back, but for those somebody needs right now; returns how many went."""
+    async def purge(self) -> tuple[str, ...]:
+        """Let go of the bytes of what was taken back, but for those somebody needs; returns those that went."""
         gone = await self._blobs.purge(keep=self._pinned)
         for sha256 in gone:
             self._memory.forget(sha256)
         if gone:
             self._held_bytes = None
-        return len(gone)
+        return gone
 
     async def _fetch_alone(self, record: RefRecord, turnstile: "_Turnstile") -> Blob:
         current = await self._library.ref(record.conversation.whole_channel, record.ref.id)

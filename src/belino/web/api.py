@@ -115,6 +115,7 @@ async def status(call: Call) -> Response:
             "agent": {"name": gateway.config.agent.name, "kind": gateway.config.agent.kind},
             "adapters": adapters_json(call.site),
             "troubles": dict(gateway.troubles()),
+            "soundness": [finding_json(finding) for finding in gateway.soundness()],
             "retention_days": gateway.config.retention_days,
             "waiting": await call.store.waiting_turns(),
             "counts": dict(await call.store.counts()),
@@ -160,5 +161,6 @@ async def doctor(call: Call) -> Response:
         troubles=gateway.troubles(),
         sandbox=gateway.sandbox,
         sandbox_required=gateway.config.media.sandbox == "required",
+        soundness=gateway.soundness(),
     )
     return answer({"ok": all(finding.ok for finding in findings), "findings": [finding_json(f) for f in findings]})

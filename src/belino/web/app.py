@@ -204,6 +204,7 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/pairings", pairings.approve, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/pairings", pairings.revoke, requires=person, site=site, methods=["DELETE"]),
         GuardedRoute("/api/media/fetch", fetches.fetch_media, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/media/gc", media.tidy_up, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/metrics", metrics.show_metrics, requires=person, site=site),
     ]
 

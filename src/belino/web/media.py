@@ -8,12 +8,14 @@ from urllib.parse import quote
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from belino.domain.errors import MediaError
 from belino.domain.media import Blob, MediaKind
+from belino.domain.outcome import MediaOutcome
 from belino.domain.record import RefRecord
 from belino.web.answers import Code, Refusal, answer, bad_request, not_found
 from belino.web.mimes import media_file_name, served_type
 from belino.web.site import Call
-from belino.web.wire import record_json
+from belino.web.wire import record_json, tidied_json
 
 CHUNK_BYTES = 256 * 1024
 SEND_SECONDS = 60.0
@@ -28,9 +30,7 @@ _ATTR_CHARS = "!#$&+-.^_`|~"
 async def serve_media(call: Call) -> "Response | FileAnswer":
     """One file by its public name; unknown, foreign and no longer held are one answer."""
     record = await _record(call)
-    blob = await call.store.blob(record.ref.sha256) if record.ref.sha256 else None
-    if blob is None:
-        raise not_found()
+    blob = await _held(call, record)
     headers = media_headers(record, blob)
     wanted = call.request.headers.get("if-none-match")
     if wanted is not None and (wanted.strip() == "*" or headers["etag"] in re.split(r"\s*,\s*", wanted.strip())):
@@ -63,6 +63,12 @@ async def list_media(call: Call) -> Response:
     return answer({"media": [record_json(record) for record in records]})
 
 
+async def tidy_up(call: Call) -> Response:
+    """Let go of what lies around in the state folder; `dry_run` only counts."""
+    fields = await call.fields("dry_run")
+    return answer(tidied_json(await call.site.gateway.tidy(dry_run=bool(fields.number("dry_run", least=0, most=1)))))
+
+
 def media_headers(record: RefRecord, blob: Blob) -> dict[str, str]:
     """Headers that make a stored script a download and a stored picture a picture."""
     mime, inline = served_type(record.ref.mime)
@@ -70,7 +76,7 @@ def media_headers(record: RefRecord, blob: Blob) -> dict[str, str]:
         "content-type": mime,
         "content-disposition": disposition(record.ref.file_name, inline=inline),
         "content-security-policy": "sandbox; default-src 'none'",
-        "cache-control": "private, max-age=86400",
+        "cache-control": "private, no-cache",  # asked for again by its ETag: what was deleted is not shown from a cache
         "vary": "Cookie, Authorization",
         "etag": f'"{blob.sha256}"',
         "accept-ranges": "bytes",
@@ -138,6 +144,19 @@ async def _record(call: Call) -> RefRecord:
     if match.group() != media_file_name(record.public_name, record.ref):
         raise not_found()
     return record
+
+
+async def _held(call: Call, record: RefRecord) -> Blob:
+    """The bytes; those that were held and are found damaged or missing are fetched again, if they can be."""
+    blob = await call.store.blob(record.ref.sha256) if record.ref.sha256 else None
+    if blob is None and record.outcome is MediaOutcome.HELD:
+        try:
+            return await call.site.gateway.fetch(record)
+        except MediaError:
+            raise not_found() from None  # why is told by the ref
+    if blob is None:
+        raise not_found()
+    return blob
 
 
 async def _open(call: Call, blob: Blob, headers: dict[str, str], first: int, length: int, *, status: int) -> FileAnswer:

@@ -14,8 +14,9 @@ from belino.config import Config
 from belino.context.history import History
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey, Message
+from belino.domain.outcome import Finding
 from belino.domain.ports import Adapter, Clock, Taken
-from belino.domain.record import ParcelRecord, RefRecord
+from belino.domain.record import ParcelRecord, RefRecord, Tidied
 from belino.domain.store import Store
 from belino.domain.turn import Toolbox
 from belino.gateway.agents import Agents
@@ -76,6 +77,8 @@ class House(Protocol):
     async def flush(self, conversation: ConversationKey | None = None) -> tuple[Flushed, ...]: ...
     def health(self) -> Mapping[tuple[str, str], AdapterHealth]: ...
     def troubles(self) -> Mapping[str, str]: ...
+    def soundness(self) -> tuple[Finding, ...]: ...
+    async def tidy(self, *, dry_run: bool = False) -> Tidied: ...
 
 
 class Turnstile:

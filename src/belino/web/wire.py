@@ -12,6 +12,7 @@ from belino.domain.record import (
     ParcelRecord,
     RefRecord,
     StoredMessage,
+    Tidied,
     Upload,
 )
 from belino.domain.reply import ParcelState
@@ -187,3 +188,14 @@ def pairing_json(pairing: Pairing) -> Json:
 
 def finding_json(finding: Finding) -> Json:
     return {"name": finding.name, "ok": finding.ok, "says": finding.says, "cure": finding.cure}
+
+
+def tidied_json(tidied: Tidied) -> Json:
+    return {
+        "deleted": tidied.deleted,
+        "unused": tidied.unused,
+        "strays": tidied.strays,
+        "lost": tidied.lost,
+        "unfinished": tidied.unfinished,
+        "freed": tidied.freed,
+    }
