@@ -13,7 +13,7 @@ _LEGACY_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _CONTROLS_AT_MOST = 0.02
 _LIVING = re.compile(
     "[\t\n\r -\x7e\xa0-\u024f\u0370-\u06ff\u0900-\u0e5b\u1e00-\u1fff\u2010-\u2060\u20ac\u2100-\u22ff\u2460-\u2606"
-    "\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff65]*+"
+    "\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff65\ufe0f\U0001f000-\U0001faff]*+"
 )
 _STOPS = re.compile("[ \n\u3001\u3002\uff0c]")
 _SURE_WITHOUT_CONTROLS = 64
@@ -135,12 +135,12 @@ def _utf16(head: bytes) -> Written | None:
 
 
 def _utf32(head: bytes) -> Written | None:
-    """Without a mark: of every four bytes one is zero, and the one beside it nearly always."""
+    """Without a mark: of every four bytes one is zero, and what they make is of living scripts."""
     whole = head[: len(head) & ~3]
     for charset, zero in (("utf-32-le", 3), ("utf-32-be", 0)):
         if len(whole) >= 8 and not any(whole[zero::4]):
             text = whole.decode(charset, "replace")
-            if "\ufffd" not in text and _plain(text):
+            if _LIVING.fullmatch(text) and _plain(text):
                 return Written(text=text, charset=charset, sure=True)
     return None
 
