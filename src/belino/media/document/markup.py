@@ -12,7 +12,7 @@ from belino.media.document.parts import CannotRead, Wish, hidden, one_line, tabl
 from belino.media.document.unseen import Unseen
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborNode
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 BYTES_AT_MOST = 50 * 1024 * 1024
 DEPTH_AT_MOST = 3_000
@@ -96,9 +96,20 @@ def show(page: str) -> Shown:
     tree.strip_tags(list(_OUT))
     if tree.root is None:
         return Shown("", name, False)
-    writer = _Writer(unseen)
+    writer = _Writer(unseen, _arranging(tree))
     writer.walk(tree.root)
     return Shown(writer.finished(), name, writer.hides)
+
+
+def _arranging(tree: "LexborHTMLParser") -> frozenset[int]:
+    """Tables with tables in them: these only arrange the page."""
+    found: set[int] = set()
+    for inner in tree.css("table table"):
+        above = inner.parent
+        while above is not None and above.tag != "table":
+            above = above.parent
+        found.update((above.mem_id,) if above is not None else ())
+    return frozenset(found)
 
 
 def _depth(page: str) -> int:
@@ -122,6 +133,7 @@ class _Writer:
     """Takes elements as they begin and end, and writes lines."""
 
     unseen: Unseen
+    arranging: frozenset[int]
     hides: bool = False
     _out: list[str] = field(default_factory=list)
     _line: list[str] = field(default_factory=list)
@@ -185,7 +197,7 @@ class _Writer:
             case "pre":
                 self._pre += 1
                 self._line.append("```\n")
-            case "table" if self._table is None and node.css_first("table table") is None:
+            case "table" if self._table is None and node.mem_id not in self.arranging:
                 self._table = _Table(node.mem_id)
             case "tr" if self._table is not None:
                 self._table.rows.append([])
