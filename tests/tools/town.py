@@ -136,7 +136,7 @@ class Town:
         """Somebody says something: its message id and the ids of its refs."""
         number = str(self.numbers())
         sent = sent or self.clock.now()
-        media = tuple(self._ref(file, where, number, position, sent) for position, file in enumerate(files))
+        media = tuple(self.ref(file, where, number, position, sent) for position, file in enumerate(files))
         message = Message(
             conversation=where, id=number, author=author, sent=sent, text=text, media=media, reply_to=reply_to
         )
@@ -144,7 +144,7 @@ class Town:
         self.clock.shift(60)
         return number, tuple(ref.id for ref in taken.refs)
 
-    def _ref(self, file: File, where: ConversationKey, number: str, position: int, sent: datetime) -> MediaRef:
+    def ref(self, file: File, where: ConversationKey, number: str, position: int, sent: datetime) -> MediaRef:
         item = f"{where.channel}-{number}-{position}"
         self.files[item] = file.content
         return MediaRef(

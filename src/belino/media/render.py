@@ -205,13 +205,23 @@ class Renderer:
             known = await self._kept.reading(blob.sha256, READER, (first, last))
             if known is not None and _settles(known, first):
                 return known
-            wanted = None if first == 1 else (first, first + PARTS_AT_ONCE - 1)
-            read = await self._makers.documents.read(blob, mime=mime, name=name, parts=wanted)
-            # What failed may succeed when the machine is less busy; everything else is as true tomorrow.
-            if read.unread is not Unread.UNREADABLE:
-                await self._kept.keep_reading(blob.sha256, READER, read)
-                await self._learn_text(blob.sha256, read)
-        return replace(read, parts=tuple(part for part in read.parts if first <= part.number <= last))
+            begin = first - (first - 1) % PARTS_AT_ONCE
+            # From a round number, so that whoever asks for its neighbour finds it read; unless that did not get so far.
+            tried = await self._kept.reading(blob.sha256, READER, (begin, begin))
+            if tried is None or not _settles(tried, begin):
+                read = await self._read(blob, mime, name, begin)
+                if _settles(read, first) or read.unread is Unread.UNREADABLE:
+                    return _between(read, first, last)
+            return _between(await self._read(blob, mime, name, first), first, last)
+
+    async def _read(self, blob: Blob, mime: str, name: str, first: int) -> DocumentText:
+        wanted = None if first == 1 else (first, first + PARTS_AT_ONCE - 1)
+        read = await self._makers.documents.read(blob, mime=mime, name=name, parts=wanted)
+        # What failed may succeed when the machine is less busy; everything else is as true tomorrow.
+        if read.unread is not Unread.UNREADABLE:
+            await self._kept.keep_reading(blob.sha256, READER, read)
+            await self._learn_text(blob.sha256, read)
+        return read
 
     async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
         """Those of these bytes whose text is here already."""
@@ -273,6 +283,10 @@ def _settles(known: DocumentText, first: int) -> bool:
     if known.unread in _FINAL or known.total == 0 or first > known.total:
         return True
     return any(part.number == first for part in known.parts)
+
+
+def _between(text: DocumentText, first: int, last: int) -> DocumentText:
+    return replace(text, parts=tuple(part for part in text.parts if first <= part.number <= last))
 
 
 def _tokens(parts: Sequence[Part]) -> int:
