@@ -4,8 +4,9 @@ import io
 import math
 import struct
 import wave
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
-from belino.media import audio_facts, stream_open
+from belino.media import audio_facts, audio_peaks, stream_open
 from belino.media.audio import Sounds
 from belino.media.audio_facts import SoundFacts, sound_facts
 from belino.media.sandbox import Sandbox
+from media.videos import Here, Lying, unmeasured, video
 
 SECONDS = 1.5
 
@@ -128,10 +130,152 @@ async def test_a_voice_message_over_the_limit_is_refused(sounds: Sounds, tmp_pat
             pass
 
 
-async def test_without_an_encoder_the_way_out_is_named(
-    sounds: Sounds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def quiet_then_loud() -> bytes:
+    """Two seconds: silence, then a hum."""
+    whole = bytearray(tone(2))
+    samples = len(whole) - 44
+    whole[44 : 44 + samples // 2] = bytes(samples // 2)
+    return bytes(whole)
+
+
+@pytest.mark.parametrize(
+    ("content", "mime", "found"),
+    [
+        (tone, "audio/wav", SoundFacts(codec="pcm_s16le", seconds=SECONDS, rate=16_000, channels=1)),
+        (lambda: tone(rate=8_000), "audio/wav", SoundFacts(codec="pcm_s16le", seconds=SECONDS, rate=8_000, channels=1)),
+    ],
+    ids=["usual", "telephone"],
+)
+async def test_a_sound_is_probed_for_what_its_headers_leave_out(
+    tmp_path: Path, content: Callable[[], bytes], mime: str, found: SoundFacts
+) -> None:
+    assert await Sounds(Here(), tmp_path).probe(blob(tmp_path / "in", content(), mime)) == found
+
+
+async def test_a_sound_called_something_else_is_known_by_its_bytes(tmp_path: Path) -> None:
+    facts = await Sounds(Here(), tmp_path).probe(blob(tmp_path / "in", tone(), "audio/ogg"))
+    assert facts.codec == "pcm_s16le"
+
+
+async def test_a_waveform_tells_silence_from_sound(tmp_path: Path) -> None:
+    heights = await Sounds(Here(), tmp_path).waveform(blob(tmp_path / "in", quiet_then_loud(), "audio/wav"), points=10)
+    assert heights[:5] == (0,) * 5 and all(height >= 95 for height in heights[5:])
+
+
+@pytest.mark.parametrize("points", [1, 120, 1_000])
+async def test_a_waveform_has_as_many_points_as_were_asked_for_and_no_gaps(tmp_path: Path, points: int) -> None:
+    heights = await Sounds(Here(), tmp_path).waveform(blob(tmp_path / "in", tone(), "audio/wav"), points=points)
+    assert len(heights) == points and min(heights[: points - 1], default=100) > 50
+
+
+async def test_a_sound_that_takes_too_long_is_sampled_by_seeking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = audio_peaks._whole
+    taken: list[bool] = []
+
+    def hasty(*arguments: Any) -> bool:
+        whole(*arguments)
+        taken.append(True)
+        return False
+
+    monkeypatch.setattr(audio_peaks, "_whole", hasty)
+    heights = await Sounds(Here(), tmp_path).waveform(blob(tmp_path / "in", quiet_then_loud(), "audio/wav"), points=4)
+    assert taken and heights[0] == 0 and heights[3] >= 95
+
+
+async def test_noise_on_a_silent_line_does_not_look_like_speech(tmp_path: Path) -> None:
+    hum = bytearray(tone())
+    hum[44:] = b"\x05\0\xfb\xff" * ((len(hum) - 44) // 4)
+    assert max(await Sounds(Here(), tmp_path).waveform(blob(tmp_path / "in", bytes(hum), "audio/wav"))) <= 1
+
+
+async def test_a_sound_becomes_a_wav_file_of_one_channel_and_16_khz(tmp_path: Path) -> None:
+    sounds = Sounds(Here(), tmp_path / "scratch")
+    async with sounds.mono(blob(tmp_path / "in", tone(rate=44_100), "audio/wav")) as path:
+        with wave.open(str(path), "rb") as made:
+            assert (made.getnchannels(), made.getframerate(), made.getsampwidth()) == (1, 16_000, 2)
+            assert made.getnframes() / 16_000 == pytest.approx(SECONDS, abs=0.01)
+    assert not path.exists()
+    with pytest.raises(MediaRefused, match="too large"):
+        async with sounds.mono(blob(tmp_path / "in", tone(), "audio/wav"), max_bytes=1_000):
+            pass
+
+
+async def test_the_sound_of_a_video_is_a_sound(tmp_path: Path) -> None:
+    content = video(form="webm", codec="libvpx", sound=True)
+    assert (await Sounds(Here(), tmp_path).probe(blob(tmp_path / "in", content, "video/webm"))).codec == "opus"
+    with pytest.raises(MediaRefused, match="no sound"):
+        await Sounds(Here(), tmp_path).waveform(blob(tmp_path / "in", video(), "video/mp4"))
+
+
+async def test_an_empty_sound_says_so(tmp_path: Path) -> None:
+    with pytest.raises(MediaRefused, match="empty"):
+        await Sounds(Here(), tmp_path).probe(blob(tmp_path / "in", b"", "audio/ogg"))
+
+
+def test_the_headers_of_a_webm_tell_its_length_unless_it_was_recorded_by_a_browser() -> None:
+    content = video(form="webm", codec="libvpx", sound=True)
+    told = facts(content, "video/webm")
+    assert told.codec == "opus" and told.seconds == pytest.approx(2, abs=0.11)
+    assert facts(unmeasured(content), "video/webm") == SoundFacts(codec="opus")
+
+
+HONEST: dict[str, Any] = {"codec": "opus", "seconds": 2.0, "rate": 48_000, "channels": 1}
+
+
+@pytest.mark.parametrize(
+    "lie", [{"codec": "[x]"}, {"rate": 0}, {"rate": "8"}, {"channels": -1}, {"seconds": "2"}, {"codec": ""}], ids=str
+)
+async def test_what_a_child_says_of_a_sound_is_checked(tmp_path: Path, lie: dict[str, Any]) -> None:
+    source = blob(tmp_path / "in", b"x", "audio/ogg")
+    assert await Sounds(Lying(HONEST), tmp_path).probe(source) == SoundFacts(**HONEST)
+    with pytest.raises(MediaRefused, match="no proper answer"):
+        await Sounds(Lying({**HONEST, **lie}), tmp_path).probe(source)
+
+
+@pytest.mark.parametrize("heights", [None, [], [0], [0, 101], [0, -1], [0, True], [0, "1"], [0, 1, 2]], ids=str)
+async def test_the_waveform_a_child_tells_is_checked(tmp_path: Path, heights: Any) -> None:
+    source = blob(tmp_path / "in", b"x", "audio/ogg")
+    assert await Sounds(Lying({"heights": [0, 100]}), tmp_path).waveform(source, points=2) == (0, 100)
+    with pytest.raises(MediaRefused, match="no proper answer"):
+        await Sounds(Lying({"heights": heights}), tmp_path).waveform(source, points=2)
+
+
+@pytest.mark.parametrize("content", [b"", b"RIFF" + bytes(40), tone(0.1)[:-1]], ids=["nothing", "no header", "short"])
+async def test_the_wav_file_a_child_wrote_is_checked(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(MediaRefused, match="gave no sound"):
+        async with Sounds(Lying({}, content), tmp_path / "scratch").mono(blob(tmp_path / "in", b"x", "audio/ogg")):
+            pass
+
+
+@pytest.mark.slow
+async def test_behind_the_walls_a_sound_is_looked_into_too(sounds: Sounds, tmp_path: Path) -> None:
+    source = blob(tmp_path / "in", encoded("ogg", "libopus"), "audio/ogg")
+    assert (await sounds.probe(source)).rate == 48_000
+    assert max(await sounds.waveform(source)) == 100
+    async with sounds.mono(source) as path:
+        assert path.stat().st_size == pytest.approx(SECONDS * 32_000, rel=0.05)
+
+
+@pytest.mark.slow
+async def test_a_voice_note_of_25_minutes_has_a_waveform_within_the_time_a_child_has(
+    sounds: Sounds, tmp_path: Path
+) -> None:
+    """All of it, or a sample on a slow machine: there are heights either way."""
+    header, second = tone(1)[:44], tone(1)[44:]
+    long = blob(tmp_path / "in", header + second * 1_500, "audio/wav")
+    assert len(await sounds.waveform(long)) == 120
+
+
+async def test_without_an_encoder_the_way_out_is_named_and_headers_still_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_open, "find_spec", lambda name: None)
+    sounds, source = Sounds(Here(), tmp_path), blob(tmp_path / "in", tone(), "audio/wav")
     with pytest.raises(MediaRefused, match=r"belino\[av\]"):
-        async with sounds.voice(blob(tmp_path / "in", tone(), "audio/wav"), max_bytes=100_000):
+        async with sounds.voice(source, max_bytes=100_000):
             pass
+    with pytest.raises(MediaRefused, match=r"belino\[av\]"):
+        await sounds.waveform(source)
+    assert await sounds.probe(source) == SoundFacts(codec="pcm", seconds=SECONDS)

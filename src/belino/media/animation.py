@@ -61,7 +61,8 @@ def _ends(source: int, mime: str) -> tuple[list[float], image_open.Header]:
     image = getattr(pyvips.Image, _LOADERS[mime])(pyvips.Source.new_from_descriptor(source))
     told = image.get("delay") if "delay" in image.get_fields() else []
     delays = [*told, *[USUAL] * header.frames][: header.frames]
-    return list(accumulate((delay if delay > HASTY else USUAL) / 1_000 for delay in delays)), header
+    ends = accumulate(delay if delay > HASTY else USUAL for delay in delays)
+    return [end / 1_000 for end in ends], header
 
 
 def _opaque(picture: "Image.Image", max_side: int) -> "Image.Image":

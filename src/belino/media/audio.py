@@ -148,7 +148,7 @@ def probe(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
     with stream_open.opened(source, options["mime"]) as container:
         stream = stream_open.audio_of(container)
         context = stream.codec_context
-        facts = {"codec": context.name, "rate": context.sample_rate, "channels": context.channels}
+        facts = {"codec": stream.codec.canonical_name, "rate": context.sample_rate, "channels": context.channels}
         return {**facts, "seconds": stream_open.seconds_of(container, stream, os.fstat(source).st_size)}
 
 

@@ -1,8 +1,9 @@
 """How loud a sound goes: every sample while that is quick, else a moment of each part; runs in the sandbox's child."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from belino.domain.errors import MediaRefused
@@ -15,7 +16,7 @@ LOUDEST = 100
 POINTS_AT_MOST = 1_000
 HEARD_RATE = 8_000
 """So many samples a second are enough to tell loud from quiet."""
-CPU_SECONDS = 8.0
+PATIENCE = 6.0
 """As long as every sample is looked at. Opus takes two of these for half an hour."""
 MOMENT_SECONDS = 0.5
 """Of each part of a sound that takes longer."""
@@ -34,21 +35,25 @@ def peaks(source: int, mime: str, seconds: float, points: int) -> list[int]:
     if not _whole(source, mime, seconds, heard):
         heard = [0.0] * points
         _moments(source, mime, seconds, heard)
-    top = max(*heard, QUIET)
-    return [round(LOUDEST * min(height / top, 1.0)) for height in heard]
+    top = min(1.0, max(*heard, QUIET))
+    # A broken stream may hold numbers that are none; compared like this they count as loud.
+    return [round(LOUDEST * min(1.0, height / top)) for height in heard]
 
 
 def _whole(source: int, mime: str, seconds: float, heard: list[float]) -> bool:
     """Every sample; False if that takes too long."""
-    give_up = time.process_time() + CPU_SECONDS
+    give_up = time.monotonic() + PATIENCE
     at, loudness, frames = 0.0, _Loudness(), 0
     with stream_open.opened(source, mime) as container:
         for frame in stream_open.frames_of(container, stream_open.audio_of(container)):
-            part = min(int(at / seconds * len(heard)), len(heard) - 1)
-            heard[part] = max(heard[part], loudness(frame))
-            at += frame.samples / max(frame.sample_rate, 1)
             frames += 1
-            if frames % 64 == 0 and time.process_time() > give_up:
+            end = at + frame.samples / max(frame.sample_rate, 1)
+            first, last = (min(int(each / seconds * len(heard)), len(heard) - 1) for each in (at, end))
+            # A frame may be longer than a part; each of them has its share of it.
+            for part, loud in enumerate(loudness.of_parts(frame, last - first + 1), first):
+                heard[part] = max(heard[part], loud)
+            at = end
+            if frames % 64 == 0 and time.monotonic() > give_up:
                 return False
     if not frames:
         raise MediaRefused("there is no sound in it that can be decoded")
@@ -59,7 +64,7 @@ def _moments(source: int, mime: str, seconds: float, heard: list[float]) -> None
     """A moment of each part, by seeking."""
     from av.error import FFmpegError
 
-    loudness, give_up = _Loudness(), time.process_time() + CPU_SECONDS
+    loudness, give_up = _Loudness(), time.monotonic() + PATIENCE
     with stream_open.opened(source, mime) as container:
         stream = stream_open.audio_of(container)
         begin, unit = stream_open.begins_at(container, stream), stream.time_base
@@ -70,33 +75,35 @@ def _moments(source: int, mime: str, seconds: float, heard: list[float]) -> None
             with suppress(FFmpegError):  # this part cannot be reached; the others may
                 container.seek(int(at / unit), stream=stream)
                 heard[part] = loudness.of_moment(stream_open.frames_of(container, stream))
-            if time.process_time() > give_up:
+            if time.monotonic() > give_up:
                 raise MediaRefused("the sound is too long to be looked at")
 
 
 class _Loudness:
-    """The loudest sample of a frame, from 0 to 1."""
+    """How loud a frame is, from 0 to 1."""
 
     def __init__(self) -> None:
         self._resampler: Any = None
 
-    def __call__(self, frame: "AudioFrame") -> float:
+    def of_parts(self, frame: "AudioFrame", parts: int) -> list[float]:
+        """The loudest of each of so many parts of a frame."""
         form = _FORMS.get(frame.format.name.removesuffix("p"))
         if form is None:
-            return max(map(self, self._plain(frame)), default=0.0)
+            plain = self._plain(frame)
+            return self.of_parts(plain[0], parts) if plain else [0.0] * parts
         code, full = form
         packed = 1 if frame.format.is_planar else frame.layout.nb_channels
         samples = memoryview(frame.planes[0]).cast("B")[: frame.samples * packed * frame.format.bytes]
         # An odd step goes through all channels where they alternate.
-        step = max(1, frame.sample_rate * packed // HEARD_RATE) | 1
-        some: Sequence[float] = samples.cast(code)[::step]
-        return min(1.0, max(max(some), -min(some)) / full) if len(some) else 0.0
+        some: Sequence[float] = samples.cast(code)[:: max(1, frame.sample_rate * packed // HEARD_RATE) | 1]
+        cuts = [len(some) * part // parts for part in range(parts + 1)]
+        return [_loudest(some[begin:end]) / full for begin, end in pairwise(cuts)]
 
-    def of_moment(self, frames: Any) -> float:
+    def of_moment(self, frames: "Iterable[AudioFrame]") -> float:
         """The loudest of the next moment."""
         loudest, heard = 0.0, 0.0
         for frame in frames:
-            loudest = max(loudest, self(frame))
+            loudest = max(loudest, *self.of_parts(frame, 1))
             heard += frame.samples / max(frame.sample_rate, 1)
             if heard >= MOMENT_SECONDS:
                 break
@@ -107,6 +114,10 @@ class _Loudness:
         from av.audio.resampler import AudioResampler
 
         if self._resampler is None:
-            self._resampler = AudioResampler(format="s16", layout="mono", rate=frame.sample_rate)
+            self._resampler = AudioResampler(format="s16", layout=frame.layout.name, rate=frame.sample_rate)
         made: list[AudioFrame] = self._resampler.resample(frame)
         return made
+
+
+def _loudest(samples: Sequence[float]) -> float:
+    return max(max(samples), -min(samples)) if len(samples) else 0.0

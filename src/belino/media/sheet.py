@@ -29,6 +29,8 @@ SHEET_SIDE, SHEET_BYTES = 1_568, 1024 * 1024
 CELL_BYTES = 256 * 1024
 LABEL_AT_MOST = 12
 GAP = 4
+SMALLEST_CELL = 160
+"""Smaller pictures are enlarged to this width, so that their labels fit."""
 LETTERS = 12, 48
 """How high at least and at most."""
 LETTER_SHARE = 12
@@ -120,8 +122,10 @@ def laid_out(cells: "Sequence[tuple[str, Image.Image | None]]", *, max_side: int
     """The pictures row by row, each as large as a common cell lets it be."""
     from PIL import Image, ImageDraw
 
-    shapes = [picture.width / picture.height for _, picture in cells if picture is not None]
-    across, (width, height) = _grid(len(cells), sorted(shapes)[len(shapes) // 2], max_side)
+    pictures = [picture for _, picture in cells if picture is not None]
+    shape = sorted(picture.width / picture.height for picture in pictures)[len(pictures) // 2]
+    widest = max(SMALLEST_CELL, *(min(picture.width, int(picture.height * shape)) for picture in pictures))
+    across, (width, height) = _grid(len(cells), shape, max_side, widest)
     down = math.ceil(len(cells) / across)
     sheet = Image.new("RGB", (across * (width + GAP) - GAP, down * (height + GAP) - GAP), _PAPER)
     draw = ImageDraw.Draw(sheet)
@@ -140,11 +144,12 @@ def laid_out(cells: "Sequence[tuple[str, Image.Image | None]]", *, max_side: int
     return sheet
 
 
-def stamp(seconds: float) -> str:
-    """A time as a player shows it."""
-    whole = int(seconds)
-    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+def stamps(times: Sequence[float]) -> list[str]:
+    """Times as a player shows them; with tenths where seconds would not tell them apart."""
+    whole = [_stamp(int(at)) for at in times]
+    if len(set(whole)) == len(whole):
+        return whole
+    return [f"{_stamp(tenths // 10)}.{tenths % 10}" for tenths in (int(10 * at) for at in times)]
 
 
 def written(picture: "Image.Image", *, max_bytes: int, max_side: int) -> bytes:
@@ -161,13 +166,18 @@ def write_all(target: int, content: bytes) -> None:
         left = left[os.write(target, left) :]
 
 
-def _grid(count: int, shape: float, max_side: int) -> tuple[int, tuple[int, int]]:
+def _stamp(seconds: int) -> str:
+    hours, minutes, rest = seconds // 3600, seconds // 60 % 60, seconds % 60
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _grid(count: int, shape: float, max_side: int, widest: int) -> tuple[int, tuple[int, int]]:
     """How many columns make the cells largest, where an empty cell counts against it; and a cell's size."""
     best: tuple[float, int, tuple[int, int]] = (-1.0, 1, (1, 1))
     for across in range(1, count + 1):
         down = math.ceil(count / across)
         room = (max_side + GAP) / across - GAP, (max_side + GAP) / down - GAP
-        width = min(room[0], room[1] * shape)
+        width = min(room[0], room[1] * shape, widest)
         worth = width * count / (across * down)
         if worth > best[0]:
             best = (worth, across, (max(1, int(width)), max(1, int(width / shape))))

@@ -211,7 +211,8 @@ def frames(source: int, target: int, options: Mapping[str, Any]) -> dict[str, An
 def sheet(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
     """The frames on one picture, each with its time."""
     smaller = {**options, "max_side": sheets.cell_side(options["max_side"], options["count"])}
-    cells = [(sheets.stamp(at), picture) for at, picture in _taken(source, smaller)]
+    taken = _taken(source, smaller)
+    cells = list(zip(sheets.stamps([at for at, _ in taken]), (picture for _, picture in taken), strict=True))
     whole = sheets.laid_out(cells, max_side=options["max_side"])
     sheets.write_all(target, sheets.written(whole, max_bytes=options["max_bytes"], max_side=options["max_side"]))
     return {"frames": len(cells)}

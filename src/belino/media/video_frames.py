@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from PIL import Image
 
 FRAMES_AT_MOST = 24
-CPU_SECONDS = 12.0
+PATIENCE = 12.0
 """For all frames together. Who needs more gets the last frame that was reached, with its own time."""
 POSTER_SHARE, POSTER_SECONDS = 0.1, 3.0
 """So far in, and no farther: the very first frame is often black."""
+SAME = 0.001
+"""Seconds: times that are no further apart are the same, for containers round them."""
 ODDEST_PIXEL = 10
 """No pixel is more times wider than high, or the other way round."""
 ANIMATIONS = animation.TYPES
@@ -63,11 +65,11 @@ def look(source: int, mime: str) -> dict[str, Any]:
         first = next(stream_open.frames_of(container, stream), None)
         turned = _turn(first) if first is not None else 0
         width, height = _shown(stream.width, stream.height, stream.sample_aspect_ratio, turned)
-        sound = container.streams.audio[0].codec_context.name if container.streams.audio else ""
+        sound = container.streams.audio[0].codec.canonical_name if container.streams.audio else ""
         rate = stream.average_rate or stream.guessed_rate
         return {
             "seconds": stream_open.seconds_of(container, stream, os.fstat(source).st_size),
-            "codec": stream.codec_context.name,
+            "codec": stream.codec.canonical_name,
             "width": width,
             "height": height,
             "rotation": turned,
@@ -81,11 +83,8 @@ def taken(source: int, mime: str, wish: Wish) -> Sequence[Taken]:
     if (found := stream_open.type_of(source, mime)) in ANIMATIONS:
         return animation.taken(source, found, wish.times, wish.max_side)
     with stream_open.opened(source, mime) as container:
-        seconds = stream_open.seconds_of(container, _moving(container), os.fstat(source).st_size)
-    with stream_open.opened(source, mime) as container:
         stream = _moving(container)
-        # Threads would take address space, of which there is little, and save no CPU time.
-        stream.thread_count = 1
+        seconds = stream_open.seconds_of(container, stream, os.fstat(source).st_size)
         seeker = _Seeker(container, stream, near=wish.poster)
         frames: dict[float, Image.Image] = {}
         for at, frame in seeker.frames(wish.times(seconds)):
@@ -110,9 +109,9 @@ class _Seeker:
 
     def frames(self, times: Sequence[float]) -> Iterator[tuple[float, "VideoFrame"]]:
         """The frame that is shown at each time, or the one before it that can be reached."""
-        end = time.process_time() + CPU_SECONDS
+        end = time.monotonic() + PATIENCE
         for number, at in enumerate(times):
-            now = time.process_time()
+            now = time.monotonic()
             found = self._at(at, give_up=now + (end - now) / (len(times) - number))
             if found is not None:
                 yield found
@@ -148,11 +147,11 @@ class _Seeker:
         before = self._last
         for frame in self._coming:
             self._last = (self._time(frame), frame)
-            if self._last[0] > at + self._step / 2:
+            if self._last[0] > at + SAME:
                 yield before or self._last
                 return
             before = self._last
-            if self._near or self._last[0] > at - self._step / 2 or time.process_time() > give_up:
+            if self._near or self._last[0] > at - SAME or time.monotonic() > give_up:
                 break
         if before is not None:
             yield before
@@ -171,6 +170,8 @@ def _moving(container: "InputContainer") -> "VideoStream":
         raise MediaRefused(f"the video is {stream.width}×{stream.height}; at most {MAX_PIXELS:,} pixels are decoded")
     if min(stream.width, stream.height) < 1:
         raise MediaRefused("the video is damaged: it has no size")
+    # Threads would take address space, of which there is little, and save no CPU time.
+    stream.thread_count = 1
     return stream
 
 
