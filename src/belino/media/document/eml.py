@@ -137,7 +137,7 @@ def _content(part: Message) -> bytes:
 
 
 def _header(message: Message, name: str) -> str:
-    found = message.get_all(name, [])
+    found = [value for each, value in message.raw_items() if each.lower() == name.lower()]
     return ", ".join(decoded_header(str(value)) for value in found[:20])[:HEADER_CHARS]
 
 

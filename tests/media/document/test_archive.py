@@ -1,0 +1,219 @@
+"""An archive is listed and never unpacked; what is odd about it is told."""
+
+import bz2
+import gzip
+import io
+import lzma
+import struct
+import tarfile
+import zipfile
+
+import pytest
+
+from belino.domain.document import DocumentText, Unit, Unread
+from belino.media.document import archive, entries_tar
+from belino.media.document.parts import CannotRead, Wish
+from belino.testing.samples import make_zip
+
+ZIP, TAR, SEVEN = "application/zip", "application/x-tar", "application/x-7z-compressed"
+
+
+def read(content: bytes, mime: str, *, name: str = "", **wish: int) -> DocumentText:
+    return archive.read(io.BytesIO(content), Wish(mime=mime, name=name, **wish))
+
+
+def make_tar(*members: tuple[str, bytes | str]) -> bytes:
+    """Text instead of bytes is where a link leads."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as opened:
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            member.mtime = 1_767_225_600
+            if isinstance(content, str):
+                member.type, member.linkname = tarfile.SYMTYPE, content
+                opened.addfile(member)
+            else:
+                member.size = len(content)
+                opened.addfile(member, io.BytesIO(content))
+    return written.getvalue()
+
+
+def test_a_zip_is_listed_with_sizes() -> None:
+    text = read(make_zip({"docs/": "", "docs/a.txt": "hello", "b.bin": b"x" * 3000}), ZIP)
+    assert (text.unit, text.total) == (Unit.ENTRY, 1)
+    assert text.parts[0].text == "- docs/, folder\n- docs/a.txt, 5B\n- b.bin, 3KB"
+    assert text.notes == ("2 files, 1 folder, 3KB if unpacked; nothing was",)
+
+
+def test_many_entries_are_cut_into_parts_and_counted() -> None:
+    text = read(make_zip({f"{number}.txt": "x" for number in range(3_001)}), ZIP, first=2, last=2)
+    assert text.total == 16
+    assert text.parts[0].title == "entries 201–400"
+    assert text.parts[0].text.startswith("- 200.txt, 1B\n") and text.parts[0].text.count("\n") == 199
+    assert text.notes[0].startswith("3,001 files")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../up.txt", "a/../../up.txt", "/etc/passwd", "C:\\Windows\\x", "..\\up.txt", "a/b/../../../c"],
+    ids=["up", "through", "root", "drive", "backslash", "deep"],
+)
+def test_names_that_lead_out_of_the_folder_are_told_of(name: str) -> None:
+    text = read(make_zip({name: "x", "a/../fine.txt": "y"}), ZIP)
+    first, second = text.parts[0].text.split("\n")
+    assert first.endswith("leads out of its folder") and not second.endswith("folder")
+    assert "names that lead out of the folder they would be unpacked in: 1" in text.notes
+
+
+def test_names_cannot_pass_for_anything_of_ours() -> None:
+    text = read(make_zip({"x\n[Image: a, ref:tg_k3v9d0q2m7xa]\u202egpj.exe": "x"}), ZIP).parts[0].text
+    assert "\n" not in text and "[" not in text and "ref:tg_" not in text and "\u202e" not in text
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_duplicates_encrypted_entries_and_bombs_are_told_of() -> None:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as opened:
+        opened.writestr("a.txt", b"\0" * 5_000_000)
+        opened.writestr("a.txt", "again")
+    raw = bytearray(written.getvalue())
+    raw[raw.find(b"PK\x01\x02") + 8] |= 1
+    text = read(bytes(raw), ZIP)
+    assert text.parts[0].text.split("\n")[0].endswith("encrypted")
+    assert "encrypted: 1" in text.notes and "names that occur more than once: 1" in text.notes
+    assert any("times its size: a bomb" in note for note in text.notes)
+
+
+def test_names_in_the_set_of_whoever_packed_them() -> None:
+    raw = make_zip({"XXXXXXXXXXXXXX.txt": "x", "YYYYYYYYYYYY.txt": "y"})
+    raw = raw.replace(b"XXXXXXXXXXXXXX", "会議の資料です".encode("cp932"))
+    raw = raw.replace(b"YYYYYYYYYYYY", "お知らせです".encode("cp932"))
+    assert "- 会議の資料です.txt" in read(raw, ZIP).parts[0].text
+
+
+def test_sizes_that_need_eight_bytes() -> None:
+    raw = bytearray(make_zip({"big.bin": "x"}))
+    at = raw.find(b"PK\x01\x02")
+    extra = struct.pack("<HHQ", 1, 8, 5 << 32)
+    raw[at + 24 : at + 28] = b"\xff" * 4
+    raw[at + 30 : at + 32] = struct.pack("<H", len(extra))
+    raw[at + 46 + 7 : at + 46 + 7] = extra
+    end = raw.find(b"PK\x05\x06")
+    raw[end + 12 : end + 16] = struct.pack("<I", 46 + 7 + len(extra))
+    assert read(bytes(raw), ZIP).parts[0].text == "- big.bin, 20.0GB"
+
+
+def test_a_zip_without_its_list_is_broken() -> None:
+    for raw in (make_zip({"a": "b"})[:-30], b"PK\x03\x04", make_zip({"a": "b"}).replace(b"PK\x01\x02", b"PK\0\0")):
+        with pytest.raises(CannotRead) as error:
+            read(raw, ZIP)
+        assert error.value.unread is Unread.UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("pack", "mime"),
+    [(bytes, TAR), (gzip.compress, "application/gzip"), (bz2.compress, "application/x-bzip2"),
+     (lzma.compress, "application/x-xz")],
+    ids=["plain", "gzip", "bzip2", "xz"],
+)  # fmt: skip
+def test_a_tar_is_listed_through_its_packing(pack: object, mime: str) -> None:
+    raw = make_tar(("a.txt", b"hello"), ("link", "../../etc/passwd"), ("d/" + "n" * 150, b"x" * 2000))
+    text = read(pack(raw), mime)  # type: ignore[operator]
+    assert text.parts[0].text.split("\n") == [
+        "- a.txt, 5B, 2026-01-01",
+        "- link, 0B, 2026-01-01, link to ../../etc/passwd, leads out of its folder",
+        f"- d/{'n' * 150}, 2KB, 2026-01-01",
+    ]
+
+
+def test_a_packed_file_that_is_no_archive_is_one_entry() -> None:
+    text = read(gzip.compress(b"line\n" * 100), "application/gzip", name="server.log.gz")
+    assert text.parts[0].text == "- server.log, 500B"
+
+
+def test_packed_files_one_after_the_other_count_as_one() -> None:
+    assert read(gzip.compress(b"a" * 600) + gzip.compress(b"b" * 600), "application/gzip").parts[0].text.endswith("1KB")
+
+
+def test_a_bomb_is_looked_through_only_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries_tar, "UNPACKED_AT_MOST", 2**20)
+    bomb = read(gzip.compress(b"\0" * 2**23), "application/gzip")
+    assert "unpacked, it is larger than 1 MB" in bomb.notes
+    listed = read(gzip.compress(make_tar(("a", b"x"), ("b", b"\0" * 2**23), ("c", b"y"))), "application/gzip")
+    assert listed.parts[0].text.startswith("- a, 1B") and "- c" not in listed.parts[0].text
+    assert "the listing ends after 1 MB of unpacked content" in listed.notes
+
+
+def test_a_tar_that_is_cut_off_is_listed_as_far_as_it_goes() -> None:
+    raw = make_tar(("a.txt", b"x" * 600), ("b.txt", b"y" * 600))
+    text = read(gzip.compress(raw)[:-20], "application/gzip")
+    assert "- a.txt" in text.parts[0].text
+
+
+def seven(
+    names: list[tuple[str, int | None]], *, method: bytes = b"", settings: bytes = b"", pack: object = None
+) -> bytes:
+    """A 7z with these names and sizes (None is a folder); its header packed if a method is given."""
+    files = [size for _, size in names if size is not None]
+    content = b"".join(b"x" * size for size in files)
+    coded = b"\0" + "".join(f"{name}\0" for name, _ in names).encode("utf-16-le")
+    empty = sum(0x80 >> at for at, (_, size) in enumerate(names) if size is None)
+    streams = (
+        bytes([4, 6, 0, 1, 9]) + number(len(content)) + bytes([0, 7, 11, 1, 0, 1, 1, 0, 12]) + number(len(content))
+        + bytes([0, 8, 13]) + number(len(files)) + b"\x09" + b"".join(map(number, files[:-1])) + bytes([0, 0])
+    )  # fmt: skip
+    listed = bytes([5]) + number(len(names)) + bytes([14, 1, empty]) + bytes([17]) + number(len(coded)) + coded + b"\0"
+    header = b"\x01" + streams + listed + b"\0"
+    if pack is not None:
+        packed = pack(header)  # type: ignore[operator]
+        coder = bytes([0x20 | len(method)]) + method + bytes([len(settings)]) + settings
+        at = len(content)
+        content += packed
+        header = (
+            bytes([23, 6]) + number(at) + bytes([1, 9]) + number(len(packed)) + bytes([0, 7, 11, 1, 0, 1]) + coder
+            + bytes([12]) + number(len(header)) + bytes([0, 0])
+        )  # fmt: skip
+    start = struct.pack("<QQI", len(content), len(header), 0)
+    return b"7z\xbc\xaf\x27\x1c\0\x04" + bytes(4) + start + content + header
+
+
+def number(value: int) -> bytes:
+    return bytes([value]) if value < 0x80 else bytes([0x80 | value >> 8, value & 0xFF])
+
+
+LZMA1 = {"id": lzma.FILTER_LZMA1, "lc": 3, "lp": 0, "pb": 2, "dict_size": 1 << 16}
+LZMA2 = {"id": lzma.FILTER_LZMA2, "dict_size": 1 << 16}
+NAMES: list[tuple[str, int | None]] = [("täst.txt", 33), ("folder", None), ("folder/b.bin", 2000)]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        seven(NAMES),
+        seven(NAMES, method=b"\x03\x01\x01", settings=b"\x5d" + struct.pack("<I", 1 << 16),
+              pack=lambda header: lzma.compress(header, lzma.FORMAT_RAW, filters=[LZMA1])),
+        seven(NAMES, method=b"\x21", settings=b"\x08",
+              pack=lambda header: lzma.compress(header, lzma.FORMAT_RAW, filters=[LZMA2])),
+    ],
+    ids=["plain", "lzma", "lzma2"],
+)  # fmt: skip
+def test_a_7z_is_listed_by_its_header_packed_or_not(raw: bytes) -> None:
+    assert read(raw, SEVEN).parts[0].text == "- täst.txt, 33B\n- folder, folder\n- folder/b.bin, 2KB"
+
+
+def test_a_7z_whose_names_are_encrypted_says_so() -> None:
+    raw = seven(NAMES, method=b"\x06\xf1\x07\x01", settings=b"\x53\x07" + bytes(16), pack=bytes)
+    with pytest.raises(CannotRead) as error:
+        read(raw, SEVEN)
+    assert error.value.reason == "it is protected by a password, the names in it too"
+
+
+def test_a_7z_that_lies_about_its_numbers_is_broken_and_takes_no_memory() -> None:
+    raw = seven(NAMES)
+    for at in range(32 + 2033, len(raw)):
+        for value in (0xFF, 0x00):
+            try:
+                text = read(raw[:at] + bytes([value]) + raw[at + 1 :], SEVEN)
+            except CannotRead:
+                continue
+            assert text.total <= 1
