@@ -52,7 +52,7 @@ _BY_MODULE: Mapping[str, tuple[str, ...]] = {
     ),
     "ole": ("application/x-ole-storage",),
     "tables": ("text/csv", "text/tab-separated-values"),
-    "markup": ("text/html", "application/xhtml+xml", "application/rss+xml", "application/atom+xml"),
+    "markup": ("text/html", "application/xhtml+xml"),
     "book": ("application/epub+zip",),
     "rtf": ("application/rtf",),
     "mail": ("message/rfc822", "application/vnd.ms-outlook"),
@@ -64,6 +64,7 @@ _BY_MODULE: Mapping[str, tuple[str, ...]] = {
     ),
     "plain": (
         "text/plain", "text/markdown", "application/json", "application/x-ndjson", "application/xml", "image/svg+xml",
+        "application/rss+xml", "application/atom+xml",
         "application/yaml", "application/toml", "application/sql", "application/x-subrip", "text/calendar",
         "text/vcard", "text/vtt", "application/vnd.apple.mpegurl", "application/postscript", "image/x-xpixmap",
         "application/pgp-keys", "application/pgp-signature", "application/pgp-encrypted", "application/x-pem-file",

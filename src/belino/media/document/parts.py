@@ -56,6 +56,7 @@ class Parts:
     _chars: int = 0
     _stopped: str = ""
     _broken: str = ""
+    _begun: float = field(default_factory=time.process_time)
 
     def wants(self, number: int) -> bool:
         """Whether this part is asked for, and there is room and time for it."""
@@ -65,7 +66,7 @@ class Parts:
             self._stopped = f"at {self.wish.max_chars} characters"
         elif self.at_most is not None and len(self._parts) >= self.at_most:
             self._stopped = f"after {self.at_most} {self.unit}s"
-        elif time.process_time() > SECONDS_AT_MOST:
+        elif time.process_time() - self._begun > SECONDS_AT_MOST:
             self._stopped = f"after {SECONDS_AT_MOST} s"
         return not self._stopped
 
