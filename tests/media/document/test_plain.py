@@ -5,8 +5,7 @@ import json
 
 from belino.domain.document import DocumentText, Unit, Unread
 from belino.media.document import plain
-from belino.media.document.cutting import PART_CHARS
-from belino.media.document.parts import Wish
+from belino.media.document.parts import PART_CHARS, Wish
 
 
 def read(content: bytes | str, mime: str = "text/plain", **wish: int) -> DocumentText:

@@ -4,10 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from belino.domain.document import DocumentText, Unit
-from belino.media.document.parts import HIDDEN_NOTE, Parts, Wish
-
-PART_CHARS = 8_000
-"""About two thousand tokens of English."""
+from belino.media.document.parts import HIDDEN_NOTE, PART_CHARS, Parts, Wish
 
 _HEADING = re.compile(r"^#{1,6} +(.{1,500})", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]*+)\]\([^)]*+\)")

@@ -9,8 +9,7 @@ from typing import BinaryIO
 
 from belino.domain.document import DocumentText, Unit
 from belino.media.document import charset
-from belino.media.document.cutting import PART_CHARS
-from belino.media.document.parts import Parts, Wish, table
+from belino.media.document.parts import PART_CHARS, Parts, Wish, table
 from belino.media.document.plain import open_text
 
 SAMPLE_CHARS = 64 * 1024
