@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from belino.media.audio import Sounds
     from belino.media.image import Images
     from belino.media.render import Renderer
+    from belino.media.renditions import Rendered, Wish
 
 log = logging.getLogger(__name__)
 
@@ -193,6 +194,15 @@ class Gateway:
     async def fetch(self, record: RefRecord, progress: Callable[[int, int | None], None] | None = None) -> Blob:
         """The bytes of a ref, for a person; one download ever, whoever asks."""
         return await self._fetcher.fetch(record, progress=progress)
+
+    async def render(self, record: RefRecord, form: str, wish: "Wish") -> "Rendered":
+        """A ref in another form, for a person; made once, whoever asks."""
+        from belino.gateway.rendering import render_ref
+
+        with self._fetcher.pin(record.ref.sha256 or ""):
+            return await render_ref(
+                record, form, wish, library=self.store, renderer=self.renderer, held=self._fetcher.fetch
+            )
 
     async def flush(self, conversation: ConversationKey | None = None) -> tuple[Flushed, ...]:
         """Send what waits in the folder `pending` of a conversation, or of all, without a turn."""

@@ -9,11 +9,22 @@ from belino.domain.document import DocumentText, Unit, Unread
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob
 from belino.domain.tokens import estimate_image_tokens, estimate_tokens
+from belino.media.image_header import DRAWN_MIMES
 from belino.media.paging import Page, Place, page_of, parse_cursor
 from belino.media.placeholder import format_duration, format_size, one_line
-from belino.media.price import FRAME_SIDE, FRAMES, SHEET_FRAMES, has_text, picture_tokens, side_within
+from belino.media.price import (
+    FRAME_SIDE,
+    FRAMES,
+    SHEET_FRAMES,
+    THUMB_BYTES,
+    THUMB_SIDE,
+    has_text,
+    picture_tokens,
+    side_within,
+)
 from belino.media.ranges import NUMBER_MOST, clock_time, span
 from belino.media.render import Renderer
+from belino.media.sniff import HEAD_BYTES, sniff
 
 if TYPE_CHECKING:
     from belino.media.image import Fitted
@@ -25,6 +36,8 @@ PICTURE_TOKENS = 6_000
 LEAST_TOKENS, MOST_TOKENS = 300, 100_000
 PAGES_SHOWN = 4
 PDF = "application/pdf"
+MADE = ("image", "thumb", "text", "frames", "sheet")
+"""Forms that are made of a file; any other is the file itself."""
 
 _FRAME_BYTES = 256 * 1024
 _LEAST_SIDE = 192
@@ -91,6 +104,21 @@ Dress = Callable[[str], str]
 """Puts other people's words between markers."""
 
 
+async def render(renderer: Renderer, item: Item, form: str, wish: Wish) -> Rendered:
+    """The file in this form, for a person: one of MADE."""
+    match form:
+        case "text":
+            return await as_text(renderer, item, wish)
+        case "frames":
+            return await as_frames(renderer, item, wish)
+        case "sheet":
+            return await as_film_sheet(renderer, item, wish)
+        case "image" | "thumb" if item.blob.mime == PDF:
+            return await as_pages(renderer, item, wish)
+        case _:
+            return await as_picture(renderer, item, wish, thumb=form == "thumb")
+
+
 async def as_text(renderer: Renderer, item: Item, wish: Wish, dress: Dress = str) -> Rendered:
     """The text of a document, from the pages or the place that are asked for, as far as there is room."""
     mime = item.blob.mime
@@ -133,6 +161,19 @@ async def as_pages(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
         pictures=drawn,
         labels=tuple(f"page {number}" for number in numbers),
     )
+
+
+async def as_picture(renderer: Renderer, item: Item, wish: Wish, *, thumb: bool = False) -> Rendered:
+    """A picture within the limits: upright, without metadata."""
+    if item.blob.mime not in DRAWN_MIMES:
+        raise CannotRender(f"{item.blob.mime} is not a picture; {_COPY}")
+    facts = await renderer.probe(item.blob)
+    most = min(THUMB_SIDE, wish.block_side) if thumb else wish.block_side
+    side = side_within(_room(item, wish), (facts.width, facts.height), most)
+    max_bytes = min(THUMB_BYTES, wish.block_bytes) if thumb else wish.block_bytes
+    picture = await renderer.fit(item.blob, max_bytes=max_bytes, max_side=side)
+    about = f"{_head(item)}, {facts.width}×{facts.height}."
+    return Rendered(about=about, what="a thumb" if thumb else "a picture", pictures=(picture,), labels=("",))
 
 
 async def as_frames(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
@@ -181,6 +222,14 @@ async def as_album_sheet(renderer: Renderer, items: Sequence[tuple[str, Item]], 
     listed = ", ".join(f"{number} {ref}" for number, (ref, _) in enumerate(items, 1))
     about = f"An album of {len(items)} on one sheet, by number: {listed}."
     return Rendered(about=about, what=f"a sheet of {len(items)} pictures", pictures=(sheet,), labels=("sheet",))
+
+
+def seen_item(blob: Blob, *, name: str | None, title: str, declared: str = "") -> Item:
+    """A file with the type its bytes say."""
+    with blob.path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    sniffed = sniff(head, name=name, declared=declared, whole=blob.size <= HEAD_BYTES)
+    return Item(blob=replace(blob, mime=sniffed.mime), title=title, name=name or "")
 
 
 def film_words(facts: "VideoFacts") -> str:

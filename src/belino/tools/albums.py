@@ -1,17 +1,18 @@
 """The album a picture belongs to: what came with it, in one message or in several that are one to their sender."""
 
+from belino.domain.message import ConversationKey
 from belino.domain.record import RefRecord
-from belino.tools.shelf import Shelf
+from belino.domain.store import Library
 
 NEARBY = 100
 """Items of an album arrive together: others of it are among so many refs before and after."""
 
 
-async def album_of(shelf: Shelf, record: RefRecord) -> tuple[RefRecord, ...]:
+async def album_of(library: Library, channel: ConversationKey, record: RefRecord) -> tuple[RefRecord, ...]:
     """The refs of the album in their order; the ref alone if it came alone."""
-    near = await shelf.library.refs(shelf.channel, before=record.seq + NEARBY, limit=2 * NEARBY)
+    near = await library.refs(channel, before=record.seq + NEARBY, limit=2 * NEARBY)
     ids = list(dict.fromkeys(each.ref.message_id for each in near))
-    albums = {message.id: message.album for message in await shelf.library.messages(shelf.channel, ids)}
+    albums = {message.id: message.album for message in await library.messages(channel, ids)}
     album, own = albums.get(record.ref.message_id), record.ref.message_id
     together = {own} | {message_id for message_id, name in albums.items() if album is not None and name == album}
     found = [each for each in near if each.ref.message_id in together]

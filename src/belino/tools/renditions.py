@@ -121,7 +121,7 @@ async def _sheet(shelf: Shelf, record: RefRecord, item: Item, looked: Looked, wi
         return await as_film_sheet(shelf.renderer, item, wish)
     if not looked.is_picture:
         raise ToolError(f"there is nothing to see in {looked.mime}; {_instead(looked)}")
-    records = await album_of(shelf, record)
+    records = await album_of(shelf.library, shelf.channel, record)
     if len(records) > 1:
         return await _album_sheet(shelf, records, wish)
     if looked.mime == "image/gif":

@@ -1,14 +1,19 @@
 """A person asks for the bytes of a ref, and may watch them come."""
 
 import asyncio
+import base64
 import re
+from dataclasses import dataclass
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from belino.domain.errors import BelinoError, MediaError, MediaTooLarge
 from belino.domain.record import RefRecord
-from belino.web.answers import Code, Refusal, answer, encode, not_found, refusal_of
+from belino.media.ranges import NoRange, parse_pages, parse_times
+from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Rendered, Wish
+from belino.web.answers import Code, Refusal, answer, bad_request, encode, not_found, refusal_of
+from belino.web.fields import Fields
 from belino.web.site import Call, Site
 from belino.web.wire import Json, record_json
 
@@ -19,15 +24,19 @@ _REF = re.compile(r"[a-z0-9]{1,8}_[a-z0-9]{12}")
 
 
 async def fetch_media(call: Call) -> "Response | ProgressAnswer":
-    """The ref as listings tell it, once its bytes are here; asked for as lines, how far they are as well."""
-    fields = await call.fields("ref")
+    """The ref as listings tell it, once its bytes are here, and what it is made into if a form is asked for.
+
+    Asked for as lines, how far the bytes are as well.
+    """
+    fields = await call.fields("ref", "as", "pages", "time_range", "max_tokens", "cursor")
     ref_id = fields.text("ref", most=64)
     record = await call.store.find_ref(ref_id) if _REF.fullmatch(ref_id) else None
     if record is None:
         raise not_found()
+    wanted = _wanted(fields)
     if LINES in call.request.headers.get("accept", ""):
-        return ProgressAnswer(call.site, record)
-    return answer(await fetched(call.site, record, Progress()))
+        return ProgressAnswer(call.site, record, wanted)
+    return answer(await fetched(call.site, record, wanted, Progress()))
 
 
 class Progress:
@@ -41,23 +50,76 @@ class Progress:
         self.bytes, self.total = done, total
 
 
-async def fetched(site: Site, record: RefRecord, progress: Progress) -> Json:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A form, and how much of it."""
+
+    form: str
+    wish: Wish
+
+
+def _wanted(fields: Fields) -> Wanted | None:
+    """The form that is asked for; None for the file itself."""
+    form = fields.text("as", most=20, default="file")
+    if form == "file":
+        return None
+    if form not in MADE:
+        raise bad_request(f"The body: as must be one of {', '.join(MADE)}, file.")
+    pages, times = (fields.text(name, most=40, default="") for name in ("pages", "time_range"))
+    try:
+        wish = Wish(
+            pages=parse_pages(pages) if pages else None,
+            times=parse_times(times) if times else None,
+            cursor=fields.text("cursor", most=40, default="") or None,
+            max_tokens=fields.number("max_tokens", least=LEAST_TOKENS, most=MOST_TOKENS),
+        )
+    except NoRange as error:
+        raise bad_request(f"The body: {error}.") from None
+    return Wanted(form=form, wish=wish)
+
+
+async def fetched(site: Site, record: RefRecord, wanted: Wanted | None, progress: Progress) -> Json:
     """Fetch, and tell the ref as it is then; why it cannot be had becomes a refusal."""
     try:
         await site.gateway.fetch(record, progress)
+        current = await site.store.find_ref(record.ref.id) or record
+        if wanted is None:
+            return record_json(current)
+        rendered = await site.gateway.render(current, wanted.form, wanted.wish)
+        return record_json(current) | {"rendered": rendered_json(rendered)}
     except MediaTooLarge:
         raise
-    except MediaError as error:
+    except (MediaError, NoRange) as error:
         raise Refusal(409, Code.CONFLICT, f"{record.ref.id} cannot be had: {error}") from error
-    return record_json(await site.store.find_ref(record.ref.id) or record)
+
+
+def rendered_json(rendered: Rendered) -> Json:
+    """A rendition for a program: our words, its own words, and pictures in base64."""
+    return {
+        "about": rendered.about,
+        "text": rendered.text,
+        "next_cursor": rendered.rest,
+        "tokens": rendered.tokens,
+        "pictures": [
+            {
+                "label": label,
+                "mime": picture.mime,
+                "width": picture.width,
+                "height": picture.height,
+                "content": base64.b64encode(picture.data).decode("ascii"),
+            }
+            for label, picture in zip(rendered.labels, rendered.pictures, strict=True)
+        ],
+    }
 
 
 class ProgressAnswer:
     """JSON lines: `{"bytes", "total"}` while the bytes come, then `{"media"}` or `{"error"}`."""
 
-    def __init__(self, site: Site, record: RefRecord) -> None:
+    def __init__(self, site: Site, record: RefRecord, wanted: Wanted | None) -> None:
         self._site = site
         self._record = record
+        self._wanted = wanted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send(
@@ -74,7 +136,7 @@ class ProgressAnswer:
 
     async def _end(self, progress: Progress) -> Json:
         try:
-            return {"media": await fetched(self._site, self._record, progress)}
+            return {"media": await fetched(self._site, self._record, self._wanted, progress)}
         except BelinoError as error:
             return {"error": refusal_of(error).as_json()}
 

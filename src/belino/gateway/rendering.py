@@ -1,0 +1,45 @@
+"""A ref in the form that a person asks for: of any channel, and pictures are always seen."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from belino.domain.errors import MediaError
+from belino.domain.media import Blob
+from belino.domain.record import RefRecord
+from belino.domain.store import Library
+from belino.media.image_header import DRAWN_MIMES
+from belino.media.render import Renderer
+from belino.media.renditions import Item, Rendered, Wish, as_album_sheet, render, seen_item
+from belino.tools.albums import album_of
+from belino.tools.shelf import title
+
+Held = Callable[[RefRecord], Awaitable[Blob]]
+"""The bytes of a ref, or a MediaError that says why not."""
+
+
+async def render_ref(
+    record: RefRecord, form: str, wish: Wish, *, library: Library, renderer: Renderer, held: Held
+) -> Rendered:
+    """The ref in this form; a picture's sheet is that of its album. MediaError or NoRange say why it cannot be."""
+    item = await _item(record, held)
+    if form == "sheet" and item.blob.mime in DRAWN_MIMES:
+        records = await album_of(library, record.conversation.whole_channel, record)
+        if len(records) > 1:
+            return await as_album_sheet(renderer, await _items(records, held), wish)
+    return await render(renderer, item, form, wish)
+
+
+async def _item(record: RefRecord, held: Held) -> Item:
+    ref, blob = record.ref, await held(record)
+    return await asyncio.to_thread(seen_item, blob, name=ref.file_name, title=title(record), declared=ref.mime)
+
+
+async def _items(records: tuple[RefRecord, ...], held: Held) -> list[tuple[str, Item]]:
+    """Those of an album that can be had."""
+    found: list[tuple[str, Item]] = []
+    for record in records:
+        try:
+            found.append((record.ref.id, await _item(record, held)))
+        except MediaError:
+            continue
+    return found
