@@ -12,9 +12,11 @@ import pytest
 from belino.testing import FakeClock, Pace, TelegramServer, make_gif, make_jpeg, make_pdf, make_png, make_webp
 
 Told = dict[str, Any]
-MEGABYTE = 1024 * 1024
+KILOBYTE, MEGABYTE = 1024, 1024 * 1024
 OGG = b"OggS" + bytes(500)
 MP3 = b"ID3" + bytes(500)
+WEBM = b"\x1a\x45\xdf\xa3" + bytes(500)
+TGS = b"\x1f\x8b" + bytes(500)
 MP4 = bytes(4) + b"ftypisom" + bytes(500)
 
 
@@ -74,6 +76,10 @@ async def bot(server: TelegramServer) -> AsyncIterator[Bot]:
         ("sendAnimation", "animation", make_gif(8, 8), "animation"),
         ("sendSticker", "sticker", make_webp(512, 512), "sticker"),
         ("sendSticker", "sticker", make_png(512, 512), "document"),
+        ("sendSticker", "sticker", WEBM, "sticker"),
+        ("sendSticker", "sticker", WEBM.ljust(257 * KILOBYTE), "document"),
+        ("sendSticker", "sticker", TGS, "sticker"),
+        ("sendSticker", "sticker", TGS.ljust(65 * KILOBYTE), "document"),
         ("sendDocument", "document", make_pdf(), "document"),
         ("sendDocument", "document", MP3, "audio"),
     ],

@@ -20,6 +20,8 @@ OPUS = offer("note.ogg", "audio/ogg", 100 * KB, codec="opus", seconds=12.0)
 MP3 = offer("song.mp3", "audio/mpeg", 4 * MB, codec="mp3", seconds=180.0)
 WAV = offer("take.wav", "audio/wav", 4 * MB, codec="pcm", seconds=30.0)
 
+VIDEO_STICKER = picture("w.webm", "video/webm", 200 * KB, 512, 480, codec="vp9", seconds=2.9)
+
 FILES: dict[str, Offer] = {
     "small jpeg": picture("a.jpg", "image/jpeg", 100 * KB, 800, 600),
     "large jpeg": picture("b.jpg", "image/jpeg", 12 * MB, 6000, 4000),
@@ -48,4 +50,14 @@ FILES: dict[str, Offer] = {
     "gif as photo": picture("t.gif", "image/gif", 100 * KB, 400, 300, frames=20, wanted=SendAs.PHOTO),
     "pdf as photo": offer("u.pdf", "application/pdf", 100 * KB, wanted=SendAs.PHOTO),
     "webp as sticker": picture("v.webp", "image/webp", 60 * KB, 512, 512, wanted=SendAs.STICKER),
+    "jpeg as sticker": picture("x.jpg", "image/jpeg", 3 * MB, 4000, 3000, wanted=SendAs.STICKER),
+    "tgs": offer("y.tgs", "application/x-tgsticker", 64 * KB),
+    "large tgs": offer("z.tgs", "application/x-tgsticker", 65 * KB),
+    "webm sticker": VIDEO_STICKER,
+    "webm": offer("aa.webm", "video/webm", 5 * MB),
+    "heavy webm": replace(VIDEO_STICKER, name="ab.webm", size=257 * KB),
+    "long webm": replace(VIDEO_STICKER, name="ac.webm", seconds=4.0),
+    "small webm": replace(VIDEO_STICKER, name="ad.webm", width=480),
+    "loud webm": replace(VIDEO_STICKER, name="ae.webm", codec="vp9 with sound"),
+    "vp8 webm": replace(VIDEO_STICKER, name="af.webm", codec="vp8"),
 }

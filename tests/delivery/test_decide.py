@@ -42,6 +42,16 @@ jpeg as document| document | document | document | photo    | document | photo  
 gif as photo    | animation| animation| animation| -        | animation| -        | animation| animation| animation
 pdf as photo    | document | document | document | document | document | -        | document | document | document
 webp as sticker | sticker  | photo    | photo    | sticker  | photo    | fit photo| fit photo| sticker  | sticker
+jpeg as sticker | fit stick| photo    | photo    | fit stick| photo    | photo    | fit photo| fit stick| fit stick
+tgs             | sticker  | document | document | -        | document | -        | document | document | document
+large tgs       | document | document | document | -        | document | -        | document | document | document
+webm sticker    | sticker  | video    | video    | -        | video    | -        | -        | video    | video
+webm            | document | video    | video    | -        | video    | -        | -        | video    | video
+heavy webm      | document | video    | video    | -        | video    | -        | -        | video    | video
+long webm       | document | video    | video    | -        | video    | -        | -        | video    | video
+small webm      | document | video    | video    | -        | video    | -        | -        | video    | video
+loud webm       | document | video    | video    | -        | video    | -        | -        | video    | video
+vp8 webm        | document | video    | video    | -        | video    | -        | -        | video    | video
 """
 HEAD, *ROWS = ([cell.strip() for cell in line.split("|")] for line in TABLE.strip("\n").splitlines())
 CASES = [(name, platform, cell) for name, *cells in ROWS for platform, cell in zip(HEAD[1:], cells, strict=True)]
@@ -52,7 +62,7 @@ def told(action: Action, form: SendAs) -> str:
         case Action.SEND:
             return form
         case Action.FIT:
-            return f"fit {form}"
+            return f"fit {form}".replace("sticker", "stick")
         case Action.TRANSCODE:
             assert form is SendAs.VOICE
             return "transcode"
@@ -72,7 +82,7 @@ def test_each_file_leaves_in_the_best_form_the_platform_takes(name: str, platfor
     assert told(decision.action, decision.send_as) == expected
     assert decision.offer is file
     if decision.action is Action.SEND:
-        assert misfits(file, decision.send_as, limits.files[decision.send_as]) == ()
+        assert misfits(file, decision.send_as, limits.files[decision.send_as].of(file.mime)) == ()
     wished = file.wanted in (None, decision.send_as)
     assert decision.reason or (decision.action is Action.SEND and wished)
 
@@ -127,8 +137,26 @@ def test_a_voice_message_is_not_made_longer_than_it_may_last() -> None:
         ("gif as photo", TELEGRAM, "it moves, and a photo stands still"),
         ("nothing", TELEGRAM, "it is empty"),
         ("mkv", TELEGRAM, "video/x-matroska is not taken as a video here"),
+        ("large tgs", TELEGRAM, "it has 65KB, and at most 64KB are taken here as a sticker"),
+        ("long webm", TELEGRAM, "video/webm is not taken as a video here"),
     ],
-    ids=["document", "video", "photo", "shape", "form", "moving", "empty", "type"],
+    ids=["document", "video", "photo", "shape", "form", "moving", "empty", "type", "type in a form", "no sticker"],
 )
 def test_a_reason_names_the_thing_and_the_limit(name: str, limits: Limits, reason: str) -> None:
     assert decide_one(FILES[name], limits).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("heavy webm", "it has 257KB, and at most 256KB are taken here as a sticker"),
+        ("long webm", "a sticker lasts at most 3s here and this one 4s"),
+        ("small webm", "the longer side of a sticker has 512 pixels here, and this one is 480×480"),
+        ("loud webm", "a sticker here is encoded as vp9"),
+        ("webm", "a sticker here is encoded as vp9"),
+    ],
+)
+def test_a_film_that_was_wished_to_be_a_sticker_says_why_it_is_none(name: str, reason: str) -> None:
+    decision = decide_one(replace(FILES[name], wanted=SendAs.STICKER), TELEGRAM)
+    assert decision.send_as is SendAs.DOCUMENT
+    assert decision.reason == f"{reason}; video/webm is not taken as a video here"

@@ -180,7 +180,7 @@ def done(decision: Decision, limits: Limits) -> Decision:
     """As if it had been prepared: what was to be changed fits now."""
     if decision.action in (Action.SEND, Action.REFUSE):
         return decision
-    limit = limits.files[decision.send_as]
+    limit = limits.files[decision.send_as].of(decision.offer.mime)
     mime = decision.fit.formats[0] if decision.fit else "audio/ogg"
     made = replace(decision.offer, size=limit.max_bytes, mime=mime, codec="opus", width=512, height=512)
     return replace(decision, action=Action.SEND, offer=made)
@@ -196,7 +196,7 @@ def check_limits(parcel: Parcel, limits: Limits) -> None:
         assert sum(file.size for file in parcel.files) <= (limits.album_bytes or 2**63)
     assert not (parcel.text and parcel.files) or limits.text_with_files
     for file in parcel.files:
-        limit = limits.files[file.send_as]
+        limit = limits.files[file.send_as].of(file.mime)
         assert 0 < file.size <= limit.max_bytes
         assert not limit.mimes or file.mime in limit.mimes
         assert length(Text(text=file.caption, plain=file.plain), limits) <= limits.caption_chars

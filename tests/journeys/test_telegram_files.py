@@ -16,9 +16,10 @@ from belino.domain.message import ConversationKey
 from belino.domain.reply import ParcelState
 from belino.gateway.gateway import Gateway
 from belino.testing import GatewayProcess, ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_pdf, make_png
+from belino.testing.samples import sample_files
 from belino.testing.telegram_faults import Answer, Stall
 from faults import looking
-from journeys.busy_group import BOT, BusyGroup, until
+from journeys.busy_group import BOT, BusyGroup, text_of, until
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +49,7 @@ def send(path: Path, **more: str) -> ToolCall:
 
 def forms(group: BusyGroup) -> list[str]:
     """What Ann sees, in order."""
-    kinds = ("animation", "photo", "video", "audio", "voice", "document", "text")
+    kinds = ("animation", "sticker", "photo", "video", "audio", "voice", "document", "text")
     return [next(kind for kind in kinds if kind in message) for message in group.server.sent]
 
 
@@ -105,6 +106,34 @@ async def test_chart_report_voice_and_album_arrive_each_in_its_form_and_then_the
     assert group.server.sent[-1]["text"] == "All of it, with code & <brackets>."
     assert len({message.get("media_group_id") for message in group.server.sent[3:6]}) == 1
     assert [len(message.media) for message in history] == [0, 1, 1, 1, 3, 0]
+
+
+def film(width: int, height: int) -> bytes:
+    """A second of a silent WebM, by the real encoder."""
+    import av
+    from av.video.stream import VideoStream
+
+    written = io.BytesIO()
+    with av.open(written, "w", format="webm") as target:
+        stream = target.add_stream("libvpx-vp9", rate=10)
+        assert isinstance(stream, VideoStream)
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        for _ in range(10):
+            target.mux(stream.encode(av.VideoFrame(width, height, "yuv420p")))
+        target.mux(stream.encode(None))
+    return written.getvalue()
+
+
+async def test_what_keeps_the_rules_of_stickers_is_one_and_any_other_film_a_document(group: BusyGroup) -> None:
+    files = {"dance.tgs": sample_files()["dance.tgs"][1], "wave.webm": film(512, 384), "film.webm": film(640, 480)}
+    agent = ScriptedAgent([*[send(offer(group, name, content)) for name, content in files.items()], "There."])
+    async with group.gateway(agent) as gateway:
+        group.server.say(group.ann, group.ann, "stickers, please")
+        await until(lambda: confirmed(gateway, 4))
+    assert forms(group) == ["sticker", "sticker", "document", "text"]
+    assert hashes(group) == [sha256(content) for content in files.values()]
+    told = [text_of(answer).partition("your answer ")[2].partition(" (")[0].rstrip(".") for answer in agent.answers]
+    assert told == ["as a sticker", "as a sticker", "as a document"]
 
 
 async def test_an_answer_in_a_topic_brings_its_files_there(group: BusyGroup) -> None:

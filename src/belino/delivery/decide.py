@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from belino.delivery.forms import clash, misfits, natural_forms
+from belino.delivery.forms import clash, is_expected, misfits, natural_forms
 from belino.domain.limits import FileLimit, Limits, SendAs
 from belino.domain.reply import Offer
 from belino.media.audio import VOICE_MIME
@@ -59,12 +59,13 @@ def decide_one(offer: Offer, limits: Limits, *, barred: Mapping[SendAs, str] | N
         limit = limits.files.get(form)
         why = (barred or {}).get(form) or clash(offer, form, limit)
         if why or limit is None:
-            reasons.append(why)
+            reasons.append(why if is_expected(offer, form) else "")
             continue
+        limit = limit.of(offer.mime)
         wrong = misfits(offer, form, limit)
         if not wrong:
             return Decision(offer=offer, action=Action.SEND, send_as=form, reason=_told(reasons))
-        reasons.append(wrong[0])
+        reasons.append(wrong[0] if is_expected(offer, form) else "")
         action, fit = _mended(offer, form, limit)
         if action is not None:
             return Decision(offer=offer, action=action, send_as=form, fit=fit, reason=_told(reasons))
@@ -88,7 +89,7 @@ def _mended(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[Action | None
         takes = not limit.mimes or VOICE_MIME in limit.mimes
         fits_time = limit.max_seconds is None or (offer.seconds or 0) <= limit.max_seconds
         return (Action.TRANSCODE if takes and fits_time else None), None
-    fit = fit_for(offer, limit) if _is_still_picture(offer) and form is not SendAs.STICKER else None
+    fit = fit_for(offer, limit) if _is_still_picture(offer) else None
     return (Action.FIT if fit else None), fit
 
 

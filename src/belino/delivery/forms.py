@@ -5,7 +5,7 @@ from belino.domain.reply import Offer
 from belino.media.image_header import DRAWN_MIMES
 from belino.media.placeholder import format_duration, format_size
 
-STICKER_MIMES = frozenset({"image/webp", "image/png", "video/webm", "application/x-tgsticker"})
+TGS, WEBM = "application/x-tgsticker", "video/webm"
 NAMES = {
     SendAs.PHOTO: "a photo",
     SendAs.VIDEO: "a video",
@@ -26,8 +26,12 @@ def natural_forms(offer: Offer) -> tuple[SendAs, ...]:
     if offer.mime in DRAWN_MIMES:
         return SendAs.PHOTO, SendAs.DOCUMENT
     match offer.mime.partition("/")[0]:
+        case "video" if offer.mime == WEBM:
+            return SendAs.VIDEO, SendAs.STICKER, SendAs.DOCUMENT
         case "video":
             return SendAs.VIDEO, SendAs.DOCUMENT
+        case "application" if offer.mime == TGS:
+            return SendAs.STICKER, SendAs.DOCUMENT
         case "audio":
             return SendAs.AUDIO, SendAs.DOCUMENT
         case _:
@@ -37,6 +41,11 @@ def natural_forms(offer: Offer) -> tuple[SendAs, ...]:
 def is_moving(offer: Offer) -> bool:
     """Whether a picture is more than its first frame, which is all that would be left of it as a photo."""
     return offer.mime.startswith("image/") and offer.frames > 1
+
+
+def is_expected(offer: Offer, form: SendAs) -> bool:
+    """Whether anybody wonders why a file does not take a form: nobody does of a film that is no sticker."""
+    return form is not SendAs.STICKER or offer.mime != WEBM or offer.wanted is SendAs.STICKER
 
 
 def clash(offer: Offer, form: SendAs, limit: FileLimit | None) -> str:
@@ -59,7 +68,7 @@ def _suits(offer: Offer, form: SendAs) -> bool:
         case SendAs.ANIMATION:
             return is_moving(offer) or offer.mime in ("video/mp4", "image/gif")
         case SendAs.STICKER:
-            return offer.mime in STICKER_MIMES
+            return offer.mime in (TGS, WEBM, "image/webp") or (offer.mime in DRAWN_MIMES and not is_moving(offer))
         case SendAs.DOCUMENT:
             return True
 
@@ -85,7 +94,7 @@ def misfits(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[str, ...]:
 
 
 def _size_fits(offer: Offer, limit: FileLimit) -> bool:
-    bounds = (limit.max_side, limit.max_pixels, limit.max_sides, limit.max_ratio)
+    bounds = (limit.max_side, limit.side, limit.max_pixels, limit.max_sides, limit.max_ratio)
     if all(bound is None for bound in bounds):
         return True
     if not offer.width or not offer.height:
@@ -94,6 +103,7 @@ def _size_fits(offer: Offer, limit: FileLimit) -> bool:
     longer, shorter = max(offer.width, offer.height), min(offer.width, offer.height)
     return (
         longer <= (limit.max_side or longer)
+        and longer == (limit.side or longer)
         and longer * shorter <= (limit.max_pixels or longer * shorter)
         and longer + shorter <= (limit.max_sides or longer + shorter)
         and longer <= (limit.max_ratio or longer) * shorter
@@ -105,4 +115,6 @@ def _size_told(offer: Offer, limit: FileLimit, name: str) -> str:
         return f"how many pixels it has cannot be told, and {name} has bounds here"
     if limit.max_ratio and max(offer.width, offer.height) > limit.max_ratio * min(offer.width, offer.height):
         return f"{offer.width}×{offer.height} pixels are too long and narrow for {name} here"
+    if limit.side:
+        return f"the longer side of {name} has {limit.side} pixels here, and this one is {offer.width}×{offer.height}"
     return f"{offer.width}×{offer.height} pixels are more than {name} may have here"

@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from belino.delivery.forms import WEBM
 from belino.domain.errors import MediaError, MediaTooLarge
 from belino.domain.media import Blob
 from belino.domain.reply import Offer
 from belino.domain.store import Blobs
 from belino.media.image_header import DRAWN_MIMES, HEADER_BYTES, image_size
 from belino.media.placeholder import format_size, one_line
+from belino.media.webm_header import film_facts
 
 if TYPE_CHECKING:
     from belino.media.image import ImageFacts
@@ -60,6 +62,8 @@ class Keeper:
         return await self._measured(_offer(blob, name), blob, head)
 
     async def _measured(self, offer: Offer, blob: Blob, head: bytes) -> Offer:
+        if offer.mime == WEBM:
+            return _filmed(offer, head)
         if offer.mime not in DRAWN_MIMES:
             return offer
         if (found := image_size(head)) is not None:
@@ -75,6 +79,14 @@ class Keeper:
 
 def _offer(blob: Blob, name: str) -> Offer:
     return Offer(name=shown_name(name), mime=blob.mime, size=blob.size, sha256=blob.sha256)
+
+
+def _filmed(offer: Offer, head: bytes) -> Offer:
+    facts = film_facts(head)
+    if facts is None:
+        return offer
+    codec = facts.codec if facts.silent else f"{facts.codec} with sound"
+    return replace(offer, width=facts.width, height=facts.height, seconds=facts.seconds, codec=codec)
 
 
 def shown_name(name: str) -> str:

@@ -75,9 +75,17 @@ class FileLimit:
     """Width and height together."""
     max_ratio: float | None = None
     """The longer side by the shorter one."""
+    side: int | None = None
+    """What the longer side must have, no more and no less."""
     max_seconds: float | None = None
     caption: bool = True
     """Whether a caption goes with a file in this form."""
+    apart: Mapping[str, "FileLimit"] = field(default_factory=dict)
+    """Types that have bounds of their own in this form."""
+
+    def of(self, mime: str) -> "FileLimit":
+        """The bounds for one type."""
+        return self.apart.get(mime, self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,14 +62,25 @@ def make_mp4(brand: bytes = b"isom", *, tracks: tuple[bytes, ...] = (b"vide", b"
     return _box(b"ftyp", brand + bytes(4) + brand + b"mp41") + (content + listed if last else listed + content)
 
 
-def make_webm(doctype: bytes = b"webm", *, codecs: tuple[bytes, ...] = (b"V_VP9",)) -> bytes:
-    """A Matroska header and its list of tracks."""
+def make_webm(
+    doctype: bytes = b"webm",
+    *,
+    codecs: tuple[bytes, ...] = (b"V_VP9",),
+    size: tuple[int, int] | None = None,
+    seconds: float | None = None,
+) -> bytes:
+    """A Matroska header and its list of tracks; with how many pixels it has and how long it lasts, if that is given."""
     head = _element(b"\x1a\x45\xdf\xa3", b"\x42\x86\x81\x01" + _element(b"\x42\x82", doctype))
+    shape = b"" if size is None else _element(b"\xe0", struct.pack(">HHHH", 0xB082, size[0], 0xBA82, size[1]))
+    told = b"" if seconds is None else _element(b"\x44\x89", struct.pack(">d", seconds * 1000))
     tracks = b"".join(
-        _element(b"\xae", b"\x83\x81" + (b"\x01" if codec.startswith(b"V") else b"\x02") + _element(b"\x86", codec))
+        _element(b"\xae", b"\x83\x81\x01" + _element(b"\x86", codec) + shape)
+        if codec.startswith(b"V")
+        else _element(b"\xae", b"\x83\x81\x02" + _element(b"\x86", codec))
         for codec in codecs
     )
-    return head + b"\x18\x53\x80\x67\x01" + b"\xff" * 7 + _element(b"\x16\x54\xae\x6b", tracks) + bytes(64)
+    listed = (_element(b"\x15\x49\xa9\x66", told) if told else b"") + _element(b"\x16\x54\xae\x6b", tracks)
+    return head + b"\x18\x53\x80\x67\x01" + b"\xff" * 7 + listed + bytes(64)
 
 
 def make_ogg(codec: bytes = b"OpusHead") -> bytes:

@@ -7,7 +7,7 @@ from belino.testing.telegram_shapes import Upload
 PHOTO_BYTES = 10 * 1024 * 1024
 PHOTO_SIDES = 10_000
 PHOTO_RATIO = 20
-STICKER_BYTES = 512 * 1024
+STICKER_BYTES = {"webp": 512 * 1024, "webm": 256 * 1024, "tgs": 64 * 1024}
 
 
 def refuse_photo(upload: Upload) -> None:
@@ -43,7 +43,7 @@ def kept_form(form: str, upload: Upload, *, detect: bool) -> str:
         case "animation":
             fits = kind in ("gif", "mp4")
         case "sticker":
-            fits = kind in ("webp", "webm", "tgs") and upload.announced <= STICKER_BYTES
+            fits = upload.announced <= STICKER_BYTES.get(kind, -1)
         case "document" if detect:
             return {"gif": "animation", "mp3": "audio", "mp4": "video"}.get(kind, form)
         case _:

@@ -8,7 +8,8 @@ from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs, Unit
 UPLOAD_BYTES = 50 * 1024 * 1024
 LOCAL_UPLOAD_BYTES = 2000 * 1024 * 1024
 PHOTO_BYTES = 10 * 1024 * 1024
-STICKER_BYTES = 512 * 1024
+STICKER_BYTES, TGS_BYTES, WEBM_BYTES = 512 * 1024, 64 * 1024, 256 * 1024
+STICKER_SIDE, STICKER_SECONDS = 512, 3.0
 
 _FILES = {
     SendAs.PHOTO: FileLimit(
@@ -25,7 +26,23 @@ _FILES = {
         codecs=frozenset({"opus", "mp3", "aac"}),
     ),
     SendAs.ANIMATION: FileLimit(max_bytes=UPLOAD_BYTES, mimes=frozenset({"image/gif", "video/mp4"})),
-    SendAs.STICKER: FileLimit(max_bytes=STICKER_BYTES, mimes=frozenset({"image/webp"}), max_side=512, caption=False),
+    # Pictures as WebP, animations (TGS), and videos (WebM): see "Stickers" in the documentation.
+    SendAs.STICKER: FileLimit(
+        max_bytes=STICKER_BYTES,
+        mimes=frozenset({"image/webp"}),
+        max_side=STICKER_SIDE,
+        caption=False,
+        apart={
+            "application/x-tgsticker": FileLimit(max_bytes=TGS_BYTES, caption=False),
+            "video/webm": FileLimit(
+                max_bytes=WEBM_BYTES,
+                codecs=frozenset({"vp9"}),
+                side=STICKER_SIDE,
+                max_seconds=STICKER_SECONDS,
+                caption=False,
+            ),
+        },
+    ),
     SendAs.DOCUMENT: FileLimit(max_bytes=UPLOAD_BYTES),
 }
 

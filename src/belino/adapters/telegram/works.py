@@ -16,13 +16,13 @@ WORKS = (
     Works(
         thing=Thing.STICKER,
         comes="yes: picture (WebP), animated (`application/x-tgsticker`) or video (WebM), with its emoji and set",
-        goes="WebP, if the agent asks for a sticker",
+        goes="animated (TGS) and video stickers (WebM) that keep Telegram's rules; a picture if the agent asks for one",
     ),
     Works(thing=Thing.ALBUM, comes="yes, as one turn, every caption by its item", goes="yes, 2 to 10 to an album"),
     Works(
         thing=Thing.REPLY,
         comes="yes, with the media of the message that is answered, also from another chat",
-        goes="replies",
+        goes="answers in groups are replies to what they answer",
     ),
     Works(thing=Thing.FORWARD, comes="yes, with who said it first"),
     Works(thing=Thing.THREAD, comes="yes: each topic is a conversation of its own", goes=YES),
@@ -32,6 +32,6 @@ WORKS = (
     Works(thing=Thing.EDIT, comes=YES, goes="answers that grow while they are written"),
     Works(thing=Thing.DELETION, comes="**only in chats of business accounts**: nowhere else are bots told"),
     Works(thing=Thing.REACTION, comes="yes, where the bot is an administrator"),
-    Works(thing=Thing.TYPING, goes="while a turn runs"),
+    Works(thing=Thing.TYPING, goes="while a turn runs, and while a file is uploaded"),
     Works(thing=Thing.OTHER, comes="told as unsupported, with what it was: joins, pins, titles, stories, games, news"),
 )
