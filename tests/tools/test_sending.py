@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -88,19 +89,22 @@ class Post:
             self.given.append(offer)
             return "It goes out"
 
+        town = self.town
+        fetcher = Fetcher(town.store, town.store, town.open_media, town.config, town.clock)
         outlet = Outlet(
             folder=self.folder,
             keeper=Keeper(self.town.store, self.town.images, max_bytes=self.max_bytes),
             http=Client(guard=Guard()) if guarded else self.web,
             limits=self.limits,
             clock=self.town.clock,
+            metered=lambda: fetcher.allowances.elsewhere(HERE),
             give=give,
         )
         return make_toolbox(
             conversation=HERE,
             library=self.town.store,
             archive=self.town.store,
-            fetcher=Fetcher(self.town.store, self.town.store, self.town.open_media, self.town.config, self.town.clock),
+            fetcher=fetcher,
             folder=self.town.folder,
             clock=self.town.clock,
             renderer=self.town.rendering(),
@@ -211,6 +215,26 @@ async def test_a_url_that_gives_nothing_or_too_much_is_refused(post: Post) -> No
     post.web.answers["https://files.test/big"] = Answer(body=b"x" * 100_001)
     assert "status 404" in await post.refused(url="https://files.test/nothing")
     assert "it is over 98KB" in await post.refused(url="https://files.test/big")
+
+
+async def test_what_a_url_brings_counts_to_the_bytes_of_the_day_also_when_it_breaks_off(post: Post) -> None:
+    post.town.config = replace(post.town.config, max_bytes=100_000, channel_bytes_per_day=200_000)
+    post.web.answers["https://files.test/small"] = Answer(body=b"x" * 60_000)
+    post.web.answers["https://files.test/big"] = Answer(body=b"x" * 150_000)
+    long_ago = post.town.clock.now() - timedelta(days=1)
+    await post.send(url="https://files.test/small")
+    assert await post.town.store.bytes_fetched(HERE, long_ago) == 60_000
+    assert await post.town.store.bytes_fetched(THERE, long_ago) == 0
+    post.given.clear()
+    assert "it is over 98KB" in await post.refused(url="https://files.test/big")
+    assert await post.town.store.bytes_fetched(HERE, long_ago) == 161_000
+    says = await post.refused(url="https://files.test/small")
+    assert says == "the file at that URL could not be had: the file is larger than what is left for today"
+    asked = len(post.web.asked)
+    assert "the channel has 0B left for today" in await post.refused(url="https://files.test/small")
+    assert len(post.web.asked) == asked
+    post.town.clock.shift(24 * 3600 + 1)
+    await post.send(url="https://files.test/small")
 
 
 @pytest.mark.parametrize(

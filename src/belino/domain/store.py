@@ -309,7 +309,13 @@ class Library(Protocol):
         """When a ref of this channel was taken back: its message deleted, or edited to do without it."""
         ...
 
-    async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int: ...
+    async def note_fetched(self, channel: ConversationKey, size: int) -> None:
+        """Count bytes that came for a channel from elsewhere than its platform."""
+        ...
+
+    async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:
+        """How many bytes came for a channel since then, from wherever."""
+        ...
 
     async def expire_messages(self, before: datetime) -> int:
         """Forget messages stored before then, with all that is theirs. Returns how many went.

@@ -303,6 +303,7 @@ class Gateway:
             images=lambda: self.images,
             max_bytes=self.config.media.max_bytes,
             http=http,
+            allowances=self._fetcher.allowances,
             home=self.home,
             clock=self.clock,
             put=self._sender.wake,

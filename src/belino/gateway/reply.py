@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from weakref import WeakValueDictionary
 
 from belino.delivery.collect import FILES_AT_MOST, collect
@@ -26,6 +27,7 @@ from belino.domain.ports import Adapter, Clock, HttpClient
 from belino.domain.record import ClaimedTurn
 from belino.domain.reply import Offer, Parcel, ParcelState, Reply
 from belino.domain.store import Store
+from belino.media.allowance import Allowances
 from belino.storage.home import Home
 from belino.tools.sending import Outlet
 
@@ -67,6 +69,7 @@ class Replies:
         images: Callable[[], Probes],
         max_bytes: int,
         http: HttpClient,
+        allowances: Allowances,
         home: Home,
         clock: Clock,
         put: Callable[[ConversationKey], None],
@@ -77,6 +80,7 @@ class Replies:
         self._images = images
         self._max_bytes = max_bytes
         self._http = http
+        self._allowances = allowances
         self._home = home
         self._clock = clock
         self._put = put
@@ -141,6 +145,7 @@ class Replies:
             http=self._http,
             limits=self._limits(conversation),
             clock=self._clock,
+            metered=partial(self._allowances.elsewhere, conversation.whole_channel),
             give=into_reply,
         )
 

@@ -21,11 +21,11 @@ from belino.domain.errors import (
     StoreError,
 )
 from belino.domain.media import Blob, MediaRef
-from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.ports import Clock
 from belino.domain.record import RefRecord
 from belino.domain.store import Blobs, Library
+from belino.media.allowance import Allowances
 from belino.media.incoming import WEB_PAGE, Judge, judged, opened
 from belino.media.memory import Memory
 from belino.media.placeholder import format_size
@@ -105,7 +105,7 @@ class Fetcher:
         self._room = asyncio.Semaphore(AT_ONCE)
         self._accounts: dict[tuple[str, str], asyncio.Semaphore] = {}
         self._turnstiles: dict[str, _Turnstile] = {}
-        self._allowances: dict[ConversationKey, _Allowance] = {}
+        self.allowances = Allowances(library, clock, a_day=config.channel_bytes_per_day, a_fetch=config.max_bytes)
         self._pinned: Counter[str] = Counter()
         self._held_bytes: int | None = None
 
@@ -168,7 +168,8 @@ class Fetcher:
             return blob
         try:
             self._check(current)
-            async with self._allowance(current) as allowed, self._slot(current.ref):
+            channel = current.conversation.whole_channel
+            async with self.allowances.take(channel, current.ref.size) as allowed, self._slot(current.ref):
                 return await self._begin(current.ref, allowed, turnstile)
         except BelinoError as error:
             outcome, reason = _end_of(error)
@@ -211,37 +212,6 @@ class Fetcher:
         account = self._accounts.setdefault((ref.platform, ref.account), asyncio.Semaphore(PER_ACCOUNT))
         async with account, self._room:
             yield
-
-    @asynccontextmanager
-    async def _allowance(self, record: RefRecord) -> AsyncIterator[int]:
-        """Bytes set aside from what the channel may still fetch today, so that fetches in parallel cannot overdraw."""
-        channel = record.conversation.whole_channel
-        allowance = self._allowances.setdefault(channel, _Allowance())
-        allowance.users += 1
-        taken = 0
-        try:
-            async with allowance.changed:
-                while not (taken := await self._take(channel, allowance, record.ref)):
-                    await allowance.changed.wait()
-                allowance.reserved += taken
-            yield taken
-        finally:
-            allowance.users -= 1
-            allowance.reserved -= taken
-            if not allowance.users:
-                self._allowances.pop(channel, None)
-            elif taken:
-                async with allowance.changed:
-                    allowance.changed.notify_all()
-
-    async def _take(self, channel: ConversationKey, allowance: "_Allowance", ref: MediaRef) -> int:
-        """How many bytes this fetch may take now; 0 while others hold what is left."""
-        limit = self._config.channel_bytes_per_day
-        left = limit - await self._library.bytes_fetched(channel, self._clock.now() - timedelta(days=1))
-        if left <= 0 or (ref.size is not None and ref.size > left):
-            raise OverDailyLimit(f"the channel has {format_size(max(left, 0))} left for today", limit=limit)
-        wanted = min(self._config.max_bytes, left)
-        return wanted if allowance.reserved + wanted <= left else 0
 
     async def _begin(self, ref: MediaRef, allowed: int, turnstile: "_Turnstile") -> Blob:
         """The bytes, kept and told of; a body that broke off for good is begun again a few times."""
@@ -301,15 +271,6 @@ class _Turnstile:
     def tell(self, count: int, total: int | None) -> None:
         for watcher in self._watchers:
             watcher(count, total)
-
-
-class _Allowance:
-    """What fetches under way have set aside of a channel's bytes for today."""
-
-    def __init__(self) -> None:
-        self.changed = asyncio.Condition()
-        self.reserved = 0
-        self.users = 0
 
 
 def _end_of(error: BelinoError) -> tuple[MediaOutcome, str]:

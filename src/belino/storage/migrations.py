@@ -228,6 +228,12 @@ CREATE INDEX refs_gone_with_copies ON refs_gone (channel) WHERE has_copies = 1;
 CREATE TABLE blobs_forsaken (sha256 TEXT PRIMARY KEY, since INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 """
 
+# What send_media fetched from an address is no ref; it counts to what a channel may fetch in a day.
+M011_ADDRESSES_COST_BYTES = """
+CREATE TABLE fetched_elsewhere (channel INTEGER NOT NULL, at INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;
+CREATE INDEX fetched_elsewhere_lately ON fetched_elsewhere (channel, at);
+"""
+
 STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
@@ -239,6 +245,7 @@ STEPS = (
     M008_PARCELS_KNOW_THEIR_PAST,
     M009_DOCUMENTS_ARE_READ_ONCE,
     M010_WHAT_IS_DELETED_IS_GONE,
+    M011_ADDRESSES_COST_BYTES,
 )
 
 

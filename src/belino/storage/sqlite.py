@@ -43,6 +43,7 @@ from belino.domain.turn import Usage
 from belino.storage import (
     access,
     aging,
+    elsewhere,
     found,
     gone,
     inbox,
@@ -292,8 +293,19 @@ class SqliteStore(PostRoom):
     async def gone_since(self, channel: ConversationKey, ref_id: str) -> datetime | None:
         return await self._readers.read(lambda connection: gone.gone_since(connection, channel, ref_id))
 
+    async def note_fetched(self, channel: ConversationKey, size: int) -> None:
+        now = self._clock.now()
+        await self._writer.write(
+            lambda connection: elsewhere.note_fetched(connection, self._places, channel, size, now)
+        )
+
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:
-        return await self._readers.read(lambda connection: refs.bytes_fetched(connection, channel, since))
+        return await self._readers.read(
+            lambda connection: (
+                refs.bytes_fetched(connection, channel, since)
+                + elsewhere.bytes_from_elsewhere(connection, channel, since)
+            )
+        )
 
     async def expire_messages(self, before: datetime) -> int:
         return await aging.expire_messages(self._readers, self._writer, to_micros(before), self._now())

@@ -1,6 +1,7 @@
 """send_media: a file of the conversation's folders, media of this channel or a public URL goes into the reply."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -22,6 +23,7 @@ from belino.domain.media import Block, MediaKind, TextBlock, kind_of
 from belino.domain.ports import Clock, HttpClient
 from belino.domain.reply import Offer
 from belino.domain.turn import ToolSpec
+from belino.media.allowance import Meter
 from belino.media.beneath import Beneath
 from belino.media.image_header import HEADER_BYTES
 from belino.media.paths import safe_name
@@ -75,6 +77,8 @@ class Outlet:
     http: HttpClient
     limits: Limits
     clock: Clock
+    metered: Callable[[], AbstractAsyncContextManager[Meter]]
+    """Room among the bytes that the channel may fetch today."""
     give: Callable[[Offer], Awaitable[str]]
     """Take the file for sending; says when it goes out. ToolError if it is one too many."""
 
@@ -148,14 +152,16 @@ async def _from_ref(shelf: Shelf, outlet: Outlet, ref_id: str) -> Offer:
 async def _from_url(outlet: Outlet, url: str) -> Offer:
     try:
         name = file_name(unquote(parse_url(url).rest.partition("?")[0]))
-        async with outlet.http.request("GET", url, headers={"Accept": "*/*"}, timeout=ANSWER_SECONDS) as answer:
+        async with (
+            outlet.metered() as meter,
+            outlet.http.request("GET", url, headers={"Accept": "*/*"}, timeout=ANSWER_SECONDS) as answer,
+        ):
             if answer.status != 200:
                 raise ToolError(f"the server has no such file (status {answer.status})")
             declared = clean_mime(answer.headers.get("Content-Type", ""))
             name = safe_name(name, mime=declared, kind=kind_of(declared))
-            chunks = bounded(
-                answer.chunks(), limit=outlet.keeper.max_bytes, deadline_seconds=FETCH_SECONDS, clock=outlet.clock
-            )
+            counted, limit = meter.chunks(answer.chunks()), outlet.keeper.max_bytes
+            chunks = bounded(counted, limit=limit, deadline_seconds=FETCH_SECONDS, clock=outlet.clock)
             return await outlet.keeper.keep(chunks, name=name, declared=declared)
     except AddressRefused as error:
         raise ToolError("that is not the address of anything public; only public http(s) URLs are fetched") from error
