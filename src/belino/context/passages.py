@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from belino.context.asking import Visible, share_of
 from belino.context.weights import Weights
-from belino.domain.concordance import Concordance, Mark, Passage
+from belino.domain.concordance import Concordance, Mark, Occurrences
 from belino.storage.segment import IMPACT_STEPS
 from belino.storage.words import ask, fold
 
@@ -29,7 +29,7 @@ class Hit:
 
 class _Wanted(NamedTuple):
     worth: float
-    found: Sequence[Passage]
+    found: Occurrences
 
 
 def best_passages(

@@ -37,6 +37,14 @@ class Passage(NamedTuple):
     impact: int
 
 
+class Occurrences(Protocol):
+    """Parts that have a term: counted at once, told one by one."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Passage]: ...
+
+
 class Passages(Protocol):
     """The channel's documents that were read, part by part."""
 
@@ -47,7 +55,7 @@ class Passages(Protocol):
     @property
     def languages(self) -> Collection[str]: ...
 
-    def find(self, numbers: Sequence[int]) -> Sequence[Passage]:
+    def find(self, numbers: Sequence[int]) -> Occurrences:
         """The parts that have any of these terms, once for each."""
         ...
 

@@ -195,7 +195,8 @@ CREATE TABLE leases (
 # What was made of bytes, by their hash. The words of a reading lie by term, so that a search holds none of them in
 # memory; `indexed` says by which version they were made, empty until somebody asks, and `edition` of which text.
 M009_DOCUMENTS_ARE_READ_ONCE = """
-CREATE INDEX refs_of_bytes ON refs (sha256, channel) WHERE sha256 IS NOT NULL;
+CREATE INDEX refs_of_bytes ON refs (sha256) WHERE sha256 IS NOT NULL;
+CREATE INDEX refs_with_bytes ON refs (channel, sha256) WHERE sha256 IS NOT NULL;
 CREATE TABLE readings (
     id INTEGER PRIMARY KEY AUTOINCREMENT, sha256 TEXT NOT NULL, reader TEXT NOT NULL, unit TEXT NOT NULL,
     total INTEGER NOT NULL, unread TEXT, reason TEXT NOT NULL, notes BLOB NOT NULL, edition INTEGER NOT NULL DEFAULT 1,

@@ -8,9 +8,10 @@ import sqlite3
 import sys
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
-from belino.domain.concordance import Bearer, Passage
+from belino.domain.concordance import Bearer, Occurrences, Passage
 from belino.domain.outcome import MediaOutcome
 from belino.storage import words
 from belino.storage.places import SEQ_MASK
@@ -86,52 +87,60 @@ def store(connection: sqlite3.Connection, indexed: Indexed) -> None:
     )
 
 
-class _Document(NamedTuple):
-    unit: str
-    languages: str
-    parts: int
-    bearers: list[Bearer]
-
-
 class ChannelPassages:
-    """What one channel's refs lead to, as one question sees it; nothing is read before a word is found anywhere."""
+    """What one channel's refs lead to, as one question sees it."""
 
     def __init__(self, connection: sqlite3.Connection, channel: int) -> None:
         self._connection = connection
         self._channel = channel
-        self._known: Mapping[int, _Document] | None = None
 
     def __len__(self) -> int:
-        return sum(document.parts for document in self._documents.values())
+        return sum(self._parts.values())
 
     @property
     def languages(self) -> Collection[str]:
-        return {language for document in self._documents.values() for language in document.languages.split()}
+        return {language for some in {row[2] for row in self._documents} for language in some.split()}
 
-    def find(self, numbers: Sequence[int]) -> Sequence[Passage]:
+    def find(self, numbers: Sequence[int]) -> Occurrences:
         rows = self._connection.execute(
             f"SELECT reading, parts FROM reading_words WHERE term IN ({','.join('?' * len(numbers))})",  # noqa: S608
             [_signed(number) for number in numbers],
-        ).fetchall()
-        return [passage for row in rows if row["reading"] in self._documents for passage in _unpacked(*row)]
+        )
+        known = self._parts
+        return _Packed([(reading, parts) for reading, parts in rows if reading in known])
 
     def bearers(self, document: int) -> Sequence[Bearer]:
-        return self._documents[document].bearers
+        rows = self._connection.execute(
+            "SELECT b.message, r.id FROM readings d JOIN refs r ON r.sha256 = d.sha256 "
+            "JOIN message_refs b ON b.ref = r.seq WHERE d.id = ? AND r.channel = ? AND r.outcome <> ? "
+            "AND b.role IN ('own', 'forwarded') ORDER BY b.message",
+            (document, self._channel, MediaOutcome.EXPIRED),
+        )
+        return [Bearer(message & SEQ_MASK, ref) for message, ref in rows]
 
     def unit(self, document: int) -> str:
-        return self._documents[document].unit
+        return str(self._connection.execute("SELECT unit FROM readings WHERE id = ?", (document,)).fetchone()["unit"])
 
     def text(self, document: int, number: int) -> str:
         row = self._connection.execute(
             "SELECT title, text FROM reading_parts WHERE reading = ? AND number = ?", (document, number)
         ).fetchone()
-        return f"{row['title']} {row['text']}" if row is not None and document in self._documents else ""
+        return f"{row['title']} {row['text']}"
 
-    @property
-    def _documents(self) -> Mapping[int, _Document]:
-        if self._known is None:
-            self._known = _documents(self._connection, self._channel)
-        return self._known
+    @cached_property
+    def _documents(self) -> Sequence[tuple[int, int, str]]:
+        # In this order, whatever SQLite thinks of it (the plus keeps it from all readings): few refs were ever fetched.
+        rows = self._connection.execute(
+            "SELECT DISTINCT d.id, d.parts, d.languages FROM refs r INDEXED BY refs_with_bytes "
+            "CROSS JOIN readings d ON d.sha256 = r.sha256 WHERE r.channel = ? AND r.sha256 IS NOT NULL "
+            "AND r.outcome <> ? AND +d.indexed = ? AND d.unread IS NULL",
+            (self._channel, MediaOutcome.EXPIRED, VERSION),
+        )
+        return [tuple(row) for row in rows]
+
+    @cached_property
+    def _parts(self) -> Mapping[int, int]:
+        return {reading: parts for reading, parts, _ in self._documents}
 
 
 class NoPassages:
@@ -142,7 +151,7 @@ class NoPassages:
     def __len__(self) -> int:
         return 0
 
-    def find(self, numbers: Sequence[int]) -> Sequence[Passage]:
+    def find(self, numbers: Sequence[int]) -> Occurrences:
         return ()
 
     def bearers(self, document: int) -> Sequence[Bearer]:
@@ -155,27 +164,21 @@ class NoPassages:
         return ""
 
 
-def _documents(connection: sqlite3.Connection, channel: int) -> Mapping[int, _Document]:
-    # From the readings, which are few: a channel may have a hundred thousand refs that nobody ever fetched.
-    rows = connection.execute(
-        "SELECT d.id, d.unit, d.parts, d.languages, r.id AS ref, b.message FROM readings d "
-        "CROSS JOIN refs r ON r.sha256 = d.sha256 AND r.channel = ? JOIN message_refs b ON b.ref = r.seq "
-        "WHERE d.indexed = ? AND d.unread IS NULL AND r.outcome <> ? "
-        "AND b.role IN ('own', 'forwarded') ORDER BY b.message",
-        (channel, VERSION, MediaOutcome.EXPIRED),
-    )
-    found: dict[int, _Document] = {}
-    for row in rows:
-        document = found.setdefault(row["id"], _Document(row["unit"], row["languages"], row["parts"], []))
-        document.bearers.append(Bearer(row["message"] & SEQ_MASK, row["ref"]))
-    return found
+class _Packed:
+    """Occurrences as the store keeps them: words that are in too many parts are only counted."""
 
+    def __init__(self, rows: Sequence[tuple[int, bytes]]) -> None:
+        self._rows = rows
 
-def _unpacked(reading: int, parts: bytes) -> Iterator[Passage]:
-    count = len(parts) // _ENTRY_BYTES
-    numbers, weights = array("I"), parts[-count:]
-    numbers.frombytes(parts[:-count])
-    return (Passage(reading, number, impact) for number, impact in zip(numbers, weights, strict=True))
+    def __len__(self) -> int:
+        return sum(len(parts) for _, parts in self._rows) // _ENTRY_BYTES
+
+    def __iter__(self) -> Iterator[Passage]:
+        for reading, parts in self._rows:
+            count = len(parts) // _ENTRY_BYTES
+            numbers, weights = array("I"), parts[-count:]
+            numbers.frombytes(parts[:-count])
+            yield from (Passage(reading, number, impact) for number, impact in zip(numbers, weights, strict=True))
 
 
 def _pieces(text: str) -> Iterator[str]:
