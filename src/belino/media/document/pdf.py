@@ -43,10 +43,11 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
         for number in range(wish.first, min(wish.last or total, total) + 1):
             if not parts.wants(number):
                 break
-            with _page(document, number) as page:
+            with _page(document, number) as (page, remarks):
                 text, pictures = _text(page, parts) if page else ("", False)
                 if not page:
                     parts.note(f"page {number} is broken")
+            text = "\n\n".join(filter(None, [text, *remarks]))
             pictured = pictured or (pictures and not text)
             parts.add(number, text, titles.get(number, ""))
         return parts.document(total, without_text=Unread.RENDERED if pictured else Unread.NO_TEXT)
@@ -55,7 +56,7 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
 def draw(file: BinaryIO, writer: BinaryIO, *, number: int, max_side: int) -> None:
     """Write a page as a PNG whose longer side is at most `max_side`, and no finer than print."""
     library = pdfium.load()
-    with _opened(file) as document, _page(document, number) as page:
+    with _opened(file) as document, _page(document, number) as (page, _):
         size = pdfium.Size()
         library.FPDF_GetPageSizeByIndexF(document, number - 1, ctypes.byref(size))
         if not page or not (size.width > 0 and size.height > 0):
@@ -90,22 +91,24 @@ def _opened(file: BinaryIO) -> Iterator[int]:
 
 
 @contextmanager
-def _page(document: int, number: int) -> Iterator[int | None]:
-    """A page with the filled fields of its form in place, or None if it cannot be had."""
+def _page(document: int, number: int) -> Iterator[tuple[int | None, list[str]]]:
+    """A page with the filled fields of its form in place, or None if it cannot be had; and the remarks on it."""
     library = pdfium.load()
     page = library.FPDF_LoadPage(document, number - 1)
-    if page and any(kind in _DRAWN for kind, _, _ in _annotations(page)) and library.FPDFPage_Flatten(page, 0) == 1:
+    put_on = _annotations(page) if page else []
+    if any(kind in _DRAWN for kind, _, _ in put_on) and library.FPDFPage_Flatten(page, 0) == 1:
+        # What was put on the page is part of it now, or gone.
         library.FPDF_ClosePage(page)
         page = library.FPDF_LoadPage(document, number - 1)
     try:
-        yield page
+        yield page, list(_remarks(put_on))
     finally:
         if page:
             library.FPDF_ClosePage(page)
 
 
 def _text(page: int, parts: Parts) -> tuple[str, bool]:
-    """The text of a page with the remarks on it, and whether there are pictures."""
+    """The text of a page, and whether there are pictures on it."""
     library = pdfium.load()
     scene = scene_of(page)
     layer = library.FPDFText_LoadPage(page)
@@ -118,7 +121,7 @@ def _text(page: int, parts: Parts) -> tuple[str, bool]:
         parts.note(HIDDEN_NOTE)
     if scene.recognised and text:
         parts.note(SCAN_NOTE)
-    return _tidy(text) + "".join(f"\n\n{remark}" for remark in _remarks(page)), scene.pictured
+    return _tidy(text), scene.pictured
 
 
 def _plain(layer: int, count: int) -> str:
@@ -153,8 +156,8 @@ def _tidy(text: str) -> str:
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
-def _remarks(page: int) -> Iterator[str]:
-    for kind, flags, words in _annotations(page):
+def _remarks(put_on: list[tuple[int, int, str]]) -> Iterator[str]:
+    for kind, flags, words in put_on:
         if kind in pdfium.NOTES and (said := one_line(words)):
             yield hidden(said) if flags & pdfium.ANNOTATION_HIDDEN else f"(comment: {said})"
 
