@@ -24,7 +24,11 @@ CAMEL_PARTS = re.compile(r"[A-Z][a-z0-9]*|[a-z0-9]+")
 # A line to the prepared parent, which passes descriptors; and the try at reaching a network from behind the walls.
 SANDBOX = ("media/sandbox_line.py", "media/sandbox_parent.py", "media/sandbox_walls.py")
 # What runs in the sandbox's child; the bench compares, and testing draws pictures of its own.
-DECODING = {"media/image.py", "media/image_fit.py", "media/image_open.py", "media/image_sample.py"}
+DECODING = {
+    "media/image.py", "media/image_fit.py", "media/image_open.py", "media/image_sample.py",
+    "media/animation.py", "media/sheet.py", "media/video_frames.py",
+}  # fmt: skip
+DECODING_STREAMS = {"media/stream_open.py", "media/audio.py", "media/audio_peaks.py", "media/video_frames.py"}
 # Who may use what the rest of the house must not touch, and why.
 ONLY_IN = {
     "sqlite3": {"storage", "bench"},
@@ -39,6 +43,7 @@ ONLY_IN = {
     "PIL": {*DECODING, "bench", "testing"},
     "pillow_heif": DECODING,
     "pyvips": DECODING,
+    "av": DECODING_STREAMS,
 }
 OPENS_SOCKETS = {
     "open_connection",

@@ -283,6 +283,18 @@ async def test_a_video_that_is_cut_off_after_its_index_shows_what_is_there(video
     assert 3 <= len(frames) < 8 and [shown(frame) for frame in frames[:3]] == [2, 7, 12]
 
 
+async def test_an_animation_that_is_cut_off_shows_what_is_there(videos: Videos, tmp_path: Path) -> None:
+    content = animation("GIF", 30, (300, 200))
+    frames = await videos.frames(blob_of(tmp_path / "in", content[: len(content) * 2 // 3], "image/gif"), count=6)
+    assert 1 <= len(frames) <= 6
+
+
+async def test_pictures_in_a_codec_nobody_knows_are_refused_in_those_words(videos: Videos, tmp_path: Path) -> None:
+    strange = video().replace(b"mp4v", b"zzzz").replace(b"esds", b"free")
+    with pytest.raises(MediaRefused, match="codec is unknown"):
+        await videos.probe(blob_of(tmp_path / "in", strange))
+
+
 async def test_frames_fit_the_limits(videos: Videos, tmp_path: Path) -> None:
     noisy = video(4, size=(320, 240), picture=lambda number: Image.effect_noise((320, 240), 90).convert("RGB"))
     for frame in await videos.frames(blob_of(tmp_path / "in", noisy), count=2, max_side=100, max_bytes=2_000):

@@ -45,10 +45,14 @@ def taken(
     numbers = sorted({min(bisect_right(ends, at), len(ends) - 1) for at in times(ends[-1])})
     os.lseek(source, 0, os.SEEK_SET)
     found = []
-    with Image.open(io.FileIO(source, closefd=False), formats=(_PILLOW[mime],)) as picture:
-        for number in numbers:
-            picture.seek(number)
-            found.append((ends[number - 1] if number else 0.0, _opaque(picture, max_side)))
+    try:
+        with Image.open(io.FileIO(source, closefd=False), formats=(_PILLOW[mime],)) as picture:
+            for number in numbers:
+                picture.seek(number)
+                found.append((ends[number - 1] if number else 0.0, _opaque(picture, max_side)))
+    except image_open.PILLOW_ERRORS as error:
+        if not found:
+            raise MediaRefused(f"the {mime} is damaged or cut off ({type(error).__name__})") from error
     return found
 
 

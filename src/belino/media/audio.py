@@ -148,6 +148,8 @@ def probe(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
     with stream_open.opened(source, options["mime"]) as container:
         stream = stream_open.audio_of(container)
         context = stream.codec_context
+        if not context.sample_rate or not context.channels:
+            raise MediaRefused("the sound is damaged: it has no rate or no channels")
         facts = {"codec": stream.codec.canonical_name, "rate": context.sample_rate, "channels": context.channels}
         return {**facts, "seconds": stream_open.seconds_of(container, stream, os.fstat(source).st_size)}
 
@@ -176,13 +178,16 @@ def voice(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any
         assert isinstance(stream, AudioStream)
         stream.bit_rate = VOICE_BITS
         stream.layout = "mono"
-        resampler = AudioResampler(format="s16", layout="mono", rate=VOICE_RATE)
+        resampler, heard = AudioResampler(format="s16", layout="mono", rate=VOICE_RATE), False
         # None at the end lets the resampler give what it held back.
         for frame in chain(stream_open.frames_of(sound, stream_open.audio_of(sound)), (None,)):
             for piece in resampler.resample(frame):
+                heard = True
                 made.mux(stream.encode(piece))
             if os.fstat(target).st_size > options["max_bytes"]:
                 raise MediaRefused("as a voice message it is too large")
+        if not heard:
+            raise MediaRefused("there is no sound in it that can be decoded")
         made.mux(stream.encode(None))
     return {}
 

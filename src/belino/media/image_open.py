@@ -26,7 +26,7 @@ HEAD_BYTES = 64 * 1024
 SHARP = 1.5
 """A decoder that shrinks leaves noise, so the last part of the way is left to a better filter."""
 # What Pillow's plugins raise on broken bytes; it is more than they document.
-_PILLOW_ERRORS: tuple[type[Exception], ...] = (
+PILLOW_ERRORS: tuple[type[Exception], ...] = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, ArithmeticError, RuntimeError, AttributeError,
     struct.error, zlib.error,
 )  # fmt: skip
@@ -180,7 +180,7 @@ def decode(source: int, header: Header, size: tuple[int, int] | None = None) -> 
         try:
             image, orientation = _load_pillow(source, _DECODERS[header.mime])
             return _finish(image, orientation, header, (width, height))
-        except (error, *_PILLOW_ERRORS) as second:
+        except (error, *PILLOW_ERRORS) as second:
             raise MediaRefused(f"the {header.mime} is damaged: {_short(second)}") from first
 
 
@@ -244,7 +244,7 @@ def _orientation(image: Any, fields: set[str]) -> int:
         try:
             exif.load(bytes(image.get("exif-data")))
             return _sane(exif.get(_ORIENTATION_TAG))
-        except _PILLOW_ERRORS:
+        except PILLOW_ERRORS:
             return 1
     return 1
 
@@ -279,7 +279,7 @@ def _look_pillow(source: int, decoder: Decoder) -> Header:
                 lossy=_is_lossy(source, decoder),
                 size=os.fstat(source).st_size,
             )
-    except _PILLOW_ERRORS as error:
+    except PILLOW_ERRORS as error:
         raise MediaRefused(f"the {decoder.mime} cannot be opened: {_short(error)}") from error
 
 

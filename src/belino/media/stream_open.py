@@ -1,20 +1,23 @@
 """Open a hostile sound or video in the sandbox: as the type its bytes are, and nothing but the one descriptor."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from belino.domain.errors import MediaRefused
 from belino.media.audio_facts import LONGEST
 from belino.media.sniff import HEAD_BYTES, sniff
 from belino.media.sniff.archives import TGS
+from belino.media.sniff.hints import UNKNOWN
 
 if TYPE_CHECKING:
     from av.audio.stream import AudioStream
     from av.container.input import InputContainer
     from av.video.stream import VideoStream
+
+AnyStream = TypeVar("AnyStream", "AudioStream", "VideoStream")
 
 BELIEVED_BITS = 200_000_000
 """Bits a second. A header that tells of more has a length made up, as some stickers have."""
@@ -104,14 +107,15 @@ def video_of(container: "InputContainer") -> "VideoStream | None":
     from av.stream import Disposition
 
     still = Disposition.attached_pic | Disposition.timed_thumbnails
-    return next((stream for stream in container.streams.video if not stream.disposition & still), None)
+    moving = [stream for stream in container.streams.video if not stream.disposition & still]
+    return _known(moving, "pictures") if moving else None
 
 
 def audio_of(container: "InputContainer") -> "AudioStream":
     """The first stream of sound."""
     if not container.streams.audio:
         raise MediaRefused("there is no sound in it")
-    return container.streams.audio[0]
+    return _known(container.streams.audio, "sound")
 
 
 def seconds_of(container: "InputContainer", stream: Any, size: int) -> float | None:
@@ -170,7 +174,17 @@ def _counted(container: "InputContainer", stream: Any) -> float | None:
     return seconds if 0 < seconds < LONGEST else None
 
 
+def _known(streams: "Sequence[AnyStream]", what: str) -> "AnyStream":
+    """The first that there is a decoder for; PyAV has no context for others."""
+    for stream in streams:
+        if stream.codec_context is not None:
+            return stream
+    raise MediaRefused(f"its {what} cannot be decoded: the codec is unknown")
+
+
 def _not_ours(mime: str) -> str:
+    if mime == UNKNOWN:
+        return "the bytes are of no type that is known"
     if mime == TGS:
         return "an animated sticker (TGS) is a drawing in motion that is not played here"
     return f"the bytes are {mime}, which is no sound or video of a type that is decoded"

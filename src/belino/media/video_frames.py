@@ -65,7 +65,8 @@ def look(source: int, mime: str) -> dict[str, Any]:
         first = next(stream_open.frames_of(container, stream), None)
         turned = _turn(first) if first is not None else 0
         width, height = _shown(stream.width, stream.height, stream.sample_aspect_ratio, turned)
-        sound = container.streams.audio[0].codec.canonical_name if container.streams.audio else ""
+        sounds: Sequence[Any] = container.streams.audio
+        heard = (sound.codec.canonical_name for sound in sounds if sound.codec_context is not None)
         rate = stream.average_rate or stream.guessed_rate
         return {
             "seconds": stream_open.seconds_of(container, stream, os.fstat(source).st_size),
@@ -74,7 +75,7 @@ def look(source: int, mime: str) -> dict[str, Any]:
             "height": height,
             "rotation": turned,
             "fps": float(rate) if rate else None,
-            "audio_codec": sound,
+            "audio_codec": next(heard, ""),
         }
 
 
