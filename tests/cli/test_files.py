@@ -1,4 +1,4 @@
-"""`belino media sniff|price|fit` on files of this machine, without a gateway or a state folder of any kind."""
+"""`belino media sniff|fit` on files of this machine, without a gateway or a state folder of any kind."""
 
 import json
 import stat
@@ -40,26 +40,6 @@ def test_files_are_told_by_their_bytes_and_lies_are_named(belino: Belino, tmp_pa
     assert (first["mime"], first["group"], first["exact"], first["lies"]) == ("image/png", "image", True, "")
     assert (second["mime"], second["lies"]) == ("application/pdf", "named .png, is application/pdf")
     assert "named .png, is application/pdf" in belino("media", "sniff", str(tmp_path / "b.png")).stdout
-
-
-@pytest.mark.parametrize("suffix", ["tiff", "bmp", "avif"])
-def test_a_picture_is_priced_in_each_form_by_its_real_size(belino: Belino, tmp_path: Path, suffix: str) -> None:
-    file = tmp_path / f"p.{suffix}"
-    Image.new("RGB", (750, 500), "teal").save(file)
-    answer = read(belino("media", "price", str(file), "--json"))
-    assert (answer["width"], answer["height"]) == (750, 500)
-    assert answer["price"] == {"image": 500, "thumb": 58, "file": 0}
-
-
-def test_a_text_is_priced_by_its_length(belino: Belino, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("word " * 80)
-    assert read(belino("media", "price", str(tmp_path / "a.txt"), "--json"))["price"] == {"text": 100, "file": 0}
-
-
-def test_a_damaged_picture_is_priced_at_the_most_it_could_cost(belino: Belino, tmp_path: Path) -> None:
-    (tmp_path / "a.heic").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0heicmif1" + b"\0" * 64)
-    answer = read(belino("media", "price", str(tmp_path / "a.heic"), "--json"))
-    assert answer["width"] is None and answer["price"]["image"] == 1600
 
 
 def test_a_picture_is_made_to_fit_upright_in_the_form_its_name_asks_for(

@@ -1,4 +1,4 @@
-"""Files on this machine as belino would see them: what they are, what they would cost, and pictures made to fit."""
+"""Files on this machine as belino would see them: what they are, and pictures made to fit."""
 
 import asyncio
 import hashlib
@@ -14,11 +14,10 @@ from typing import Any, Self
 
 from belino.cli import OK
 from belino.cli.show import clean, show_json, show_table
-from belino.domain.errors import BelinoError, MediaError
+from belino.domain.errors import BelinoError
 from belino.domain.media import Blob, MediaKind
-from belino.media.image_header import DRAWN_MIMES, HEADER_BYTES, image_size
+from belino.media.image_header import DRAWN_MIMES
 from belino.media.paths import safe_name
-from belino.media.price import prices
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 
 _NAMELESS = {"file_name": None, "mime": "", "kind": MediaKind.IMAGE}
@@ -66,7 +65,7 @@ def written(source: Path, target: Target) -> Path:
 
 def sniff_files(args: Namespace) -> int:
     """belino media sniff FILE…"""
-    found = [(path, _sniffed(path)) for path in args.files]
+    found = [(path, sniffed_file(path)) for path in args.files]
     if args.json:
         rows = [
             {"file": str(path), "mime": s.mime, "kind": s.kind, "group": s.group, "exact": s.exact, "lies": s.lies}
@@ -79,34 +78,14 @@ def sniff_files(args: Namespace) -> int:
     return OK
 
 
-def price_file(args: Namespace) -> int:
-    """belino media price FILE"""
-    path: Path = args.file
-    sniffed, size = _sniffed(path), path.stat().st_size
-    found = image_size(_head(path, HEADER_BYTES))
-    dimensions = found[1:] if found else None
-    if sniffed.mime in DRAWN_MIMES and dimensions is None:
-        dimensions = asyncio.run(_measured(_as_blob(path, sniffed)))
-    cost = prices(sniffed.mime, size, dimensions, picture=sniffed.mime in DRAWN_MIMES)
-    if args.json:
-        width, height = dimensions or (None, None)
-        answer = {"file": str(path), "mime": sniffed.mime, "size": size, "width": width, "height": height}
-        show_json({**answer, "price": cost})
-        return OK
-    seen = f", {dimensions[0]}×{dimensions[1]}" if dimensions else ""
-    print(clean(f"{path.name}: {sniffed.mime}{seen}, {size} bytes"))
-    show_table(("as", "tokens"), list(cost.items()), empty="")
-    return OK
-
-
 def fit_file(args: Namespace) -> int:
     """belino media fit FILE --max-bytes N [--max-side N] -o OUT"""
     if args.max_bytes < 1 or (args.max_side is not None and args.max_side < 1):
         raise BelinoError("--max-bytes and --max-side must be at least 1")
-    sniffed = _sniffed(args.file)
+    sniffed = sniffed_file(args.file)
     if sniffed.mime not in DRAWN_MIMES:
         raise BelinoError(f"{args.file} is {sniffed.mime}, not a picture that belino can fit")
-    answer = asyncio.run(_fitted(_as_blob(args.file, sniffed), args))
+    answer = asyncio.run(_fitted(as_blob(args.file, sniffed), args))
     if args.json:
         show_json(answer)
     else:
@@ -139,26 +118,14 @@ async def _fitted(blob: Blob, args: Namespace) -> dict[str, Any]:
     return {"path": str(target.path), **answer}
 
 
-async def _measured(blob: Blob) -> tuple[int, int] | None:
-    """How large a picture is that only a decoder can measure; one that cannot be decoded has no size."""
-    from belino.media.image import Images
-    from belino.media.sandbox import Sandbox
-
-    with tempfile.TemporaryDirectory(prefix="belino-") as scratch:
-        async with Sandbox() as sandbox:
-            try:
-                facts = await Images(sandbox, Path(scratch)).probe(blob)
-            except MediaError:
-                return None
-    return facts.width, facts.height
-
-
-def _sniffed(path: Path) -> Sniffed:
-    head = _head(path, HEAD_BYTES + 1)
+def sniffed_file(path: Path) -> Sniffed:
+    """What a local file is, by its bytes."""
+    head = head_of(path, HEAD_BYTES + 1)
     return sniff(head[:HEAD_BYTES], name=path.name, whole=len(head) <= HEAD_BYTES)
 
 
-def _head(path: Path, size: int) -> bytes:
+def head_of(path: Path, size: int) -> bytes:
+    """Its first bytes."""
     if not path.is_file():
         raise BelinoError(f"{path} is not a file")
     try:
@@ -168,7 +135,8 @@ def _head(path: Path, size: int) -> bytes:
         raise BelinoError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _as_blob(path: Path, sniffed: Sniffed) -> Blob:
+def as_blob(path: Path, sniffed: Sniffed) -> Blob:
+    """A local file as if it were held."""
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return Blob(sha256=sha256, mime=sniffed.mime, size=path.stat().st_size, path=path.absolute())

@@ -1,4 +1,4 @@
-"""belino media ls|fetch|price|sniff|fit|plan|gc: what people sent, its bytes, and what becomes of local files."""
+"""belino media ls|fetch|text|price|sniff|fit|plan|gc: what people sent, its bytes, and what becomes of local files."""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -10,9 +10,10 @@ from belino.cli import OK
 from belino.cli.ask import ask, plain, with_store
 from belino.cli.client import GatewayClient, running_gateway
 from belino.cli.command import NotRunning
-from belino.cli.files import Target, fit_file, price_file, sniff_files, written
+from belino.cli.files import Target, fit_file, sniff_files, written
 from belino.cli.gc import DESCRIPTION, gc, gc_arguments
 from belino.cli.planning import plan_files
+from belino.cli.rendering import LINES, form_arguments, price_file, render_ref, text_arguments, text_file
 from belino.cli.show import clean, progress_bar, shorten, show_json, show_table
 from belino.domain.errors import BelinoError
 from belino.domain.limits import SendAs
@@ -23,19 +24,21 @@ from belino.storage.home import Home
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
 
-LINES = "application/x-ndjson"
 CHUNK = 256 * 1024
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ls|fetch|price|sniff|fit|plan|gc")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ls|fetch|text|price|sniff|fit|plan|gc")
     listing = actions.add_parser("ls", help="list media, newest first", description="List media, newest first.")
     listing.add_argument("--channel", metavar="CHANNEL", help="only of this channel (platform:account:channel)")
     listing.add_argument("--kind", choices=[str(kind) for kind in MediaKind], help="only of this kind")
     listing.add_argument("--limit", type=int, default=20, metavar="N", help="at most so many (default: 20)")
-    fetch = actions.add_parser("fetch", help="get the bytes of a ref", description="Get the bytes of a ref.")
+    fetch = actions.add_parser("fetch", help="get a ref", description="Get the bytes of a ref, or a form of it.")
     fetch.add_argument("ref", metavar="REF", help="as `belino media ls` shows it, like tg_k3v9d0q2m7xa")
     fetch.add_argument("-o", "--output", type=Path, metavar="OUT", help="write here (default: its name, here)")
+    form_arguments(fetch)
+    text = actions.add_parser("text", help="what a file says", description="The text of a local file.")
+    text_arguments(text)
     price = actions.add_parser("price", help="what a file would cost an agent", description="Price a local file.")
     price.add_argument("file", type=Path, metavar="FILE")
     sniff = actions.add_parser("sniff", help="what files really are", description="Tell what local files are.")
@@ -57,6 +60,7 @@ def run(args: Namespace) -> int:
     actions: dict[str, Callable[[Namespace], int]] = {
         "ls": _list,
         "fetch": _fetch,
+        "text": text_file,
         "price": price_file,
         "sniff": sniff_files,
         "fit": fit_file,
@@ -94,6 +98,8 @@ def _list(args: Namespace) -> int:
 
 
 def _fetch(args: Namespace) -> int:
+    if args.form != "file":
+        return render_ref(args)
     home = Home.at(args.home)
     gateway = running_gateway(home)
     media, path = _fetch_running(args, gateway) if gateway else _fetch_resting(args, home)

@@ -64,6 +64,11 @@ def clean(text: str) -> str:
     return "".join(" " if c in "\n\t" else "�" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in text)
 
 
+def clean_lines(text: str) -> str:
+    """The same of a text that keeps its lines and tabs."""
+    return "\n".join("\t".join(clean(cell) for cell in line.split("\t")) for line in text.split("\n"))
+
+
 def shorten(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 

@@ -20,6 +20,7 @@ BLOCK_SIDE = 1568
 """Models shrink what is larger themselves, and are paid for it."""
 THUMB_SIDE = 256
 THUMB_BYTES = 64 * 1024
+PDF = "application/pdf"
 FRAMES = 6
 FRAME_SIDE = 768
 SHEET_FRAMES = 9
@@ -28,7 +29,7 @@ _BYTES_PER_TOKEN = 4
 # About how many bytes a token of text takes in files that hold more than text: pictures, styles, and all compressed.
 # A file may differ ten times from it; once it was read, its true price is told.
 _OF_TYPE: Mapping[str, int] = {
-    "application/pdf": 40,
+    PDF: 40,
     "application/epub+zip": 10,
     "message/rfc822": 12,
     "application/vnd.ms-outlook": 100,
@@ -124,8 +125,10 @@ def prices(facts: Facts, *, side: int = BLOCK_SIDE) -> dict[str, Price]:
     if is_picture(facts.kind, facts.mime):
         tokens["image"] = picture_tokens(facts.dimensions, side), True
         tokens["thumb"] = picture_tokens(facts.dimensions, THUMB_SIDE), True
-    if has_text(facts.mime) and (facts.size is not None or facts.text_tokens is not None):
+    if has_text(facts.mime) and (facts.size if facts.text_tokens is None else facts.text_tokens):
         tokens["text"] = _text_tokens(facts)
+    if clean_mime(facts.mime) == PDF:
+        tokens["image"] = picture_tokens(None, side), True  # a page
     if is_film(facts):
         tokens["frames"] = FRAMES * picture_tokens(facts.dimensions, FRAME_SIDE), True
         tokens["sheet"] = IMAGE_TOKENS_AT_MOST, True

@@ -15,6 +15,7 @@ from belino.media.placeholder import format_duration, format_size, one_line
 from belino.media.price import (
     FRAME_SIDE,
     FRAMES,
+    PDF,
     SHEET_FRAMES,
     THUMB_BYTES,
     THUMB_SIDE,
@@ -35,7 +36,6 @@ TEXT_TOKENS = 5_000
 PICTURE_TOKENS = 6_000
 LEAST_TOKENS, MOST_TOKENS = 300, 100_000
 PAGES_SHOWN = 4
-PDF = "application/pdf"
 MADE = ("image", "thumb", "text", "frames", "sheet")
 """Forms that are made of a file; any other is the file itself."""
 

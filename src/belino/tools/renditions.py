@@ -10,10 +10,9 @@ from belino.domain.errors import MediaError, ToolError
 from belino.domain.media import Blob, Block, ImageBlock, TextBlock
 from belino.domain.record import RefRecord
 from belino.media.placeholder import format_duration
-from belino.media.price import THUMB_BYTES, THUMB_SIDE, facts_of, has_text, is_sound, is_text, prices, side_within
+from belino.media.price import PDF, THUMB_BYTES, THUMB_SIDE, facts_of, has_text, is_sound, is_text, prices, side_within
 from belino.media.ranges import NoRange
 from belino.media.renditions import (
-    PDF,
     Item,
     Rendered,
     Wish,

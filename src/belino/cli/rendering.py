@@ -1,0 +1,262 @@
+"""Files and refs in another form: their text, pictures of them, and what that would cost an agent."""
+
+import asyncio
+import base64
+import json
+import tempfile
+from argparse import ArgumentParser, Namespace
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from belino.cli import OK
+from belino.cli.ask import plain, with_store
+from belino.cli.client import GatewayClient, running_gateway
+from belino.cli.command import NotRunning
+from belino.cli.files import Target, as_blob, head_of, sniffed_file
+from belino.cli.show import clean, clean_lines, progress_bar, show_json, show_table
+from belino.domain.errors import BelinoError, MediaError
+from belino.domain.media import Blob, MediaKind
+from belino.media.ranges import parse_pages, parse_times
+from belino.media.renditions import MADE, MOST_TOKENS, Item, Rendered, Wish
+from belino.storage.home import Home
+
+if TYPE_CHECKING:
+    from belino.domain.record import RefRecord
+    from belino.media.price import Facts
+    from belino.media.render import Renderer
+    from belino.storage.sqlite import SqliteStore
+
+LINES = "application/x-ndjson"
+FORMS = (*MADE, "file")
+
+_SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "image/gif": ".gif"}
+
+
+def form_arguments(parser: ArgumentParser) -> None:
+    """--as and what goes with it."""
+    parser.add_argument("--as", dest="form", choices=FORMS, default="file", help="in this form (default: file)")
+    parser.add_argument("--pages", metavar="3-5", help="only these pages, sheets or slides")
+    parser.add_argument("--time-range", metavar="0:30-1:10", help="of a video, only this time")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="at most so many tokens")
+    parser.add_argument("--cursor", metavar="PLACE", help="go on where the text before ended")
+
+
+def text_arguments(parser: ArgumentParser) -> None:
+    """A file, and which of its pages."""
+    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("--pages", metavar="3-5", help="only these pages, sheets or slides")
+
+
+def text_file(args: Namespace) -> int:
+    """belino media text FILE [--pages 3-5]"""
+    told = asyncio.run(_whole_text(args.file, args.pages))
+    if args.json:
+        show_json({"file": str(args.file), "about": told[0].about, "text": "".join(page.text for page in told)})
+        return OK
+    for page in told:
+        print(clean_lines(page.text))
+    return OK
+
+
+def price_file(args: Namespace) -> int:
+    """belino media price FILE"""
+    from belino.media.price import prices
+
+    path: Path = args.file
+    facts = asyncio.run(_known(path))
+    costs = prices(facts)
+    if args.json:
+        about = {"mime": facts.mime, "size": facts.size, "width": facts.width, "height": facts.height}
+        more = {"seconds": facts.seconds, "parts": facts.parts, "unit": facts.unit}
+        priced = {
+            form: {"tokens": cost.tokens, "bytes": cost.bytes, "seconds": cost.seconds} for form, cost in costs.items()
+        }
+        show_json({"file": str(path), **about, **more, "price": priced})
+        return OK
+    print(clean(f"{path.name}: {', '.join(_facts_words(facts))}"))
+    rows = [(form, cost, cost.bytes, cost.seconds) for form, cost in costs.items()]
+    show_table(("as", "tokens", "bytes to fetch", "seconds about"), rows, empty="")
+    return OK
+
+
+def render_ref(args: Namespace) -> int:
+    """belino media fetch REF --as FORM"""
+    _wish(args)  # what cannot be followed is told before anybody is asked
+    home = Home.at(args.home)
+    gateway = running_gateway(home)
+    media = _running(args, gateway) if gateway else asyncio.run(with_store(home, lambda store: _resting(args, store)))
+    rendered = media.pop("rendered")
+    paths = _write_pictures(args.output, media, rendered["pictures"])
+    if args.json:
+        pictures = [
+            {**{key: value for key, value in picture.items() if key != "content"}, "path": str(path)}
+            for picture, path in zip(rendered["pictures"], paths, strict=True)
+        ]
+        show_json({"media": media, "rendered": {**rendered, "pictures": pictures}})
+        return OK
+    print(clean(rendered["about"]))
+    if rendered["text"] and args.output and not paths:
+        paths = [_write_text(args.output, media, rendered["text"])]
+    elif rendered["text"]:
+        print(clean_lines(rendered["text"]))
+    for path in paths:
+        print(clean(str(path)))
+    return OK
+
+
+def _wish(args: Namespace) -> Wish:
+    return Wish(
+        pages=parse_pages(args.pages) if args.pages else None,
+        times=parse_times(args.time_range) if args.time_range else None,
+        cursor=args.cursor,
+        max_tokens=args.max_tokens,
+    )
+
+
+def _running(args: Namespace, gateway: GatewayClient) -> dict[str, Any]:
+    """Let the gateway fetch and render, watching it."""
+    asked = {
+        "ref": args.ref,
+        "as": args.form,
+        "pages": args.pages,
+        "time_range": args.time_range,
+        "max_tokens": args.max_tokens,
+        "cursor": args.cursor,
+    }
+    body = {name: value for name, value in asked.items() if value is not None}
+    with (
+        progress_bar(args.ref, quiet=args.json) as told,
+        gateway.opened("POST", "/api/media/fetch", body, accept=LINES) as answer,
+    ):
+        for line in answer:
+            step = json.loads(line)
+            if "error" in step:
+                raise BelinoError(step["error"]["message"])
+            if "media" in step:
+                return dict(step["media"])
+            told(step["bytes"], step["total"])
+    raise BelinoError("the gateway broke off while it fetched; try again")
+
+
+async def _resting(args: Namespace, store: "SqliteStore") -> dict[str, Any]:
+    """Without a gateway there is nobody to ask the platform; bytes that are held can still be rendered."""
+    from belino.gateway.rendering import render_ref as render
+    from belino.web.fetches import rendered_json
+    from belino.web.wire import record_json
+
+    record = await store.find_ref(args.ref)
+    if record is None:
+        raise BelinoError(f"there is no media {args.ref}; see `belino media ls`")
+
+    async def held(wanted: "RefRecord") -> Blob:
+        blob = await store.blob(wanted.ref.sha256) if wanted.ref.sha256 else None
+        if blob is None:
+            raise MediaError(f"the bytes of {wanted.ref.id} are not held here")
+        return blob
+
+    if record.ref.sha256 is None or await store.blob(record.ref.sha256) is None:
+        raise NotRunning(f"the bytes of {args.ref} are not held here; start `belino serve` to fetch them")
+    async with _renderer(store) as renderer:
+        rendered = await render(record, args.form, _wish(args), library=store, renderer=renderer, held=held)
+    found: dict[str, Any] = plain(record_json(record) | {"rendered": rendered_json(rendered)})
+    return found
+
+
+async def _whole_text(path: Path, pages: str | None) -> list[Rendered]:
+    """All of a file's text, however long."""
+    from belino.media.renditions import as_text
+
+    item = _local(path)
+    told: list[Rendered] = []
+    async with _renderer() as renderer:
+        wish = Wish(pages=parse_pages(pages) if pages else None, max_tokens=MOST_TOKENS, sees_images=False)
+        while not told or told[-1].rest is not None:
+            cursor = told[-1].rest if told else None
+            told.append(
+                await as_text(renderer, item, wish if cursor is None else Wish(cursor=cursor, max_tokens=MOST_TOKENS))
+            )
+    return told
+
+
+async def _known(path: Path) -> "Facts":
+    """A file with what can be found in its bytes; what cannot be read is priced by its size."""
+    from dataclasses import replace
+
+    from belino.media.image_header import HEADER_BYTES, image_size
+    from belino.media.price import Facts, has_text, is_film, is_picture, is_sound
+
+    item = _local(path)
+    found = image_size(head_of(path, HEADER_BYTES))
+    mime = item.blob.mime
+    facts = Facts(mime=mime, kind=sniffed_file(path).kind, size=item.blob.size)
+    if found:
+        facts = replace(facts, width=found[1], height=found[2])
+    async with _renderer() as renderer:
+        try:
+            if is_picture(facts.kind, mime) and not found:
+                picture = await renderer.probe(item.blob)
+                facts = replace(facts, width=picture.width, height=picture.height)
+            if is_film(facts) and mime != "image/gif":
+                await renderer.video(item.blob)
+            elif is_sound(mime):
+                await renderer.sound(item.blob)
+            elif has_text(mime):
+                await renderer.reading(item.blob, mime=mime, name=path.name)
+        except MediaError:
+            return facts
+        return await renderer.known(facts, item.blob.sha256)
+
+
+def _facts_words(facts: "Facts") -> list[str]:
+    from belino.media.placeholder import format_duration
+
+    told = [facts.mime]
+    if facts.dimensions:
+        told.append(f"{facts.width}×{facts.height}")
+    if facts.seconds:
+        told.append(format_duration(facts.seconds))
+    if facts.parts and facts.unit:
+        told.append(f"{facts.parts} {facts.unit}{'' if facts.parts == 1 else 's'}")
+    return [*told, f"{facts.size} bytes"]
+
+
+def _local(path: Path) -> Item:
+    sniffed = sniffed_file(path)
+    return Item(blob=as_blob(path, sniffed), title=path.name, name=path.name)
+
+
+@asynccontextmanager
+async def _renderer(store: "SqliteStore | None" = None) -> "AsyncIterator[Renderer]":
+    from belino.media.render import make_renderer
+    from belino.media.sandbox import Sandbox
+
+    with tempfile.TemporaryDirectory(prefix="belino-") as scratch:
+        async with Sandbox() as sandbox:
+            yield make_renderer(sandbox, Path(scratch), store)
+
+
+def _write_pictures(output: Path | None, media: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """Each picture in a file of its own, named as was asked or by its ref; numbered where there are several."""
+    paths: list[Path] = []
+    for number, picture in enumerate(pictures, 1):
+        several = f"-{number}" if len(pictures) > 1 else ""
+        suffix = _SUFFIXES[picture["mime"]]
+        base = output or Path(f"{media['ref']}{suffix}")
+        target = Target(
+            base.with_name(f"{base.stem}{several}{base.suffix or suffix}") if output else None,
+            {"file_name": f"{media['ref']}{several}{suffix}", "mime": picture["mime"], "kind": MediaKind.IMAGE},
+        )
+        with target:
+            target.file.write(base64.b64decode(picture["content"]))
+            target.keep()
+        paths.append(target.path)
+    return paths
+
+
+def _write_text(output: Path, media: Mapping[str, Any], text: str) -> Path:
+    with Target(output, media) as target:
+        target.file.write(text.encode())
+        target.keep()
+    return target.path

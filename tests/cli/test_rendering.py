@@ -1,0 +1,180 @@
+"""`belino media text|price` on local files, and `belino media fetch --as` beside a gateway and without one."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from belino.domain.tokens import estimate_tokens
+from belino.media.image_header import image_size
+from belino.testing import GatewayProcess, TelegramServer
+from belino.testing.telegram import TOKEN
+from belino.testing.telegram_faults import FILE
+from belino.testing.telegram_shapes import Upload
+from media.videos import video
+from tools.papers import line, make_pages
+
+pytestmark = pytest.mark.slow
+
+Belino = Callable[..., subprocess.CompletedProcess[str]]
+
+REPORT = make_pages(*(line(f"Page {number} of the report") for number in range(1, 8)))
+PATIENCE = 60.0
+
+
+def read(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("suffix", ["tiff", "bmp", "avif"])
+def test_a_picture_is_priced_in_each_form_by_its_real_size(belino: Belino, tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"p.{suffix}"
+    Image.new("RGB", (750, 500), "teal").save(file)
+    answer = read(belino("media", "price", str(file), "--json"))
+    assert (answer["width"], answer["height"]) == (750, 500)
+    assert {form: cost["tokens"] for form, cost in answer["price"].items()} == {"image": 500, "thumb": 58, "file": 0}
+
+
+def test_a_text_is_priced_by_what_it_says(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("word " * 80)
+    price = read(belino("media", "price", str(tmp_path / "a.txt"), "--json"))["price"]
+    assert price["text"]["tokens"] == estimate_tokens("word " * 79 + "word") and price["text"]["bytes"] == 400
+
+
+def test_a_damaged_picture_is_priced_at_the_most_it_could_cost(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "a.heic").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0heicmif1" + b"\0" * 64)
+    answer = read(belino("media", "price", str(tmp_path / "a.heic"), "--json"))
+    assert answer["width"] is None and answer["price"]["image"]["tokens"] == 1600
+
+
+def test_a_video_is_priced_with_its_length_and_a_person_reads_it(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "a.mp4").write_bytes(video(frames=40, size=(160, 90)))
+    done = belino("media", "price", str(tmp_path / "a.mp4"))
+    assert done.returncode == 0 and done.stdout.startswith("a.mp4: video/mp4, 160×90, 4s, ")
+    assert [row.split()[:2] for row in done.stdout.splitlines()[2:]] == [
+        ["frames", "114"],
+        ["sheet", "1600"],
+        ["file", "0"],
+    ]
+
+
+def test_the_text_of_a_local_file_and_of_some_of_its_pages(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "report.pdf").write_bytes(REPORT)
+    done = belino("media", "text", str(tmp_path / "report.pdf"), "--pages", "2-3")
+    assert done.stdout == "--- page 2 ---\nPage 2 of the report\n--- page 3 ---\nPage 3 of the report\n"
+    whole = read(belino("media", "text", str(tmp_path / "report.pdf"), "--json"))
+    assert whole["text"].count("of the report") == 7 and "7 pages. You read all of it." in whole["about"]
+
+
+def test_a_text_longer_than_any_page_of_it_is_told_whole(belino: Belino, tmp_path: Path) -> None:
+    lines = [f"line {number} of a very long book, in which little happens" for number in range(20_000)]
+    (tmp_path / "book.txt").write_text("\n".join(lines))
+    done = belino("media", "text", str(tmp_path / "book.txt"))
+    assert [row for row in done.stdout.splitlines() if row.startswith("line")] == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "more", "says"),
+    [
+        ("a.wav", b"RIFF\x24\0\0\0WAVEfmt ", (), "belino finds no text in audio/wav"),
+        ("a.pdf", b"%PDF-1.7\n%%EOF", (), "could not be read"),
+        ("a.txt", b"words", ("--pages", "9"), "it has only 1 part"),
+        ("a.txt", b"words", ("--pages", "x"), "pages must be a number or a range"),
+    ],
+    ids=["sound", "broken", "beyond", "nonsense"],
+)
+def test_what_has_no_text_is_told_in_a_sentence(
+    belino: Belino, tmp_path: Path, name: str, content: bytes, more: tuple[str, ...], says: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    done = belino("media", "text", str(tmp_path / name), *more)
+    assert done.returncode == 1 and done.stderr.startswith("belino: ") and says in done.stderr and not done.stdout
+
+
+def test_what_a_file_says_cannot_command_the_terminal(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("red \x1b[31mred\x07 and \u202ebackwards\tend")
+    done = belino("media", "text", str(tmp_path / "a.txt"))
+    assert "\x1b" not in done.stdout and "\x07" not in done.stdout and "\u202e" not in done.stdout
+    assert "\tend" in done.stdout
+
+
+@dataclass
+class Scene:
+    """A group in which somebody sent a report and a film that nobody asked for."""
+
+    server: TelegramServer
+    gateway: GatewayProcess
+    report: str
+    film: str
+
+
+@pytest.fixture
+async def scene(home: Path) -> AsyncIterator[Scene]:
+    async with TelegramServer() as server:
+        group, ann = server.group("Hikers"), server.user("Ann")
+        home.mkdir(mode=0o700)
+        (home / "belino.toml").write_text(
+            f'[adapters.telegram]\ntoken = "env:BOT_TOKEN"\napi_url = "{server.url}"\n'
+            f'[adapters.telegram.access.channels."{group["id"]}"]\nsenders = []\n',
+            encoding="utf-8",
+        )
+        server.say(group, ann, document=Upload(content=REPORT, name="report.pdf", mime="application/pdf"))
+        film = video(frames=40, size=(160, 90))
+        server.say(group, ann, video=Upload(content=film, name="film.mp4", mime="video/mp4"))
+        gateway = GatewayProcess(home, environment={"BOT_TOKEN": TOKEN})
+        await asyncio.to_thread(gateway.start)
+        try:
+            refs = await _refs(gateway)
+            yield Scene(server=server, gateway=gateway, report=refs["report.pdf"], film=refs["film.mp4"])
+        finally:
+            await asyncio.to_thread(gateway.stop)
+
+
+async def _refs(gateway: GatewayProcess) -> dict[str, str]:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            _, answer = await asyncio.to_thread(gateway.call, "GET", "/api/media")
+            if len(answer["media"]) == 2:
+                return {each["file_name"]: each["ref"] for each in answer["media"]}
+
+
+async def test_a_ref_in_any_form_from_a_running_gateway_and_then_without_one(
+    belino: Belino, scene: Scene, tmp_path: Path
+) -> None:
+    async def fetch(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return await asyncio.to_thread(belino, "media", "fetch", *arguments, BOT_TOKEN=TOKEN)
+
+    for running in (True, False):
+        if not running:
+            await asyncio.to_thread(scene.gateway.stop)
+        told = await fetch(scene.report, "--as", "text", "--pages", "3-4")
+        assert told.returncode == 0, told.stderr
+        assert told.stdout.splitlines()[0].endswith("7 pages. You read pages 3-4.")
+        assert told.stdout.endswith("--- page 4 ---\nPage 4 of the report\n")
+        out = tmp_path / f"frames-{running}.jpg"
+        found = read(await fetch(scene.film, "--as", "frames", "--time-range", "0:01-0:03", "-o", str(out), "--json"))
+        pictures = found["rendered"]["pictures"]
+        assert len(pictures) == 6 and pictures[0]["path"] == str(tmp_path / f"frames-{running}-1.jpg")
+        assert all(image_size(Path(each["path"]).read_bytes()) for each in pictures)
+        late = await fetch(scene.film, "--as", "frames", "--time-range", "5:00-6:00")
+        assert late.returncode == 1 and "it lasts only 0:04" in late.stderr
+        page = await fetch(scene.report, "--as", "image", "--pages", "2", "-o", str(tmp_path / f"page-{running}.png"))
+        assert page.returncode == 0 and image_size((tmp_path / f"page-{running}.png").read_bytes())
+        written = await fetch(scene.report, "--as", "text", "-o", str(tmp_path / "report.txt"))
+        assert written.returncode == 0 and (tmp_path / "report.txt").read_text().count("of the report") == 7
+    assert scene.server.calls[FILE] == 2
+    await asyncio.to_thread(scene.gateway.start)
+
+
+async def test_without_a_gateway_what_is_not_held_has_no_form(belino: Belino, scene: Scene) -> None:
+    await asyncio.to_thread(scene.gateway.stop)
+    done = await asyncio.to_thread(belino, "media", "fetch", scene.report, "--as", "text", BOT_TOKEN=TOKEN)
+    assert done.returncode == 69 and "start `belino serve`" in done.stderr
+    await asyncio.to_thread(scene.gateway.start)
