@@ -1,0 +1,103 @@
+"""Killed while an answer grows on Telegram: whatever is cut off, there is one message, and it becomes the answer."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belino.testing import GatewayProcess, TelegramServer
+from belino.testing.models import Answer, Hang
+from belino.testing.models.openai import OpenAIServer
+from belino.testing.telegram_faults import Hang as Silence
+from belino.testing.telegram_faults import Reset
+from faults import looking
+from journeys.busy_group import BusyGroup, until
+
+pytestmark = pytest.mark.slow
+
+KEY = "sk-test-0123456789abcdef"
+BEGINNING, WHOLE = "Once upon a time", "Once upon a time there was a bot."
+
+
+class Story:
+    """Ann, who asks for a story; a model that tells one; and a gateway between them that is killed."""
+
+    def __init__(self, group: BusyGroup, model: OpenAIServer) -> None:
+        self.group = group
+        self.model = model
+        agent = {"kind": "llm", "model": "openai:gpt-5-mini", "api": "chat", "api_key": "env:MODEL_KEY"}
+        table = {**group.table(), "agent": {**agent, "base_url": f"{model.url}/v1"}}
+        (group.home.path / "belino.json").write_text(json.dumps(table), encoding="utf-8")
+        environment = {"BELINO_TEST_TOKEN": group.server.token, "MODEL_KEY": KEY}
+        self.process = GatewayProcess(group.home.path, environment=environment)
+
+    async def begin(self) -> int:
+        """Ask; the number of the message that shows the beginning, once its receipt is on disk and the model waits."""
+        self.model.script = lambda _: Hang(text=BEGINNING)
+        self.group.server.say(self.group.ann, self.group.ann, "tell me a story")
+        await until(lambda: self.group.answers() == [f"{BEGINNING} …"])
+        await asyncio.to_thread(looking.until, lambda: self.states() == ["sent"], "the draft has no receipt")
+        return int(self.group.server.sent[0]["message_id"])
+
+    async def kill(self, *, then: Answer | Hang) -> None:
+        await asyncio.to_thread(self.process.kill)
+        self.model.script = lambda _: then
+        await asyncio.to_thread(self.process.start)
+
+    def parcels(self) -> list[dict[str, Any]]:
+        parcels: list[dict[str, Any]] = self.process.call("GET", "/api/outbox?limit=50")[1]["parcels"]
+        return parcels[::-1]
+
+    def states(self) -> list[str]:
+        return [parcel["state"] for parcel in self.parcels()]
+
+    async def ends(self) -> None:
+        """Wait for the answer, and see that nothing else is there or told."""
+        await asyncio.to_thread(looking.until, lambda: self.states() == ["sent", "sent"], "the answer is not confirmed")
+        assert self.group.answers() == [WHOLE]
+        assert [(parcel["kind"], parcel["reason"]) for parcel in self.parcels()] == [("draft", ""), ("edit", "")]
+        where = str(self.group.channel(self.group.ann))
+        history = await asyncio.to_thread(looking.history, self.process, where)
+        assert [message["text"] for message in history] == ["tell me a story", WHOLE]
+
+
+@asynccontextmanager
+async def story(path: Path) -> AsyncIterator[Story]:
+    async with TelegramServer() as server, OpenAIServer(key=KEY) as model:
+        told = Story(BusyGroup(server, path / "home"), model)
+        await asyncio.to_thread(told.process.start)
+        try:
+            yield told
+        finally:
+            await asyncio.to_thread(told.process.kill)
+
+
+async def test_killed_while_an_answer_is_written_its_draft_becomes_the_answer(tmp_path: Path) -> None:
+    async with story(tmp_path) as told:
+        draft = await told.begin()
+        await told.kill(then=Hang(text=f"{BEGINNING} there was"))
+        await until(lambda: told.group.answers() == [f"{BEGINNING} there was …"])
+        await told.kill(then=Answer(text=WHOLE))
+        await told.ends()
+        assert [message["message_id"] for message in told.group.server.sent] == [draft]
+
+
+@pytest.mark.parametrize(
+    "fault", [Silence(), Reset(done=True)], ids=["never carried out", "carried out, never answered"]
+)
+async def test_killed_while_the_draft_is_changed_for_good_it_is_changed_again(
+    tmp_path: Path, fault: Silence | Reset
+) -> None:
+    async with story(tmp_path) as told:
+        draft = await told.begin()
+        told.group.server.fail("editMessageText", fault)
+        before = told.group.server.calls["editMessageText"]
+        await told.kill(then=Answer(text=WHOLE))
+        await until(lambda: told.group.server.calls["editMessageText"] > before)
+        await told.kill(then=Answer(text="nobody asks for this"))
+        await told.ends()
+        assert [message["message_id"] for message in told.group.server.sent] == [draft]
