@@ -41,7 +41,7 @@ yet. One that ends in a reason (`too large`, `expired`) cannot be had.
 Tools, all for this channel only
 - channel_context(intent): search what was said here.
 - channel_messages(thread_id or message_ids): a thread, or messages, in full.
-- list_media, fetch_media: what media there is, with prices; a picture to see (as=thumb: cheap) or a file.
+- list_media, fetch_media: media with prices; pictures (as=thumb: cheap), as=text, frames, files.
 - send_media(path, ref or url): sends a file along.
 
 How to answer

@@ -149,7 +149,7 @@ def tool_words(tool: str, arguments: Mapping[str, object], names: Mapping[str, s
     name = names.get(ref, "")
     match tool:
         case "fetch_media":
-            return f"looking at {name or 'an attachment'}"
+            return f"{'reading' if said('as') == 'text' else 'looking at'} {name or 'an attachment'}"
         case "list_media":
             return "listing the media of this channel"
         case "channel_context":
