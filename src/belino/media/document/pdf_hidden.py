@@ -105,13 +105,13 @@ def _coloured(path: int) -> bool:
 
 
 def _points(text: int) -> float:
-    """How large letters are on the page, whatever the font's own size and the matrix say each."""
-    size, matrix = ctypes.c_float(), pdfium.Matrix()
+    """How large letters are on the page, whatever the font and the stretching say each."""
+    size, shape = ctypes.c_float(), pdfium.Transform()
     library = pdfium.load()
     if not library.FPDFTextObj_GetFontSize(text, ctypes.byref(size)):
         return TINY_POINTS
-    library.FPDFPageObj_GetMatrix(text, ctypes.byref(matrix))
-    return abs(size.value) * math.hypot(matrix.c, matrix.d)
+    library.FPDFPageObj_GetMatrix(text, ctypes.byref(shape))
+    return abs(size.value) * math.hypot(shape.c, shape.d)
 
 
 def _bounds(thing: int) -> _Bounds:

@@ -37,7 +37,7 @@ class Size(ctypes.Structure):
     _fields_ = (("width", c_float), ("height", c_float))
 
 
-class Matrix(ctypes.Structure):
+class Transform(ctypes.Structure):
     """How a thing is turned, stretched and moved."""
 
     c: float
@@ -68,7 +68,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "FPDFText_GetTextObject": (_P, (_P, c_int)),
     "FPDFTextObj_GetTextRenderMode": (c_int, (_P,)),
     "FPDFTextObj_GetFontSize": (c_int, (_P, _FLOATS)),
-    "FPDFPageObj_GetMatrix": (c_int, (_P, ctypes.POINTER(Matrix))),
+    "FPDFPageObj_GetMatrix": (c_int, (_P, ctypes.POINTER(Transform))),
     "FPDFPage_CountObjects": (c_int, (_P,)),
     "FPDFPage_GetObject": (_P, (_P, c_int)),
     "FPDFFormObj_CountObjects": (c_int, (_P,)),
