@@ -15,7 +15,10 @@ from belino.domain.media import Block, TextBlock
 from belino.domain.ports import Agent as AgentPort
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, Toolbox, ToolNote, Turn, Usage
 from belino.media.image_header import image_size
+from belino.media.render import make_renderer
 from belino.testing.files import make_jpeg, make_pdf, make_png
+from media.videos import Here, video
+from tools.papers import line, make_pages
 from tools.town import HERE, File, Town
 
 FENCE = "0123456789abcdef01234567"
@@ -255,3 +258,26 @@ def test_a_chart_has_bars_as_high_as_their_counts() -> None:
     assert heights[1] == 140
     assert heights[2] <= 2
     assert draw_chart({}).startswith(b"\x89PNG")
+
+
+async def test_asked_what_a_document_says_it_shows_what_a_model_would_read(town: Town, tmp_path: Path) -> None:
+    town.renderer = make_renderer(Here(), tmp_path / "scratch", town.store)
+    report = File(content=make_pages(line("The budget is 7000 francs")), name="report.pdf", mime="application/pdf")
+    await town.say("", report)
+    await town.say("", File(content=make_png(9, 9), name="kitten.png"))
+    for question in ("What does report.pdf say?", "what does the pdf say", "please, the text of report"):
+        parts = await answer(town, question)
+        assert "The budget is 7000 francs" in final(parts) and "This is what a model would be given:" in final(parts)
+    assert [note.tool for note in notes(parts)] == ["fetch_media"]
+    told = final(
+        await answer(town, "What does this say?", File(content=b"seven words", name="a.txt", mime="text/plain"))
+    )
+    assert "seven words" in told.split("what a model would be given")[1]
+
+
+async def test_asked_for_frames_it_says_how_many_pictures_a_model_would_see(town: Town, tmp_path: Path) -> None:
+    town.renderer = make_renderer(Here(), tmp_path / "scratch", town.store)
+    await town.say("", File(content=video(frames=40), name="film.mp4", mime="video/mp4"))
+    assert "This is what a model would be given with 6 pictures:" in final(await answer(town, "frames of film.mp4"))
+    assert "with 1 picture:" in final(await answer(town, "show me a sheet of the film"))
+    assert "I know of no media here that is called “nothing.mp4”" in final(await answer(town, "frames of nothing.mp4"))

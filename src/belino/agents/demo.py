@@ -13,7 +13,7 @@ from pathlib import Path
 from belino.domain.errors import ToolError
 from belino.domain.media import FileBlock, ImageBlock, TextBlock
 from belino.domain.tokens import estimate_tokens
-from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage, placeholders
+from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage, media_names, placeholders
 
 LOOKS_AT_MOST = 4
 TEXT_LINES = 5
@@ -21,6 +21,8 @@ LINE_CHARS = 200
 READ_BYTES = 16 * 1024
 LISTED_AT_MOST = 10
 INTENT_CHARS = 300
+FOUND_AMONG = 100
+FORM_TOKENS = 800
 CHART_BARS = 9
 CHART_WIDTH, CHART_HEIGHT, CHART_EDGE = 640, 360, 40
 
@@ -33,6 +35,11 @@ _SEARCH = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CHART = re.compile(r"\b(?:draw|make|paint|send|show)\b[^.!?\n]*\b(?:chart|diagram)\b|\bchart\s+of\b", re.IGNORECASE)
+_FORM = re.compile(
+    r"\bwhat\s+does\s+(?P<says>[^?!\n]{1,100}?)\s+say\b|\b(?P<form>text|frames|sheet)\s+of\s+(?P<of>[^?!\n]{1,100})",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"^(?:(?:the|this|that|my|our|it)(?:\s+|\Z))+")
 _TIME = re.compile(
     r"^(?:[^|\n]*\||time: )(?:[0-9]{4}-)?([0-9]{2}-[0-9]{2}) ([0-9]{2}):[0-9]{2}(?:\|| UTC$)", re.MULTILINE
 )
@@ -98,6 +105,11 @@ async def _sections(
     if len(items) > LOOKS_AT_MOST:
         left = len(items) - LOOKS_AT_MOST
         yield f"I looked at the first {LOOKS_AT_MOST}; {left} more {'is' if left == 1 else 'are'} there."
+    if wanted := _FORM.search(words):
+        form = (wanted["form"] or "text").lower()
+        yield ToolNote(tool="fetch_media", text=f"getting the {form} of {wanted['says'] or wanted['of']}")
+        yield await _formed(turn, form, wanted["says"] or wanted["of"], items)
+        yield Accepted()
     if _QUESTION.search(words):
         yield ToolNote(tool="list_media", text="listing the media of this channel")
         yield await _list(turn)
@@ -116,6 +128,29 @@ def _intent(words: str) -> str:
     found = _SEARCH.search(words)
     wanted = (found["find"] or found["about"] or "") if found else ""
     return " ".join(wanted.split())[:INTENT_CHARS].rstrip("?!. ")
+
+
+async def _formed(turn: Turn, form: str, name: str, items: list[Item]) -> str:
+    """What a media item holds, in the form a person asks for: one the message brought, or one of the channel."""
+    try:
+        listing = await turn.toolbox.call("list_media", {"limit": FOUND_AMONG})
+        known = media_names("\n".join(block.text for block in listing if isinstance(block, TextBlock)))
+        ref = _called(name, {item.ref: item.name for item in items} | known) or (items[0].ref if items else "")
+        if not ref:
+            return f"I know of no media here that is called “{name.strip()}”."
+        blocks = await turn.toolbox.call("fetch_media", {"ref": ref, "as": form, "max_tokens": FORM_TOKENS})
+    except ToolError as error:
+        return f"I could not get the {form} of {name.strip()}: {error}."
+    pictures = sum(isinstance(block, ImageBlock) for block in blocks)
+    told = "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
+    seen = f" with {pictures} picture{'' if pictures == 1 else 's'}" if pictures else ""
+    return f"This is what a model would be given{seen}:\n{_quoted(told)}"
+
+
+def _called(name: str, names: Mapping[str, str]) -> str:
+    """The ref of the newest media item that a person may have meant by a name or a part of it."""
+    meant = _ARTICLE.sub("", " ".join(name.lower().split()))
+    return next((ref for ref, called in names.items() if meant and meant in called.lower()), "")
 
 
 async def _search(turn: Turn, intent: str) -> str:
