@@ -8,8 +8,6 @@ HIDDEN_SHEET = "(hidden sheet)"
 HIDDEN_ROW = "(hidden row)"
 HIDDEN_COLUMN = "(hidden column)"
 MARKED_NOTE = "hidden sheets, rows and columns are marked"
-SPARE_COLUMNS, SPARE_TIMES = 20, 3
-"""Empty columns between others are kept as long as they are not most of the table."""
 
 
 @dataclass(slots=True)
@@ -53,9 +51,8 @@ class Grid:
         self.parts.add(number, "\n\n".join(filter(None, blocks)), self.title)
 
     def _table(self) -> str:
+        # Columns without a value would only cost tokens, and a sheet may be sixteen thousand of them wide.
         columns = sorted(self._columns)
-        if columns and columns[-1] - columns[0] < SPARE_COLUMNS + SPARE_TIMES * len(columns):
-            columns = list(range(columns[0], columns[-1] + 1))
         self._mark_columns()
         rows: list[list[str]] = []
         last = self._rows[0][0] if self._rows else 0

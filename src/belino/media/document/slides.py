@@ -16,7 +16,7 @@ SLIDES_AT_MOST = 2_000
 HIDDEN_SLIDE = "(hidden slide)"
 
 _NUMBER = re.compile(r"(?:^|/)slide(\d{1,6})\.xml$")
-_REPEATED = frozenset({"sldNum", "dt"})
+_REPEATED = frozenset({"sldNum"})
 _TITLES = frozenset({"title", "ctrTitle"})
 _FRAMES = frozenset({"spTree", "grpSp", "AlternateContent", "Choice"})
 
