@@ -18,6 +18,8 @@ HEARD_RATE = 8_000
 """So many samples a second are enough to tell loud from quiet."""
 PATIENCE = 6.0
 """As long as every sample is looked at. Opus takes two of these for half an hour."""
+FIRST_LOOK = 0.5
+"""Seconds after which it can be told how long the rest will take."""
 MOMENT_SECONDS = 0.5
 """Of each part of a sound that takes longer."""
 QUIET = 0.02
@@ -36,13 +38,13 @@ def peaks(source: int, mime: str, seconds: float, points: int) -> list[int]:
         heard = [0.0] * points
         _moments(source, mime, seconds, heard)
     top = min(1.0, max(*heard, QUIET))
-    # A broken stream may hold numbers that are none; compared like this they count as loud.
+    # A broken stream may hold samples beyond full volume.
     return [round(LOUDEST * min(1.0, height / top)) for height in heard]
 
 
 def _whole(source: int, mime: str, seconds: float, heard: list[float]) -> bool:
-    """Every sample; False if that takes too long."""
-    give_up = time.monotonic() + PATIENCE
+    """Every sample; False as soon as it is clear that this takes too long."""
+    begun = time.monotonic()
     at, loudness, frames = 0.0, _Loudness(), 0
     with stream_open.opened(source, mime) as container:
         for frame in stream_open.frames_of(container, stream_open.audio_of(container)):
@@ -53,7 +55,8 @@ def _whole(source: int, mime: str, seconds: float, heard: list[float]) -> bool:
             for part, loud in enumerate(loudness.of_parts(frame, last - first + 1), first):
                 heard[part] = max(heard[part], loud)
             at = end
-            if frames % 64 == 0 and time.monotonic() > give_up:
+            spent = time.monotonic() - begun if frames % 64 == 0 else 0.0
+            if spent > FIRST_LOOK and spent * max(seconds, at) > PATIENCE * at:
                 return False
     if not frames:
         raise MediaRefused("there is no sound in it that can be decoded")

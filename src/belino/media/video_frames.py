@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 FRAMES_AT_MOST = 24
-PATIENCE = 12.0
+PATIENCE = 8.0
 """For all frames together. Who needs more gets the last frame that was reached, with its own time."""
 POSTER_SHARE, POSTER_SECONDS = 0.1, 3.0
 """So far in, and no farther: the very first frame is often black."""
