@@ -188,8 +188,11 @@ class _Writer:
 
     def _open_block(self, tag: str, node: "LexborNode") -> None:
         match tag:
-            case "ul" | "menu" | "ol":
-                self._lists.append(0 if tag == "ol" else None)
+            case "ul" | "menu":
+                self._lists.append(None)
+            case "ol":
+                start = node.attributes.get("start") or ""
+                self._lists.append(int(start) - 1 if re.fullmatch(r"\d{1,6}", start) else 0)
             case "li":
                 self._mark = self._item()
             case "blockquote":
