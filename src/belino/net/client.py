@@ -4,7 +4,7 @@ import asyncio
 import json as json_format
 import socket
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from belino.domain.errors import (
 from belino.domain.ports import HttpAnswer
 from belino.net.guard import REFUSED, Guard, Place, parse_url, redirected
 from belino.net.pace import retry_after
+from belino.net.patience import Patience
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -191,16 +192,17 @@ class _Answer:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body piece by piece, as it arrives."""
-        content = self._response.content
-        with _as_adapter_errors(self._method, self._timeout):
+        from belino.net.line import take_line
+
+        with _as_adapter_errors(self._method, self._timeout), closing(Patience()) as patience:
+            line = take_line(self._response)
+            read = self._response.content.readany if line is None else line.read
             while True:
-                async with asyncio.timeout(self._timeout):
-                    # As they came: `readany` would copy what has piled up into one.
-                    piece, ends_chunk = await content.readchunk()
-                if piece:
-                    yield piece
-                elif not ends_chunk:
+                with patience.of(self._timeout):
+                    piece = await read()
+                if not piece:
                     return
+                yield piece
 
 
 def _harmless(headers: Mapping[str, str]) -> dict[str, str]:

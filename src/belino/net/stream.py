@@ -1,9 +1,8 @@
 """Bounded, deadlined chunks: no body is endless, oversized or kept open by a trickle, and one that breaks goes on."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, closing
 from random import Random
 
 from belino.domain.errors import (
@@ -18,6 +17,7 @@ from belino.domain.errors import (
 from belino.domain.ports import Clock, HttpAnswer
 from belino.net.client import error_for
 from belino.net.pace import backoff
+from belino.net.patience import Patience
 
 MIN_RATE = 10 * 1024
 RATE_WINDOW = 20.0
@@ -62,29 +62,30 @@ async def bounded(
     slow = f"the file came slower than {min_rate:g} bytes per second"
     count = in_window = 0
     waited = 0.0
-    while (before := clock.monotonic()) < deadline:
-        # A window that already has its bytes cannot fail any more: then silence may last through the next one.
-        windows = 2 if in_window >= min_rate * RATE_WINDOW else 1
-        patience = windows * RATE_WINDOW - waited
-        try:
-            async with asyncio.timeout(min(deadline - before, patience)) as timer:
-                chunk = await anext(chunks)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            if not timer.expired():
-                raise
-            raise AdapterError(late if deadline - before <= patience else slow) from None
-        count += len(chunk)
-        if count > limit:
-            raise MediaTooLarge(f"the file is over {limit} bytes", limit=limit)
-        in_window += len(chunk)
-        waited += clock.monotonic() - before
-        if waited >= RATE_WINDOW:
-            if in_window < min_rate * waited:
-                raise AdapterError(slow)
-            in_window, waited = 0, 0.0
-        yield chunk
+    with closing(Patience()) as patience:
+        while (before := clock.monotonic()) < deadline:
+            # A window that already has its bytes cannot fail any more: then silence may last through the next one.
+            windows = 2 if in_window >= min_rate * RATE_WINDOW else 1
+            longest = windows * RATE_WINDOW - waited
+            try:
+                with patience.of(min(deadline - before, longest)):
+                    chunk = await anext(chunks)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                if not patience.is_over:
+                    raise
+                raise AdapterError(late if deadline - before <= longest else slow) from None
+            count += len(chunk)
+            if count > limit:
+                raise MediaTooLarge(f"the file is over {limit} bytes", limit=limit)
+            in_window += len(chunk)
+            waited += clock.monotonic() - before
+            if waited >= RATE_WINDOW:
+                if in_window < min_rate * waited:
+                    raise AdapterError(slow)
+                in_window, waited = 0, 0.0
+            yield chunk
     raise AdapterError(late)
 
 

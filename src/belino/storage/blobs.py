@@ -19,6 +19,8 @@ from belino.domain.media import Blob
 
 PIECE = 1 << 20
 WRITES = 32
+# Written in larger ones, pages come in blocks so large that a virtual machine has often given them back to its host.
+WRITE_BYTES = 256 * 1024
 
 T = TypeVar("T")
 
@@ -274,7 +276,7 @@ def write_all(descriptor: int, piece: bytes) -> None:
     """All of it: a disk that fills up takes a part first."""
     rest = memoryview(piece)
     while rest:
-        rest = rest[os.write(descriptor, rest) :]
+        rest = rest[os.write(descriptor, rest[:WRITE_BYTES]) :]
 
 
 async def on_disk(work: Callable[..., T], *arguments: object) -> T:
