@@ -19,6 +19,8 @@ COMMANDS = {
     "media": "List and fetch what people sent; look at local files as belino would.",
     "outbox": "See what is on its way out, and send what waits.",
     "explain": "Tell what happened to a message, and why.",
+    "backup": "Copy everything to a folder, while the gateway goes on.",
+    "restore": "Bring a backup back; what was here is put aside.",
     "token": "Make, list or revoke tokens for programs.",
     "mcp": "Give any MCP client a conversation's tools, over stdio.",
     "bench": "Measure this machine against the goals.",

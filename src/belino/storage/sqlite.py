@@ -1,7 +1,6 @@
 """The Store on SQLite: open it under a lock, and every verb as one piece of work for the writer or a reader."""
 
 import asyncio
-import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,6 @@ from typing import TypeVar
 
 from belino.domain.concordance import Concordance
 from belino.domain.context import ThreadSummary
-from belino.domain.errors import StoreInUse
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
@@ -58,12 +56,14 @@ from belino.storage import (
 from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home
 from belino.storage.index import Index
+from belino.storage.lock import lock_folder
 from belino.storage.meanwhile import meanwhile
 from belino.storage.mend import NOT_TEXT, mended
 from belino.storage.migrations import migrate
 from belino.storage.places import Places
 from belino.storage.postroom import PostRoom
 from belino.storage.recall import take_history
+from belino.storage.restore import finish_restore
 from belino.storage.savings import tally
 from belino.storage.seal import Keys, load_keys
 from belino.storage.stamps import to_micros
@@ -76,9 +76,10 @@ T = TypeVar("T")
 async def open_store(home: Home, *, clock: Clock) -> "SqliteStore":
     """Open a state folder's store. StoreInUse while another process has it, StoreTooNew if a newer belino wrote it."""
     with ExitStack() as opened:
-        lock = _lock(home)
+        lock = lock_folder(home)
         opened.callback(os.close, lock)
         try:
+            finish_restore(home)
             keys = load_keys(home.key_file)
             connection = opened.enter_context(closing(_open_database(home)))
             migrate(connection)
@@ -407,21 +408,6 @@ def quick_check(connection: sqlite3.Connection) -> str:
     except sqlite3.DatabaseError as error:
         return str(error)
     return "" if found == "ok" else found
-
-
-def _lock(home: Home) -> int:
-    """The lock is the kernel's: it goes with the process, however that ends."""
-    lock = os.open(home.lock_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        os.fchmod(lock, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.read(lock, 20).decode("ascii", "replace").strip() or "unknown"
-        os.close(lock)
-        raise StoreInUse(f"the state folder {home.path} is in use by another gateway (process {holder})") from None
-    os.ftruncate(lock, 0)
-    os.write(lock, f"{os.getpid()}\n".encode())
-    return lock
 
 
 def _open_database(home: Home) -> sqlite3.Connection:

@@ -1,0 +1,45 @@
+"""belino backup DIR: a copy of everything, made while the gateway goes on working."""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from belino import __version__
+from belino.cli import FAILED, OK
+from belino.cli.show import clean, progress_bar, show_json
+from belino.media.placeholder import format_size
+from belino.storage.home import Home
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="an empty folder, or one with an earlier backup")
+    parser.add_argument("--without-key", action="store_true", help="leave the key out; keep it somewhere else yourself")
+
+
+def run(args: Namespace) -> int:
+    from belino.storage.backup import back_up
+
+    with progress_bar("backup", quiet=args.json) as told:
+        done = back_up(
+            Home.at(args.home),
+            args.folder,
+            now=datetime.now(UTC),
+            version=__version__,
+            with_key=not args.without_key,
+            progress=told,
+        )
+    if args.json:
+        show_json({"folder": str(args.folder), **asdict(done)})
+        return FAILED if done.damaged else OK
+    print(clean(f"{done.messages} messages and {done.blobs} files ({format_size(done.size)}) are in {args.folder}"))
+    if done.missing:
+        print(f"{done.missing} files went while they were looked for and are not in it")
+    if done.damaged:
+        print(f"{len(done.damaged)} files are damaged on disk and are not in it; `belino doctor` tells more")
+    if done.secrets:
+        print(clean(f"secrets are never copied; keep these yourself: {', '.join(done.secrets)}"))
+    print(
+        "it holds the key: keep it as safe as the state folder" if done.has_key else "it is of no use without its key"
+    )
+    return FAILED if done.damaged else OK

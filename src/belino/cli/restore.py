@@ -1,0 +1,44 @@
+"""belino restore DIR: a backup becomes the state of this machine; what was here is put aside."""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from belino.cli import OK
+from belino.cli.show import clean, progress_bar, show_json
+from belino.domain.errors import StoreError, StoreInUse
+from belino.storage.home import Home
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder that `belino backup` made")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="the key, if the backup was made without it")
+
+
+def run(args: Namespace) -> int:
+    from belino.storage.restore import restore
+
+    home = Home.at(args.home)
+    try:
+        with progress_bar("restore", quiet=args.json) as told:
+            done = restore(home, args.folder, now=datetime.now(UTC), key=args.key, progress=told)
+    except StoreInUse as error:
+        raise StoreError(f"{error}; stop it first, nothing was changed") from None
+    if args.json:
+        show_json({**asdict(done), "aside": None if done.aside is None else str(done.aside)})
+        return OK
+    print(clean(f"the state of {done.created} is back: {done.messages} messages, {done.blobs} files"))
+    if done.lost:
+        print(f"{done.lost} files were not whole in the backup; those a platform still has are fetched when asked for")
+    if done.held:
+        print(f"{done.held} answers wait for you, as they may have been sent since: `belino outbox`")
+    print(
+        f"logins and tokens do not come back: `belino login`, `belino token create`; {done.pairings} people are paired"
+    )
+    print("the configuration came with it" if done.has_config else "the configuration that was here stays")
+    if done.secrets:
+        print(clean(f"secrets are in no backup; put these back into {home.secrets}: {', '.join(done.secrets)}"))
+    if done.aside is not None:
+        print(clean(f"what was here before lies in {done.aside}; delete it when you do not need it"))
+    return OK

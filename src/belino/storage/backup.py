@@ -1,0 +1,254 @@
+"""A copy of the state folder, made while a gateway may be at work: database, bytes, key and configuration."""
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from belino.domain.errors import StoreError
+from belino.storage.blobs import sync_folder
+from belino.storage.home import Home
+from belino.storage.writer import connect
+
+FORMAT = 1
+MANIFEST = "backup.json"
+KEY = "key"
+CONFIGS = ("belino.toml", "belino.json")
+PIECE = 1 << 20
+
+_DATABASE = re.compile(r"belino-[0-9a-f]{16}\.db")
+_SCRAP = ".part-"
+
+Progress = Callable[[int, int], None]
+"""(blobs looked at, blobs in all)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackedUp:
+    """What a backup holds, and what it could not have."""
+
+    messages: int
+    blobs: int
+    size: int
+    """Bytes of all blobs."""
+    copied: int
+    """Blobs that an earlier backup in the same folder did not have."""
+    damaged: tuple[str, ...]
+    """Blobs whose bytes are not what they were; left out."""
+    missing: int
+    """Blobs that went while we looked; left out."""
+    secrets: tuple[str, ...]
+    """Secrets of the configuration that lie in files of their own; never copied."""
+    has_key: bool
+
+
+def back_up(
+    home: Home,
+    folder: Path,
+    *,
+    now: datetime,
+    version: str,
+    with_key: bool = True,
+    progress: Progress = lambda done, total: None,
+) -> BackedUp:
+    """Copy the state to a folder of its own; an earlier backup there is made use of, and replaced only at the end."""
+    if not home.database.is_file():
+        raise StoreError(f"there is no state in {home.path} to back up")
+    _prepare(folder, home)
+    name, schema = _copy_database(home, folder)
+    names, messages = _listed(folder / name)
+    copied, damaged, missing = _copy_blobs(home, folder, names, progress)
+    key = home.key_file.read_bytes()
+    config = next((one for one in CONFIGS if (home.path / one).is_file()), None)
+    _put(folder / KEY, key if with_key else None)
+    for one in CONFIGS:
+        _put(folder / one, (home.path / one).read_bytes() if one == config else None)
+    kept = names.keys() - {*damaged, *missing}
+    done = BackedUp(
+        messages=messages,
+        blobs=len(kept),
+        size=sum(names[name] for name in kept),
+        copied=copied,
+        damaged=tuple(damaged),
+        missing=len(missing),
+        secrets=_secret_names(home),
+        has_key=with_key,
+    )
+    os.sync()  # one for all the blobs: a sync for each would take longer than the copy
+    manifest = _manifest(folder / name, done, schema=schema, key=key, config=config, now=now, version=version)
+    _put(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    _sweep(folder, name, names)
+    return done
+
+
+def key_check(key: bytes) -> str:
+    """Tells whether a key is the one a backup was made with, and nothing else about it."""
+    return hmac.digest(key, b"belino backup", "sha256").hex()[:32]
+
+
+def _prepare(folder: Path, home: Home) -> None:
+    """The folder is empty, or holds an earlier backup, and is nobody else's."""
+    there = folder.resolve()
+    if there == home.path.resolve() or home.path.resolve() in there.parents:
+        raise StoreError("a backup inside the state folder would be lost with it; name a folder elsewhere")
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise StoreError(f"{folder} must be a folder, not a link or a file")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if any(folder.iterdir()) and not (folder / MANIFEST).is_file() and not _only_scraps(folder):
+        raise StoreError(f"{folder} holds something else than a backup; name an empty folder")
+    folder.chmod(0o700)
+    for scrap in folder.rglob(f"{_SCRAP}*"):
+        scrap.unlink()
+
+
+def _only_scraps(folder: Path) -> bool:
+    """What a first backup leaves that was killed before its end."""
+    ours = (KEY, "blobs", *CONFIGS)
+    return all(
+        path.name in ours or path.name.startswith(_SCRAP) or _DATABASE.fullmatch(path.name) for path in folder.iterdir()
+    )
+
+
+def _copy_database(home: Home, folder: Path) -> tuple[str, int]:
+    """One consistent moment of the database, whoever writes to it meanwhile. Returns its name and its version."""
+    scrap = folder / f"{_SCRAP}{secrets.token_hex(8)}"
+    os.close(os.open(scrap, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+    try:
+        with closing(connect(home.database, read_only=True)) as source, closing(sqlite3.connect(scrap)) as target:
+            source.backup(target)  # in one step: nobody who writes is kept waiting, and nobody makes it begin again
+            target.execute("PRAGMA journal_mode = DELETE")
+            target.execute("VACUUM")  # what was deleted still lies in pages that are free
+            schema: int = target.execute("PRAGMA user_version").fetchone()[0]
+            found = target.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise StoreError(f"the database is damaged and was not backed up: {found}")
+        name = f"belino-{hash_of(scrap)[:16]}.db"
+        scrap.rename(folder / name)
+    except sqlite3.Error as error:
+        raise StoreError(f"the database could not be backed up: {error}") from error
+    finally:
+        scrap.unlink(missing_ok=True)
+    return name, schema
+
+
+def _listed(database: Path) -> tuple[dict[str, int], int]:
+    """Every blob the copy knows, with its size, and how many messages it has."""
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+        names = dict(connection.execute("SELECT sha256, size FROM blobs ORDER BY sha256").fetchall())
+        messages = connection.execute("SELECT count(*) FROM messages").fetchone()[0]
+    return names, messages
+
+
+def _copy_blobs(
+    home: Home, folder: Path, names: Mapping[str, int], progress: Progress
+) -> tuple[int, list[str], list[str]]:
+    """How many were copied, which are damaged, and which are gone."""
+    copied, damaged, missing = 0, list[str](), list[str]()
+    for count, (name, size) in enumerate(names.items(), 1):
+        target = blob_place(folder / "blobs", name)
+        progress(count, len(names))
+        if target.is_file() and not target.is_symlink() and target.stat().st_size == size:
+            continue
+        try:
+            found = _copy(blob_place(home.blobs, name), target)
+        except FileNotFoundError:
+            missing.append(name)
+            continue
+        if found == name:
+            copied += 1
+        else:
+            target.unlink()
+            damaged.append(name)
+    return copied, damaged, missing
+
+
+def blob_place(folder: Path, name: str) -> Path:
+    """Where the bytes of this name lie beneath a folder of blobs."""
+    return folder / name[:2] / name[2:4] / name
+
+
+def _copy(source: Path, target: Path) -> str:
+    """Copy a file and return the hash of what was copied; it is seen under its name only when it is whole."""
+    digest = hashlib.sha256()
+    reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(reading, "rb") as reader:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        scrap = target.with_name(f"{_SCRAP}{secrets.token_hex(8)}")
+        try:
+            with os.fdopen(os.open(scrap, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as writer:
+                while piece := reader.read(PIECE):
+                    digest.update(piece)
+                    writer.write(piece)
+            scrap.rename(target)
+        finally:
+            scrap.unlink(missing_ok=True)
+    return digest.hexdigest()
+
+
+def _put(target: Path, content: bytes | None) -> None:
+    """A small file, whole or not at all; without content there is none."""
+    if content is None:
+        target.unlink(missing_ok=True)
+        return
+    scrap = target.with_name(f"{_SCRAP}{secrets.token_hex(8)}")
+    with os.fdopen(os.open(scrap, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    scrap.rename(target)
+    sync_folder(target.parent)
+
+
+def hash_of(path: Path) -> str:
+    """The sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _manifest(
+    database: Path, done: BackedUp, *, schema: int, key: bytes, config: str | None, now: datetime, version: str
+) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "belino": version,
+        "created": now.isoformat(timespec="seconds"),
+        "schema": schema,
+        "database": {"name": database.name, "sha256": hash_of(database), "size": database.stat().st_size},
+        "messages": done.messages,
+        "blobs": done.blobs,
+        "size": done.size,
+        "has_key": done.has_key,
+        "key_check": key_check(key),
+        "config": config,
+        "secrets": list(done.secrets),
+    }
+
+
+def _secret_names(home: Home) -> tuple[str, ...]:
+    return tuple(sorted(path.name for path in home.secrets.iterdir())) if home.secrets.is_dir() else ()
+
+
+def _sweep(folder: Path, database: str, names: Iterable[str]) -> None:
+    """What only an earlier backup needed goes, deleted messages among it."""
+    known = set(names)
+    for path in folder.iterdir():
+        if _DATABASE.fullmatch(path.name) and path.name != database:
+            path.unlink()
+    for path in (folder / "blobs").glob("??/??/*"):
+        if path.name not in known:
+            path.unlink(missing_ok=True)
+
+
+def free_bytes(folder: Path) -> int:
+    """How much more fits where a folder lies."""
+    return shutil.disk_usage(folder).free

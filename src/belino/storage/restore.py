@@ -1,0 +1,347 @@
+"""A backup made the state folder's own again: looked at as if an enemy had packed it, moved in when it is whole."""
+
+import errno
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from belino.domain.errors import StoreError, StoreFull, StoreTooNew
+from belino.storage import room
+from belino.storage.backup import CONFIGS, FORMAT, KEY, MANIFEST, PIECE, blob_place, free_bytes, key_check
+from belino.storage.blobs import sync_folder
+from belino.storage.home import Home
+from belino.storage.lock import lock_folder
+from belino.storage.migrations import STEPS, migrate
+from belino.storage.seal import KEY_BYTES
+from belino.storage.stamps import to_micros
+
+MANIFEST_BYTES = 1 << 20
+CONFIG_BYTES = 1 << 20
+BLOBS_AT_MOST = 10_000_000
+JOURNAL = "restore.json"
+STAGED = ".restore-"
+ASIDE = "before-restore-"
+HELD = "restored from a backup: it may have been sent since; `belino outbox retry` sends it"
+UNCERTAIN = "restored from a backup that was made while it was sent; it may have arrived"
+
+_DATABASE = re.compile(r"belino-[0-9a-f]{16}\.db")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_OURS = re.compile(r"(\.restore-|before-restore-)[0-9a-z-]{1,40}")
+# The side files go before the database: a database without them is an old one, they without it would spoil the new.
+_MOVED = ("belino.db-wal", "belino.db-shm", "belino.db", KEY, "blobs", "media", *CONFIGS)
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What came back, and what did not."""
+
+    messages: int
+    blobs: int
+    lost: int
+    """Blobs that the backup does not have whole; their refs are fetched again, or say that they cannot be."""
+    held: int
+    """Answers that wait for a person, because they may have been sent since the backup."""
+    pairings: int
+    has_config: bool
+    """Whether the configuration came with it; one that was there stays."""
+    secrets: tuple[str, ...]
+    """Secrets the configuration may need that no backup holds."""
+    created: str
+    aside: Path | None
+    """Where the state lies that was here before."""
+
+
+def restore(
+    home: Home, folder: Path, *, now: datetime, key: Path | None = None, progress: Progress = lambda done, total: None
+) -> Restored:
+    """Make a backup the state of this folder. StoreInUse while a gateway runs; what was here is put aside, not lost."""
+    with ExitStack() as opened:
+        opened.callback(os.close, lock_folder(home))
+        finish_restore(home)
+        try:
+            backup = os.open(folder, _FOLDER)
+        except OSError as error:
+            raise StoreError(f"{folder} is no folder with a backup: {error.strerror}") from error
+        opened.callback(os.close, backup)
+        manifest = _read_manifest(backup)
+        aside = home.path / f"{ASIDE}{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        staged = home.path / f"{STAGED}{secrets.token_hex(8)}"
+        staged.mkdir(mode=0o700)
+        with ExitStack() as unfinished:
+            unfinished.callback(shutil.rmtree, staged, ignore_errors=True)
+            _stage_key(backup, staged, manifest, key)
+            _stage_database(backup, staged, manifest, home)
+            found = _stage_blobs(backup, staged, now, progress)
+            has_config = _stage_config(backup, staged, manifest, home)
+            os.sync()
+            _write_journal(home, staged, aside)
+            unfinished.pop_all()  # from here on it is the state, and the rest is only moving
+        finish_restore(home)
+    return Restored(
+        **found,
+        has_config=has_config,
+        secrets=_texts(manifest.get("secrets")),
+        created=str(manifest.get("created", ""))[:40],
+        aside=aside if aside.is_dir() else None,
+    )
+
+
+def finish_restore(home: Home) -> None:
+    """Move a backup in that is whole, however often we die meanwhile; throw away one that never was."""
+    journal = home.path / JOURNAL
+    staged = aside = None
+    if journal.exists():
+        told = json.loads(journal.read_text(encoding="utf-8"))
+        names = [str(told[part]) for part in ("staged", "aside")]
+        if not all(_OURS.fullmatch(name) for name in names):
+            raise StoreError(f"{journal} names folders that are not ours; remove it")
+        staged, aside = (home.path / name for name in names)
+        if staged.is_dir():
+            _move_in(home, staged, aside)
+        journal.unlink()
+        sync_folder(home.path)
+    for left in home.path.glob(f"{STAGED}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _move_in(home: Home, staged: Path, aside: Path) -> None:
+    aside.mkdir(mode=0o700, exist_ok=True)
+    for name in _MOVED:
+        old, new = home.path / name, staged / name
+        side_file = name.startswith("belino.db-")
+        goes = (staged / "belino.db").exists() if side_file else name == "media" or os.path.lexists(new)
+        if goes and os.path.lexists(old):
+            old.rename(aside / name)
+        if os.path.lexists(new):
+            new.rename(old)
+    for folder in (aside, home.path):
+        sync_folder(folder)
+    if not any(aside.iterdir()):
+        aside.rmdir()
+
+
+def _write_journal(home: Home, staged: Path, aside: Path) -> None:
+    """Note what is to be moved: whoever opens the state folder next does it, if we do not."""
+    scrap = staged / JOURNAL
+    with scrap.open("x", encoding="utf-8") as file:
+        json.dump({"staged": staged.name, "aside": aside.name}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    scrap.rename(home.path / JOURNAL)
+    sync_folder(home.path)
+
+
+def _read_manifest(backup: int) -> Mapping[str, Any]:
+    try:
+        manifest = json.loads(_read(backup, MANIFEST, most=MANIFEST_BYTES))
+        database = manifest["database"]
+        fits = (
+            isinstance(manifest["format"], int)
+            and isinstance(manifest["schema"], int)
+            and isinstance(database["size"], int)
+            and _DATABASE.fullmatch(database["name"])
+            and _HASH.fullmatch(database["sha256"])
+        )
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise StoreError(f"{MANIFEST} cannot be read: this is not a whole backup") from error
+    if not fits:
+        raise StoreError(f"{MANIFEST} does not describe a backup")
+    if manifest["format"] > FORMAT or manifest["schema"] > len(STEPS):
+        raise StoreTooNew("a newer belino made this backup; restore it with that one")
+    return dict(manifest)
+
+
+def _stage_key(backup: int, staged: Path, manifest: Mapping[str, Any], given: Path | None) -> None:
+    if given is not None:
+        try:
+            with given.open("rb") as file:
+                key = file.read(KEY_BYTES + 1)
+        except OSError as error:
+            raise StoreError(f"{given} cannot be read: {error.strerror}") from error
+    elif not manifest.get("has_key"):
+        raise StoreError("this backup was made without its key; name the key file with --key")
+    else:
+        key = _read(backup, KEY, most=KEY_BYTES)
+    if len(key) != KEY_BYTES or key_check(key) != manifest.get("key_check"):
+        raise StoreError("that is not the key this backup was made with")
+    _write(staged / KEY, key)
+
+
+def _stage_database(backup: int, staged: Path, manifest: Mapping[str, Any], home: Home) -> None:
+    told = manifest["database"]
+    if told["size"] > free_bytes(home.path):
+        raise StoreFull("the disk has no room for the database of this backup")
+    found = _copy(backup, (told["name"],), staged / "belino.db", most=told["size"])
+    if found != told["sha256"]:
+        raise StoreError("the database of this backup is damaged: its hash is not the one that was noted")
+    try:
+        with closing(_open(staged / "belino.db")) as connection:
+            _examine(connection)
+            migrate(connection)
+    except sqlite3.Error as error:
+        raise StoreError(f"the database of this backup cannot be used: {error}") from error
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    # What a stranger packed may hold triggers and views: nothing in it is run before it is known to be ours.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA mmap_size = 0")
+    connection.execute("PRAGMA journal_mode = DELETE")
+    return connection
+
+
+def _examine(connection: sqlite3.Connection) -> None:
+    """It is whole, and has exactly the tables, indexes and triggers that a belino of its version makes."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(STEPS):
+        raise StoreTooNew(f"the database is of version {version} and this belino knows version {len(STEPS)}")
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as ours:
+        migrate(ours, STEPS[:version])
+        query = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+        wanted = {tuple(row) for row in ours.execute(query)}
+    if version < 1 or {tuple(row) for row in connection.execute(query)} != wanted:
+        raise StoreError("the database of this backup is not one that belino made; nothing was changed")
+    problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if problem != "ok":
+        raise StoreError(f"the database of this backup is damaged: {problem}")
+
+
+def _stage_blobs(backup: int, staged: Path, now: datetime, progress: Progress) -> dict[str, int]:
+    """Bytes by hash, each looked at; and what a backup must not bring back."""
+    with closing(_open(staged / "belino.db")) as connection:
+        names = dict(map(tuple, connection.execute("SELECT sha256, size FROM blobs LIMIT ?", (BLOBS_AT_MOST + 1,))))
+        if len(names) > BLOBS_AT_MOST or not all(_HASH.fullmatch(name) for name in names):
+            raise StoreError("the database of this backup names blobs that cannot be; nothing was changed")
+        if sum(names.values()) > free_bytes(staged):
+            raise StoreFull("the disk has no room for the bytes of this backup")
+        lost = []
+        for count, (name, size) in enumerate(names.items(), 1):
+            progress(count, len(names))
+            if not _stage_blob(backup, staged, name, size):
+                lost.append(name)
+        held = _disarm(connection, lost, to_micros(now))
+        (messages,) = connection.execute("SELECT count(*) FROM messages").fetchone()
+        (pairings,) = connection.execute("SELECT count(*) FROM pairings").fetchone()
+    (staged / "blobs").mkdir(mode=0o700, exist_ok=True)
+    return {
+        "messages": messages,
+        "blobs": len(names) - len(lost),
+        "lost": len(lost),
+        "held": held,
+        "pairings": pairings,
+    }
+
+
+def _stage_blob(backup: int, staged: Path, name: str, size: int) -> bool:
+    """Whether the backup has these bytes, whole."""
+    target = blob_place(staged / "blobs", name)
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        found = _copy(backup, ("blobs", name[:2], name[2:4], name), target, most=size)
+    except StoreFull:
+        raise
+    except StoreError:
+        target.unlink(missing_ok=True)
+        return False
+    if found != name:
+        target.unlink()
+    return found == name
+
+
+def _disarm(connection: sqlite3.Connection, lost: Sequence[str], now: int) -> int:
+    """Open no door by an old secret, send nothing by itself that may have been sent since. Returns what is held."""
+    connection.execute("BEGIN IMMEDIATE")
+    room.lose(connection, lost, now)
+    connection.execute("DELETE FROM grants")
+    connection.execute("DELETE FROM leases")
+    connection.execute("DELETE FROM uploads WHERE sha256 IS NULL OR length(id) <> 32 OR id GLOB '*[^0-9a-f]*'")
+    held = connection.execute(
+        "UPDATE parcels SET state = 'held', reason = ?, changed = ? WHERE state = 'ready'", (HELD, now)
+    ).rowcount
+    held += connection.execute(
+        "UPDATE parcels SET state = 'uncertain', reason = ?, changed = ?, doubt = 2 WHERE state = 'sending'",
+        (UNCERTAIN, now),
+    ).rowcount
+    connection.execute("COMMIT")
+    return held
+
+
+def _stage_config(backup: int, staged: Path, manifest: Mapping[str, Any], home: Home) -> bool:
+    """The configuration, where there is none: one that is here says what its owner wants now."""
+    name = manifest.get("config")
+    if name not in CONFIGS or home.config_file.exists():
+        return False
+    _write(staged / str(name), _read(backup, str(name), most=CONFIG_BYTES))
+    return True
+
+
+def _read(backup: int, *parts: str, most: int) -> bytes:
+    descriptor = _open_plain(backup, parts)
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise StoreError(f"{'/'.join(parts)} is larger than it may be")
+    return content
+
+
+def _copy(backup: int, parts: Sequence[str], target: Path, *, most: int) -> str:
+    """Copy a file of the backup, at most so many bytes, and return their hash; none if there are more."""
+    digest, left = hashlib.sha256(), most
+    with os.fdopen(_open_plain(backup, parts), "rb") as reader:
+        try:
+            with target.open("xb") as writer:
+                while left >= 0 and (piece := reader.read(min(PIECE, left + 1))):
+                    left -= len(piece)
+                    digest.update(piece)
+                    writer.write(piece)
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            raise (StoreFull if full else StoreError)(f"the backup could not be copied: {error.strerror}") from error
+    target.chmod(0o600)
+    return digest.hexdigest() if left >= 0 else ""
+
+
+def _open_plain(backup: int, parts: Sequence[str]) -> int:
+    """A regular file beneath the backup's folder, no link on the way."""
+    with ExitStack() as opened:
+        here = backup
+        try:
+            for part in parts[:-1]:
+                here = os.open(part, _FOLDER, dir_fd=here)
+                opened.callback(os.close, here)
+            descriptor = os.open(parts[-1], _PLAIN, dir_fd=here)
+        except OSError as error:
+            raise StoreError(f"the backup has no file {'/'.join(parts)}: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StoreError(f"{'/'.join(parts)} of the backup is not a plain file")
+    return descriptor
+
+
+def _write(target: Path, content: bytes) -> None:
+    with target.open("xb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(content)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Names as a stranger may have written them, few and short."""
+    return tuple(str(one)[:100] for one in value[:100]) if isinstance(value, list) else ()
