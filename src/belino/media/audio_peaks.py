@@ -16,12 +16,15 @@ LOUDEST = 100
 POINTS_AT_MOST = 1_000
 HEARD_RATE = 8_000
 """So many samples a second are enough to tell loud from quiet."""
-PATIENCE = 6.0
-"""As long as every sample is looked at. Opus takes two of these for half an hour."""
+CPU_SECONDS, PATIENCE = 6.0, 12.0
+"""As long as every sample is looked at, by the processor's time and by the clock on the wall. Half an hour of Opus
+takes three of the first."""
 FIRST_LOOK = 0.5
 """Seconds after which it can be told how long the rest will take."""
 MOMENT_SECONDS = 0.5
 """Of each part of a sound that takes longer."""
+MOMENTS_PATIENCE = 5.0
+"""For all moments together; a moment takes a thousandth of a second."""
 QUIET = 0.02
 """Where nothing is louder than this it is not made to look loud: noise on a line is no speech."""
 
@@ -44,7 +47,7 @@ def peaks(source: int, mime: str, seconds: float, points: int) -> list[int]:
 
 def _whole(source: int, mime: str, seconds: float, heard: list[float]) -> bool:
     """Every sample; False as soon as it is clear that this takes too long."""
-    begun = time.monotonic()
+    clock = _Clock()
     at, loudness, frames = 0.0, _Loudness(), 0
     with stream_open.opened(source, mime) as container:
         for frame in stream_open.frames_of(container, stream_open.audio_of(container)):
@@ -55,8 +58,7 @@ def _whole(source: int, mime: str, seconds: float, heard: list[float]) -> bool:
             for part, loud in enumerate(loudness.of_parts(frame, last - first + 1), first):
                 heard[part] = max(heard[part], loud)
             at = end
-            spent = time.monotonic() - begun if frames % 64 == 0 else 0.0
-            if spent > FIRST_LOOK and spent * max(seconds, at) > PATIENCE * at:
+            if frames % 64 == 0 and clock.is_hopeless(at / max(seconds, at)):
                 return False
     if not frames:
         raise MediaRefused("there is no sound in it that can be decoded")
@@ -67,7 +69,7 @@ def _moments(source: int, mime: str, seconds: float, heard: list[float]) -> None
     """A moment of each part, by seeking."""
     from av.error import FFmpegError
 
-    loudness, give_up = _Loudness(), time.monotonic() + PATIENCE
+    loudness, give_up = _Loudness(), time.monotonic() + MOMENTS_PATIENCE
     with stream_open.opened(source, mime) as container:
         stream = stream_open.audio_of(container)
         begin, unit = stream_open.begins_at(container, stream), stream.time_base
@@ -80,6 +82,18 @@ def _moments(source: int, mime: str, seconds: float, heard: list[float]) -> None
                 heard[part] = loudness.of_moment(stream_open.frames_of(container, stream))
             if time.monotonic() > give_up:
                 raise MediaRefused("the sound is too long to be looked at")
+
+
+class _Clock:
+    """What has been spent since it was made."""
+
+    def __init__(self) -> None:
+        self._begun = time.process_time(), time.monotonic()
+
+    def is_hopeless(self, done: float) -> bool:
+        """Whether all will take too long, if this share of it took so long."""
+        worked, waited = time.process_time() - self._begun[0], time.monotonic() - self._begun[1]
+        return worked > FIRST_LOOK and max(worked / CPU_SECONDS, waited / PATIENCE) > done
 
 
 class _Loudness:
