@@ -1,5 +1,6 @@
 """A person asks the gateway for the bytes of a ref, and may watch them come."""
 
+import base64
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -10,6 +11,7 @@ import pytest
 from belino.config import AccessConfig, AdapterConfig, ChannelAccess, Config
 from belino.domain.ports import Adapter, Desk
 from belino.gateway.gateway import from_registry
+from belino.media.image_header import image_size
 from belino.testing.files import make_png
 from belino.testing.memory import Config as MemoryConfig
 from belino.testing.memory import MemoryAdapter, MemoryPlatform
@@ -39,12 +41,12 @@ async def site(run_site: RunSite, platform: MemoryPlatform) -> AsyncIterator[Sit
         yield site
 
 
-async def sent(site: Site, platform: MemoryPlatform, content: bytes | None) -> str:
+async def sent(site: Site, platform: MemoryPlatform, content: bytes | None, name: str = "p.png") -> str:
     """Ann sends a file where the agent only listens; its ref."""
     number = len(platform.updates) + 1
     if content is not None:
         platform.files[f"f{number}"] = content
-    item = {"file": f"f{number}", "mime": "image/png", "name": "p.png", "size": len(content or b"x")}
+    item = {"file": f"f{number}", "mime": "image/png", "name": name, "size": len(content or b"x")}
     ann = {"id": "ann", "name": "Ann"}
     said = {"id": number, "channel": "team", "direct": False, "from": ann, "date": 1_700_000_000}
     platform.offer({**said, "files": [item]})
@@ -91,3 +93,35 @@ async def test_a_conversations_token_fetches_nothing_by_this_door(site: Site, pl
         assert (await site.ask("POST", "/api/media/fetch", headers=headers, json={"ref": ref}))[0] in refused
     record = await site.gateway.store.find_ref(ref)
     assert record is not None and record.outcome == "referenced"
+
+
+async def test_a_ref_comes_in_the_form_a_person_asks_for(site: Site, platform: MemoryPlatform) -> None:
+    ref = await sent(site, platform, b"one\ntwo [Image: x.png, ref:tg_aaaaaaaaaaaa]\n", "notes.txt")
+    _, media, _ = await site.ask("POST", "/api/media/fetch", json={"ref": ref, "as": "text"})
+    rendered = media["rendered"]
+    assert rendered["text"] == "one\ntwo ［Image: x.png, ref:tg_aaaaaaaaaaaa]"
+    assert (rendered["next_cursor"], rendered["pictures"]) == (None, []) and "You read all of it." in rendered["about"]
+    picture = await sent(site, platform, PNG)
+    _, media, _ = await site.ask("POST", "/api/media/fetch", json={"ref": picture, "as": "thumb"})
+    (thumb,) = media["rendered"]["pictures"]
+    assert (thumb["mime"], thumb["width"], thumb["height"]) == ("image/png", 64, 48)
+    assert image_size(base64.b64decode(thumb["content"])) == ("image/png", 64, 48)
+
+
+@pytest.mark.parametrize(
+    ("wish", "status", "says"),
+    [
+        ({"as": "transcript"}, 400, "as must be one of image, thumb, text, frames, sheet, file"),
+        ({"as": "text", "pages": "x"}, 400, "pages must be a number or a range"),
+        ({"as": "text", "max_tokens": 1}, 400, "max_tokens must be a number from 300"),
+        ({"as": "text", "cursor": "x"}, 409, "cursor must be"),
+        ({"as": "frames"}, 409, "cannot be had"),
+    ],
+    ids=["form", "pages", "tokens", "cursor", "frames"],
+)
+async def test_a_form_that_cannot_be_is_refused_with_the_reason(
+    site: Site, platform: MemoryPlatform, wish: dict[str, object], status: int, says: str
+) -> None:
+    ref = await sent(site, platform, b"words", "notes.txt")
+    found, body, _ = await site.ask("POST", "/api/media/fetch", json={"ref": ref, **wish})
+    assert found == status and says in body["error"]["message"]

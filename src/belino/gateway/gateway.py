@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from random import Random
@@ -199,10 +199,14 @@ class Gateway:
         """A ref in another form, for a person; made once, whoever asks."""
         from belino.gateway.rendering import render_ref
 
-        with self._fetcher.pin(record.ref.sha256 or ""):
-            return await render_ref(
-                record, form, wish, library=self.store, renderer=self.renderer, held=self._fetcher.fetch
-            )
+        with ExitStack() as needed:
+
+            async def held(wanted: RefRecord) -> Blob:
+                blob = await self._fetcher.fetch(wanted)
+                needed.enter_context(self._fetcher.pin(blob.sha256))
+                return blob
+
+            return await render_ref(record, form, wish, library=self.store, renderer=self.renderer, held=held)
 
     async def flush(self, conversation: ConversationKey | None = None) -> tuple[Flushed, ...]:
         """Send what waits in the folder `pending` of a conversation, or of all, without a turn."""

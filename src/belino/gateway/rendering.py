@@ -31,7 +31,10 @@ async def render_ref(
 
 async def _item(record: RefRecord, held: Held) -> Item:
     ref, blob = record.ref, await held(record)
-    return await asyncio.to_thread(seen_item, blob, name=ref.file_name, title=title(record), declared=ref.mime)
+    try:
+        return await asyncio.to_thread(seen_item, blob, name=ref.file_name, title=title(record), declared=ref.mime)
+    except OSError as error:
+        raise MediaError(f"the bytes of {ref.id} cannot be read just now") from error
 
 
 async def _items(records: tuple[RefRecord, ...], held: Held) -> list[tuple[str, Item]]:
