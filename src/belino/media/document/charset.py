@@ -102,7 +102,7 @@ _LABELS = {
     "iso8859_7": "iso-8859-7 greek", "cp1254": "windows-1254 cp1254 iso-8859-9 latin5",
     "cp1255": "windows-1255 cp1255 iso-8859-8 iso-8859-8-i", "cp1256": "windows-1256 cp1256", "iso8859_6": "iso-8859-6",
     "cp874": "windows-874 cp874 tis-620 iso-8859-11", "cp1257": "windows-1257 cp1257", "iso8859_13": "iso-8859-13",
-    "cp1258": "windows-1258 cp1258", "iso8859_15": "iso-8859-15 latin9 latin-9", "mac_roman": "macintosh x-mac-roman",
+    "cp1258": "windows-1258 cp1258", "iso8859_15": "iso-8859-15 latin9 latin-9", "mac_roman": "macintosh x-mac-roman mac-roman",
     "iso8859_3": "iso-8859-3", "iso8859_4": "iso-8859-4", "iso8859_10": "iso-8859-10", "iso8859_16": "iso-8859-16",
     "cp437": "cp437 ibm437", "cp850": "cp850 ibm850", "cp852": "cp852 ibm852",
     "mac_cyrillic": "x-mac-cyrillic", "cp932": "shift_jis shift-jis sjis x-sjis cp932 ms932 windows-31j ms_kanji",
