@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from belino.delivery.dialects import render
@@ -96,6 +96,7 @@ def test_whatever_the_text_and_wherever_it_is_cut_the_html_is_well_formed_and_sa
 
 @settings(max_examples=300, deadline=None)
 @given(source=MARKDOWN)
+@example(source="\\[a](https://b.c)```")
 def test_fences_are_closed_on_every_platform_that_has_them(source: str) -> None:
     for markup in (Markup.CHAT, Markup.MRKDWN):
         assert render(parse(source), markup).count("```") % 2 == 0

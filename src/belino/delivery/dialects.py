@@ -12,7 +12,7 @@ _HTML_TAGS = {Style.HEADING: "b", Style.BOLD: "b", Style.ITALIC: "i", Style.STRI
 _CHAT_SIGNS = {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"}
 _CHAT_HEADINGS = 3
 _MRKDWN_SIGNS = {Style.HEADING: "*", Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"}
-_ADDRESS = re.compile(r"(https?://[^\s<>]+)")
+_ADDRESS = re.compile(r"(https?://[^\s<>`]+)")
 _CHAT_SPECIAL = re.compile(r"([\\*_~`|\[\]<])|(?m:^)([ \t]*-?)([#>])")
 # A code block's language ends up inside an attribute, or on a line of its own.
 _NO_LANGUAGE = re.compile(r"[^\w+#.-]")
