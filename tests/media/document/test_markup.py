@@ -101,6 +101,7 @@ def test_hidden_text_cannot_close_its_mark() -> None:
 def test_the_page_says_in_which_set_it_is_written() -> None:
     page = "<meta charset=windows-1251><p>Поезд опаздывает</p>"
     assert shown(page.encode("cp1251")) == "Поезд опаздывает"
+    assert shown("<meta charset=utf-16><p>Größe und Länge</p>") == "Größe und Länge"
     assert shown("<meta charset=utf-8><p>Größe und Länge</p>".encode("cp1252")) == "Größe und Länge"
 
 

@@ -102,7 +102,8 @@ _LABELS = {
     "iso8859_7": "iso-8859-7 greek", "cp1254": "windows-1254 cp1254 iso-8859-9 latin5",
     "cp1255": "windows-1255 cp1255 iso-8859-8 iso-8859-8-i", "cp1256": "windows-1256 cp1256", "iso8859_6": "iso-8859-6",
     "cp874": "windows-874 cp874 tis-620 iso-8859-11", "cp1257": "windows-1257 cp1257", "iso8859_13": "iso-8859-13",
-    "cp1258": "windows-1258 cp1258", "iso8859_15": "iso-8859-15 latin9 latin-9", "mac_roman": "macintosh x-mac-roman mac-roman",
+    "cp1258": "windows-1258 cp1258", "iso8859_15": "iso-8859-15 latin9 latin-9",
+    "mac_roman": "macintosh x-mac-roman mac-roman",
     "iso8859_3": "iso-8859-3", "iso8859_4": "iso-8859-4", "iso8859_10": "iso-8859-10", "iso8859_16": "iso-8859-16",
     "cp437": "cp437 ibm437", "cp850": "cp850 ibm850", "cp852": "cp852 ibm852",
     "mac_cyrillic": "x-mac-cyrillic", "cp932": "shift_jis shift-jis sjis x-sjis cp932 ms932 windows-31j ms_kanji",
@@ -111,6 +112,7 @@ _LABELS = {
     "big5hkscs": "big5 big5-hkscs cp950 x-x-big5",
     "cp949": "euc-kr euckr cp949 ks_c_5601-1987 ks_c_5601 windows-949 uhc", "iso2022_kr": "iso-2022-kr",
 }  # fmt: skip
+_PAIRS = frozenset({"cp932", "euc_jp", "gb18030", "big5hkscs", "cp949"})
 _CODECS = {label: codec for codec, labels in _LABELS.items() for label in labels.split()}
 
 _HIGH = re.compile(rb"[\x80-\xff]")
@@ -135,6 +137,12 @@ def codec_of(label: str) -> str | None:
     return _CODECS.get(label[:40].strip(" \t\r\n\"'").lower())
 
 
+def written_in_ascii(label: bytes) -> str:
+    """What a document says of its set in bytes that anybody can read: so it is not one of wide characters."""
+    said = label.decode("ascii", "replace")
+    return "" if (codec_of(said) or "").startswith(("utf-16", "utf-32")) else said
+
+
 def decode(data: bytes, *, declared: str = "") -> str:
     """The text these bytes are; nothing in them is left out, what cannot be read becomes U+FFFD."""
     codec, mark = detect(data, declared=declared)
@@ -154,7 +162,8 @@ def detect(data: bytes, *, declared: str = "") -> tuple[str, int]:
         return wide, 0
     if not _HIGH.search(sample):
         return ("iso2022_jp" if _ESCAPES.search(sample) else "utf-8"), 0
-    if _is_utf8(sample) and said in (None, "utf-8"):
+    # Bytes that happen to be UTF-8 are UTF-8, whatever is said, unless two of them make a character there too.
+    if said not in _PAIRS and _is_utf8(sample):
         return "utf-8", 0
     if said and said != "utf-8" and _holds(sample, said):
         return said, 0

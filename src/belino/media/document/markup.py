@@ -14,7 +14,8 @@ from belino.media.document.unseen import Unseen
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-BYTES_AT_MOST = 50 * 1024 * 1024
+BYTES_AT_MOST = 20 * 1024 * 1024
+"""Twenty times as much memory, and some ten seconds."""
 DEPTH_AT_MOST = 3_000
 """Elements open at once; the parser's time grows with the square of it."""
 HIDDEN_CHARS = 2_000
@@ -80,7 +81,7 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
 def decoded(content: bytes) -> str:
     """A page's characters, by its own word if that can be true."""
     found = _XML_CHARSET.match(content[:256].lstrip()) or _META_CHARSET.search(content[:4096])
-    return charset.decode(content, declared=found[1].decode("ascii") if found else "")
+    return charset.decode(content, declared=charset.written_in_ascii(found[1]) if found else "")
 
 
 def show(page: str) -> Shown:
@@ -148,6 +149,7 @@ class _Writer:
     def walk(self, root: "LexborNode") -> None:
         """Every node in order, without recursion: pages nest as deep as they like."""
         node: LexborNode | None = root
+        last = root.mem_id
         while node is not None:
             below = node.child if self._begin(node) else None
             if below is not None:
@@ -155,7 +157,7 @@ class _Writer:
                 continue
             while node is not None:
                 self._end(node)
-                if node.mem_id == root.mem_id:
+                if node.mem_id == last:
                     return
                 if node.next is not None:
                     node = node.next

@@ -61,7 +61,7 @@ def _detected(file: BinaryIO, declared: str) -> tuple[str, int]:
     file.seek(0)
     first = file.read(CHUNK_BYTES)
     if not declared and (found := _XML_CHARSET.match(first)):
-        declared = found[1].decode("ascii")
+        declared = charset.written_in_ascii(found[1])
     codec, mark = charset.detect(first, declared=declared)
     if codec != "utf-8" or mark or not first.isascii():
         return codec, mark

@@ -21,6 +21,7 @@ _HIDES = re.compile(
 )
 _COLOUR = re.compile(r"(?:^|[;\s])color\s*:\s*([^;!]{1,60})", re.IGNORECASE)
 _BACKGROUND = re.compile(r"(?:^|[;\s])background(-color)?\s*:\s*([^;!]{1,200})", re.IGNORECASE)
+_DIGITS, _FEW_DIGITS = re.compile(r"[0-9a-f]{6}(?:[0-9a-f]{2})?"), re.compile(r"[0-9a-f]{3,4}")
 _NUMBERS = re.compile(r"rgba?\(\s*(\d{1,3})\s*[, ]\s*(\d{1,3})\s*[, ]\s*(\d{1,3})")
 _NAMED = {"white": "ffffff", "black": "000000", "red": "ff0000", "blue": "0000ff", "yellow": "ffff00", "snow": "fffafa"}
 _NEAR = 8
@@ -98,7 +99,7 @@ class Unseen:
 
 
 def _ground(style: str, attributes: dict[str, str | None]) -> str:
-    if found := _BACKGROUND.search(style):
+    if style and (found := _BACKGROUND.search(style)):
         return _colour(found[2]) or _UNKNOWN
     if bgcolor := attributes.get("bgcolor"):
         return _colour(bgcolor) or _UNKNOWN
@@ -106,9 +107,10 @@ def _ground(style: str, attributes: dict[str, str | None]) -> str:
 
 
 def _written(style: str, attributes: dict[str, str | None]) -> str:
-    if found := _COLOUR.search(style):
+    if style and (found := _COLOUR.search(style)):
         return _colour(found[1]) or _UNKNOWN
-    return _colour(attributes.get("color") or "")
+    named = attributes.get("color")
+    return _colour(named) if named else ""
 
 
 def _colour(text: str) -> str:
@@ -118,9 +120,9 @@ def _colour(text: str) -> str:
         return ""
     first = word.split()[0] if word else ""
     digits = first.removeprefix("#")
-    if re.fullmatch(r"[0-9a-f]{6}(?:[0-9a-f]{2})?", digits):
+    if _DIGITS.fullmatch(digits):
         return digits[:6]
-    if re.fullmatch(r"[0-9a-f]{3,4}", digits) and first.startswith("#"):
+    if _FEW_DIGITS.fullmatch(digits) and first.startswith("#"):
         return "".join(digit * 2 for digit in digits[:3])
     if found := _NUMBERS.match(word):
         return "".join(f"{min(255, int(part)):02x}" for part in found.groups())
