@@ -188,6 +188,16 @@ async def test_pages_without_text_are_shown_as_pictures_as_far_as_there_is_room(
     assert town.shown == []
 
 
+@pytest.mark.parametrize("content", [MIXED, SCAN, TEN], ids=["mixed", "scan", "text"])
+@pytest.mark.parametrize("room", [300, 450, 1000, 2500])
+async def test_whatever_is_on_its_pages_a_document_costs_no_more_than_was_asked_for(
+    town: Town, sandbox: Watched, content: bytes, room: int
+) -> None:
+    ref = await sent(town, content, "a name that is rather long, as names of reports often are, in the end.pdf")
+    for sees_images in (True, False):
+        assert cost(await fetched(town, ref, "text", max_tokens=room, sees_images=sees_images)) <= room
+
+
 async def test_a_scan_is_shown_page_by_page_and_says_how_to_see_the_rest(town: Town, sandbox: Watched) -> None:
     ref = await sent(town, SCAN)
     blocks = await fetched(town, ref, "text")

@@ -144,9 +144,10 @@ def _stretches(parts: Sequence[Part], unit: Unit, start: Place, alone: bool) -> 
 def _most(stretches: list[_Stretch], total: int, room: int, price: Callable[[str], int]) -> int:
     """The largest weight that fits, to within a hundredth; found by proportion, because pricing is what takes time."""
     low, low_price = 0, price("")
-    high, high_price = total, price(_written(stretches, total))
+    high = min(total, CHARS_PER_TOKEN * room)
+    high_price = price(_written(stretches, high))
     if high_price <= room:
-        return total
+        return high
     while high - low > max(1, high // 100):
         share = (room - low_price) / max(1, high_price - low_price)
         guess = min(high - 1, max(low + 1, low + int((high - low) * min(0.95, max(0.05, share)))))

@@ -45,6 +45,10 @@ _LEAST_SIDE = 192
 _WORDS = 80
 _REF_TOKENS = 16
 _REASON_CHARS = 200
+_WIDEST_SCAN = (
+    " There is no text on pages 99999-99999: you see them. Nor on pages 99999-99999: as=image with pages=99999"
+    " shows it."
+)
 _COPY = "as=file gives the path of a copy"
 
 
@@ -133,6 +137,7 @@ async def as_text(renderer: Renderer, item: Item, wish: Wish, dress: Dress = str
     def price(body: str) -> int:
         """What the whole answer costs with this text in it, were the words about it as long as they can get."""
         widest = _about(item, text, f"You read {text.unit}s 99999-99999; it goes on with cursor=99999.9999999.99999")
+        widest += _WIDEST_SCAN if mime == PDF and not all(part.text for part in text.parts) else ""
         return estimate_tokens(f"{widest}\n{dress(notes + body)}")
 
     page = await asyncio.to_thread(page_of, text, place, room=room, price=price)
