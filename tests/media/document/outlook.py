@@ -17,17 +17,10 @@ def make_msg(
     to: str,
     body: str,
     attachments: tuple[tuple[str, str, bytes], ...] = (),
+    inside: Tree | None = None,
 ) -> bytes:
-    """A message with these properties."""
-    sent = struct.pack("<HHIQ", 0x0040, 0x0039, 6, _DATE_2026)
-    tree: Tree = {
-        "__properties_version1.0": bytes(32) + sent,
-        "__substg1.0_0037001F": subject.encode("utf-16-le"),
-        "__substg1.0_0C1A001F": sender[0].encode("utf-16-le"),
-        "__substg1.0_0C1F001F": sender[1].encode("utf-16-le"),
-        "__substg1.0_0E04001F": to.encode("utf-16-le"),
-        "__substg1.0_1000001F": body.encode("utf-16-le"),
-    }
+    """A message with these properties; `inside` is another, attached to it."""
+    tree = message(subject=subject, sender=sender, to=to, body=body, head=32)
     for at, (name, mime, content) in enumerate(attachments):
         tree[f"__attach_version1.0_#{at:08X}"] = {
             "__properties_version1.0": bytes(8),
@@ -35,7 +28,22 @@ def make_msg(
             "__substg1.0_370E001F": mime.encode("utf-16-le"),
             "__substg1.0_37010102": content,
         }
+    if inside is not None:
+        tree[f"__attach_version1.0_#{len(attachments):08X}"] = {"__substg1.0_3701000D": inside}
     return make_ole(tree)
+
+
+def message(*, subject: str, sender: tuple[str, str], to: str, body: str, head: int = 24) -> Tree:
+    """The streams of a message; its list of properties has a longer head if it is in no other."""
+    sent = struct.pack("<HHIQ", 0x0040, 0x0039, 6, _DATE_2026)
+    return {
+        "__properties_version1.0": bytes(head) + sent,
+        "__substg1.0_0037001F": subject.encode("utf-16-le"),
+        "__substg1.0_0C1A001F": sender[0].encode("utf-16-le"),
+        "__substg1.0_0C1F001F": sender[1].encode("utf-16-le"),
+        "__substg1.0_0E04001F": to.encode("utf-16-le"),
+        "__substg1.0_1000001F": body.encode("utf-16-le"),
+    }
 
 
 def make_ole(tree: Tree) -> bytes:

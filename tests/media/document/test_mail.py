@@ -9,7 +9,7 @@ from belino.domain.document import DocumentText, Unread
 from belino.media.document import mail
 from belino.media.document.lzfu import unpacked
 from belino.media.document.parts import HIDDEN_NOTE, CannotRead, Wish
-from media.document.outlook import make_msg
+from media.document.outlook import make_msg, message
 
 
 def read(content: bytes, mime: str = "message/rfc822") -> DocumentText:
@@ -98,6 +98,15 @@ def test_an_outlook_message_is_read() -> None:
     assert text.parts[0].text == (
         "From: Ann Poe <ann@example.org>\nTo: bob@example.org\nDate: 2026-01-01 10:00 UTC\nSubject: Lunch\n\nAt noon."
         "\n\nAttachments:\n- menu.pdf, application/pdf, 2KB"
+    )
+
+
+def test_an_outlook_message_inside_another_follows_it() -> None:
+    inner = message(subject="Menu", sender=("Bob", "bob@example.org"), to="ann@example.org", body="Soup.")
+    text = read(make_msg(subject="Fwd", sender=("Ann", "a@b.c"), to="d", body="See below.", inside=inner), mail.OUTLOOK)
+    assert [part.title for part in text.parts] == ["Fwd", "Menu"]
+    assert text.parts[1].text == (
+        "From: Bob <bob@example.org>\nTo: ann@example.org\nDate: 2026-01-01 10:00 UTC\nSubject: Menu\n\nSoup."
     )
 
 
