@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from belino.domain.document import DocumentText, Unit
-from belino.media.document import charset
+from belino.media.document import charset, entries_7z, entries_tar, entries_zip
 from belino.media.document.entries import UNTOLD, Entry
 from belino.media.document.parts import Parts, Wish
 from belino.media.placeholder import clean_name, format_size
@@ -55,9 +55,7 @@ class _Tally:
 
 
 def prepare() -> None:
-    """Import what unpacks lists; in the child it would be too late."""
-    from belino.media.document import entries_7z, entries_tar, entries_zip  # noqa: F401
-
+    """Load the codecs; in the child it would be too late."""
     charset.prepare()
 
 
@@ -83,8 +81,6 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
 
 
 def _entries(file: BinaryIO, wish: Wish) -> Iterable[Entry]:
-    from belino.media.document import entries_7z, entries_tar, entries_zip
-
     match wish.mime:
         case "application/x-7z-compressed":
             return entries_7z.entries(file)
@@ -113,15 +109,19 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def _link(target: str) -> str:
+    if target in ("", UNTOLD):
+        return "link" if target else ""
+    return f"link to {clean_name(target, limit=NAME_CHARS)}"
+
+
 def _line(entry: Entry) -> str:
     """`name, size, date, what is odd about it`."""
     about = [
         clean_name(entry.name, limit=NAME_CHARS) or "unnamed",
         "folder" if entry.folder else format_size(entry.size) if entry.size is not None else "",
         entry.modified,
-        f"link to {clean_name(entry.link, limit=NAME_CHARS)}"
-        if entry.link not in ("", UNTOLD)
-        else entry.link and "link",
+        _link(entry.link),
         "encrypted" if entry.encrypted else "",
         "leads out of its folder" if entry.outside else "",
     ]

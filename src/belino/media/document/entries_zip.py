@@ -1,5 +1,6 @@
 """The list at the end of a zip: walked entry by entry, so that a lie in it costs nothing."""
 
+import itertools
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from belino.media.document.parts import CannotRead
 LIST_BYTES = 64 * 1024 * 1024
 _TAIL_BYTES = 65_557 + 20 + 56
 _END, _END_64, _LOCATOR_64, _CENTRAL = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07", b"PK\x01\x02"
-_NAMES_SAMPLED = 200
+_NAMES_SAMPLED = 2_000
 _ENCRYPTED, _UTF8 = 0x1, 0x800
 _WIDE_EXTRA, _AES = 0x0001, 99
 _UNKNOWN = 0xFFFFFFFF
@@ -26,19 +27,17 @@ class _Raw:
     flags: int
     method: int
     date: int
-    time: int
     mode: int
 
 
 def entries(file: BinaryIO) -> Iterator[Entry]:
     """Every entry of the list."""
-    raws = list(_walk(_central(file)))
-    unmarked = b"\n".join(
-        raw.name for raw in raws[: _NAMES_SAMPLED * 10] if not raw.flags & _UTF8 and not raw.name.isascii()
-    )
+    listed = _central(file)
+    sampled = (raw.name for raw in itertools.islice(_walk(listed), _NAMES_SAMPLED) if not raw.flags & _UTF8)
+    unmarked = b"\n".join(name for name in sampled if not name.isascii())
     # Names without a mark are in the set of whoever packed them; pure luck if that is the one the format names.
     codec = charset.detect(unmarked)[0] if unmarked else "cp437"
-    for raw in raws:
+    for raw in _walk(listed):
         name = raw.name.decode("utf-8" if raw.flags & _UTF8 else codec, "replace")
         yield Entry(
             name=name,
@@ -66,20 +65,25 @@ def _central(file: BinaryIO) -> bytes:
         if wide >= 0 and len(tail) >= wide + 56:
             length, offset = struct.unpack_from("<QQ", tail, wide + 40)
             end = begin + wide
-    place = end - length if end >= length else offset
-    file.seek(min(place, size))
-    return file.read(min(length, LIST_BYTES))
+    content = b""
+    # Right before its end; only if something odd lies between, where the end says.
+    for place in (end - length, offset):
+        file.seek(max(0, min(place, size)))
+        content = file.read(min(length, LIST_BYTES))
+        if content.startswith(_CENTRAL):
+            break
+    return content
 
 
 def _walk(content: bytes) -> Iterator[_Raw]:
     at = 0
     while content[at : at + 4] == _CENTRAL and at + 46 <= len(content):
-        flags, method, time, date = struct.unpack_from("<HHHH", content, at + 8)
+        flags, method, _, date = struct.unpack_from("<HHHH", content, at + 8)
         size, name, extra, comment = struct.unpack_from("<IHHH", content, at + 24)
         (mode,) = struct.unpack_from("<I", content, at + 38)
         begin = at + 46
         size = _wide(content[begin + name : begin + name + extra], size)
-        yield _Raw(content[begin : begin + name], size, flags, method, date, time, mode >> 16)
+        yield _Raw(content[begin : begin + name], size, flags, method, date, mode >> 16)
         at = begin + name + extra + comment
     if content and at == 0:
         raise CannotRead(Unread.UNREADABLE, "the archive is broken: the list of its entries cannot be read")
