@@ -216,3 +216,15 @@ async def test_in_whatever_order_they_come_a_deleted_upload_leaves_no_bytes(
         await store.take_in(arrival, OBSERVE)
     assert await store.purge() == (blob.sha256,)
     assert not blob.path.exists()
+
+
+async def test_deleted_words_do_not_lie_on_in_the_database_file(home: Home, clock: FakeClock, say: Say) -> None:
+    store = await open_store(home, clock=clock)
+    try:
+        for number in range(50):
+            await store.take_in(say(str(number), f"the canary of message {number}"), OBSERVE)
+        for number in range(50):
+            await store.take_in(deletion(str(number)), OBSERVE)
+    finally:
+        await store.close()
+    assert b"the canary" not in b"".join(path.read_bytes() for path in home.path.glob("belino.db*"))

@@ -124,10 +124,11 @@ class Upkeep:
 
 async def forget_deleted(store: SqliteStore, home: Home, purge: Callable[[], Awaitable[Sequence[str]]]) -> int:
     """Let go of copies and bytes of what was taken back. Returns how much of it somebody still needs."""
-    for gone in await store.copied():
-        for folder in home.session_folders(gone.conversations):
-            await on_disk(remove_copies, folder, gone.refs)
-        await store.copies_removed(gone.refs)
+    while copied := await store.copied():
+        for gone in copied:
+            for folder in await on_disk(home.session_folders, gone.conversations):
+                await on_disk(remove_copies, folder, gone.refs)
+            await store.copies_removed(gone.refs)
     if went := await purge():
         log.info("let go of %d blobs of what was deleted", len(went))
     return await store.taken_back()

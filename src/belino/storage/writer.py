@@ -214,6 +214,8 @@ def connect(database: Path, *, read_only: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA cache_size = -16384")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
+        # What is deleted is overwritten in the pages that are written anyway.
+        connection.execute("PRAGMA secure_delete = FAST")
     return connection
 
 
