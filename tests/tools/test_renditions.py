@@ -337,10 +337,9 @@ async def test_the_price_in_the_list_is_corrected_once_a_document_was_read(
     [
         (b"%PDF-1.7\n%%EOF", "broken.pdf", "could not be read"),
         (b"PK\x03\x04" + b"\xff" * 60, "broken.docx", "could not be read"),
-        (bytes(range(256)) * 20, "noise.bin", "finds no text in application/octet-stream"),
         (b"", "empty.txt", "as=file gives the path of a copy"),
     ],
-    ids=["pdf", "docx", "noise", "empty"],
+    ids=["pdf", "docx", "empty"],
 )
 async def test_what_cannot_be_read_is_told_with_what_can_be_done(
     town: Town, sandbox: Watched, content: bytes, name: str, says: str
@@ -349,6 +348,22 @@ async def test_what_cannot_be_read_is_told_with_what_can_be_done(
     told = await refused(town, ref, "text")
     assert told.startswith(f"{ref}: ") and says in told and "as=file" in told
     assert isinstance((await fetched(town, ref))[-1], FileBlock)
+
+
+@pytest.mark.parametrize(
+    ("content", "mime", "instead"),
+    [
+        (make_png(9, 9), "image/png", "as=image shows it"),
+        (FILM, "video/mp4", "as=frames or as=sheet shows it"),
+        (bytes(range(256)) * 20, "application/octet-stream", "as=file gives the path of a copy"),
+    ],
+    ids=["picture", "film", "noise"],
+)
+async def test_what_has_no_text_is_told_with_the_form_it_has(
+    town: Town, sandbox: Watched, content: bytes, mime: str, instead: str
+) -> None:
+    ref = await sent(town, content, "x", mime)
+    assert await refused(town, ref, "text") == f"belino finds no text in {mime}; {instead}"
 
 
 async def test_what_was_rendered_is_noted_without_a_word_of_it(town: Town, sandbox: Watched) -> None:

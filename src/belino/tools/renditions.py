@@ -95,6 +95,8 @@ def _meant(ask: Ask, looked: Looked) -> str:
         return "text"
     if ask.form == "auto" and wish.times and _is_film(looked):
         return "frames"
+    if ask.form == "text" and not has_text(looked.mime):
+        raise ToolError(f"belino finds no text in {looked.mime}; {_instead(looked)}")
     if ask.form == "frames" and not _is_film(looked):
         raise ToolError(f"there are no moving pictures in {looked.mime}; {_instead(looked)}")
     return ask.form
