@@ -337,9 +337,9 @@ async def test_the_price_in_the_list_is_corrected_once_a_document_was_read(
     [
         (b"%PDF-1.7\n%%EOF", "broken.pdf", "could not be read"),
         (b"PK\x03\x04" + b"\xff" * 60, "broken.docx", "could not be read"),
-        (b"", "empty.txt", "as=file gives the path of a copy"),
+        (b" \n ", "blank.txt", "no text"),
     ],
-    ids=["pdf", "docx", "empty"],
+    ids=["pdf", "docx", "blank"],
 )
 async def test_what_cannot_be_read_is_told_with_what_can_be_done(
     town: Town, sandbox: Watched, content: bytes, name: str, says: str
