@@ -156,7 +156,7 @@ def detect(data: bytes, *, declared: str = "") -> tuple[str, int]:
             return codec, len(bom)
     sample = telling(data)
     said = codec_of(declared)
-    if said and said.startswith("utf-") and said != "utf-8":
+    if said and said.startswith(("utf-1", "utf-3", "iso2022")):
         return said, 0
     if wide := _wide(data):
         return wide, 0
