@@ -40,7 +40,8 @@ class FullDisk:
 
 async def settled(house: PostHouse, gateway: Gateway) -> list[ParcelState]:
     async with asyncio.timeout(PATIENCE):
-        while len(house.shown) < 2 or (await gateway.store.counts())["parcels_sent"] < 2:
+        # What is committed can be read before who wrote it has heard so, and forgets its trouble.
+        while len(house.shown) < 2 or (await gateway.store.counts())["parcels_sent"] < 2 or gateway.troubles():
             await asyncio.sleep(0)
             await house.clock.advance(1)
     return [record.state for record in (await gateway.store.parcels())[::-1]]
@@ -63,7 +64,6 @@ async def test_a_disk_that_is_full_at_any_write_of_a_delivery_loses_and_doubles_
             gateway._sender.wake(parcels[0].conversation)
             assert await settled(house, gateway) == [ParcelState.SENT] * 2, f"full at write {first}"
             refused += disk.refused
-            assert gateway.troubles() == {}
             said = [message.id for message in await house.history(gateway)]
             assert len(said) == len(set(said)) == 2
         assert house.shown == ["report.pdf", "words"], f"full at write {first}"
