@@ -13,6 +13,7 @@ from belino.media.placeholder import format_duration
 from belino.media.price import PDF, THUMB_BYTES, THUMB_SIDE, facts_of, has_text, is_sound, is_text, prices, side_within
 from belino.media.ranges import NoRange
 from belino.media.renditions import (
+    CannotRender,
     Item,
     Rendered,
     Wish,
@@ -62,8 +63,10 @@ async def fetch_one(shelf: Shelf, ref_id: str, ask: Ask) -> tuple[Block, ...]:
             looked = await measured(shelf.renderer, blob, looked)
         try:
             return await _formed(shelf, record, replace(blob, mime=looked.mime), looked, ask)
-        except (MediaError, NoRange) as error:
-            raise ToolError(f"{record.ref.id}: {reason_of(error)}") from error
+        except (CannotRender, NoRange) as error:
+            raise ToolError(f"{record.ref.id}: {error}") from error
+        except MediaError as error:
+            raise ToolError(f"{record.ref.id}: {reason_of(error)}; as=file gives the path of a copy") from error
 
 
 async def _formed(shelf: Shelf, record: RefRecord, blob: Blob, looked: Looked, ask: Ask) -> tuple[Block, ...]:
