@@ -4,12 +4,17 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from belino import __version__
 from belino.cli import FAILED, OK
 from belino.cli.show import clean, progress_bar, show_json
+from belino.domain.errors import StoreError
 from belino.media.placeholder import format_size
 from belino.storage.home import Home
+
+if TYPE_CHECKING:
+    from belino.storage.backup import BackedUp
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -18,17 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from belino.storage.backup import back_up
-
-    with progress_bar("backup", quiet=args.json) as told:
-        done = back_up(
-            Home.at(args.home),
-            args.folder,
-            now=datetime.now(UTC),
-            version=__version__,
-            with_key=not args.without_key,
-            progress=told,
-        )
+    done = _backed_up(args)
     if args.json:
         show_json({"folder": str(args.folder), **asdict(done)})
         return FAILED if done.damaged else OK
@@ -43,3 +38,20 @@ def run(args: Namespace) -> int:
         "it holds the key: keep it as safe as the state folder" if done.has_key else "it is of no use without its key"
     )
     return FAILED if done.damaged else OK
+
+
+def _backed_up(args: Namespace) -> "BackedUp":
+    from belino.storage.backup import back_up
+
+    try:
+        with progress_bar("backup", quiet=args.json) as told:
+            return back_up(
+                Home.at(args.home),
+                args.folder,
+                now=datetime.now(UTC),
+                version=__version__,
+                with_key=not args.without_key,
+                progress=told,
+            )
+    except OSError as error:
+        raise StoreError(f"the backup could not be written: {error.strerror}") from None

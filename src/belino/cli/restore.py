@@ -25,6 +25,8 @@ def run(args: Namespace) -> int:
             done = restore(home, args.folder, now=datetime.now(UTC), key=args.key, progress=told)
     except StoreInUse as error:
         raise StoreError(f"{error}; stop it first, nothing was changed") from None
+    except OSError as error:
+        raise StoreError(f"the backup could not be brought back: {error.strerror}") from None
     if args.json:
         show_json({**asdict(done), "aside": None if done.aside is None else str(done.aside)})
         return OK

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -30,7 +29,7 @@ _DATABASE = re.compile(r"belino-[0-9a-f]{16}\.db")
 _SCRAP = ".part-"
 
 Progress = Callable[[int, int], None]
-"""(blobs looked at, blobs in all)."""
+"""(bytes of the blobs looked at, bytes of all)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +67,8 @@ def back_up(
     name, schema = _copy_database(home, folder)
     names, messages = _listed(folder / name)
     copied, damaged, missing = _copy_blobs(home, folder, names, progress)
-    key = home.key_file.read_bytes()
-    config = next((one for one in CONFIGS if (home.path / one).is_file()), None)
+    key, config = home.key_file.read_bytes(), _copy_config(home, folder)
     _put(folder / KEY, key if with_key else None)
-    for one in CONFIGS:
-        _put(folder / one, (home.path / one).read_bytes() if one == config else None)
     kept = names.keys() - {*damaged, *missing}
     done = BackedUp(
         messages=messages,
@@ -154,9 +150,10 @@ def _copy_blobs(
 ) -> tuple[int, list[str], list[str]]:
     """How many were copied, which are damaged, and which are gone."""
     copied, damaged, missing = 0, list[str](), list[str]()
-    for count, (name, size) in enumerate(names.items(), 1):
+    looked_at, total = 0, sum(names.values())
+    for name, size in names.items():
         target = blob_place(folder / "blobs", name)
-        progress(count, len(names))
+        progress(looked_at := looked_at + size, total)
         if target.is_file() and not target.is_symlink() and target.stat().st_size == size:
             continue
         try:
@@ -193,6 +190,14 @@ def _copy(source: Path, target: Path) -> str:
         finally:
             scrap.unlink(missing_ok=True)
     return digest.hexdigest()
+
+
+def _copy_config(home: Home, folder: Path) -> str | None:
+    """The configuration as it is: what is secret in it is only named. Returns the name of its file."""
+    found = home.config_file.name if home.config_file.is_file() else None
+    for name in CONFIGS:
+        _put(folder / name, home.config_file.read_bytes() if name == found else None)
+    return found
 
 
 def _put(target: Path, content: bytes | None) -> None:
@@ -247,8 +252,3 @@ def _sweep(folder: Path, database: str, names: Iterable[str]) -> None:
     for path in (folder / "blobs").glob("??/??/*"):
         if path.name not in known:
             path.unlink(missing_ok=True)
-
-
-def free_bytes(folder: Path) -> int:
-    """How much more fits where a folder lies."""
-    return shutil.disk_usage(folder).free

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sqlite3
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ from typing import Any
 
 from belino.domain.errors import StoreError, StoreFull, StoreTooNew
 from belino.storage import room
-from belino.storage.backup import CONFIGS, FORMAT, KEY, MANIFEST, PIECE, blob_place, free_bytes, key_check
+from belino.storage.backup import CONFIGS, FORMAT, KEY, MANIFEST, PIECE, Progress, blob_place, key_check
 from belino.storage.blobs import sync_folder
 from belino.storage.home import Home
 from belino.storage.lock import lock_folder
@@ -42,8 +42,6 @@ _OURS = re.compile(r"(\.restore-|before-restore-)[0-9a-z-]{1,40}")
 _MOVED = ("belino.db-wal", "belino.db-shm", "belino.db", KEY, "blobs", "media", *CONFIGS)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +182,7 @@ def _stage_key(backup: int, staged: Path, manifest: Mapping[str, Any], given: Pa
 
 def _stage_database(backup: int, staged: Path, manifest: Mapping[str, Any], home: Home) -> None:
     told = manifest["database"]
-    if told["size"] > free_bytes(home.path):
+    if told["size"] > shutil.disk_usage(home.path).free:
         raise StoreFull("the disk has no room for the database of this backup")
     found = _copy(backup, (told["name"],), staged / "belino.db", most=told["size"])
     if found != told["sha256"]:
@@ -230,11 +228,11 @@ def _stage_blobs(backup: int, staged: Path, now: datetime, progress: Progress) -
         names = dict(map(tuple, connection.execute("SELECT sha256, size FROM blobs LIMIT ?", (BLOBS_AT_MOST + 1,))))
         if len(names) > BLOBS_AT_MOST or not all(_HASH.fullmatch(name) for name in names):
             raise StoreError("the database of this backup names blobs that cannot be; nothing was changed")
-        if sum(names.values()) > free_bytes(staged):
+        looked_at, total, lost = 0, sum(names.values()), []
+        if total > shutil.disk_usage(staged).free:
             raise StoreFull("the disk has no room for the bytes of this backup")
-        lost = []
-        for count, (name, size) in enumerate(names.items(), 1):
-            progress(count, len(names))
+        for name, size in names.items():
+            progress(looked_at := looked_at + size, total)
             if not _stage_blob(backup, staged, name, size):
                 lost.append(name)
         held = _disarm(connection, lost, to_micros(now))
