@@ -89,6 +89,17 @@ def test_hostile_headers_take_no_time_and_nesting_ends() -> None:
     assert read(b"Subject: deep\n" + deep + b"Content-Type: text/plain\n\nwords\n").total == 1
 
 
+@pytest.mark.parametrize("charset", ["a\0b", "rot13", "punycode", '"'], ids=["null", "rot13", "punycode", "quote"])
+def test_a_set_that_is_none_does_not_keep_the_words_away(charset: str) -> None:
+    head = f"Subject: x\nContent-Type: text/plain; charset={charset}\n\n".encode()
+    assert "Größe" in read(head + "Größe und Länge".encode("cp1252")).parts[0].text
+
+
+def test_a_message_of_parts_that_has_none_is_read_as_words() -> None:
+    text = read(b"Subject: x\nContent-Type: multipart/mixed; charset=a\0b\n\nthe words")
+    assert text.parts[0].text == "Subject: x\n\nthe words"
+
+
 def test_an_outlook_message_is_read() -> None:
     text = read(
         make_msg(subject="Lunch", sender=("Ann Poe", "ann@example.org"), to="bob@example.org", body="At noon.\r\n",

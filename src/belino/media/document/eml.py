@@ -66,10 +66,12 @@ def _letter(message: Message) -> tuple[Letter, list[Message]]:
     for part in _leaves(message):
         mime = part.get_content_type()
         if mime == "message/rfc822":
-            held = part.get_payload()
-            inside += [each for each in held if isinstance(each, Message)] if isinstance(held, list) else []
+            inside += _held(part)
         elif mime in _BODIES and not _is_attached(part):
             texts[mime].append(part)
+        elif mime.startswith("multipart/"):
+            # Said to be made of parts and is not: what is there are words, most likely.
+            texts["text/plain"].append(part)
         else:
             attachments.append(_attachment(part, mime))
     body, hides = _body(texts)
@@ -84,11 +86,16 @@ def _leaves(message: Message) -> Iterator[Message]:
         if not waiting:
             return
         part, depth = waiting.pop(0)
-        held = part.get_payload()
-        if part.get_content_maintype() == "multipart" and isinstance(held, list) and depth < DEPTH_AT_MOST:
-            waiting = [*((each, depth + 1) for each in held if isinstance(each, Message)), *waiting]
+        if part.get_content_maintype() == "multipart" and part.is_multipart() and depth < DEPTH_AT_MOST:
+            waiting = [*((each, depth + 1) for each in _held(part)), *waiting]
         else:
             yield part
+
+
+def _held(part: Message) -> list[Message]:
+    """The parts that a part is made of; the payload of one that has none is not touched, for it would be decoded."""
+    held = part.get_payload() if part.is_multipart() else None
+    return [each for each in held if isinstance(each, Message)] if isinstance(held, list) else []
 
 
 def _is_attached(part: Message) -> bool:
