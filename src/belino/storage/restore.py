@@ -102,7 +102,6 @@ def restore(
 def finish_restore(home: Home) -> None:
     """Move a backup in that is whole, however often we die meanwhile; throw away one that never was."""
     journal = home.path / JOURNAL
-    staged = aside = None
     if journal.exists():
         told = json.loads(journal.read_text(encoding="utf-8"))
         names = [str(told[part]) for part in ("staged", "aside")]
