@@ -53,12 +53,20 @@ def message_line(
     outcomes: Mapping[str, MediaOutcome] = NO_OUTCOMES,
 ) -> str:
     """A message told in full: its media as placeholders, then its words."""
-    media = [
-        placeholder(replace(ref, caption=None), outcomes.get(ref.id, MediaOutcome.REFERENCED)) for ref in message.media
-    ]
-    told = " ".join(part for part in (*media, disarm(message.text)) if part)
-    facts = ((message.is_truncated, "cut"), (message.edited, "edited"), (message.deleted, "deleted"))
-    all_marks = [*marks, *labels(message.author, message.observed), *(mark for is_so, mark in facts if is_so)]
+    told = disarm(message.text)
+    if message.media:
+        media = [
+            placeholder(replace(ref, caption=None), outcomes.get(ref.id, MediaOutcome.REFERENCED))
+            for ref in message.media
+        ]
+        told = " ".join([*media, told] if told else media)
+    all_marks = [*marks, *labels(message.author, message.observed)]
+    if message.is_truncated:
+        all_marks.append("cut")
+    if message.edited:
+        all_marks.append("edited")
+    if message.deleted:
+        all_marks.append("deleted")
     carried = [part for part in (_replied(message.quote), _forwarded(message.forward)) if part]
     return _row(message.message_id, message.ts, message.author, told, all_marks, " / ".join(carried), today)
 
@@ -105,12 +113,10 @@ def _name(name: str) -> str:
 def _row(
     message_id: str, ts: datetime, author: Author, text: str, marks: Sequence[str], carried: str, today: datetime
 ) -> str:
-    fields = [disarm(message_id), short_time(ts, today), _name(author.name), text]
+    row = f"{escape(disarm(message_id))}|{short_time(ts, today)}|{escape(_name(author.name))}|{escape(text)}"
     if marks or carried:
-        fields.append(f"({', '.join(marks)})")
-    if carried:
-        fields.append(carried)
-    return line(fields)
+        row += f"|({escape(', '.join(marks))})"
+    return f"{row}|{escape(carried)}" if carried else row
 
 
 def labels(author: Author, observed: bool) -> list[str]:

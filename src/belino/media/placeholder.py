@@ -160,7 +160,7 @@ def _fold(character: str) -> str:
 
 def _visible(text: str) -> str:
     """Without control, bidi, zero-width, tag and private characters; joiners stay where scripts and emoji need them."""
-    if text.replace("\n", "").isprintable() and not _HIDDEN.search(text):
+    if text.replace("\n", "").isprintable() and (text.isascii() or not _HIDDEN.search(text)):
         return text
     kept: list[str] = []
     for character in text.replace("\r\n", "\n"):

@@ -33,6 +33,9 @@ SELECT m.id, m.platform_id, m.author_id, m.author_name, m.author_marks, m.sent, 
 FROM messages m JOIN conversations v ON v.id = m.conversation JOIN channels c ON c.id = m.channel
 LEFT JOIN turns t ON t.id = m.turn
 """  # noqa: S608  only our own words are put together
+_ID, _NAME, _AUTHOR, _CHANNEL, _CONVERSATION = 0, 1, slice(2, 5), 21, 22
+_STANDINGS = {standing.value: standing for standing in Standing}
+_ENDS = {outcome.value: outcome for outcome in MessageOutcome}
 _OUTCOMES = {
     TurnState.WAITING: MessageOutcome.WAITING,
     TurnState.RUNNING: MessageOutcome.WORKING,
@@ -178,13 +181,18 @@ def load(connection: sqlite3.Connection, keys: Keys, rows: Sequence[sqlite3.Row]
     """Rows of `SELECT` as values."""
     if not rows:
         return ()
-    media = refs_of_messages(connection, keys, [row["id"] for row in rows])
+    media = refs_of_messages(connection, keys, [row[_ID] for row in rows])
     reactions = _reactions(connection, rows)
-    places = {row["conversation"]: row for row in rows}
+    places = {row[_CONVERSATION]: row for row in rows}
     conversations = {number: key_of(row) for number, row in places.items()}
+    authors = {said_by: make_author(*said_by) for said_by in {row[_AUTHOR] for row in rows}}
     return tuple(
         _message(
-            row, conversations[row["conversation"]], media, reactions.get((row["channel"], row["platform_id"]), ())
+            row,
+            conversations[row[_CONVERSATION]],
+            authors[row[_AUTHOR]],
+            media,
+            reactions.get((row[_CHANNEL], row[_NAME]), ()),
         )
         for row in rows
     )
@@ -194,8 +202,8 @@ def _reactions(
     connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]
 ) -> Mapping[tuple[int, str], tuple[tuple[str, int], ...]]:
     found: dict[tuple[int, str], tuple[tuple[str, int], ...]] = {}
-    for channel in {row["channel"] for row in rows}:
-        ids = [row["platform_id"] for row in rows if row["channel"] == channel]
+    for channel in {row[_CHANNEL] for row in rows}:
+        ids = [row[_NAME] for row in rows if row[_CHANNEL] == channel]
         counted = connection.execute(
             "SELECT message_id, emoji, count(*) AS people FROM reactions WHERE channel = ? AND added = 1 "  # noqa: S608
             f"AND message_id IN ({','.join('?' * len(ids))}) GROUP BY message_id, emoji ORDER BY min(at), emoji",
@@ -210,22 +218,23 @@ def _reactions(
 def _message(
     row: sqlite3.Row,
     conversation: ConversationKey,
+    author: Author,
     media: Mapping[tuple[int, str], tuple[MediaRef, ...]],
     reactions: tuple[tuple[str, int], ...],
 ) -> StoredMessage:
-    number, name, author_id, author_name, author_marks, sent, received, text, standing, outcome, *rest = row
+    number, name, _, _, _, sent, received, text, standing, outcome, *rest = row
     reason, trace, reply_to, quote, forward, album, edited, deleted, root, state, turn_reason, *_ = rest
     return StoredMessage(
         seq=number & SEQ_MASK,
         conversation=conversation,
         id=name,
-        author=make_author(author_id, author_name, author_marks),
+        author=author,
         sent=from_micros(sent),
         received=from_micros(received),
         text=text,
         media=media.get((number, OWN), ()),
-        standing=Standing(standing),
-        outcome=MessageOutcome(outcome) if state is None else _OUTCOMES[TurnState(state)],
+        standing=_STANDINGS[standing],
+        outcome=_ENDS[outcome] if state is None else _OUTCOMES[TurnState(state)],
         reason=turn_reason or reason,
         trace=trace,
         reply_to=reply_to,
