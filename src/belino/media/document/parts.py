@@ -10,8 +10,8 @@ from belino.domain.document import DocumentText, Part, Unit, Unread
 TITLE_CHARS = 200
 NOTE_CHARS = 300
 NOTES_AT_MOST = 20
-SECONDS_AT_MOST = 14
-"""Of the child's own time; what has been read by then is better than nothing after twenty."""
+SECONDS_AT_MOST = 12
+"""The child is killed after twenty; what has been read by now is better than nothing."""
 HIDDEN_NOTE = "text that a reader of the document would not see is marked as (hidden text: …)"
 
 PART_CHARS = 8_000
@@ -56,7 +56,7 @@ class Parts:
     _chars: int = 0
     _stopped: str = ""
     _broken: str = ""
-    _begun: float = field(default_factory=time.process_time)
+    _begun: float = field(default_factory=time.monotonic)
 
     def wants(self, number: int) -> bool:
         """Whether this part is asked for, and there is room and time for it."""
@@ -66,9 +66,14 @@ class Parts:
             self._stopped = f"at {self.wish.max_chars} characters"
         elif self.at_most is not None and len(self._parts) >= self.at_most:
             self._stopped = f"after {self.at_most} {self.unit}s"
-        elif time.process_time() - self._begun > SECONDS_AT_MOST:
+        elif self.late:
             self._stopped = f"after {SECONDS_AT_MOST} s"
         return not self._stopped
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is up: what has not been read by now is not even counted."""
+        return time.monotonic() - self._begun > SECONDS_AT_MOST
 
     @property
     def over(self) -> bool:
@@ -163,6 +168,10 @@ class Cutting:
         block = block.strip("\n")
         if not block.strip():
             return
+        while len(block) > 2 * PART_CHARS and (end := block.rfind("\n", 0, PART_CHARS)) > 0:
+            # A table of many pages: rows stay whole.
+            self.add(block[:end], heading=heading)
+            block, heading = block[end + 1 :], ""
         if self._chars + len(block) > PART_CHARS or (heading and self._chars >= PART_CHARS_AT_HEADING):
             self._end()
         if heading and not self._title:

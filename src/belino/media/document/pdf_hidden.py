@@ -10,6 +10,8 @@ from belino.media.document import pdfium
 TINY_POINTS = 1.5
 WHITE = 250
 DEPTH_AT_MOST = 6
+LOOKS_AT_MOST = 1_000_000
+"""Behind so many things on a page it is looked whether white text stands before them; then it is marked unseen."""
 
 _Bounds = tuple[float, float, float, float]
 """Left, bottom, right, top."""
@@ -25,6 +27,7 @@ class Scene:
     recognised: bool = False
     """All text lies unseen over pictures: the page was scanned, and its text recognised."""
     seen: bool = False
+    looks: int = LOOKS_AT_MOST
     invisible: set[int] = field(default_factory=set)
 
 
@@ -54,7 +57,7 @@ def _look(scene: Scene, things: Iterator[int], edges: _Bounds | None, *, covered
         elif kind == pdfium.FORM and depth < DEPTH_AT_MOST:
             inside = range(library.FPDFFormObj_CountObjects(thing))
             bounds = _bounds(thing)
-            behind = covered or any(_holds(each, bounds) for each in painted)
+            behind = covered or _before(scene, bounds, painted)
             _look(scene, _inside(thing, inside), None, covered=behind, depth=depth + 1)
             painted.append(bounds)
         else:
@@ -79,11 +82,17 @@ def _judge(scene: Scene, text: int, edges: _Bounds | None, *, covered: bool, pai
     if (
         clear
         or (edges is not None and (_beside(bounds, edges) or _points(text) < TINY_POINTS))
-        or (white and not covered and not any(_holds(each, bounds) for each in painted))
+        or (white and not covered and not _before(scene, bounds, painted))
     ):
         scene.unseen.add(text)
     else:
         scene.seen = True
+
+
+def _before(scene: Scene, bounds: _Bounds, painted: list[_Bounds]) -> bool:
+    """Whether something was painted where this stands."""
+    scene.looks -= len(painted)
+    return scene.looks >= 0 and any(_holds(each, bounds) for each in painted)
 
 
 def _colour(thing: int) -> tuple[bool, bool]:

@@ -69,6 +69,8 @@ class _Reader:
     def blocks(self, elements: Iterable[Element]) -> Iterator[Block]:
         """Paragraphs and tables as they come."""
         for element in elements:
+            if self.parts.late:
+                return
             yield from self._block(element, self._writer)
 
     def margins(self, kind: str) -> Iterator[str]:
@@ -141,8 +143,11 @@ class _Reader:
     def _table(self, element: Element, writer: Writer) -> str:
         # A style may shade what it likes: white letters in such a table are most likely seen.
         shaded = find(element, "tblPr", "tblStyle") is not None
-        rows = []
+        rows: list[list[str]] = []
+        room = self.parts.room
         for row in _rows(element):
+            if room < 0 or self.parts.late:
+                break
             cells: list[str] = []
             for cell in _cells(row):
                 about = find(cell, "tcPr")
@@ -154,6 +159,7 @@ class _Reader:
                 wide = value(find(about, "gridSpan"), "val", "1")
                 cells += [text, *[""] * (min(int(wide), COLUMNS_AT_MOST) - 1 if wide.isdigit() else 0)]
             rows.append(cells)
+            room -= sum(map(len, cells))
         return table(rows)
 
 

@@ -87,15 +87,21 @@ def _cells(grid: Grid, book: _Book, content: bytes) -> None:
     for element in children(content, {"worksheet", "sheetData"}):
         match local(element.tag):
             case "cols":
-                for each in element:
-                    if value(each, "hidden") in ("1", "true"):
-                        first, last = _whole(each.get("min", "")), _whole(each.get("max", ""))
-                        grid.hidden_columns.update(range(first, min(last, COLUMNS_AT_MOST) + 1))
+                grid.hidden_columns.update(_hidden(element))
             case "row":
                 at = _whole(element.get("r", "")) or at + 1
                 cells = dict(_row(grid, book, element))
                 if not grid.row(at, cells, hides=element.get("hidden") in ("1", "true")):
                     return
+
+
+def _hidden(columns: Element) -> Iterator[int]:
+    last = 0
+    for each in columns:
+        first = max(_whole(each.get("min", "")), last + 1)  # they are written in order, or not at all
+        last = max(last, min(_whole(each.get("max", "")), COLUMNS_AT_MOST))
+        if value(each, "hidden") in ("1", "true"):
+            yield from range(first, last + 1)
 
 
 def _row(grid: Grid, book: _Book, row: Element) -> Iterator[tuple[int, str]]:
@@ -140,6 +146,8 @@ def _number(book: _Book, text: str, style: _Style) -> str:
 
 def _words(element: Element) -> str:
     """The text of a string, without its reading aids."""
+    if len(element) == 1 and not len(element[0]):
+        return element[0].text or ""
     aids = {id(inner) for aid in named(element, "rPh") for inner in aid.iter()}
     return "".join(each.text or "" for each in named(element, "t") if id(each) not in aids)
 
