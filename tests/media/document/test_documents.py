@@ -54,6 +54,12 @@ async def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     assert "broken" in text.reason
 
 
+async def test_an_office_file_in_an_old_container_is_not_taken_for_a_broken_archive(tmp_path: Path) -> None:
+    old = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
+    text = await Documents(Here(), tmp_path).read(blob(tmp_path, old), mime=DOCX)
+    assert (text.unread, text.reason) == (Unread.UNREADABLE, "the file is broken")
+
+
 @pytest.mark.parametrize(
     "content",
     [

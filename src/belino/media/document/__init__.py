@@ -76,6 +76,7 @@ _MODULES: Mapping[str, str] = MappingProxyType({mime: module for module, ms in _
 READS = frozenset(_MODULES)
 """The types we get text or a listing from; other kinds of text are read as plain text."""
 
+_OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _STRING = r'"(?:[^"\\\x00-\x1f]++|\\.)*+"'
 # Looked at before it is parsed: an enemy's JSON could be a million little lists.
 _PART = re.compile(rf"\[\d{{1,9}}, {_STRING}, {_STRING}\]\n?")
@@ -248,8 +249,13 @@ def page(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _read(file: BinaryIO, wish: Wish) -> DocumentText:
+    module = _module(wish.mime)
+    # With a password on it, an office file of any kind is an old container with the real one inside.
+    if module in ("word", "slides", "sheets") and wish.mime != f"{_MS}-excel" and file.read(8) == _OLE_START:
+        module = "ole"
+    file.seek(0)
     try:
-        found: DocumentText = import_module(f"{__name__}.{_module(wish.mime)}").read(file, wish)
+        found: DocumentText = import_module(f"{__name__}.{module}").read(file, wish)
     except CannotRead as error:
         return nothing(error.unread, error.reason)
     except ImportError:

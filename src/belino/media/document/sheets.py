@@ -10,6 +10,9 @@ from belino.media.document.formats import general
 from belino.media.document.grid import Grid
 from belino.media.document.parts import CannotRead, Parts, Wish
 
+_FILE_PASS = 0x2F
+_RECORDS_AT_MOST = 20
+"""A lock is stated among the first records of a workbook."""
 _OLD = frozenset({"application/vnd.ms-excel", "application/vnd.ms-excel.sheet.binary.macroenabled.12"})
 
 
@@ -44,8 +47,31 @@ def _old(file: BinaryIO, wish: Wish) -> DocumentText:
     except calamine.PasswordError as error:
         raise CannotRead(Unread.UNREADABLE, "it is protected by a password") from error
     except calamine.CalamineError as error:
-        raise CannotRead(Unread.UNREADABLE, "the workbook is broken") from error
+        locked = is_locked(file)
+        raise CannotRead(
+            Unread.UNREADABLE, "it is protected by a password" if locked else "the workbook is broken"
+        ) from error
     return parts.document(len(known))
+
+
+def is_locked(file: BinaryIO) -> bool:
+    """Whether an old workbook states that its records are encrypted, which calamine takes for nonsense."""
+    import olefile  # type: ignore[import-untyped]
+
+    try:
+        file.seek(0)
+        storage = olefile.OleFileIO(file)
+        names = ["/".join(path) for path in storage.listdir() if path[-1].lower() in ("workbook", "book")]
+        start = storage.openstream(names[0]).read(8_192) if names else b""
+    except (OSError, ValueError, IndexError):
+        return False
+    at = 0
+    for _ in range(_RECORDS_AT_MOST):
+        kind, size = (int.from_bytes(start[at + side : at + side + 2], "little") for side in (0, 2))
+        if kind == _FILE_PASS:
+            return True
+        at += 4 + size
+    return False
 
 
 def _fill(grid: Grid, rows: Iterable[Sequence[object]]) -> None:
