@@ -7,9 +7,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientWebSocketResponse, web
 
-from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized, Unreached
+from belino.domain.errors import (
+    AdapterError,
+    AddressRefused,
+    MediaTooLarge,
+    RateLimited,
+    Unanswered,
+    Unauthorized,
+    Unreached,
+)
 from belino.net.client import DEFAULT_RETRY_AFTER, Client, error_for
 from belino.net.guard import Guard
 from belino.testing.chaos import Asked, chaos
@@ -225,4 +233,31 @@ async def test_it_is_told_whether_the_platform_may_have_done_what_it_was_asked_f
         assert len(server.asked) == 2
     with pytest.raises(Unreached):
         async with client.request("POST", url, json={}):
+            pass
+
+
+async def test_a_web_socket_goes_where_a_request_may_go_and_says_no_goodbye(client: Client, serve: Serve) -> None:
+    ended: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+
+    async def answer(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for message in socket:
+            await socket.send_str(f"{message.data} to you")
+        ended.set_result(socket.close_code)
+        return socket
+
+    url = (await serve(answer)).replace("http://", "ws://")
+    async with asyncio.timeout(5), client.socket(url) as opened:
+        assert isinstance(opened, ClientWebSocketResponse)
+        await opened.send_str("hello")
+        assert await opened.receive_str() == "hello to you"
+    # 1000 would be a goodbye, after which a platform forgets what we have not heard.
+    assert await asyncio.wait_for(ended, 5) == 4000
+
+
+@pytest.mark.parametrize("url", ["ws://10.0.0.1/", "wss://169.254.169.254/", "ftp://example.org/", "ws://a@b/"])
+async def test_a_web_socket_is_refused_where_a_request_is(url: str) -> None:
+    with pytest.raises(AddressRefused):
+        async with Client().socket(url):
             pass

@@ -62,6 +62,15 @@ class HttpClient(Protocol):
     ) -> AbstractAsyncContextManager[HttpAnswer]: ...
 
 
+@runtime_checkable
+class OpensSockets(Protocol):
+    """An HTTP client that opens web sockets too."""
+
+    def socket(self, url: str, *, timeout: float = 30.0) -> AbstractAsyncContextManager[object]:
+        """A web socket as aiohttp has it, closed in the end: platforms' own libraries work on nothing else."""
+        ...
+
+
 class Desk(Protocol):
     """What an adapter is given to work with."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json as json_format
+import re
 import socket
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
@@ -32,6 +33,12 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 HARMLESS_HEADERS = frozenset(
     {"accept", "content-type", "if-match", "if-modified-since", "if-none-match", "if-range", "range", "user-agent"}
 )
+
+SOCKET_MESSAGE_BYTES = 64 * 1024 * 1024
+CLOSING_SECONDS = 1.0
+# A private code of web sockets: platforms take 1000 and 1001 for a goodbye, and forget what we did not hear.
+STILL_WANTED = 4000
+_WEB_SOCKET = re.compile(r"ws(s?)://", re.IGNORECASE)
 
 # A platform that says 429 without saying how long.
 DEFAULT_RETRY_AFTER = 5.0
@@ -105,6 +112,27 @@ class Client:
                 response.release()
             else:
                 response.close()
+
+    @asynccontextmanager
+    async def socket(self, url: str, *, timeout: float = 30.0) -> AsyncIterator[object]:
+        """A web socket to where a request might go; `timeout` bounds the wait until it is open."""
+        from aiohttp import ClientWSTimeout
+        from yarl import URL
+
+        place = parse_url(_WEB_SOCKET.sub(r"http\1://", url, count=1))
+        self._guard.check(place)
+        with _as_adapter_errors("web socket", timeout):
+            async with asyncio.timeout(timeout):
+                opened = await self._session(named=self._guard.names(place)).ws_connect(
+                    URL(str(place), encoded=True),
+                    max_msg_size=SOCKET_MESSAGE_BYTES,
+                    autoclose=False,
+                    timeout=ClientWSTimeout(ws_close=CLOSING_SECONDS),
+                )
+        try:
+            yield opened
+        finally:
+            await opened.close(code=STILL_WANTED)
 
     async def close(self) -> None:
         while self._sessions:
