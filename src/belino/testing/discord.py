@@ -5,6 +5,7 @@ Facts are from Discord's API documentation (reference, gateway, rate limits, opc
 
 import asyncio
 import json
+import mimetypes
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Mapping
@@ -15,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
-from belino.testing.discord_calls import GONE, Calls
+from belino.testing.discord_calls import Calls
 from belino.testing.discord_faults import CDN, cloudflare_ban
-from belino.testing.discord_gateway import HEARTBEAT_SECONDS, RECONNECT, Gateway
+from belino.testing.discord_gateway import HEARTBEAT_SECONDS, INVALID, RECONNECT, Gateway
 from belino.testing.discord_pace import DiscordPace, Gate, limited
-from belino.testing.discord_request import Call, Refused, read_body
+from belino.testing.discord_request import GONE, Call, Refused, read_body
 from belino.testing.discord_sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES, Session
 from belino.testing.discord_shapes import Json
 from belino.testing.discord_town import Town
@@ -34,6 +35,8 @@ TOKEN = f"{urlsafe_b64encode(BOT_ID.encode()).decode().rstrip('=')}.GbElin.DemoT
 CLOSING_SECONDS = 1.0
 UPLOAD_BYTES = 200 * 1024 * 1024
 _LOOPBACK = "127.0.0.1"
+# These need no token; the answers to interactions have one in their path.
+_OPEN = ("/interactions/", "/webhooks/")
 
 
 class DiscordServer(Town):
@@ -67,7 +70,7 @@ class DiscordServer(Town):
         self.bytes_served = 0
         self.credentials_leaked = 0
         """Requests to the CDN that brought credentials nobody there asked for."""
-        self.gateway = Gateway(self.clock, self.sessions, self._ready)
+        self.gateway = Gateway(self.sessions, self._ready)
         self.gateway.heartbeat_seconds = heartbeat_seconds
         self.gateway.token = token
         self._answers = Calls(self)
@@ -102,9 +105,17 @@ class DiscordServer(Town):
         for connection in list(self.gateway.connections):
             await connection.tell(RECONNECT)
 
-    def forget_sessions(self) -> None:
-        """No session can be resumed any more: what is missed from now on is missed."""
+    async def forget_sessions(self) -> None:
+        """No session can be resumed any more: what is said from now on is missed by who is away."""
         self.sessions.live.clear()
+        await self.gateway.close_all(4009)
+
+    async def invalidate(self, *, resumable: bool = False) -> None:
+        """The gateway tells everybody that their session is invalid (op 9)."""
+        for connection in list(self.gateway.connections):
+            if connection.session is not None and not resumable:
+                self.sessions.end(connection.session)
+            await connection.tell(INVALID, resumable)
 
     async def __aenter__(self) -> Self:
         from aiohttp import web
@@ -164,7 +175,8 @@ class DiscordServer(Town):
 
     async def _answer(self, request: "web.Request") -> "web.StreamResponse":
         path = "/" + request.match_info["rest"].partition("/")[2] if _versioned(request) else request.path[4:]
-        if request.headers.get("Authorization") != f"Bot {self.token}" and path != "/gateway":
+        known = request.headers.get("Authorization") == f"Bot {self.token}"
+        if not known and path != "/gateway" and not path.startswith(_OPEN):
             raise Refused(401, 0, "401: Unauthorized")
         call, answer = self._answers.find(request.method, path)
         call.query, call.agent = dict(request.query), request.headers.get("User-Agent", "")
@@ -173,13 +185,14 @@ class DiscordServer(Town):
         self.requests = [*self.requests[-999:], call]
         if isinstance(fault, Stall):
             await self._stall(request, fault)
-        if (wait := self._gate.whole()) > 0:
-            return _limited(wait, "global", {})
-        wait, headers = self._gate.enter(call)
-        if wait > 0:
-            return _limited(wait, "user", headers)
+        headers: dict[str, str] = {}
         try:
             await read_body(request, call, Path(self._folder.name))
+            if (wait := 0.0 if path.startswith(_OPEN) else self._gate.whole()) > 0:
+                return _limited(wait, "global", {})
+            wait, headers = self._gate.enter(call)
+            if wait > 0:
+                return _limited(wait, "user", headers)
             if (troubled := await self._misbehave(request, fault)) is not None:
                 return troubled
             result = answer(call)
@@ -198,7 +211,8 @@ class DiscordServer(Town):
         stored = self.cdn.find(request.rel_url.raw_path, request.query)
         if stored is None:
             return _text(404, "This content is no longer available.")
-        return await serve_file(request, stored, fault, self._count)
+        mime = stored.upload.mime or mimetypes.guess_type(stored.path)[0] or "application/octet-stream"
+        return await serve_file(request, stored, fault, self._count, mime=mime)
 
     async def _misbehave(self, request: "web.Request", fault: Fault | None) -> "web.StreamResponse | None":
         """The answer of a fault that does not let the call through."""

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Sequence
 
-from belino.testing.discord_request import Call, Refused, invalid
+from belino.testing.discord_interactions import Interactions
+from belino.testing.discord_request import GONE, Answered, Call, Refused, invalid
 from belino.testing.discord_sends import Sends
 from belino.testing.discord_sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES
 from belino.testing.discord_shapes import PERMISSIONS, THREADS, Flag, Json, Place
@@ -14,10 +15,6 @@ MOST_REACTIONS = 20
 MOST_LINKS = 50
 # The application's flags say which privileged intents are on, for a bot in fewer than a hundred servers.
 INTENT_FLAGS = {PRESENCES: 1 << 13, MEMBERS: 1 << 15, MESSAGE_CONTENT: 1 << 19}
-GONE: Json = {}
-"""An answer without a body."""
-
-Answered = Json | list[Json]
 
 
 class Calls:
@@ -58,6 +55,7 @@ class Calls:
             ("GET", "/guilds/{guild}/channels", self._guild_channels),
             ("GET", "/guilds/{guild}/threads/active", self._active_threads),
             ("GET", "/guilds/{guild}/members/{user}", self._member),
+            *Interactions(town, self._sends).routes,
         ]
         self._patterns = [(method, route, _pattern(route), answer) for method, route, answer in self._routes]
 
@@ -158,7 +156,7 @@ class Calls:
         anchors = [name for name in ("before", "after", "around") if name in call.query]
         if not self.town.may(channel, "READ_MESSAGE_HISTORY"):
             return []
-        kept = list(self.town.messages[channel["id"]].values())
+        kept = [m for m in self.town.messages[channel["id"]].values() if not m["flags"] & Flag.EPHEMERAL]
         return [self._seen(message) for message in reversed(_page(kept, anchors, call, limit))]
 
     def _message(self, call: Call) -> Json:
@@ -273,7 +271,7 @@ class Calls:
 
 def _pattern(route: str) -> re.Pattern[str]:
     def group(found: re.Match[str]) -> str:
-        return f"(?P<{found[1]}>{'[^/]+' if found[1] == 'emoji' else '[0-9]{1,20}'})"
+        return f"(?P<{found[1]}>{'[^/]+' if found[1] in ('emoji', 'token') else '[0-9]{1,20}'})"
 
     return re.compile(re.sub(r"\\\{(\w+)\\\}", group, re.escape(route)))
 

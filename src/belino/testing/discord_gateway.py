@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from belino.domain.ports import Clock
 from belino.testing.discord_sessions import KNOWN_INTENTS, PRIVILEGED, Session, Sessions
 from belino.testing.discord_shapes import Json
 
@@ -51,8 +50,7 @@ class Closed(Exception):
 class Gateway:
     """What every connection shares."""
 
-    def __init__(self, clock: Clock, sessions: Sessions, ready: Callable[[Session], list[tuple[str, Json]]]) -> None:
-        self.clock = clock
+    def __init__(self, sessions: Sessions, ready: Callable[[Session], list[tuple[str, Json]]]) -> None:
         self.sessions = sessions
         self.ready = ready
         """The events that begin a session."""
@@ -63,8 +61,6 @@ class Gateway:
         self.heartbeats = 0
         self.frozen = False
         """A connection that stays open and is dead: nothing is answered, nothing is told."""
-        self.unresumable: bool | None = None
-        """What the next resume is told instead: whether the session may be resumed yet."""
         self.connections: list[Connection] = []
 
     async def take(self, request: "web.Request") -> "web.StreamResponse":
@@ -183,10 +179,6 @@ class Connection:
             raise Closed(4005)
         if str(content.get("token", "")).removeprefix("Bot ") != self._gateway.token:
             raise Closed(4004)
-        if (may_resume := self._gateway.unresumable) is not None:
-            self._gateway.unresumable = None
-            await self.tell(INVALID, may_resume)
-            return
         session = self._gateway.sessions.find(str(content.get("session_id")))
         seq = content.get("seq")
         if session is None or not isinstance(seq, int) or not session.can_replay(seq):
@@ -230,7 +222,7 @@ class Connection:
                 await self._socket.send_bytes(packed)
 
     def _keep_pace(self) -> None:
-        now = self._gateway.clock.monotonic()
+        now = asyncio.get_running_loop().time()
         if len(self._taken) == SENDS_PER_MINUTE and now - self._taken[0] < 60:
             raise Closed(4008)
         self._taken.append(now)

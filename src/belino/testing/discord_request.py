@@ -20,6 +20,10 @@ REQUEST_BYTES = 25 * 1024 * 1024
 IN_MEMORY = 1024 * 1024
 HEAD = 64 * 1024
 PIECE = 256 * 1024
+GONE: Json = {}
+"""An answer without a body."""
+
+Answered = Json | list[Json]
 _FILE = re.compile(r"files\[(\d+)\]")
 
 

@@ -33,15 +33,18 @@ class Sends:
 
     def create(self, call: Call, channel: Json) -> Json:
         """POST a message. A nonce that was used a few minutes ago gives the message it made."""
-        fields = call.fields
         self._permit(call, channel)
+        return self.post(call, call.fields, channel)
+
+    def post(self, call: Call, fields: Json, channel: Json, **more: Any) -> Json:
+        """A message by its fields, whoever allowed it; `more` are fields that no bot may set."""
         if (known := self._known(fields)) is not None:
             return known
         text = _text(fields.get("content"))
         _check_embeds(fields.get("embeds"))
         _check_mentions(fields.get("allowed_mentions"))
         reference = self._reference(fields.get("message_reference"), channel)
-        attached = self._files(call, channel)
+        attached = self._files(call, fields, channel)
         flags = int(fields.get("flags") or 0) & SETTABLE
         if flags & Flag.VOICE:
             self._check_voice(fields, text, attached, channel)
@@ -55,7 +58,7 @@ class Sends:
             made["tts"] = True
         if fields.get("components"):
             made["components"] = fields["components"]
-        return self._sent(channel, text, attached, made, fields)
+        return self._sent(channel, text, attached, made | more, fields)
 
     def edit(self, call: Call, channel: Json, message: Json) -> Json:
         """PATCH a message of the bot's own; files not named in `attachments` are gone."""
@@ -73,7 +76,7 @@ class Sends:
         if "attachments" in fields:
             named = {str(item.get("id")) for item in fields["attachments"] or []}
             kept = [one for one in kept if one["id"] in named]
-        files = [*kept, *self._files(call, channel)]
+        files = [*kept, *self._files(call, fields, channel)]
         embeds = message["embeds"] if "embeds" not in fields else fields["embeds"] or []
         if not (text or files or embeds):
             raise _empty()
@@ -149,11 +152,11 @@ class Sends:
             raise Refused(400, 160002, "Cannot reply without permission to read message history")
         return {"reply_to": message}
 
-    def _files(self, call: Call, channel: Json) -> list[Json]:
+    def _files(self, call: Call, fields: Json, channel: Json) -> list[Json]:
         """The attachments of the files that came, described as `attachments` says."""
         if len(call.files) > MOST_FILES:
             raise invalid("attachments", "BASE_TYPE_MAX_LENGTH", f"Must be {MOST_FILES} or fewer in length.")
-        listed = call.fields.get("attachments") or []
+        listed = fields.get("attachments") or []
         if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
             raise invalid("attachments", "BASE_TYPE_BAD_TYPE", "Only dictionaries may be used in a list")
         guild = self._town.guilds.get(channel.get("guild_id", ""), {})

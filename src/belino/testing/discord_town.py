@@ -1,20 +1,19 @@
 """The people on the far side of a Discord bot: they talk, send files, edit, react, open threads."""
 
-from collections import defaultdict
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from belino.domain.ports import Clock
-from belino.testing.discord_cdn import STICKER_ENDINGS, Cdn, upload_of, voice_fields
-from belino.testing.discord_sessions import Session, Sessions
+from belino.testing.discord_cdn import STICKER_ENDINGS, upload_of, voice_fields
+from belino.testing.discord_record import Interaction, Record
 from belino.testing.discord_shapes import (
+    PERMISSIONS,
     SNAPSHOT_FIELDS,
     THREADS,
     Flag,
     Json,
     Kind,
     Place,
-    Snowflakes,
     channel_shape,
     emoji_shape,
     guild_shape,
@@ -24,41 +23,16 @@ from belino.testing.discord_shapes import (
     role_shape,
     stamp,
     thread_shape,
-    time_of,
     user_shape,
 )
 from belino.testing.telegram_shapes import Upload
 
+# The type of a command's option by what is given for it.
+_OPTIONS = ((Upload, 11), (bool, 5), (int, 4), (float, 10), (str, 3))
 
-class Town:
+
+class Town(Record):
     """Users, servers, channels and what was said; every verb tells the bot, and returns what Discord would tell."""
-
-    def __init__(self, clock: Clock, *, bot_id: str, bot_name: str) -> None:
-        self.clock = clock
-        self.ids = Snowflakes(clock)
-        self.cdn = Cdn(clock)
-        self.sessions = Sessions(clock, self.veiled)
-        self.bot = user_shape(bot_id, bot_name, bot=True)
-        self.users: dict[str, Json] = {bot_id: self.bot}
-        self.guilds: dict[str, Json] = {}
-        self.channels: dict[str, Json] = {}
-        self.members: dict[tuple[str, str], Json] = {}
-        """By server and user."""
-        self.messages: defaultdict[str, dict[str, Json]] = defaultdict(dict)
-        """By channel, then by id, oldest first; attachments without links, which are made when a message is told."""
-        self.reactions: defaultdict[str, dict[str, list[str]]] = defaultdict(dict)
-        """By message: each emoji with the users who chose it."""
-        self.forbidden: defaultdict[str, set[str]] = defaultdict(set)
-        """By channel: the permissions the bot lacks there, by their documented names."""
-        self.blocked: set[str] = set()
-        """Users who take no direct messages from the bot."""
-        self.stickers: dict[str, Json] = {}
-        self.sent: list[Json] = []
-        """Every message the bot made visible, oldest first."""
-        self.edited: list[tuple[str, str]] = []
-        """Every change the bot made, oldest first: message id and text."""
-        self.received: list[Upload] = []
-        """Every file the bot uploaded and Discord took, with its hash."""
 
     def user(self, username: str, *, bot: bool = False, **more: Any) -> Json:
         """Somebody new."""
@@ -161,7 +135,7 @@ class Town:
         for message in messages:
             self.messages[where].pop(message["id"], None)
             self.reactions.pop(message["id"], None)
-        named = {"channel_id": where, **self._guild_of(where)}
+        named = {"channel_id": where, **self.guild_of(where)}
         if len(messages) == 1:
             self.announce("MESSAGE_DELETE", where, {"id": messages[0]["id"], **named})
         else:
@@ -176,18 +150,18 @@ class Town:
         if not chosen:
             del self.reactions[message["id"]][emoji]
         where = message["channel_id"]
-        told: Json = {"user_id": user["id"], "channel_id": where, "message_id": message["id"]} | self._guild_of(where)
+        told: Json = {"user_id": user["id"], "channel_id": where, "message_id": message["id"]} | self.guild_of(where)
         told |= {"emoji": emoji_shape(emoji), "burst": False, "type": 0}
         if not remove:
             told["message_author_id"] = self.messages[where][message["id"]]["author"]["id"]
-            told |= self._member(told.get("guild_id"), user, whole=True)
+            told |= self.member_of(told.get("guild_id"), user, whole=True)
         self.announce("MESSAGE_REACTION_REMOVE" if remove else "MESSAGE_REACTION_ADD", where, told)
 
     def type(self, place: Json, user: Json) -> None:
         """Somebody types."""
         where = self._place(place)["id"]
         told = {"channel_id": where, "user_id": user["id"], "timestamp": int(self.clock.now().timestamp())}
-        self.announce("TYPING_START", where, {**told, **self._guild_of(where)})
+        self.announce("TYPING_START", where, {**told, **self.guild_of(where)})
 
     def sticker(self, name: str, content: bytes, *, form: int = 1) -> Json:
         """A sticker that can be sent: PNG (1), APNG (2), Lottie (3) or GIF (4)."""
@@ -195,6 +169,21 @@ class Town:
         self.cdn.put_plain(f"/stickers/{number}.{STICKER_ENDINGS[form]}", content)
         made = {"id": number, "name": name, "format_type": form, "type": 2, "tags": "smile", "description": None}
         return self.stickers.setdefault(number, made)
+
+    def command(self, place: Json, user: Json, name: str, **options: Any) -> Json:
+        """Somebody uses a slash command; an Upload among the options is a file."""
+        channel = self._place(place)
+        given, files = [], {}
+        for option, value in options.items():
+            kind = next(number for kinds, number in _OPTIONS if isinstance(value, kinds))
+            if isinstance(value, Upload):
+                file = self.cdn.put(channel["id"], self.ids.next(), value, ephemeral=True)
+                files[file["id"]] = self.cdn.signed(channel["id"], file)
+                value = file["id"]
+            given.append({"name": option, "type": kind, "value": value})
+        known = next((c["id"] for c in self.commands.values() if c["name"] == name), self.ids.next())
+        asked: Json = {"id": known, "name": name, "type": 1} | ({"options": given} if given else {})
+        return self._interact(channel, user, asked | ({"resolved": {"attachments": files}} if files else {}))
 
     def emoji(self, name: str, content: bytes, *, animated: bool = False) -> str:
         """An emoji of a server's own, as it is written in a message."""
@@ -207,11 +196,6 @@ class Town:
         """The bot loses permissions in a channel; none named gives all of them back."""
         self.forbidden[channel["id"]] = set(permissions)
 
-    def may(self, channel: Json, permission: str) -> bool:
-        """Whether the bot has a permission; a thread takes its parent's."""
-        places = (channel["id"], channel.get("parent_id"))
-        return not any(permission in self.forbidden.get(str(place), ()) for place in places)
-
     def kick(self, guild: Json) -> None:
         """The bot is thrown out of a server."""
         del self.guilds[guild["id"]]
@@ -219,63 +203,33 @@ class Town:
             self.forbid(channel, "VIEW_CHANNEL")
         self.sessions.dispatch("GUILD_DELETE", {"id": guild["id"]})
 
-    # What the bot is told.
-
-    def announce(self, event: str, channel_id: str, payload: Json) -> None:
-        """Tell the bot, if it may see the channel."""
-        if self.may(self.channels[channel_id], "VIEW_CHANNEL"):
-            self.sessions.dispatch(event, payload)
-
-    def tell_created(self, message: Json, **more: Any) -> None:
-        self.announce("MESSAGE_CREATE", message["channel_id"], self._event(message) | more)
-
-    def tell_updated(self, message: Json) -> Json:
-        self.announce("MESSAGE_UPDATE", message["channel_id"], self._event(message) | {"tts": False})
-        return self.told(message)
-
-    def told(self, message: Json) -> Json:
-        """A message as a GET tells it: fresh links, its reactions, what it answers, its thread."""
-        told = self._bare(message)
-        if message["type"] in (Kind.REPLY, Kind.THREAD_STARTER, Kind.MENU_COMMAND):
-            reference = message["message_reference"]
-            answered = self.messages[reference["channel_id"]].get(reference.get("message_id", ""))
-            told["referenced_message"] = None if answered is None else self._bare(answered)
-        return told
-
-    def veiled(self, told: Json) -> Json:
-        """What a bot without the message content intent is told of other people's words."""
-        to_bot = any(user["id"] == self.bot["id"] for user in told["mentions"])
-        direct = self.channels[told["channel_id"]]["type"] == Place.DM
-        if to_bot or direct or told["author"]["id"] == self.bot["id"]:
-            return told
-        empty = {"content": "", "embeds": [], "attachments": [], "components": []}
-        return {name: value for name, value in told.items() if name != "poll"} | empty
-
-    def beginning(self, session: Session) -> list[tuple[str, Json]]:
-        """What a session begins with, but for the READY that the server adds."""
-        told = [("GUILD_CREATE", self.guild_told(guild)) for guild in self.guilds.values()]
-        return [(event, payload) for event, payload in told if session.wants(event, in_guild=True)]
-
-    def guild_told(self, guild: Json) -> Json:
-        number = guild["id"]
-        places = [dict(channel) for channel in self.channels.values() if channel.get("guild_id") == number]
-        active = [p for p in places if p["type"] in THREADS and not p["thread_metadata"]["archived"]]
-        me = self.members[number, self.bot["id"]]
-        return {
-            **guild,
-            "joined_at": me["joined_at"],
-            "large": False,
-            "unavailable": False,
-            "member_count": sum(where == number for where, _ in self.members),
-            "members": [{**me, "user": self.bot}],
-            "channels": [place for place in places if place["type"] not in THREADS],
-            "threads": active,
-            "voice_states": [],
-            "presences": [],
-            "stage_instances": [],
-            "guild_scheduled_events": [],
-            "soundboard_sounds": [],
+    def _interact(self, channel: Json, user: Json, asked: Json) -> Json:
+        number, guild = self.ids.next(), self.guild_of(channel["id"])
+        owner = {"0": guild.get("guild_id", "0")}
+        told: Json = {
+            "id": number,
+            "application_id": self.bot["id"],
+            "type": 2,
+            "data": asked,
+            "token": secrets.token_urlsafe(40),
+            "version": 1,
+            "channel_id": channel["id"],
+            "channel": {"id": channel["id"], "type": channel["type"]},
+            "app_permissions": PERMISSIONS,
+            "locale": "en-US",
+            "entitlements": [],
+            "authorizing_integration_owners": owner,
+            "context": 0 if guild else 1,
+            "attachment_size_limit": 10 * 1024 * 1024,
         }
+        told |= guild | (self.member_of(guild.get("guild_id"), user, whole=True) or {"user": user})
+        if guild:
+            told["member"]["permissions"] = PERMISSIONS
+        self.interactions[told["token"]] = Interaction(
+            asked=told, user=user, channel=channel, at=self.clock.monotonic()
+        )
+        self.sessions.dispatch("INTERACTION_CREATE", told)
+        return told
 
     def _place(self, place: Json) -> Json:
         return self.dm(place) if place["id"] in self.users else self.channels[place["id"]]
@@ -298,7 +252,7 @@ class Town:
         if other is None:
             return
         where = other["channel_id"]
-        reference = {"message_id": other["id"], "channel_id": where, **self._guild_of(where)}
+        reference = {"message_id": other["id"], "channel_id": where, **self.guild_of(where)}
         if reply_to is not None:
             message |= {"type": int(Kind.REPLY), "message_reference": {"type": 0, **reference}}
         else:
@@ -313,53 +267,6 @@ class Town:
             answered = self.messages[reference["channel_id"]].get(reference["message_id"])
             named += [answered["author"]["id"]] if answered else []
         return [self.users[number] for number in dict.fromkeys(named) if number in self.users]
-
-    def _bare(self, message: Json) -> Json:
-        where = message["channel_id"]
-        told = {**message, "attachments": [self.cdn.signed(where, a) for a in message["attachments"]]}
-        if "message_snapshots" in message:
-            source = message["message_reference"]["channel_id"]
-            told["message_snapshots"] = [
-                {"message": s["message"] | {"attachments": self._resigned(source, s["message"])}}
-                for s in message["message_snapshots"]
-            ]
-        if chosen := self.reactions.get(message["id"]):
-            told["reactions"] = [self._reaction(emoji, users) for emoji, users in chosen.items()]
-        if message["flags"] & Flag.HAS_THREAD and message["id"] in self.channels:
-            told["thread"] = dict(self.channels[message["id"]])
-        return told
-
-    def _resigned(self, channel: str, snapshot: Json) -> list[Json]:
-        return [self.cdn.signed(channel, attachment) for attachment in snapshot["attachments"]]
-
-    def _reaction(self, emoji: str, users: list[str]) -> Json:
-        return {
-            "emoji": emoji_shape(emoji),
-            "count": len(users),
-            "count_details": {"burst": 0, "normal": len(users)},
-            "burst_colors": [],
-            "me": self.bot["id"] in users,
-            "me_burst": False,
-        }
-
-    def _event(self, message: Json) -> Json:
-        where = self.channels[message["channel_id"]]
-        guild = self._guild_of(where["id"])
-        told = {**self.told(message), **guild, "channel_type": where["type"]}
-        if "webhook_id" not in message:
-            told |= self._member(guild.get("guild_id"), message["author"])
-        told["mentions"] = [{**user, **self._member(guild.get("guild_id"), user)} for user in message["mentions"]]
-        return told
-
-    def _member(self, guild: str | None, user: Json, *, whole: bool = False) -> Json:
-        if guild is None:
-            return {}
-        found = self.members.setdefault((guild, user["id"]), member_shape(stamp(time_of(user["id"]))))
-        return {"member": {**found, "user": user} if whole else dict(found)}
-
-    def _guild_of(self, channel_id: str) -> Json:
-        channel = self.channels[channel_id]
-        return {"guild_id": channel["guild_id"]} if "guild_id" in channel else {}
 
     def _now(self) -> str:
         return stamp(self.clock.now())

@@ -18,7 +18,12 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
 async def serve_file(
-    request: "web.Request", stored: StoredFile, fault: Fault | None, count: Callable[[int], None]
+    request: "web.Request",
+    stored: StoredFile,
+    fault: Fault | None,
+    count: Callable[[int], None],
+    *,
+    mime: str = "application/octet-stream",
 ) -> "web.StreamResponse":
     """Answer one download; `count` is told of every byte that leaves."""
     content = await _content(stored)
@@ -29,7 +34,7 @@ async def serve_file(
     if start is None:
         return _response(request, 416, {"Content-Range": f"bytes */{len(content)}"})
     part = content[start:stop]
-    headers = {"Accept-Ranges": "bytes", "ETag": etag, "Content-Type": "application/octet-stream"}
+    headers = {"Accept-Ranges": "bytes", "ETag": etag, "Content-Type": mime}
     if "Range" in request.headers and (start, stop) != (0, len(content)):
         headers["Content-Range"] = f"bytes {start}-{stop - 1}/{len(content)}"
     partial = "Content-Range" in headers
