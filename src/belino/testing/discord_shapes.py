@@ -184,7 +184,13 @@ def guild_shape(number: str, name: str, *, owner: str, tier: int) -> Json:
 
 def channel_shape(number: str, guild: str, name: str, kind: int) -> Json:
     """A channel of a server."""
-    return {
+    own: Json = {}
+    if kind == Place.VOICE:
+        own = {"bitrate": 64_000, "user_limit": 0, "rtc_region": None}
+    elif kind == Place.FORUM:
+        own = {"available_tags": [], "default_reaction_emoji": None, "default_sort_order": None}
+        own["default_forum_layout"] = 0
+    return own | {
         "id": number,
         "type": kind,
         "guild_id": guild,
