@@ -14,6 +14,7 @@ from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
 from belino.testing.slack_calls import TAKE_JSON, Calls
 from belino.testing.slack_files import LOGIN_PAGE, receive
+from belino.testing.slack_hooks import RequestUrl
 from belino.testing.slack_pace import Gate, SlackPace
 from belino.testing.slack_request import JSON, Call, Refused, read_call
 from belino.testing.slack_shapes import Json
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 BOT_TOKEN = "xoxb-0000000001-0000000002-belinoOpensNothing"  # noqa: S105 - it opens nothing but this server
 APP_TOKEN = "xapp-1-A0BLN000001-0000000003-belinoOpensNothing"  # noqa: S105
+SIGNING_SECRET = "5f0c0ffee0belino0opens0nothing00"  # noqa: S105
 CLOSING_SECONDS = 1.0
 UPLOAD = "upload"
 """The name under which a fault waits for the next bytes that are uploaded."""
@@ -35,7 +37,9 @@ class SlackServer(Town):
     """Slack in a box: `async with`, then `api_url`, `bot_token` and `app_token` are what an app is configured with.
 
     People speak by the verbs of Town (`say`, `edit`, `react` …); `calls` and `bytes_served` count what the app cost;
-    `fail` and the faults of telegram_faults script bad days; `drop_sockets`, `disconnect` and `freeze` end connections.
+    `fail` and the faults of telegram_faults script bad days; `drop_sockets` and `disconnect` end connections.
+    Events come over Socket Mode until `use_http` names a request URL. Methods that only read take forms and queries:
+    of JSON they see nothing, like the real ones.
     """
 
     url: str
@@ -47,12 +51,17 @@ class SlackServer(Town):
         clock: Clock | None = None,
         bot_token: str = BOT_TOKEN,
         app_token: str = APP_TOKEN,
+        signing_secret: str = SIGNING_SECRET,
         bot_name: str = "belino",
         pace: SlackPace | None = None,
     ) -> None:
         super().__init__(clock or SystemClock(), bot_name=bot_name)
         self.bot_token = bot_token
         self.app_token = app_token
+        self.signing_secret = signing_secret
+        self.hooks = RequestUrl(self.clock, signing_secret)
+        self.command_answers: list[Json] = []
+        """What the app posted to the links that came with slash commands."""
         self.calls: Counter[str] = Counter()
         """How often each method was called; `file` counts downloads and `upload` the bytes of uploads."""
         self.requests: list[Call] = []
@@ -87,6 +96,14 @@ class SlackServer(Town):
             self.api.socket_mode_on = False
         await self.socket_mode.disconnect(reason)
 
+    async def use_http(self, url: str) -> bool:
+        """Socket Mode is off and events go to this address, if it repeats the challenge."""
+        if not await self.hooks.verify(url):
+            return False
+        self.api.socket_mode_on = False
+        self.deliveries.line = self.hooks
+        return True
+
     async def __aenter__(self) -> Self:
         from aiohttp import web
 
@@ -94,6 +111,7 @@ class SlackServer(Town):
         app = web.Application(client_max_size=2**31)
         app.router.add_route("*", "/api/{method}", self._take_call)
         app.router.add_get("/link/", self.socket_mode.take)
+        app.router.add_post("/commands/{path:.+}", self._take_command_answer)
         app.router.add_post("/upload/v1/{ticket}", self._take_upload)
         app.router.add_get("/{kind:files-pri|files-origin}/{path:.+}", self._take_file)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSING_SECONDS)
@@ -133,6 +151,12 @@ class SlackServer(Town):
         if isinstance(fault, Reset):
             cut(request)
         return _json(_warned(call, told), status, headers)
+
+    async def _take_command_answer(self, request: "web.Request") -> "web.StreamResponse":
+        from aiohttp import web
+
+        self.command_answers.append(await request.json())
+        return web.Response(text="ok")
 
     async def _take_upload(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web

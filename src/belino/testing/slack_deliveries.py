@@ -12,6 +12,8 @@ ACK_SECONDS = 3.0
 RETRY_SECONDS = (0.0, 60.0, 300.0)
 EVENTS = "events_api"
 COMMANDS = "slash_commands"
+NO_RETRY = "no_retry"
+"""Why an event did not arrive when the app wants no second attempt."""
 ALL_EVENTS = frozenset(
     {
         "message.channels",
@@ -89,6 +91,8 @@ class Deliveries:
             if reason is None:
                 self.acknowledged.append(name)
                 return
+            if reason == NO_RETRY:
+                break
         self.lost.append(name)
 
     def _callback(self, event: Json, *, shared: bool) -> Json:

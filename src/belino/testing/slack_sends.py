@@ -7,9 +7,10 @@ from typing import Any
 
 from belino.testing.slack_files import FILE_BYTES, SNIPPET_BYTES, Pending, as_list
 from belino.testing.slack_reads import Reads
+from belino.testing.slack_record import bot_fields
 from belino.testing.slack_request import Call, Refused, missing
 from belino.testing.slack_shapes import BOT, BOT_USER, TEAM, Json, linked, rich_text
-from belino.testing.slack_town import Town, bot_fields
+from belino.testing.slack_town import Town
 
 TEXT_CHARS = 40_000
 UPDATE_CHARS = 4_000
