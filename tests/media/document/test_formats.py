@@ -49,7 +49,15 @@ def test_a_workbook_may_count_days_from_1904() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "seen"), [(0.1 + 0.2, "0.3"), (2.0, "2"), (1e20, "1e+20"), (float("nan"), "nan"), (-0.5, "-0.5")]
+    ("value", "seen"),
+    [
+        (0.1 + 0.2, "0.3"),
+        (2.0, "2"),
+        (1234567890123450.0, "1234567890123450"),
+        (1e20, "1e+20"),
+        (float("nan"), "nan"),
+        (-0.5, "-0.5"),
+    ],
 )
 def test_a_value_without_a_format_has_no_more_digits_than_it_needs(value: float, seen: str) -> None:
     assert general(value) == seen

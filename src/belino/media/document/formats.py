@@ -65,7 +65,7 @@ def shown(value: float, form: Format, *, since_1904: bool = False) -> str:
 
 def general(value: float) -> str:
     """A number without a format: no more digits than a spreadsheet keeps."""
-    if isfinite(value) and abs(value) < 1e15 and value == int(value):
+    if isfinite(value) and abs(value) < 1e17 and value == int(value):
         return str(int(value))
     return f"{value:.15g}"
 

@@ -138,6 +138,6 @@ def _holds(outer: _Bounds, inner: _Bounds) -> bool:
 
 
 def _beside(bounds: _Bounds, edges: _Bounds) -> bool:
-    if bounds[2] <= bounds[0]:
-        return False
+    if bounds[2] <= bounds[0] or edges[2] <= edges[0]:
+        return False  # of spaces, or on a page whose own edges are nonsense
     return bounds[2] < edges[0] or bounds[0] > edges[2] or bounds[3] < edges[1] or bounds[1] > edges[3]
