@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import BytesIO
 from typing import Any, Self
 from unittest.mock import patch
 
@@ -102,7 +103,7 @@ class Curl:
         form = aiohttp.FormData(quote_fields=False)
         form.add_field("payload_json", aiohttp.payload.JsonPayload(body), content_type="application/json")
         for number, (name, content, mime) in enumerate(files):
-            form.add_field(f"files[{number}]", content, filename=name, content_type=mime)
+            form.add_field(f"files[{number}]", BytesIO(content), filename=name, content_type=mime)
         return await self.call("POST", path, data=form)
 
     async def get(self, url: str, **headers: str) -> tuple[int, bytes]:

@@ -83,7 +83,17 @@ class Interactions:
         elif kind != DEFERRED:
             raise invalid("type", "BASE_TYPE_CHOICES", "Value must be one of {4, 5}.")
         found.acknowledged = True
-        return GONE
+        if call.query.get("with_response", "").lower() not in ("true", "1"):
+            return GONE
+        told: Json = {
+            "id": found.asked["id"],
+            "type": found.asked["type"],
+            "response_message_loading": kind == DEFERRED,
+        }
+        if found.answer is None:
+            return {"interaction": told, "resource": {"type": kind}}
+        told["response_message_id"] = found.answer["id"]
+        return {"interaction": told, "resource": {"type": kind, "message": found.answer}}
 
     def _follow_up(self, call: Call) -> Json:
         found = self._found(call)
