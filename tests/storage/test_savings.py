@@ -30,7 +30,7 @@ async def test_media_is_counted_by_what_nobody_fetched(store: SqliteStore, say: 
     blob = await store.blob(sha256)
     assert blob is not None
     await store.end_media(taken.refs[0].id, MediaOutcome.HELD, blob=blob)
-    tally = await store.media_tally()
+    (tally,) = await store.media_tallies()
     assert (tally.messages, tally.seen, tally.fetched, tally.fetched_bytes) == (2, 4, 1, 90)
     assert set(tally.unfetched) == {
         Unfetched(kind=MediaKind.IMAGE, mime="image/png", width=40, height=30, items=2, size=200),
@@ -40,5 +40,5 @@ async def test_media_is_counted_by_what_nobody_fetched(store: SqliteStore, say: 
 
 async def test_bytes_that_came_along_were_neither_saved_nor_fetched(store: SqliteStore, say: Say, photo: Photo) -> None:
     await store.take_in(say("1", media=(photo("1", sha256=await kept(store, b"x"), size=1),)), OBSERVE)
-    tally = await store.media_tally()
+    (tally,) = await store.media_tallies()
     assert (tally.messages, tally.seen, tally.fetched, tally.unfetched) == (1, 0, 0, ())

@@ -88,6 +88,7 @@ async def test_metrics_are_text_with_numbers_of_store_and_gateway(site: Any) -> 
     assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
     assert b'belino_store{what="messages"}' in body
     assert b'belino_arrivals_total{outcome="waiting"} 1.0' in body
+    assert b'belino_tokens_not_spent{channel="web:default:main"} 0.0' in body
 
 
 async def test_no_answer_holds_a_secret(site: Any) -> None:

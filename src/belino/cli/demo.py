@@ -133,9 +133,9 @@ class Show:
 
     async def bill(self, title: str) -> None:
         """Print what was seen and what was not spent."""
-        from belino.gateway.savings import as_json, savings
+        from belino.gateway.savings import as_json
 
-        told = as_json(savings(await self.gateway.store.media_tally()))
+        told = as_json(await self.gateway.store.media_tallies())
         self._print({"savings": told}, f"{title}: {told['says']}")
 
     async def _open(self, url: str) -> None:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
 
 
+CHANNELS_SHOWN = 5
+"""Those that cost most if everything were fetched; --json has them all."""
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     """It has none of its own."""
 
@@ -32,14 +36,14 @@ def _running(gateway: GatewayClient) -> dict[str, Any]:
 
 
 async def _resting(store: "SqliteStore") -> dict[str, Any]:
-    from belino.gateway.savings import as_json, savings
+    from belino.gateway.savings import as_json
 
     return {
         "running": False,
         "version": __version__,
         "waiting": await store.waiting_turns(),
         "counts": dict(await store.counts()),
-        "savings": as_json(savings(await store.media_tally())),
+        "savings": as_json(await store.media_tallies()),
     }
 
 
@@ -63,5 +67,7 @@ def _show(answer: dict[str, Any]) -> None:
     print(f"waiting  {answer['waiting']} turns")
     if answer["savings"]["media"]:
         print(f"savings  {answer['savings']['says']}")
+        for channel in answer["savings"]["channels"][:CHANNELS_SHOWN]:
+            print(clean(f"         {channel['channel']}: {channel['says']}"))
     for name, count in sorted(answer["counts"].items()):
         print(f"{name:<24} {count}")

@@ -153,8 +153,10 @@ class Unfetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaTally:
-    """What came, and what of it was fetched."""
+    """What came into a channel, and what of it was fetched."""
 
+    channel: ConversationKey
+    name: str
     messages: int
     seen: int
     fetched: int

@@ -329,8 +329,8 @@ class Library(Protocol):
         """Numbers for status and metrics, by name."""
         ...
 
-    async def media_tally(self) -> MediaTally:
-        """Media seen and fetched: what the savings are made of."""
+    async def media_tallies(self) -> tuple[MediaTally, ...]:
+        """Media seen and fetched, channel by channel: what the savings are made of."""
         ...
 
 

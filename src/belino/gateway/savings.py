@@ -1,6 +1,9 @@
 """What laziness saved: media that was seen and never fetched, in bytes and in tokens an eager design would spend."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
+from operator import itemgetter
+from typing import Any
 
 from belino.domain.record import MediaTally, Unfetched
 from belino.media.price import Facts, is_text, prices
@@ -22,8 +25,12 @@ class Savings:
     """Pictures and texts only: what a model reads without any help."""
 
 
+_NUMBERS = tuple(field.name for field in fields(Savings))
+_NOTHING = Savings(messages=0, media=0, fetched=0, bytes_fetched=0, bytes_not_spent=0, tokens_not_spent=0)
+
+
 def savings(tally: MediaTally) -> Savings:
-    """What was not spent, from what the store counted."""
+    """What was not spent in a channel, from what the store counted."""
     return Savings(
         messages=tally.messages,
         media=tally.seen,
@@ -34,8 +41,23 @@ def savings(tally: MediaTally) -> Savings:
     )
 
 
-def as_json(saved: Savings) -> dict[str, object]:
-    """The savings for a program, and the sentence for a person."""
+def in_all(each: Iterable[Savings]) -> Savings:
+    """What was not spent in several channels together."""
+    counted = [astuple(one) for one in each]
+    return Savings(**dict(zip(_NUMBERS, map(sum, zip(*counted, strict=True)), strict=True))) if counted else _NOTHING
+
+
+def as_json(tallies: Sequence[MediaTally]) -> dict[str, object]:
+    """The savings for a program and the sentence for a person: in all, and by channel, the largest first."""
+    known = [(tally, savings(tally)) for tally in tallies]
+    channels = [
+        {"channel": str(tally.channel), "name": tally.name, **_told(saved)} for tally, saved in known if saved.media
+    ]
+    channels.sort(key=itemgetter("tokens_not_spent", "bytes_not_spent"), reverse=True)
+    return {**_told(in_all(saved for _, saved in known)), "channels": channels}
+
+
+def _told(saved: Savings) -> dict[str, Any]:
     return {**asdict(saved), "says": says(saved)}
 
 

@@ -1,38 +1,48 @@
 """What was seen and what was fetched: media that came along with its message, as uploads do, counts as neither."""
 
 import sqlite3
+from collections import defaultdict
 
 from belino.domain.media import MediaKind
+from belino.domain.message import ConversationKey
 from belino.domain.record import MediaTally, Unfetched
 
 # Bytes that came with the message were nobody's choice.
 _SEEN = "FROM refs WHERE NOT (sha256 IS NOT NULL AND fetched IS NULL)"
 
 
-def tally(connection: sqlite3.Connection) -> MediaTally:
+def tallies(connection: sqlite3.Connection) -> tuple[MediaTally, ...]:
     """Everything that ever came, what of it was fetched, and the rest by kind, type and size of picture."""
-    messages = connection.execute("SELECT count(*) FROM messages").fetchone()[0]
-    seen, fetched, fetched_bytes = connection.execute(
-        f"SELECT count(*), count(fetched), coalesce(sum(fetched_bytes), 0) {_SEEN}"
-    ).fetchone()
+    said = dict(connection.execute("SELECT channel, count(*) FROM messages GROUP BY channel").fetchall())
+    seen = {
+        row[0]: tuple(row[1:])
+        for row in connection.execute(
+            f"SELECT channel, count(*), count(fetched), coalesce(sum(fetched_bytes), 0) {_SEEN} GROUP BY channel"
+        )
+    }
+    left = _unfetched(connection)
+    return tuple(
+        MediaTally(
+            channel=ConversationKey(platform=row["platform"], account=row["account"], channel=row["channel"]),
+            name=row["name"],
+            messages=said.get(row["id"], 0),
+            seen=seen.get(row["id"], (0, 0, 0))[0],
+            fetched=seen.get(row["id"], (0, 0, 0))[1],
+            fetched_bytes=seen.get(row["id"], (0, 0, 0))[2],
+            unfetched=tuple(left[row["id"]]),
+        )
+        for row in connection.execute("SELECT id, platform, account, channel, name FROM channels ORDER BY id")
+    )
+
+
+def _unfetched(connection: sqlite3.Connection) -> defaultdict[int, list[Unfetched]]:
+    found: defaultdict[int, list[Unfetched]] = defaultdict(list)
     rows = connection.execute(
-        "SELECT kind, mime, width, height, count(*) AS items, coalesce(sum(size), 0) AS size "
-        f"{_SEEN} AND fetched IS NULL GROUP BY kind, mime, width, height"
+        "SELECT channel, kind, mime, width, height, count(*) AS items, coalesce(sum(size), 0) AS size "
+        f"{_SEEN} AND fetched IS NULL GROUP BY channel, kind, mime, width, height"
     )
-    return MediaTally(
-        messages=messages,
-        seen=seen,
-        fetched=fetched,
-        fetched_bytes=fetched_bytes,
-        unfetched=tuple(
-            Unfetched(
-                kind=MediaKind(row["kind"]),
-                mime=row["mime"],
-                width=row["width"],
-                height=row["height"],
-                items=row["items"],
-                size=row["size"],
-            )
-            for row in rows
-        ),
-    )
+    for row in rows:
+        kind, mime, width, height = MediaKind(row["kind"]), row["mime"], row["width"], row["height"]
+        group = Unfetched(kind=kind, mime=mime, width=width, height=height, items=row["items"], size=row["size"])
+        found[row["channel"]].append(group)
+    return found

@@ -64,7 +64,7 @@ from belino.storage.places import Places
 from belino.storage.postroom import PostRoom
 from belino.storage.recall import take_history
 from belino.storage.restore import finish_restore
-from belino.storage.savings import tally
+from belino.storage.savings import tallies
 from belino.storage.seal import Keys, load_keys
 from belino.storage.stamps import to_micros
 from belino.storage.threads import around, thread
@@ -314,8 +314,8 @@ class SqliteStore(PostRoom):
     async def counts(self) -> Mapping[str, int]:
         return await self._readers.read(summaries.counts)
 
-    async def media_tally(self) -> MediaTally:
-        return await self._readers.read(tally)
+    async def media_tallies(self) -> tuple[MediaTally, ...]:
+        return await self._readers.read(tallies)
 
     # --- archive ---
 

@@ -119,14 +119,14 @@ async def status(call: Call) -> Response:
             "retention_days": gateway.config.retention_days,
             "waiting": await call.store.waiting_turns(),
             "counts": dict(await call.store.counts()),
-            "savings": savings.as_json(savings.savings(await call.store.media_tally())),
+            "savings": savings.as_json(await call.store.media_tallies()),
         }
     )
 
 
 async def show_savings(call: Call) -> Response:
     """Media seen and fetched, and what the rest would have cost."""
-    return answer(savings.as_json(savings.savings(await call.store.media_tally())))
+    return answer(savings.as_json(await call.store.media_tallies()))
 
 
 def adapters_json(site: Site) -> list[Json]:
