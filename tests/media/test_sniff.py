@@ -192,6 +192,7 @@ def test_text_cut_inside_a_character_is_still_text() -> None:
         ("FWS and CWS are two of the schools", "text/plain"),
         ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n", "application/pgp-keys"),
         ("%PDF-1.4 is how a PDF begins", "application/pdf"),
+        ("\ufeff%PDF-1.4 after a mark that has no place there", "application/pdf"),
         ("As they say: %PDF-1.4 is how a PDF begins", "text/plain"),
     ],
 )

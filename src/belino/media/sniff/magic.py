@@ -145,7 +145,7 @@ _MARKS_WITHIN = (
     (128, b"DICM", "application/dicom"),
     (32_769, b"CD001", "application/x-iso9660-image"),
 )
-_PDF_LATER = re.compile(rb"[\r\n\0\xff-]%PDF-\d\.\d")
+_PDF_LATER = re.compile(rb"[\r\n\0\xff\xbf-]%PDF-\d\.\d")
 _PDF_REACH = 1024
 
 
