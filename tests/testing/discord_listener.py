@@ -28,6 +28,9 @@ class Listener(discord.Client):
         super().__init__(intents=wanted, max_messages=None, guild_ready_timeout=0.01)
         self.heard: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(1000)
 
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
+        """The library waits five seconds here, out of courtesy to the real Discord."""
+
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         super().dispatch(event, *args, **kwargs)
         if event != "socket_event_type":

@@ -11,6 +11,7 @@ import pytest
 from belino.testing import FakeClock
 from belino.testing.discord import DiscordServer
 from belino.testing.discord_sessions import SESSION_SECONDS
+from belino.testing.discord_shapes import Place
 from testing.discord_listener import LIMIT, Curl, Listener, aimed_at, listening
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "discord"
@@ -53,6 +54,18 @@ async def test_edits_deletions_reactions_and_threads_reach_discord_py() -> None:
             assert len((await client.next("raw_bulk_message_delete")).message_ids) == 2
 
 
+async def test_a_post_in_a_forum_is_a_thread_that_shares_its_first_messages_id() -> None:
+    async with DiscordServer() as server:
+        ada = server.user("ada")
+        forum = server.channel(server.guild("Club", ada), "help", Place.FORUM)
+        async with listening(server) as client:
+            server.post(forum, ada, "My key does not fit", "It is bent.", files=[b"picture"])
+            thread = await client.next("thread_create")
+            message = await client.next("message")
+        assert (thread.parent.name, thread.name, message.content) == ("help", "My key does not fit", "It is bent.")
+        assert message.id == thread.id == message.channel.id
+
+
 async def test_after_the_line_broke_the_session_is_resumed_and_what_was_said_meanwhile_arrives() -> None:
     async with DiscordServer() as server:
         ada = server.user("ada")
@@ -70,9 +83,21 @@ async def test_an_invalid_session_is_resumed_or_begun_anew_as_the_gateway_says(r
     async with DiscordServer() as server:
         async with listening(server) as client:
             await server.invalidate(resumable=resumable)
-            # Before it identifies again, the library waits one to five seconds, as it should: watch it ask.
-            await client.next("disconnect" if not resumable else "resumed")
-        assert len(server.sessions.resumed) == resumable
+            await client.next("resumed" if resumable else "ready")
+        assert len(server.sessions.resumed) == (1 if resumable else 0)
+        assert len(server.sessions.identified) == (1 if resumable else 2)
+
+
+async def test_a_forgotten_session_is_begun_anew_after_resuming_was_tried() -> None:
+    async with DiscordServer() as server:
+        ada = server.user("ada")
+        async with listening(server) as client:
+            await server.forget_sessions()
+            server.say(ada, ada, "lost")
+            await client.next("ready")
+            server.say(ada, ada, "found")
+            assert (await client.next("message")).content == "found"
+        assert (len(server.sessions.identified), server.sessions.resumed) == (2, [])
 
 
 async def test_asked_to_reconnect_discord_py_comes_back_to_the_address_for_resuming() -> None:

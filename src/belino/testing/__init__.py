@@ -4,6 +4,8 @@ from belino.testing.agent import Line, ScriptedAgent, ToolCall
 from belino.testing.clock import START, FakeClock, settle
 from belino.testing.contract import Trial, check_adapter
 from belino.testing.desk import FakeDesk
+from belino.testing.discord import DiscordServer
+from belino.testing.discord_pace import DiscordPace
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_wav, make_webp
 from belino.testing.memory import (
     ForgetfulMemoryAdapter,
@@ -19,6 +21,8 @@ from belino.testing.telegram_shapes import Upload
 
 __all__ = [
     "START",
+    "DiscordPace",
+    "DiscordServer",
     "FakeClock",
     "FakeDesk",
     "ForgetfulMemoryAdapter",

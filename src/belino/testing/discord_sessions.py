@@ -5,6 +5,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from belino.domain.ports import Clock
@@ -71,7 +72,8 @@ class Session:
 
     def after(self, seq: int) -> list[Json]:
         """What came behind an event."""
-        return [event for event in self.events if event["s"] > seq]
+        known = seq + 1 - self.events[0]["s"] if self.events else 0
+        return list(islice(self.events, max(known, 0), None))
 
     def can_replay(self, seq: int) -> bool:
         return not self.events or seq >= self.events[0]["s"] - 1

@@ -86,6 +86,11 @@ class Town(Record):
             self.say(channel, user, name, type=int(Kind.THREAD_CREATED), message_reference=here)
         return thread
 
+    def post(self, forum: Json, user: Json, name: str, text: str = "", /, **fields: Any) -> Json:
+        """A post in a forum: a thread whose first message has its id."""
+        thread = self.thread(forum, user, name)
+        return self.say(thread, user, text, id=thread["id"], **fields)
+
     def say(self, place: Json, user: Json, text: str = "", /, **fields: Any) -> Json:
         """One message. `files` takes bytes and Uploads, `voice` one of them, `stickers` what `sticker` made,
         `reply_to` and `forward` messages; every other field is as Discord names it. A user where a channel is
