@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from belino.delivery.decide import Action, Decision, decide
 from belino.delivery.plan import REFUSALS_TOLD, parcel_key, plan
 from belino.delivery.texts import Text, length
-from belino.domain.limits import Limits, Markup, Once, SendAs
+from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Offer, Parcel, ParcelKind, Reply
 from delivery.files import FILES, offer, picture
@@ -128,6 +128,12 @@ def test_a_sticker_takes_no_caption_along() -> None:
     sticker = replace(FILES["webp as sticker"], caption="hello")
     parcels = planned(TELEGRAM, sticker)
     assert [(parcel.kind, said(parcel)) for parcel in parcels] == [(ParcelKind.FILES, ""), (ParcelKind.TEXT, "hello")]
+
+
+def test_a_file_that_travels_alone_leaves_its_text_behind() -> None:
+    alone = replace(DISCORD, files={**DISCORD.files, SendAs.DOCUMENT: FileLimit(max_bytes=MB, alone=True)})
+    parcels = planned(alone, document("2.pdf"), text="Done.")
+    assert [(names([parcel])[0], said(parcel)) for parcel in parcels] == [(["2.pdf"], ""), ([], "Done.")]
 
 
 def test_where_text_travels_with_files_they_go_with_its_first_part() -> None:

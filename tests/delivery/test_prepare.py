@@ -13,7 +13,7 @@ from belino.delivery import prepare
 from belino.delivery.decide import Action, Decision
 from belino.delivery.prepare import Preparer
 from belino.domain.errors import MediaRefused
-from belino.domain.limits import FileLimit, Limits, SendAs
+from belino.domain.limits import FileLimit, Limits, Once, SendAs
 from belino.domain.media import Blob
 from belino.domain.reply import Offer
 from belino.media.audio import Sounds
@@ -23,7 +23,7 @@ from belino.media.sandbox import Sandbox
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock
-from delivery.platforms import KB, PLATFORMS
+from delivery.platforms import KB, MB, PLATFORMS
 from media.test_audio import tone
 
 TELEGRAM, TEAMS = PLATFORMS["telegram"], PLATFORMS["teams"]
@@ -61,6 +61,11 @@ class Speaks:
             raise self.error
         self.path.write_bytes(b"OggS voice")
         yield self.path
+
+    async def waveform(self, blob: Blob, *, points: int) -> tuple[int, ...]:
+        if self.error is not None:
+            raise self.error
+        return tuple(100 * point // (points - 1) for point in range(points))
 
 
 @pytest.fixture
@@ -199,3 +204,28 @@ async def test_real_pictures_and_sounds_end_up_within_the_limits(store: SqliteSt
     assert [each.offer.name for each in decisions] == ["scan.jpg", "take.ogg"]
     assert all(each.offer.size <= 190 * KB for each in decisions)
     assert decisions[1].offer.seconds == pytest.approx(1.5, abs=0.1)
+
+
+DRAWS_SOUNDS = Limits(
+    text_chars=10,
+    once=Once.KEY,
+    files={SendAs.VOICE: FileLimit(max_bytes=MB, mimes=frozenset({"audio/ogg"}), waveform=True)},
+)
+
+
+async def test_a_platform_that_draws_sounds_is_told_how_loud_a_voice_message_goes(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    offer = await offered(store, "a.ogg", "audio/ogg", b"OggS", codec="opus", wanted=SendAs.VOICE)
+    decision = await ready(store, offer, DRAWS_SOUNDS, sounds=Speaks(tmp_path))
+    heights = decision.offer.waveform
+    assert (len(heights), heights[0], heights[-1]) == (256, 0, 255)
+
+
+async def test_a_voice_message_nobody_can_listen_to_here_leaves_without_a_drawing(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    offer = await offered(store, "a.ogg", "audio/ogg", b"OggS", codec="opus", wanted=SendAs.VOICE)
+    deaf = Speaks(tmp_path, MediaRefused("no decoder is installed"))
+    decision = await ready(store, offer, DRAWS_SOUNDS, sounds=deaf)
+    assert (decision.action, decision.offer.waveform) == (Action.SEND, b"")

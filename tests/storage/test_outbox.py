@@ -227,7 +227,7 @@ async def test_markup_travels_with_its_plain_words_and_only_those_become_what_wa
     blob = await store.keep(_one(b"voice"), mime="audio/ogg", limit=100)
     file = OutgoingFile(
         name="v.ogg", mime="audio/ogg", size=5, sha256=blob.sha256, send_as=SendAs.VOICE, caption="<b>x</b>", plain="x",
-        width=3, height=4, seconds=1.5, pending="v.ogg",
+        width=3, height=4, seconds=1.5, waveform=bytes(range(256)), pending="v.ogg",
     )  # fmt: skip
     first = text("a", "<b>hi</b>", plain="hi", markup=Markup.HTML, kind=ParcelKind.FILES, files=(file,), trace="t")
     await answer(store, clock, say, first)

@@ -90,7 +90,7 @@ def _loads(album: Sequence[Decision], limits: Limits, words: str) -> Iterator[_L
             left.append((decision.offer, decision.offer.caption))
         files.append(_outgoing(decision, shown or _SILENT))
     said = texts("\n\n".join(part for part in (_captions(left, alone=len(album) == 1), words) if part), limits)
-    if limits.text_with_files and said:
+    if said and limits.text_with_files and not any(_is_alone(decision, limits) for decision in album):
         yield _Load(files=tuple(files), text=said[0])
         said = said[1:]
     else:
@@ -105,6 +105,11 @@ def _own_caption(decision: Decision, limits: Limits) -> Text | None:
         return _SILENT
     limit = limits.files.get(decision.send_as)
     return caption(words, limits) if limit is None or limit.caption else None
+
+
+def _is_alone(decision: Decision, limits: Limits) -> bool:
+    limit = limits.files.get(decision.send_as)
+    return limit is not None and limit.alone
 
 
 def _captions(left: Sequence[tuple[Offer, str]], *, alone: bool) -> str:
@@ -140,6 +145,7 @@ def _outgoing(decision: Decision, shown: Text) -> OutgoingFile:
         width=offer.width,
         height=offer.height,
         seconds=offer.seconds,
+        waveform=offer.waveform,
         pending=offer.pending,
     )
     return replace(file, caption=shown.text, plain=shown.plain)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SECONDS = 60.0
 """For one file, waiting for its turn included."""
 PIECE = 256 * 1024
+WAVEFORM_POINTS, LOUDEST = 256, 100
 SUFFIXES = {"image/jpeg": (".jpg", ".jpeg"), "image/png": (".png",), "image/webp": (".webp",), VOICE_MIME: (".ogg",)}
 
 
@@ -42,6 +43,8 @@ class Speaks(Protocol):
 
     def voice(self, blob: Blob, *, max_bytes: int) -> AbstractAsyncContextManager[Path]: ...
 
+    async def waveform(self, blob: Blob, *, points: int) -> tuple[int, ...]: ...
+
 
 class Preparer:
     """Carries out what was decided, and decides again on the result; ends in `send` or `refuse` for every file."""
@@ -53,7 +56,9 @@ class Preparer:
 
     async def prepare(self, offers: Sequence[Offer], limits: Limits) -> tuple[Decision, ...]:
         """A decision for each offer, in the same order."""
-        return tuple([await self._ready(await self._measured(offer), limits) for offer in offers])
+        return tuple(
+            [await self._drawn(await self._ready(await self._measured(offer), limits), limits) for offer in offers]
+        )
 
     async def _ready(self, offer: Offer, limits: Limits) -> Decision:
         barred: dict[SendAs, str] = {}
@@ -96,6 +101,22 @@ class Preparer:
             kept = await self._blobs.keep(_pieces(path), mime=VOICE_MIME, limit=max_bytes)
         facts = await asyncio.to_thread(sounds.facts, kept)
         return replace(_copy(offer, kept), codec=VOICE_CODEC, seconds=facts.seconds or offer.seconds)
+
+    async def _drawn(self, decision: Decision, limits: Limits) -> Decision:
+        """With how loud it goes, for a platform that shows it; a sound nobody can decode here goes without."""
+        limit = limits.files.get(decision.send_as)
+        if decision.action is not Action.SEND or limit is None or not limit.waveform:
+            return decision
+        blob = await self._blobs.blob(decision.offer.sha256)
+        if blob is None:
+            return decision
+        try:
+            async with asyncio.timeout(SECONDS):
+                heights = await self._sounds().waveform(blob, points=WAVEFORM_POINTS)
+        except (MediaError, StoreError, TimeoutError):
+            return decision
+        waveform = bytes(min(height, LOUDEST) * 255 // LOUDEST for height in heights)
+        return replace(decision, offer=replace(decision.offer, waveform=waveform))
 
     async def _measured(self, offer: Offer) -> Offer:
         """With what the headers say of a sound; pictures are measured when they are collected."""

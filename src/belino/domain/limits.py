@@ -80,6 +80,10 @@ class FileLimit:
     max_seconds: float | None = None
     caption: bool = True
     """Whether a caption goes with a file in this form."""
+    alone: bool = False
+    """Whether a file in this form travels without text, also where text travels with files."""
+    waveform: bool = False
+    """Whether the platform draws how loud a sound goes and wants to be told."""
     apart: Mapping[str, "FileLimit"] = field(default_factory=dict)
     """Types that have bounds of their own in this form."""
 

@@ -26,6 +26,7 @@ class Offer:
     frames: int = 1
     seconds: float | None = None
     codec: str = ""
+    waveform: bytes = b""
     pending: str | None = None
     """What tells it from other files in the folder `pending`, if that is where it came from."""
 
@@ -50,6 +51,8 @@ class OutgoingFile:
     width: int | None = None
     height: int | None = None
     seconds: float | None = None
+    waveform: bytes = b""
+    """How loud a sound goes, from 0 to 255 at 256 points of equal distance, where the platform wants to be told."""
     pending: str | None = None
     """What tells it from other files in the folder `pending`, from where it moves once the parcel has ended."""
     chunks: Callable[[], AsyncIterator[bytes]] = field(repr=False, compare=False, default=_unopened)

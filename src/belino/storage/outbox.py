@@ -234,13 +234,14 @@ def parcel_of(row: sqlite3.Row, open_file: OpenFile) -> Parcel:
 
 def _stored(file: OutgoingFile) -> list[object]:
     more = {"plain": file.plain, "width": file.width, "height": file.height, "seconds": file.seconds}
-    more |= {"pending": file.pending}
+    more |= {"waveform": file.waveform.hex(), "pending": file.pending}
     told = {name: value for name, value in more.items() if value}
     return [file.sha256, file.name, file.mime, file.size, file.send_as, file.caption, told]
 
 
 def _file(stored: list[Any], open_file: OpenFile) -> OutgoingFile:
     sha256, name, mime, size, send_as, caption, *more = stored
+    told = dict(more[0]) if more else {}
     file = open_file(sha256, name, mime, int(size))
     return OutgoingFile(
         name=name,
@@ -250,7 +251,8 @@ def _file(stored: list[Any], open_file: OpenFile) -> OutgoingFile:
         send_as=SendAs(send_as),
         caption=caption,
         chunks=file.chunks,
-        **(more[0] if more else {}),
+        waveform=bytes.fromhex(told.pop("waveform", "")),
+        **told,
     )
 
 
