@@ -19,7 +19,10 @@ LIMIT = 20.0
 
 
 def web_client(server: SlackServer, token: str | None = None) -> AsyncWebClient:
-    return AsyncWebClient(token=server.bot_token if token is None else token, base_url=server.api_url)
+    """The library's own client, which calls once: it would repeat a call whose connection broke."""
+    return AsyncWebClient(
+        token=server.bot_token if token is None else token, base_url=server.api_url, retry_handlers=[]
+    )
 
 
 async def refused(call: Any) -> Told:

@@ -73,7 +73,7 @@ class Town(Record):
     def say(self, place: Json, user: Json, text: str = "", /, **fields: Any) -> Json:
         """One message. `thread` takes a message, `broadcast` shows the reply in the channel too, `files` takes bytes
         and Uploads, `voice` one of them, `share` a message that is forwarded; every other field is as Slack names
-        it. A user where a channel is expected means the direct conversation with the bot."""
+        it, and None leaves it out. A user where a channel is expected means the direct conversation with the bot."""
         channel = self._place(place)
         message = self.compose(channel, user, text, **fields)
         self.tell_posted(channel, message)
@@ -89,14 +89,16 @@ class Town(Record):
         self._enter_thread(channel, message, fields.pop("thread", None), broadcast=fields.pop("broadcast", False))
         if (share := fields.pop("share", None)) is not None:
             message["attachments"] = [self._forwarded(share)]
-        self.attach(channel, message, [*files, *fields.pop("file_ids", ())])
-        message |= fields
+        self.attach(channel, message, files)
+        message = {name: value for name, value in (message | fields).items() if value is not None}
         return self.keep(channel, message)
 
     def edit(self, message: Json, text: str | None = None, **fields: Any) -> Json:
-        """The author changes a message."""
+        """The author changes a message; `files` are those of its files that are left."""
         channel, kept = self._find(message)
         before = self.told(channel, kept)
+        if "files" in fields:
+            fields["files"] = [file["id"] for file in fields["files"]]
         changed = {} if text is None else {"text": text, "blocks": rich_text(text)}
         kept |= changed | fields | {"edited": {"user": kept.get("user", BOT), "ts": self.stamps.next()}}
         return self.tell_changed(channel, kept, before)
