@@ -209,6 +209,21 @@ async def test_only_the_authors_words_are_changed_or_taken_back(server: SlackSer
     assert await error(app.chat_update(channel=where, ts=posted["ts"], text="x")) == "message_not_found"
 
 
+async def test_blocks_an_app_wrote_stay_until_it_writes_others(server: SlackServer, app: AsyncWebClient) -> None:
+    where = server.dm(server.user("Ana Lima"))["id"]
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": "one"}}
+    plain = await app.chat_postMessage(channel=where, text="one")
+    built = await app.chat_postMessage(channel=where, text="one", blocks=[section])
+    changed = await app.chat_update(channel=where, ts=plain["ts"], text="two")
+    assert changed["message"]["blocks"][0]["elements"][0]["elements"] == [{"type": "text", "text": "two"}]
+    kept = await app.chat_update(channel=where, ts=built["ts"], text="two")
+    assert kept["message"]["blocks"] == [section]
+    gone = await app.chat_update(channel=where, ts=built["ts"], text="two", blocks=[])
+    assert gone["message"]["blocks"] == changed["message"]["blocks"]
+    last = await app.chat_update(channel=where, ts=built["ts"], text="three")
+    assert last["message"]["blocks"] != gone["message"]["blocks"]
+
+
 async def test_people_conversations_and_reactions_can_be_asked_for(server: SlackServer, app: AsyncWebClient) -> None:
     ana = server.user("Ana Lima")
     general, other = server.channel("general", ana), server.channel("other", member=False)

@@ -93,13 +93,13 @@ async def test_an_event_is_sent_again_with_its_number_and_the_reason(server: Sla
     ana = server.user("Ana Lima")
     async with receiving(server) as receiver:
         await server.use_http(receiver.url)
-        receiver.statuses = [500, 302]
+        receiver.statuses = [500, 404]
         server.say(ana, ana, "hello")
         await until(lambda: len(server.hooks.attempts) == 2)
         await until(lambda: clock_of(server).sleeping)
         await clock_of(server).advance(60)
         await until(lambda: server.deliveries.acknowledged)
-    assert server.hooks.attempts == [(0, 500), (1, 302), (2, 200)]
+    assert server.hooks.attempts == [(0, 500), (1, 404), (2, 200)]
     retries = [headers["X-Slack-Retry-Num"] for _, headers in receiver.calls[2:]]
     assert retries == ["1", "2"]
     assert receiver.calls[-1][1]["X-Slack-Retry-Reason"] == "http_error"

@@ -29,11 +29,15 @@ class Sends:
     def __init__(self, town: Town, reads: Reads) -> None:
         self._town = town
         self._reads = reads
+        self._own_blocks: set[str] = set()
+        """The ts of messages whose blocks the app wrote itself, which Slack keeps until other ones come."""
 
     async def post(self, call: Call) -> Json:
         channel = self._target(call)
         fields = _content(call, TEXT_CHARS)
         message = self._own(fields)
+        if call.fields.get("blocks"):
+            self._own_blocks.add(message["ts"])
         if (metadata := _metadata(call)) is not None:
             message["metadata"] = metadata
         if thread := call.text("thread_ts"):
@@ -47,6 +51,12 @@ class Sends:
         message = self._mine(call, channel, "cant_update_message")
         fields = _content(call, UPDATE_CHARS)
         before = self._town.told(channel, message)
+        if call.value("blocks", "invalid_blocks_format"):
+            self._own_blocks.add(message["ts"])
+        elif "blocks" in call.fields:
+            self._own_blocks.discard(message["ts"])
+        elif message["ts"] in self._own_blocks:
+            del fields["blocks"]
         message |= fields
         if (metadata := _metadata(call)) is not None:
             message["metadata"] = metadata
