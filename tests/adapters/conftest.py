@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from adapters import discord_desk
 from adapters.telegram_desk import Bot, telegram
 from belino.testing import TelegramServer
+from belino.testing.discord import DiscordServer
 
 
 @pytest.fixture
@@ -32,3 +34,27 @@ async def bot_at() -> AsyncIterator[Callable[..., Bot]]:
 @pytest.fixture
 def bot(server: TelegramServer, bot_at: Callable[..., Bot]) -> Bot:
     return bot_at(server.url)
+
+
+@pytest.fixture
+async def discord() -> AsyncIterator[DiscordServer]:
+    async with DiscordServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def discord_bot_at() -> AsyncIterator[Callable[..., discord_desk.Bot]]:
+    """Makes bots, and closes their connections in the end."""
+    async with AsyncExitStack() as closing:
+
+        def make(server: DiscordServer, **settings: Any) -> discord_desk.Bot:
+            bot = discord_desk.Bot(server, **settings)
+            closing.push_async_callback(bot.client.close)
+            return bot
+
+        yield make
+
+
+@pytest.fixture
+def discord_bot(discord: DiscordServer, discord_bot_at: Callable[..., discord_desk.Bot]) -> discord_desk.Bot:
+    return discord_bot_at(discord)

@@ -1,0 +1,259 @@
+"""Discord: the gateway's socket in, bytes by fresh links from the message, text and files out."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from typing import ClassVar
+
+from belino.adapters.discord.calls import Calls
+from belino.adapters.discord.check import check_bot
+from belino.adapters.discord.config import Config, hosts, may_resume_at
+from belino.adapters.discord.cursor import Cursor
+from belino.adapters.discord.download import Download
+from belino.adapters.discord.history import channel_history, is_in, missed, place_at, thread_history
+from belino.adapters.discord.limits import FETCH_BYTES, LIMITS, MIB, limits_of
+from belino.adapters.discord.parse import Known, is_news, parse
+from belino.adapters.discord.people import DIRECT, PLATFORM, Me, Place
+from belino.adapters.discord.raw import Raw, as_table, count, identity, table, whole, words
+from belino.adapters.discord.send import channel_of, edit, send
+from belino.adapters.discord.socket import Listener, Session
+from belino.adapters.discord.town import Town, places_in
+from belino.adapters.discord.works import WORKS
+from belino.domain.errors import AdapterError, ConfigError, RateLimited
+from belino.domain.limits import Limits, SendAs
+from belino.domain.media import MediaRef
+from belino.domain.message import Arrival, ConversationKey, Deletion, Message
+from belino.domain.outcome import Finding
+from belino.domain.ports import Accept, Desk, Incoming, OpensSockets, Question, hand_in
+from belino.domain.reply import Parcel, Receipt
+from belino.domain.works import Works
+
+__all__ = ["REF_LETTERS", "SETUP", "Adapter", "Config", "hosts"]
+
+log = logging.getLogger(__name__)
+
+REF_LETTERS = "dc"
+MOST_WAITING = 1_000
+BATCH = 100
+DRAFT_PAUSE, GROUP_DRAFT_PAUSE = 1.5, 3.0
+
+SETUP = (
+    Question(
+        key="token",
+        ask="Which token does the bot have?",
+        secret=True,
+        tells="""A bot of your own, once, in a browser:
+  1. https://discord.com/developers/applications : New Application, a name, Create.
+  2. Bot, Privileged Gateway Intents: switch on Message Content Intent, Save Changes.
+  3. Bot, Reset Token, Yes, Copy. That is what is asked for here.
+belino tries it, and shows the link that lets the bot into a server.""",
+    ),
+)
+
+
+class Adapter:
+    """One bot on Discord."""
+
+    platform: ClassVar[str] = PLATFORM
+    limits: Limits = LIMITS
+    works: ClassVar[Sequence[Works]] = WORKS
+
+    def __init__(self, config: Config, desk: Desk) -> None:
+        self._config = config
+        self._desk = desk
+        self._calls = Calls(desk.http, desk.clock, api_url=config.api_url, token=config.token)
+        self._let_in = asyncio.Event()
+        self._cursor = Cursor(None)
+        self._town = Town(Me(), {})
+        self._session: Session | None = None
+        """The session whose events are being taken in: with their numbers it makes the cursor."""
+        if config.upload_mb * MIB != LIMITS.files[SendAs.DOCUMENT].max_bytes:
+            self.limits = limits_of(config.upload_mb * MIB)
+
+    async def run(self, accept: Accept, cursor: str | None) -> None:
+        """Listen until cancelled; the cursor holds the session and the newest messages."""
+        http = self._desk.http
+        if not isinstance(http, OpensSockets):
+            raise ConfigError("Discord needs an HTTP client that opens web sockets")
+        self._let_in.clear()
+        self._cursor = Cursor(cursor)
+        self._session = self._known_way_back(self._cursor.session)
+        me = as_table(await self._calls.call("GET", "/users/@me"))
+        self._town = Town(Me(id=identity(me, "id"), roles=self._cursor.roles), self._cursor.places)
+        heard: asyncio.Queue[Raw] = asyncio.Queue(MOST_WAITING)
+        listener = Listener(
+            http, self._desk.clock, token=self._config.token, gateway=self._gateway, session=self._session
+        )
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(listener.run(heard.put))
+                await self._take_all(heard, accept)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors.exceptions[0].__cause__
+
+    async def connected(self) -> None:
+        """Wait until the gateway has begun or resumed a session."""
+        await self._let_in.wait()
+
+    async def send(self, parcel: Parcel) -> Receipt:
+        """One message or change."""
+        return await send(self._calls, parcel)
+
+    async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
+        """Change what a message says."""
+        return await edit(self._calls, message_id, parcel)
+
+    def draft_pause(self, conversation: ConversationKey) -> float | None:
+        """Slower in servers, where five messages and changes in five seconds are for everybody."""
+        place = self._town.places.get(conversation.channel)
+        direct = place is not None and place.kind == DIRECT
+        if self._config.drafts == "never" or (self._config.drafts == "direct" and not direct):
+            return None
+        return DRAFT_PAUSE if direct else GROUP_DRAFT_PAUSE
+
+    async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
+        """Discord shows for ten seconds that somebody is typing, and nothing else."""
+        await self._calls.call("POST", "/channels/{}/typing", channel_of(conversation))
+
+    async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
+        """A file on its way is shown as typing too."""
+        await self.show_typing(conversation)
+
+    @asynccontextmanager
+    async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The bytes of a ref, by the link that its message has now; it holds for a day."""
+        download = Download(
+            self._calls,
+            self._desk.clock,
+            ref,
+            limit=self.limits.fetch_bytes or FETCH_BYTES,
+            cdn_url=self._config.cdn_url,
+            official=self._config.is_official,
+        )
+        await download.prepare()
+        async with aclosing(download.chunks()) as chunks:
+            yield chunks
+
+    async def history(
+        self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
+    ) -> Sequence[Message]:
+        """The newest messages of a channel, oldest first."""
+        return await channel_history(self._calls, self._known, channel, before=before, limit=limit)
+
+    async def thread(self, conversation: ConversationKey) -> Sequence[Message]:
+        """A thread of this channel, and the message it began at; nothing for one of another channel."""
+        if not is_in(await self._place(conversation.thread or ""), conversation.channel):
+            return ()
+        return await thread_history(self._calls, self._known, conversation)
+
+    async def check(self) -> Sequence[Finding]:
+        """Token, intents, servers and permissions, for the doctor."""
+        return await check_bot(self._calls, name=f"{PLATFORM}:{self._desk.account}")
+
+    @property
+    def _known(self) -> Known:
+        return Known(
+            account=self._desk.account, me=self._town.me, places=self._town.places, received=self._desk.clock.now()
+        )
+
+    async def _gateway(self) -> str:
+        """Where a new session begins; RateLimited if there were too many today."""
+        if self._config.gateway_url is not None:
+            return self._config.gateway_url
+        told = as_table(await self._calls.call("GET", "/gateway/bot"))
+        limit = table(told, "session_start_limit")
+        if count(limit, "remaining") == 0:
+            wait = (count(limit, "reset_after") or 0) / 1000
+            raise RateLimited("this bot began too many sessions today", retry_after=wait)
+        url = words(told, "url")
+        if not may_resume_at(self._config, url):
+            raise AdapterError("Discord named a gateway that belino does not tell its token")
+        return url
+
+    def _known_way_back(self, session: Session | None) -> Session | None:
+        """A session at a place where the token may be said; another place is replaced by the configured one."""
+        if session is None or may_resume_at(self._config, session.url):
+            return session
+        return None if self._config.gateway_url is None else replace(session, url=self._config.gateway_url)
+
+    async def _take_all(self, heard: asyncio.Queue[Raw], accept: Accept) -> None:
+        while True:
+            batch = [await heard.get()]
+            while len(batch) < BATCH and not heard.empty():
+                batch.append(heard.get_nowait())
+            incoming: list[Incoming] = []
+            for event in batch:
+                self._follow(event)
+                self._town.learn(event)
+                if words(event, "t") in ("READY", "GUILD_CREATE") and self._cursor.newest:
+                    await self._hand_in(incoming, accept)
+                    incoming = []
+                    await self._catch_up(event, accept)
+                elif is_news(event):
+                    incoming += await self._incoming(event)
+            await self._hand_in(incoming, accept)
+
+    async def _hand_in(self, incoming: Sequence[Incoming], accept: Accept) -> None:
+        if incoming:
+            await hand_in(accept, incoming)
+
+    def _follow(self, event: Raw) -> None:
+        """Know which session an event belongs to, and that we are let in."""
+        name, told, seq = words(event, "t"), table(event, "d"), whole(event, "s")
+        if name == "READY":
+            session = Session(id=words(told, "session_id"), seq=seq or 0, url=words(told, "resume_gateway_url"))
+            self._session = self._known_way_back(session)
+        elif self._session is not None and seq is not None:
+            self._session = replace(self._session, seq=seq)
+        if name in ("READY", "RESUMED"):
+            self._let_in.set()
+
+    async def _incoming(self, event: Raw) -> Sequence[Incoming]:
+        if channel := self._town.unknown(event):
+            await self._place(channel)
+        return list(self._marked(parse(event, self._known), table(event, "d"), self._session))
+
+    def _marked(self, arrivals: Sequence[Arrival], told: Raw, session: Session | None) -> Iterator[Incoming]:
+        """What is to be taken in; the cursor moves with the last, so that none of them can be lost."""
+        channel, own = identity(told, "channel_id"), identity(told, "id")
+        theirs = [arrival for arrival in arrivals if not self._is_own(arrival)]
+        for number, arrival in enumerate(theirs, 1):
+            if arrival.kind in ("message", "unsupported") and channel and own:
+                self._cursor.heard(channel, own, self._town.places.get(channel))
+            last = number == len(theirs)
+            yield arrival, self._cursor.written(session, self._town.me.roles) if last else None
+
+    def _is_own(self, arrival: Arrival) -> bool:
+        """What we said ourselves is stored when its receipt comes."""
+        return not isinstance(arrival, Deletion) and arrival.author is not None and arrival.author.is_agent
+
+    async def _place(self, channel: str) -> Place | None:
+        """What sort of place a channel is, asked for once if nobody told."""
+        if channel not in self._town.places:
+            told = await place_at(self._calls, self._desk.clock, channel)
+            if told is None or self._town.add(told) is None:
+                return None
+        return self._town.places[channel]
+
+    async def _catch_up(self, event: Raw, accept: Accept) -> None:
+        """A new session is not told what was said since the last one: ask where we listened before.
+
+        Until that is done the cursor names no session: whoever begins again here has to ask again.
+        """
+        told, newest = table(event, "d"), dict(self._cursor.newest)
+        if words(event, "t") == "READY":
+            places = self._town.places
+            channels = [each for each in newest if each in places and places[each].kind == DIRECT]
+        else:
+            here = {identity(each, "id"): identity(each, "last_message_id") for each in places_in(told)}
+            channels = [each for each in newest if int(here.get(each) or 0) > int(newest[each])]
+        for channel in channels:
+            async for page in missed(self._calls, self._desk.clock, channel, newest[channel]):
+                incoming = [
+                    each
+                    for raw in page
+                    for each in self._marked(parse({"t": "MESSAGE_CREATE", "d": raw}, self._known), raw, None)
+                ]
+                await self._hand_in(incoming, accept)

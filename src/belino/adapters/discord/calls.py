@@ -1,0 +1,145 @@
+"""REST calls: the only place that knows the token, and where every refusal becomes an error of ours."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime
+from urllib.parse import quote, urlencode
+
+from belino.adapters.discord.pacing import Pacing
+from belino.adapters.discord.raw import Raw, as_table, line, real, whole
+from belino.adapters.discord.upload import Form
+from belino.domain.dispatch import SLOWEST_BYTES_A_SECOND
+from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized, Unreached
+from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.net.client import DEFAULT_RETRY_AFTER, error_for
+from belino.net.pace import LONGEST_WAIT, retry_after
+from belino.net.redact import Secret, redact
+
+CALL_SECONDS = 30.0
+# A hundred messages of the longest kind, with embeds, are some 4 MB.
+ANSWER_BYTES = 16 * 1024 * 1024
+# Discord asks every bot to name itself this way, and shuts out who does not.
+USER_AGENT = "DiscordBot (https://belino.invalid, 1)"
+
+
+class Refused(AdapterError):
+    """Discord answered and said no; what that means depends on what was asked."""
+
+    def __init__(self, message: str, *, status: int, code: int, description: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        """Discord's own, from its list of JSON error codes."""
+        self.description = description
+
+
+class Calls:
+    """One bot's calls."""
+
+    def __init__(self, http: HttpClient, clock: Clock, *, api_url: str, token: Secret) -> None:
+        self._http = http
+        self._clock = clock
+        self._api_url = api_url.rstrip("/")
+        self._token = token
+        self._pacing = Pacing(clock)
+
+    def now(self) -> datetime:
+        """Our own time, where Discord tells none."""
+        return self._clock.now()
+
+    async def call(
+        self, method: str, route: str, *ids: str, query: Mapping[str, object] | None = None, fields: object = None
+    ) -> object:
+        """The answer of a route like `/channels/{}/messages`, whose first id its rate limit is counted by."""
+        return await self._ask(method, route, ids, query=query, fields=fields)
+
+    async def upload(self, route: str, *ids: str, form: Form) -> object:
+        """The answer of a POST that files are given to."""
+        try:
+            return await self._ask("POST", route, ids, form=form)
+        except AdapterError as error:
+            if form.trouble is not None:
+                raise form.trouble from None
+            if isinstance(error, Unanswered) and not form.written:
+                raise Unreached("the upload broke off before its end") from None
+            raise
+
+    @asynccontextmanager
+    async def file(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[HttpAnswer]:
+        """The answer to a GET of a file, which is told nothing of who we are."""
+        async with self._http.request("GET", url, headers=headers, timeout=CALL_SECONDS) as answer:
+            yield answer
+
+    async def _ask(
+        self,
+        method: str,
+        route: str,
+        ids: tuple[str, ...],
+        *,
+        query: Mapping[str, object] | None = None,
+        fields: object = None,
+        form: Form | None = None,
+    ) -> object:
+        bucket = f"{method} {route} {ids[0] if ids else ''}"
+        self._pacing.check(bucket)
+        url = self._api_url + route.format(*(quote(each, safe="") for each in ids))
+        headers = {"Authorization": f"Bot {self._token.reveal()}", "User-Agent": USER_AGENT}
+        seconds = CALL_SECONDS + (form.length / SLOWEST_BYTES_A_SECOND if form is not None else 0.0)
+        async with self._http.request(
+            method,
+            f"{url}?{urlencode(query)}" if query else url,
+            headers={**headers, **(form.headers if form is not None else {})},
+            json=fields,
+            body=None if form is None else form.chunks(),
+            timeout=seconds,
+        ) as answer:
+            return await self._answered(f"{method} {route}", bucket, answer)
+
+    async def _answered(self, what: str, bucket: str, answer: HttpAnswer) -> object:
+        try:
+            body = await answer.read(ANSWER_BYTES)
+        except MediaTooLarge:
+            raise AdapterError(f"Discord's answer to {what} is over {ANSWER_BYTES} bytes") from None
+        self._pacing.learn(bucket, answer.headers)
+        told, readable = _read(body)
+        if answer.status >= 400:
+            raise self._error(what, bucket, answer, as_table(told))
+        if not readable and answer.status != 204:
+            raise AdapterError(f"Discord's answer to {what} cannot be read")
+        return told
+
+    def _error(self, what: str, bucket: str, answer: HttpAnswer, told: Raw) -> AdapterError:
+        status = answer.status
+        if status == 429:
+            return self._limited(what, bucket, answer, told)
+        if status == 401:
+            return Unauthorized(
+                "Discord does not know this bot token; reset it in the developer portal and set it anew"
+            )
+        if status >= 500:
+            return error_for(status, answer.headers, now=self._clock.now()) or AdapterError(f"{what} failed")
+        description = redact(line(told, "message"))
+        return Refused(
+            f"Discord refused {what}: {description or f'status {status}'}",
+            status=status,
+            code=whole(told, "code") or 0,
+            description=description,
+        )
+
+    def _limited(self, what: str, bucket: str, answer: HttpAnswer, told: Raw) -> RateLimited:
+        """The body says how long to the millisecond; who stands before Discord answers with a page and a header."""
+        wait = real(told, "retry_after")
+        if wait is None:
+            wait = retry_after(answer.headers, now=self._clock.now())
+        wait = min(DEFAULT_RETRY_AFTER if wait is None else wait, LONGEST_WAIT)
+        self._pacing.close(bucket, wait, everything=told.get("global") is True or "retry_after" not in told)
+        return RateLimited(f"Discord asks to wait {wait:g} seconds before {what}", retry_after=wait)
+
+
+def _read(body: bytes) -> tuple[object, bool]:
+    """The JSON of an answer; a proxy's error page is none, and its status says enough."""
+    try:
+        return json.loads(body), True
+    except (ValueError, RecursionError):
+        return None, False

@@ -1,0 +1,97 @@
+"""What the doctor can find out about a bot: its token, what it may read, the servers it is in, and its way there."""
+
+from collections.abc import AsyncIterator, Iterator
+
+from belino.adapters.discord.calls import Calls
+from belino.adapters.discord.raw import Raw, as_table, as_tables, count, identity, line, table, words
+from belino.domain.errors import AdapterError, Unauthorized
+from belino.domain.outcome import Finding
+
+# The application's flags for the message content intent: for verified bots, and for those in few servers.
+MESSAGE_CONTENT_FLAGS = 1 << 18 | 1 << 19
+ADMINISTRATOR = 1 << 3
+PERMISSIONS = {
+    "View Channel": 1 << 10,
+    "Send Messages": 1 << 11,
+    "Attach Files": 1 << 15,
+    "Read Message History": 1 << 16,
+    "Send Messages in Threads": 1 << 38,
+    "Send Voice Messages": 1 << 46,
+}
+SERVERS_NAMED = 5
+FEW_SESSIONS = 10
+
+
+async def check_bot(calls: Calls, *, name: str) -> tuple[Finding, ...]:
+    """Everything in four calls that change nothing."""
+    try:
+        me = as_table(await calls.call("GET", "/users/@me"))
+    except AdapterError as error:
+        cure = "See whether this machine reaches Discord."
+        if isinstance(error, Unauthorized):
+            cure = "Open the developer portal, the application, Bot, Reset Token; run `belino setup discord` with it."
+        return (Finding(name=f"{name} token", ok=False, says=str(error), cure=cure),)
+    who = line(me, "username")
+    found = [Finding(name=f"{name} token", ok=True, says=f"it is {who}'s" if who else "it is good")]
+    link = invite_link(identity(me, "id"))
+    for look in (_intent, _servers, _gateway):
+        try:
+            found += [finding async for finding in look(calls, name, link)]
+        except AdapterError as error:
+            found.append(Finding(name=f"{name} {look.__name__.strip('_')}", ok=False, says=str(error)))
+    return tuple(found)
+
+
+def invite_link(application: str) -> str:
+    """Where somebody who runs a server lets the bot in, with what it needs and nothing else."""
+    wanted = sum(PERMISSIONS.values())
+    return f"https://discord.com/oauth2/authorize?client_id={application}&scope=bot&permissions={wanted}"
+
+
+async def _intent(calls: Calls, name: str, link: str) -> AsyncIterator[Finding]:
+    application = as_table(await calls.call("GET", "/applications/@me"))
+    if (count(application, "flags") or 0) & MESSAGE_CONTENT_FLAGS:
+        yield Finding(name=f"{name} intent", ok=True, says="it may read messages: the message content intent is on")
+        return
+    yield Finding(
+        name=f"{name} intent",
+        ok=False,
+        says="the message content intent is off: in servers it reads only what is said to it, without context",
+        cure="Open the developer portal, the application, Bot, Privileged Gateway Intents; switch on Message Content "
+        "Intent, and restart belino.",
+    )
+
+
+async def _servers(calls: Calls, name: str, link: str) -> AsyncIterator[Finding]:
+    servers = as_tables(await calls.call("GET", "/users/@me/guilds"))
+    if not servers:
+        cure = f"Open {link} and choose a server; people can only write to it if they share one with it."
+        yield Finding(name=f"{name} servers", ok=False, says="it is in no server", cure=cure)
+        return
+    names = ", ".join(line(server, "name", most=40) for server in servers[:SERVERS_NAMED])
+    more = f" and {len(servers) - SERVERS_NAMED} more" if len(servers) > SERVERS_NAMED else ""
+    yield Finding(name=f"{name} servers", ok=True, says=f"it is in {names}{more}; to let it into another, open {link}")
+    for finding in _lacking(servers, name, link):
+        yield finding
+
+
+def _lacking(servers: tuple[Raw, ...], name: str, link: str) -> Iterator[Finding]:
+    for server in servers:
+        held = words(server, "permissions")
+        if not held.isdigit() or int(held) & ADMINISTRATOR:
+            continue
+        lacks = [label for label, bit in PERMISSIONS.items() if not int(held) & bit]
+        if lacks:
+            says = f"in {line(server, 'name', most=40)} its role lacks {', '.join(lacks)}"
+            yield Finding(
+                name=f"{name} permissions", ok=False, says=says, cure=f"Give them to its role, or open {link}"
+            )
+
+
+async def _gateway(calls: Calls, name: str, link: str) -> AsyncIterator[Finding]:
+    limit = table(as_table(await calls.call("GET", "/gateway/bot")), "session_start_limit")
+    left = count(limit, "remaining")
+    good = left is None or left >= FEW_SESSIONS
+    says = "Discord lets it listen" if good else f"it may begin only {left} more sessions today"
+    cure = "" if good else "Find out what restarts it so often: `belino status` and the log tell."
+    yield Finding(name=f"{name} gateway", ok=good, says=says, cure=cure)

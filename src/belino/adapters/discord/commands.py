@@ -1,0 +1,80 @@
+"""Slash and menu commands: what somebody chose and filled in, read as a message to the agent."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from belino.adapters.discord.content import text_of
+from belino.adapters.discord.files import Bearer, attachment_ref
+from belino.adapters.discord.people import SOMEBODY, Me, Places, channel_name, chat_type, user
+from belino.adapters.discord.raw import Raw, as_table, count, identity, line, made_at, table, tables, words
+from belino.domain.media import MediaRef
+from belino.domain.message import ConversationKey, Message, Quote
+
+COMMAND = 2
+MOST_OPTIONS = 25
+ON_MESSAGE = 3
+_PATH = re.compile(r"https?://[^/?#]+/((?:ephemeral-)?attachments/\d{1,20}/\d{1,20}/[^/?#\s]{1,255})")
+
+
+def is_command(interaction: Raw) -> bool:
+    """Whether an interaction is a command somebody gave, in a place we can answer in."""
+    named = words(table(interaction, "data"), "name")
+    return count(interaction, "type") == COMMAND and bool(named and identity(interaction, "channel_id"))
+
+
+def command_of(interaction: Raw, where: ConversationKey, me: Me, places: Places, received: datetime) -> Message:
+    """The command as a message; its files can be had as long as Discord keeps them for the command."""
+    own, given, channel = identity(interaction, "id"), table(interaction, "data"), identity(interaction, "channel_id")
+    member = table(interaction, "member")
+    sent = made_at(own) or received
+    bearer = Bearer(where=where, channel=channel, message_id=own, sent=sent)
+    told = {**interaction, "channel_type": table(interaction, "channel").get("type")}
+    return Message(
+        conversation=where,
+        id=own or "unnamed",
+        author=user(table(member, "user") or table(interaction, "user"), me, member=member) or SOMEBODY,
+        sent=sent,
+        text=" ".join([f"/{line(given, 'name', most=64)}", *_options(tables(given, "options"))]),
+        media=tuple(_files(table(given, "resolved"), bearer)),
+        chat_type=chat_type(told, places),
+        channel_name=channel_name(channel, places),
+        addressed=True,
+        quote=_target(given, where, me, places),
+    )
+
+
+def _options(options: tuple[Raw, ...], depth: int = 0) -> Iterator[str]:
+    """What was filled in; a command may have groups and commands inside."""
+    for option in options[:MOST_OPTIONS]:
+        name, value = line(option, "name", most=64), option.get("value")
+        inner = tables(option, "options")
+        if count(option, "type") in (1, 2):
+            yield name
+            if depth < 2:
+                yield from _options(inner, depth + 1)
+        elif isinstance(value, str | int | float):
+            shown = words(option, "value") if isinstance(value, str) else str(value).lower()
+            yield f"{name}: {shown}"
+
+
+def _files(resolved: Raw, bearer: Bearer) -> Iterator[MediaRef]:
+    """No message holds them: a fresh link is had by the path of the old one."""
+    for file in map(as_table, table(resolved, "attachments").values()):
+        ref = attachment_ref(file, bearer)
+        path = _PATH.match(words(file, "url"))
+        if ref is not None and path is not None:
+            yield replace(ref, locator={"path": path[1]})
+
+
+def _target(given: Raw, where: ConversationKey, me: Me, places: Places) -> Quote | None:
+    """The message a menu command was chosen at."""
+    message = table(table(table(given, "resolved"), "messages"), words(given, "target_id"))
+    if count(given, "type") != ON_MESSAGE or not message:
+        return None
+    return Quote(
+        author=user(table(message, "author"), me),
+        message_id=identity(message, "id") or None,
+        text=text_of(message, places),
+    )

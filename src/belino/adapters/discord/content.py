@@ -1,0 +1,128 @@
+"""What a message says: its text with names instead of ids, then what it holds besides, a line each.
+
+Every label in these lines was typed by somebody: it stands in one line, and is as little believed as the text.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from belino.adapters.discord.people import Places, name_of
+from belino.adapters.discord.raw import Raw, count, identity, line, table, tables, words, yes
+
+MOST_LINES = 50
+EMBED_CHARS = 4_096
+
+_REFERENCE = re.compile(
+    r"<(?P<sign>@!?|#|a?:(?P<emoji>\w{1,64}):|t:|/(?P<command>[^<>:\n]{1,100}):)(?P<own>-?\d{1,20})"
+)
+_END = re.compile(r"(?::[tTdDfFsSR])?>")
+
+
+def text_of(message: Raw, places: Places) -> str:
+    """Everything a message says in words."""
+    parts = [readable(words(message, "content"), message, places), *_poll(table(message, "poll"))]
+    parts += [*_stickers(message), *_embeds(message), *_components(tables(message, "components"))]
+    return "\n".join(part for part in parts if part)
+
+
+def readable(text: str, message: Raw, places: Places) -> str:
+    """A text in which people, channels, emojis, times and commands have names, as far as the message tells them."""
+    if "<" not in text:
+        return text
+    names = {identity(each, "id"): name_of(each) for each in tables(message, "mentions")}
+    pieces, at = [], 0
+    for found in _REFERENCE.finditer(text):
+        end = _END.match(text, found.end())
+        shown = _named(found, names, places) if end is not None else None
+        if end is not None and shown is not None and found.start() >= at:
+            pieces += [text[at : found.start()], shown]
+            at = end.end()
+    return "".join([*pieces, text[at:]])
+
+
+def _named(found: re.Match[str], names: Mapping[str, str], places: Places) -> str | None:
+    sign, own = found["sign"], found["own"]
+    if sign.startswith("@"):
+        return f"@{names[own]}" if own in names else None
+    if sign == "#":
+        return f"#{places[own].name}" if own in places and places[own].name else None
+    if found["emoji"]:
+        return f":{found['emoji']}:"
+    if found["command"]:
+        return f"/{found['command']}"
+    try:
+        return f"{datetime.fromtimestamp(int(own), UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _poll(poll: Raw) -> Iterator[str]:
+    if not poll:
+        return
+    results = table(poll, "results")
+    votes = {count(each, "id"): count(each, "count") for each in tables(results, "answer_counts")}
+    closed = " (closed)" if yes(results, "is_finalized") else ""
+    yield f"Poll{closed}: {line(table(poll, 'question'), 'text') or 'without a question'}"
+    for answer in tables(poll, "answers")[:MOST_LINES]:
+        shown = table(answer, "poll_media")
+        label = " ".join(part for part in (line(table(shown, "emoji"), "name", most=64), line(shown, "text")) if part)
+        cast = votes.get(count(answer, "answer_id"))
+        yield f"- {label}{f' ({cast} votes)' if cast else ''}"
+
+
+def _stickers(message: Raw) -> Iterator[str]:
+    for sticker in (tables(message, "sticker_items") or tables(message, "stickers"))[:MOST_LINES]:
+        yield f"Sticker {line(sticker, 'name', most=64)}".rstrip()
+
+
+def _embeds(message: Raw) -> Iterator[str]:
+    """Previews and cards. What only repeats a link that stands in the text is left out."""
+    said = words(message, "content")
+    for embed in tables(message, "embeds")[:MOST_LINES]:
+        yield "\n".join(part for part in (_poll_result(embed) or _embed(embed, said)) if part)
+
+
+def _embed(embed: Raw, said: str) -> list[str]:
+    title = line(embed, "title") or line(table(embed, "author"), "name") or line(table(embed, "provider"), "name")
+    body = words(embed, "description").strip()[:EMBED_CHARS]
+    fields = [f"- {line(each, 'name')}: {line(each, 'value', most=1024)}" for each in tables(embed, "fields")[:25]]
+    footer = line(table(embed, "footer"), "text")
+    link = _plain_link(words(embed, "url"))
+    if not (title or body or fields or footer):
+        return [f"Embed: {link}"] if link and link not in said else []
+    return [f"Embed: {title}{f' ({link})' if link else ''}" if title or link else "Embed:", body, *fields, footer]
+
+
+def _poll_result(embed: Raw) -> list[str]:
+    """A poll's end, which Discord tells as an embed with fields for programs."""
+    if words(embed, "type") != "poll_result":
+        return []
+    told = {line(each, "name"): line(each, "value") for each in tables(embed, "fields")}
+    first = f"Poll (closed): {told.get('poll_question_text', '')}"
+    if victor := told.get("victor_answer_text"):
+        return [first, f"- {victor} ({told.get('victor_answer_votes', '?')} of {told.get('total_votes', '?')} votes)"]
+    return [first]
+
+
+def _plain_link(url: str) -> str:
+    """A link without what follows its path: there stand signatures and tokens."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    if parts.scheme not in ("http", "https") or "@" in parts.netloc or any(sign.isspace() for sign in url):
+        return ""
+    return f"{parts.scheme}://{parts.netloc}{parts.path}"[:300]
+
+
+def _components(components: tuple[Raw, ...], depth: int = 0) -> Iterator[str]:
+    """The texts in a message made of components, and the labels of its buttons."""
+    for component in components[:MOST_LINES]:
+        yield words(component, "content").strip()
+        if label := line(component, "label", most=100):
+            yield f"- [button] {label}" if count(component, "type") == 2 else label
+        if depth < 4:
+            yield from _components(tables(component, "components"), depth + 1)
+            yield from _components((table(component, "accessory"),), depth + 1)

@@ -1,0 +1,81 @@
+"""discord.py, as far as belino uses it: the socket of the gateway, without a client around it."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from discord.errors import ConnectionClosed as Closed
+from discord.gateway import DiscordWebSocket
+from discord.gateway import ReconnectWebSocket as Reconnect
+from discord.utils import _ActiveDecompressionContext as Decompression
+from yarl import URL
+
+__all__ = ["COMPRESSION", "Closed", "GatewaySocket", "Reconnect"]
+
+COMPRESSION = Decompression.COMPRESSION_TYPE
+
+# A line that is silent for longer is dead: beats are answered every forty seconds or so.
+SILENCE_SECONDS = 60.0
+
+
+class GatewaySocket(DiscordWebSocket):
+    """One connection. `heard` is what it heard since it was last asked."""
+
+    def __init__(self, opened: Any, *, url: str, token: str, intents: int) -> None:
+        super().__init__(opened, loop=asyncio.get_running_loop())
+        self._heard: list[dict[str, Any]] = []
+        self._connection: Any = SimpleNamespace(_intents=SimpleNamespace(value=intents), _activity=None, _status=None)
+        self._discord_parsers: Any = _Anything(self._hear)
+        self._initial_identify = True
+        self._max_heartbeat_timeout = SILENCE_SECONDS
+        self.call_hooks = _nothing
+        self.gateway = URL(url)
+        self.token = token
+        self.shard_id = self.shard_count = None
+
+    def heard(self) -> list[dict[str, Any]]:
+        heard, self._heard = self._heard, []
+        return heard
+
+    async def received_message(self, msg: Any, /) -> None:
+        unpacked = self._decompressor.decompress(msg) if isinstance(msg, bytes) else msg
+        if unpacked is not None:
+            await super().received_message(_complete(unpacked))
+
+    def _hear(self, event: str, content: Any) -> None:
+        self._heard.append({"t": event, "s": self.sequence, "d": content})
+
+
+class _Anything(Mapping[str, Callable[[Any], None]]):
+    """discord.py looks here for what to do with an event: whatever it is, it is handed on."""
+
+    def __init__(self, hear: Callable[[str, Any], None]) -> None:
+        self._hear = hear
+
+    def __getitem__(self, event: str) -> Callable[[Any], None]:
+        return partial(self._hear, event)
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+async def _nothing(*_args: object, **_named: object) -> None:
+    """No hook of a client's is called."""
+
+
+def _complete(unpacked: str) -> str:
+    """The beginning of a session with everything discord.py takes for granted there; gateways may leave it out."""
+    if '"READY"' not in unpacked and '"RESUMED"' not in unpacked:
+        return unpacked
+    told = json.loads(unpacked)
+    if isinstance(told, dict) and told.get("t") in ("READY", "RESUMED"):
+        content = told.get("d")
+        told["d"] = {"session_id": "", "resume_gateway_url": "", **(content if isinstance(content, dict) else {})}
+        told["d"]["resume_gateway_url"] = str(told["d"]["resume_gateway_url"] or "")
+    return json.dumps(told)

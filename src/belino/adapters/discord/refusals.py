@@ -1,0 +1,38 @@
+"""What Discord's refusals of a parcel mean: say it anew, another form, or never."""
+
+from belino.adapters.discord.calls import Refused
+from belino.domain.errors import Undeliverable
+
+UNKNOWN_CHANNEL, UNKNOWN_MESSAGE = 10003, 10008
+VOICE_REFUSED = frozenset({50159, 50160, 50161, 50173})
+_SENTENCES = {
+    UNKNOWN_CHANNEL: "the channel or thread is gone",
+    20026: "Discord marked this bot's messages as spam",
+    40005: "Discord takes no file that large here",
+    50001: "the bot does not see this channel; invite it there, or give its role View Channel",
+    50007: "this person takes no direct messages from the bot",
+    50008: "this channel takes no text",
+    50013: "the bot may not do this here; its role needs Send Messages, Attach Files and Read Message History",
+    50083: "the thread is archived and locked",
+    160005: "the thread is locked",
+    200000: "the server's moderation rules block this text",
+    240000: "Discord blocks a link in this text",
+}
+
+
+def refusal(error: Refused) -> Undeliverable:
+    """The error of ours that a refusal is."""
+    if error.status == 413:
+        return Undeliverable(_SENTENCES[40005])
+    known = _SENTENCES.get(error.code)
+    return Undeliverable(known or f"Discord will not deliver it: {error.description or error.status}")
+
+
+def has_nothing_to_edit(error: Refused) -> bool:
+    """Whether the message to be changed is gone, or is not ours to change."""
+    return error.code in (UNKNOWN_MESSAGE, 50005, 50021)
+
+
+def refuses_voice(error: Refused) -> bool:
+    """Whether a sound may still go as a plain file."""
+    return error.code in VOICE_REFUSED

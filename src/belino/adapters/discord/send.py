@@ -1,0 +1,148 @@
+"""Parcels out: each one message or one change, and what Discord made of it."""
+
+import base64
+import hashlib
+from dataclasses import replace
+from datetime import datetime
+
+from belino.adapters.discord.calls import Calls, Refused
+from belino.adapters.discord.raw import Raw, as_identity, as_table, count, identity, moment, tables, words
+from belino.adapters.discord.refusals import has_nothing_to_edit, refusal, refuses_voice
+from belino.adapters.discord.upload import Form
+from belino.domain.errors import AdapterError, Undeliverable
+from belino.domain.limits import SendAs
+from belino.domain.message import ConversationKey
+from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
+
+MESSAGES = "/channels/{}/messages"
+MESSAGE = "/channels/{}/messages/{}"
+VOICE_MESSAGE = 1 << 13
+NONCE_BYTES = 18
+"""As text 24 characters; Discord takes 25."""
+WAVEFORM_BYTES = 256
+# Nobody is called by an answer: whom it names is told by the reply, not by a bell.
+NO_MENTIONS: dict[str, list[str]] = {"parse": []}
+
+
+class NothingToEdit(Undeliverable):
+    """Somebody deleted the message that was to be changed."""
+
+
+async def send(calls: Calls, parcel: Parcel) -> Receipt:
+    """Make one message or change. A draft that is gone is said anew, a voice message that may not be is a file."""
+    if parcel.kind is ParcelKind.EDIT:
+        try:
+            return await edit(calls, parcel.edits or "", parcel)
+        except NothingToEdit:
+            # Said anew: the text is worth more than its place.
+            parcel = replace(parcel, kind=ParcelKind.TEXT, edits=None)
+    try:
+        return await _made(calls, parcel)
+    except Refused as error:
+        if not (refuses_voice(error) and any(file.send_as is SendAs.VOICE for file in parcel.files)):
+            raise refusal(error) from error
+    plain = tuple(replace(file, send_as=SendAs.AUDIO) for file in parcel.files)
+    try:
+        return await _made(calls, replace(parcel, files=plain))
+    except Refused as error:
+        raise refusal(error) from error
+
+
+async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
+    """Change a message's text."""
+    fields = {"content": parcel.text, "allowed_mentions": NO_MENTIONS}
+    try:
+        told = await calls.call("PATCH", MESSAGE, channel_of(parcel.conversation), _own(message_id), fields=fields)
+    except Refused as error:
+        if has_nothing_to_edit(error):
+            raise NothingToEdit("the message that was to be changed is gone") from error
+        raise refusal(error) from error
+    return Receipt(message_id=message_id, sent=moment(as_table(told), "edited_timestamp") or calls.now())
+
+
+def nonce_of(parcel: Parcel) -> str:
+    """What Discord knows a parcel by for some minutes: the same key, the same message."""
+    digest = hashlib.sha256(parcel.key.encode()).digest()
+    return base64.urlsafe_b64encode(digest[:NONCE_BYTES]).decode()
+
+
+def channel_of(conversation: ConversationKey) -> str:
+    """Where a conversation is written to: a thread is a channel of its own."""
+    channel = as_identity(conversation.thread or conversation.channel)
+    if not channel:
+        raise Undeliverable("this conversation is no channel of Discord")
+    return channel
+
+
+def fields_of(parcel: Parcel) -> dict[str, object]:
+    """What a message is made of."""
+    fields: dict[str, object] = {
+        "allowed_mentions": NO_MENTIONS,
+        "nonce": nonce_of(parcel),
+        "enforce_nonce": True,
+    }
+    if parcel.text:
+        fields["content"] = parcel.text
+    if reply_to := as_identity(parcel.reply_to):
+        # The message may be gone by now; the answer is worth sending all the same.
+        fields["message_reference"] = {"message_id": reply_to, "fail_if_not_exists": False}
+    if parcel.files:
+        fields["attachments"] = [_attachment(number, file) for number, file in enumerate(parcel.files)]
+    if len(parcel.files) == 1 and parcel.files[0].send_as is SendAs.VOICE and not parcel.text:
+        fields["flags"] = VOICE_MESSAGE
+    return fields
+
+
+async def _made(calls: Calls, parcel: Parcel) -> Receipt:
+    channel, fields = channel_of(parcel.conversation), fields_of(parcel)
+    if parcel.files:
+        told = as_table(await calls.upload(MESSAGES, channel, form=Form(fields, parcel.files)))
+    else:
+        told = as_table(await calls.call("POST", MESSAGES, channel, fields=fields))
+    own = identity(told, "id")
+    if not own:
+        raise AdapterError("Discord took the message and did not say under which id")
+    stored = _stored(told, parcel.files) if parcel.files else None
+    return Receipt(message_id=own, sent=_when(told, calls), stored=stored)
+
+
+def _when(message: Raw, calls: Calls) -> datetime:
+    return moment(message, "timestamp") or calls.now()
+
+
+def _attachment(number: int, file: OutgoingFile) -> dict[str, object]:
+    described: dict[str, object] = {"id": number, "filename": file.name}
+    if file.send_as is SendAs.VOICE:
+        described |= {"duration_secs": round(file.seconds or 1.0, 3), "waveform": _waveform(file)}
+    return described
+
+
+def _waveform(file: OutgoingFile) -> str:
+    """How loud it goes, a byte for each of up to 256 points; a line where nobody listened to it before."""
+    heights = file.waveform[:WAVEFORM_BYTES] or bytes(WAVEFORM_BYTES)
+    return base64.b64encode(heights).decode()
+
+
+def _stored(message: Raw, files: tuple[OutgoingFile, ...]) -> tuple[StoredFile, ...] | None:
+    """What Discord says it keeps; it makes other names of some."""
+    kept = tables(message, "attachments")
+    if len(kept) != len(files):
+        return None
+    voice = bool((count(message, "flags") or 0) & VOICE_MESSAGE)
+    return tuple(
+        StoredFile(form=_kept_as(file, voice=voice), size=count(each, "size"), name=words(each, "filename") or None)
+        for file, each in zip(files, kept, strict=True)
+    )
+
+
+def _kept_as(file: OutgoingFile, *, voice: bool) -> SendAs:
+    if voice:
+        return SendAs.VOICE
+    return SendAs.AUDIO if file.send_as is SendAs.VOICE else file.send_as
+
+
+def _own(message_id: str) -> str:
+    own = as_identity(message_id)
+    if not own:
+        raise NothingToEdit("the message that was to be changed was never sent")
+    return own

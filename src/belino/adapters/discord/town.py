@@ -1,0 +1,68 @@
+"""What the bot knows of its servers: the kinds of channels, which threads belong where, and its own roles."""
+
+from collections.abc import Iterator
+
+from belino.adapters.discord.people import DIRECT, Me, Place, place_of
+from belino.adapters.discord.raw import Raw, identity, table, tables, words, yes
+
+MOST_PLACES = 20_000
+
+
+class Town:
+    """Kept up to date by the gateway's events; what it does not tell is asked for once."""
+
+    def __init__(self, me: Me, places: dict[str, Place]) -> None:
+        self.me = me
+        self.places = dict(places)
+
+    def learn(self, event: Raw) -> None:
+        """Take in what an event tells of channels, threads and roles."""
+        told, name = table(event, "d"), words(event, "t")
+        if name.startswith("GUILD_ROLE_"):
+            self._add_roles([table(told, "role")])
+        elif name == "GUILD_CREATE":
+            self._add_roles(list(tables(told, "roles")))
+            for channel in places_in(told):
+                self.add(channel)
+        elif name == "THREAD_LIST_SYNC":
+            for channel in tables(told, "threads"):
+                self.add(channel)
+        elif name in ("CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE"):
+            self.add(told)
+        elif name in ("CHANNEL_DELETE", "THREAD_DELETE"):
+            self.places.pop(identity(told, "id"), None)
+
+    def add(self, channel: Raw) -> Place | None:
+        own, place = identity(channel, "id"), place_of(channel)
+        if not own or place is None:
+            return None
+        self.places.pop(own, None)
+        self.places[own] = place
+        while len(self.places) > MOST_PLACES:
+            del self.places[next(iter(self.places))]
+        return place
+
+    def unknown(self, event: Raw) -> str:
+        """The channel of an event that has to be asked for; none for one between two people, which is no thread."""
+        told = table(event, "d")
+        channel = identity(told, "channel_id")
+        if not channel or channel in self.places:
+            return ""
+        if not identity(told, "guild_id"):
+            self.places[channel] = Place(kind=DIRECT)
+            return ""
+        return channel
+
+    def _add_roles(self, roles: list[Raw]) -> None:
+        own = {identity(role, "id") for role in roles if self._is_mine(role)}
+        self.me = Me(id=self.me.id, roles=self.me.roles | (own - {""}))
+
+    def _is_mine(self, role: Raw) -> bool:
+        """Every bot has a role that Discord made for it alone."""
+        return yes(role, "managed") and identity(table(role, "tags"), "bot_id") == self.me.id
+
+
+def places_in(guild: Raw) -> Iterator[Raw]:
+    """The channels and active threads of a server."""
+    yield from tables(guild, "channels")
+    yield from tables(guild, "threads")
