@@ -261,3 +261,17 @@ async def test_a_web_socket_is_refused_where_a_request_is(url: str) -> None:
     with pytest.raises(AddressRefused):
         async with Client().socket(url):
             pass
+
+
+async def test_a_web_socket_that_answers_no_ping_has_ended(client: Client, serve: Serve) -> None:
+    async def deaf(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse(autoping=False)
+        await socket.prepare(request)
+        async for _ in socket:
+            pass
+        return socket
+
+    url = (await serve(deaf)).replace("http", "ws", 1)
+    async with asyncio.timeout(5), client.socket(url, heartbeat=0.05) as opened:
+        assert isinstance(opened, ClientWebSocketResponse)
+        assert isinstance((await opened.receive()).data, TimeoutError)

@@ -66,8 +66,13 @@ class HttpClient(Protocol):
 class OpensSockets(Protocol):
     """An HTTP client that opens web sockets too."""
 
-    def socket(self, url: str, *, timeout: float = 30.0) -> AbstractAsyncContextManager[object]:
-        """A web socket as aiohttp has it, closed in the end: platforms' own libraries work on nothing else."""
+    def socket(
+        self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None
+    ) -> AbstractAsyncContextManager[object]:
+        """A web socket as aiohttp has it, closed in the end: platforms' own libraries work on nothing else.
+
+        With a `heartbeat` a ping is sent every so many seconds of silence, and a line that answers none has ended.
+        """
         ...
 
 

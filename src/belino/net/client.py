@@ -114,7 +114,7 @@ class Client:
                 response.close()
 
     @asynccontextmanager
-    async def socket(self, url: str, *, timeout: float = 30.0) -> AsyncIterator[object]:
+    async def socket(self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None) -> AsyncIterator[object]:
         """A web socket to where a request might go; `timeout` bounds the wait until it is open."""
         from aiohttp import ClientWSTimeout
         from yarl import URL
@@ -127,6 +127,7 @@ class Client:
                     URL(str(place), encoded=True),
                     max_msg_size=SOCKET_MESSAGE_BYTES,
                     autoclose=False,
+                    heartbeat=heartbeat,
                     timeout=ClientWSTimeout(ws_close=CLOSING_SECONDS),
                 )
         try:
