@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
@@ -57,6 +58,7 @@ async def test_whoever_calls_is_told_who_they_are_and_what_they_may(server: Slac
     answer = await app.auth_test()
     assert answer["user_id"] == server.bot["id"]
     assert answer.headers["X-OAuth-Scopes"] == "chat:write,files:read"
+    assert parsedate_to_datetime(answer.headers["Date"]) == server.clock.now()
 
 
 async def test_a_call_without_the_right_token_is_refused_by_name(server: SlackServer) -> None:

@@ -15,6 +15,8 @@ from belino.testing.memory import (
     ReadableMemoryAdapter,
 )
 from belino.testing.process import GatewayProcess
+from belino.testing.slack import SlackServer
+from belino.testing.slack_pace import SlackPace
 from belino.testing.telegram import TelegramServer
 from belino.testing.telegram_pace import Pace
 from belino.testing.telegram_shapes import Upload
@@ -34,6 +36,8 @@ __all__ = [
     "Pace",
     "ReadableMemoryAdapter",
     "ScriptedAgent",
+    "SlackPace",
+    "SlackServer",
     "TelegramServer",
     "ToolCall",
     "Trial",

@@ -5,6 +5,7 @@ Facts are from docs.slack.dev: methods and their errors, rate limits, Events API
 
 import asyncio
 from collections import Counter
+from email.utils import format_datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -150,7 +151,7 @@ class SlackServer(Town):
             told, status, headers = refused.body(), refused.status, self.api.headers(call) | refused.headers
         if isinstance(fault, Reset):
             cut(request)
-        return _json(_warned(call, told), status, headers)
+        return self._json(_warned(call, told), status, headers)
 
     async def _take_command_answer(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
@@ -213,7 +214,7 @@ class SlackServer(Town):
             if fault.body is not None:
                 return web.Response(status=fault.status, body=fault.body, headers=fault.headers)
             told = {"ok": False, "error": fault.description, **fault.parameters}
-            return _json(told, fault.status, dict(fault.headers))
+            return self._json(told, fault.status, dict(fault.headers))
         return None
 
     async def _stall(self, request: "web.Request", fault: Stall) -> None:
@@ -225,6 +226,12 @@ class SlackServer(Town):
         await self._stopped.wait()
         cut(request)
 
+    def _json(self, told: Json, status: int, headers: dict[str, str]) -> "web.StreamResponse":
+        from aiohttp import web
+
+        date = format_datetime(self.clock.now(), usegmt=True)
+        return web.json_response(told, status=status, headers={"Date": date, **headers})
+
     def _count(self, number: int) -> None:
         self.bytes_served += number
 
@@ -235,9 +242,3 @@ def _warned(call: Call, told: Json) -> Json:
         return told
     metadata = {**told.get("response_metadata", {}), "warnings": ["missing_charset"]}
     return {**told, "warning": "missing_charset", "response_metadata": metadata}
-
-
-def _json(told: Json, status: int, headers: dict[str, str]) -> "web.StreamResponse":
-    from aiohttp import web
-
-    return web.json_response(told, status=status, headers=headers)
