@@ -188,3 +188,29 @@ async def test_a_wall_clock_that_is_put_forward_is_no_reason_to_be_early(tmp_pat
         assert house.shown == []
         await house.clock.advance(0.2)
         await until(lambda: house.shown)
+
+
+class ShortMemoryAdapter(MemoryAdapter):
+    """A platform that knows a key for a minute, and can be looked at."""
+
+    limits = replace(MemoryAdapter.limits, key_seconds=60.0)
+    looked: ClassVar[list[str]] = []
+
+    async def find_sent(self, parcel: Parcel) -> Receipt | None:
+        assert parcel.created is not None
+        self.looked.append(parcel.key)
+        return None
+
+
+@pytest.mark.parametrize(("waited", "looked"), [(10, []), (600, ["a"])])
+async def test_a_key_that_the_platform_may_have_forgotten_is_looked_for_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waited: int, looked: list[str]
+) -> None:
+    monkeypatch.setattr(ShortMemoryAdapter, "looked", [])
+    house = PostHouse(tmp_path / "home", ShortMemoryAdapter)
+    async with house.at_work() as gateway:
+        house.far_side.losses.append(Loss.RESET)
+        house.far_side.refusals.append((429, {"Retry-After": str(waited)}))
+        await house.send(gateway, words("a", "first"))
+        (first,) = await house.at_rest(gateway)
+    assert (first.state, ShortMemoryAdapter.looked) == (ParcelState.SENT, looked)

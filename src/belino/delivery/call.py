@@ -66,7 +66,8 @@ def size_of(parcel: Parcel) -> int:
 
 async def _find(adapter: Adapter, claimed: ClaimedParcel, *, resend: bool, clock: Clock) -> Receipt | None:
     """The receipt of a parcel that arrived although none came; None if it is to be sent."""
-    if claimed.doubt is Doubt.NONE or is_repeatable(adapter, claimed.parcel):
+    forgotten = _is_forgotten(adapter, claimed, clock)
+    if claimed.doubt is Doubt.NONE or (is_repeatable(adapter, claimed.parcel) and not forgotten):
         return None
     if isinstance(adapter, ReadsBack):
         try:
@@ -79,6 +80,14 @@ async def _find(adapter: Adapter, claimed: ClaimedParcel, *, resend: bool, clock
     if claimed.doubt >= Doubt.UNANSWERED and not again:
         raise Uncertain("belino stopped while sending it; it may have arrived")
     return None
+
+
+def _is_forgotten(adapter: Adapter, claimed: ClaimedParcel, clock: Clock) -> bool:
+    """Whether the platform may no longer know the key that an earlier call carried."""
+    limits = adapter.limits
+    if limits.once is not Once.KEY or limits.key_seconds is None or claimed.parcel.kind is ParcelKind.EDIT:
+        return False
+    return (clock.now() - claimed.created).total_seconds() > limits.key_seconds
 
 
 async def _send(adapter: Adapter, parcel: Parcel, until: float, clock: Clock) -> Receipt:

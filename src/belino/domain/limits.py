@@ -98,6 +98,8 @@ class Limits:
 
     text_chars: int
     once: Once
+    key_seconds: float | None = None
+    """How long the platform surely knows a key, with Once.KEY; None means for good."""
     text_lines: int | None = None
     unit: Unit = Unit.CHARS
     """What `text_chars` and `caption_chars` count."""

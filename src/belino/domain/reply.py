@@ -97,6 +97,8 @@ class Parcel:
     edits: str | None = None
     """The platform's id of the message this parcel changes; in the outbox also DRAFT_OF and a draft's key."""
     trace: str = ""
+    created: datetime | None = field(default=None, compare=False)
+    """When it was put into the outbox: it cannot have arrived before."""
 
 
 class ParcelState(StrEnum):

@@ -229,6 +229,7 @@ def parcel_of(row: sqlite3.Row, open_file: OpenFile) -> Parcel:
         reply_to=row["reply_to"],
         edits=row["edits"],
         trace=row["trace"],
+        created=from_micros(row["created"]),
     )
 
 
