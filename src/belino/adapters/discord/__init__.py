@@ -17,6 +17,7 @@ from belino.adapters.discord.limits import FETCH_BYTES, LIMITS, MIB, limits_of
 from belino.adapters.discord.parse import Known, is_news, parse
 from belino.adapters.discord.people import DIRECT, PLATFORM, Me, Place
 from belino.adapters.discord.raw import Raw, as_table, count, identity, table, whole, words
+from belino.adapters.discord.read_back import find_sent
 from belino.adapters.discord.send import channel_of, edit, send
 from belino.adapters.discord.socket import Listener, Session
 from belino.adapters.discord.town import Town, places_in
@@ -104,6 +105,10 @@ class Adapter:
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Change what a message says."""
         return await edit(self._calls, message_id, parcel)
+
+    async def find_sent(self, parcel: Parcel) -> Receipt | None:
+        """Look whether a parcel arrived that Discord no longer knows the key of."""
+        return await find_sent(self._calls, parcel, bot=self._town.me.id)
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
         """Slower in servers, where five messages and changes in five seconds are for everybody."""

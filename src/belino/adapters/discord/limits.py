@@ -8,6 +8,8 @@ LARGEST_UPLOAD_BYTES = 500 * MIB
 FETCH_BYTES = 500 * MIB
 TEXT_CHARS, TEXT_LINES = 2_000, 17
 MOST_FILES = 10
+# "The past few minutes", says the documentation of a nonce that is enforced.
+KEY_SECONDS = 120.0
 
 # A voice message stands alone: one sound, and no text beside it.
 _TOGETHER = frozenset(set(SendAs) - {SendAs.VOICE, SendAs.STICKER})
@@ -40,6 +42,7 @@ def limits_of(upload_bytes: int) -> Limits:
         unit=Unit.UTF16,
         markup=Markup.CHAT,
         once=Once.KEY,
+        key_seconds=KEY_SECONDS,
         files=files,
         album_items=MOST_FILES,
         album_mixes=(_TOGETHER,),
