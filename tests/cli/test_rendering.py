@@ -73,6 +73,12 @@ def test_the_text_of_a_local_file_and_of_some_of_its_pages(belino: Belino, tmp_p
     assert whole["text"].count("of the report") == 7 and "7 pages. You read all of it." in whole["about"]
 
 
+def test_a_link_is_what_it_names(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "real.txt").write_text("good words")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    assert read(belino("media", "text", "--json", str(tmp_path / "link.txt")))["text"] == "good words"
+
+
 def test_a_text_longer_than_any_page_of_it_is_told_whole(belino: Belino, tmp_path: Path) -> None:
     lines = [f"line {number} of a very long book, in which little happens" for number in range(20_000)]
     (tmp_path / "book.txt").write_text("\n".join(lines))

@@ -136,7 +136,7 @@ def head_of(path: Path, size: int) -> bytes:
 
 
 def as_blob(path: Path, sniffed: Sniffed) -> Blob:
-    """A local file as if it were held."""
+    """A local file as if it were held; a link stands for what it names, as nobody but its owner points us to it."""
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return Blob(sha256=sha256, mime=sniffed.mime, size=path.stat().st_size, path=path.absolute())
+    return Blob(sha256=sha256, mime=sniffed.mime, size=path.stat().st_size, path=path.resolve())

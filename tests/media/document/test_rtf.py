@@ -53,6 +53,11 @@ def test_pictures_objects_and_field_codes_are_left_out() -> None:
     picture = r"{\pict\pngblip 89504e47}{\object{\objdata 0105}}"
     assert shown(picture + r'{\field{\*\fldinst HYPERLINK "x"}{\fldrslt the link}} end') == "the link end"
     assert shown(r"a{\*\unknown secret}b{\pict\bin5 }}}}}c}d") == "abd"
+    assert shown(r"{\object\objemb{\*\objclass Sheet}{\result 7 pears}}") == "7 pears", "what an object shows is seen"
+
+
+def test_a_star_that_begins_no_group_leaves_nothing_out() -> None:
+    assert shown(r"{\f2\i0\*\cs7 The quick brown fox}") == "The quick brown fox"
 
 
 def test_hidden_text_is_marked() -> None:

@@ -27,6 +27,10 @@ def files() -> dict[str, tuple[bytes, str]]:
         for charset, text in (("iso-2022-jp", "会議は木曜日です。"), ("iso-8859-15", "3 €"), ("mac-roman", "naïve"))
     }  # fmt: skip
     others = {
+        "named.eml": (
+            b"From: =?utf-8?q?J=C3=B6rg?= <j@example.org>\nTo: b\nSubject: x\n\nhello",
+            "Jörg <j@example.org>",
+        ),
         "lunch.msg": (make_msg(subject="Lunch", sender=("Ann", "a@b.c"), to="d", body="At noon"), "At noon"),
         "files.7z": (seven(NAMES), "täst.txt"),
         "files.tar.xz": (lzma.compress(make_tar(("inside.txt", b"x"))), "inside.txt"),

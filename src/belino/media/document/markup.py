@@ -18,6 +18,7 @@ BYTES_AT_MOST = 20 * 1024 * 1024
 """Twenty times as much memory, and some ten seconds."""
 DEPTH_AT_MOST = 3_000
 """Elements open at once; the parser's time grows with the square of it."""
+FLAT = "(nested too deeply to tell what a reader sees of it: scripts and hidden text stand among the rest)"
 HIDDEN_CHARS = 2_000
 LINK_CHARS = 200
 
@@ -89,7 +90,7 @@ def show(page: str) -> Shown:
     from selectolax.lexbor import LexborHTMLParser
 
     if _depth(page) > DEPTH_AT_MOST:
-        return Shown(html.unescape(one_line(_TAG.sub(" ", page))), "", False)
+        return Shown(f"{FLAT}\n\n{html.unescape(one_line(_TAG.sub(' ', page)))}", "", False)
     tree = LexborHTMLParser(page)
     title = tree.css_first("title")
     name = one_line(title.text()) if title is not None else ""

@@ -19,7 +19,7 @@ _TOKEN = re.compile(
 )
 # Groups whose content no reader sees on the page.
 _ASIDE = frozenset(
-    b"fonttbl colortbl stylesheet info pict object objdata themedata colorschememapping latentstyles datastore "
+    b"fonttbl colortbl stylesheet info pict objdata themedata colorschememapping latentstyles datastore "
     b"listtable listoverridetable rsidtbl generator xmlnstbl filetbl revtbl fldinst bkmkstart bkmkend nonshppict "
     b"shppict blipuid picprop sp sn sv datafield formfield pgdsctbl panose falt background ftnsep ftnsepc ftncn "
     b"aftnsep aftnsepc aftncn htmltag mhtmltag xe tc tcn private template".split()
@@ -69,6 +69,8 @@ class _Reader:
     """Bytes of a set in which one may be half a character."""
     _skip: int = 0
     _half: int = 0
+    _opened: bool = False
+    """The token before opened a group."""
     _starred: bool = False
 
     def take(self, content: bytes) -> None:
@@ -89,6 +91,7 @@ class _Reader:
                 self._byte(plain)
             elif sign is not None:
                 self._sign(sign)
+            self._opened = brace == b"{"
         self._flush()
         self._reveal()
 
@@ -107,7 +110,7 @@ class _Reader:
 
     def _sign(self, sign: bytes) -> None:
         if sign == b"*":
-            self._starred = True
+            self._starred = self._opened  # elsewhere it says nothing
         else:
             self._write(_SIGNS.get(sign, ""))
 
