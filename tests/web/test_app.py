@@ -92,6 +92,8 @@ async def test_a_token_of_another_conversation_finds_nothing_on_any_route(site: 
         ("DELETE", "/api/uploads/{upload_id}"): [(f"/api/uploads/{upload}", {})],
         ("GET", "/api/media"): [(f"/api/media?channel={MAIN}", {})],
         ("GET", "/api/media/{filename}"): [(url, {})],
+        ("GET", "/api/media/{filename}/preview"): [(f"{url}/preview", {})],
+        ("GET", "/api/media/{filename}/picture"): [(f"{url}/picture", {})],
         ("GET", "/api/explain"): [(f"/api/explain?message={MAIN}/mine", {}), ("/api/explain?message=mine", {})],
         ("GET", "/api/context"): [(f"/api/context?conversation={MAIN}&at=mine", {})],
         ("GET", "/api/search"): [(f"/api/search?conversation={MAIN}&intent=mine", {})],

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from random import Random
@@ -44,8 +44,10 @@ from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 
 if TYPE_CHECKING:
+    from belino.gateway.rendering import Held
     from belino.media.audio import Sounds
-    from belino.media.image import Images
+    from belino.media.glance import Glance, Look
+    from belino.media.image import Fitted, Images
     from belino.media.render import Renderer
     from belino.media.renditions import Rendered, Wish
 
@@ -199,6 +201,26 @@ class Gateway:
         """A ref in another form, for a person; made once, whoever asks."""
         from belino.gateway.rendering import render_ref
 
+        with self._holding() as held:
+            return await render_ref(record, form, wish, library=self.store, renderer=self.renderer, held=held)
+
+    async def glance(self, record: RefRecord, look: "Look") -> "Glance":
+        """What a person sees of a ref before they open it."""
+        from belino.gateway.rendering import glance_at
+
+        with self._holding() as held:
+            return await glance_at(record, look, renderer=self.renderer, held=held)
+
+    async def picture(self, record: RefRecord, page: int) -> "Fitted":
+        """A picture that stands for a ref, or one page of it, for a person."""
+        from belino.gateway.rendering import picture_of
+
+        with self._holding() as held:
+            return await picture_of(record, page, renderer=self.renderer, held=held)
+
+    @contextmanager
+    def _holding(self) -> "Iterator[Held]":
+        """Gets bytes, none of which is let go of before the block is left."""
         with ExitStack() as needed:
 
             async def held(wanted: RefRecord) -> Blob:
@@ -206,7 +228,7 @@ class Gateway:
                 needed.enter_context(self._fetcher.pin(blob.sha256))
                 return blob
 
-            return await render_ref(record, form, wish, library=self.store, renderer=self.renderer, held=held)
+            yield held
 
     async def flush(self, conversation: ConversationKey | None = None) -> tuple[Flushed, ...]:
         """Send what waits in the folder `pending` of a conversation, or of all, without a turn."""

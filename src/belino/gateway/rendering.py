@@ -2,16 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob
 from belino.domain.record import RefRecord
 from belino.domain.store import Library
+from belino.media import glance
 from belino.media.image_header import DRAWN_MIMES
 from belino.media.render import Renderer
 from belino.media.renditions import Item, Rendered, Wish, as_album_sheet, render, seen_item
 from belino.tools.albums import album_of
 from belino.tools.shelf import title
+
+if TYPE_CHECKING:
+    from belino.media.image import Fitted
 
 Held = Callable[[RefRecord], Awaitable[Blob]]
 """The bytes of a ref, or a MediaError that says why not."""
@@ -27,6 +32,16 @@ async def render_ref(
         if len(records) > 1:
             return await as_album_sheet(renderer, await _items(records, held), wish)
     return await render(renderer, item, form, wish)
+
+
+async def glance_at(record: RefRecord, look: glance.Look, *, renderer: Renderer, held: Held) -> glance.Glance:
+    """What a person sees of the ref before they open it."""
+    return await glance.glance(renderer, await _item(record, held), look)
+
+
+async def picture_of(record: RefRecord, page: int, *, renderer: Renderer, held: Held) -> "Fitted":
+    """A picture that stands for the ref, or one page of it."""
+    return await glance.picture(renderer, await _item(record, held), page)
 
 
 async def _item(record: RefRecord, held: Held) -> Item:

@@ -67,6 +67,8 @@ class Films(Protocol):
         self, blob: Blob, *, count: int, start: float | None, end: float | None, max_side: int, max_bytes: int
     ) -> "Fitted": ...
 
+    async def poster(self, blob: Blob) -> "Fitted": ...
+
 
 class Hears(Protocol):
     """Measures sounds; see media/audio.py."""
@@ -163,6 +165,10 @@ class Renderer:
             name,
             lambda: made(blob, count=count, start=start, end=end, max_side=max_side, max_bytes=max_bytes),
         )
+
+    async def poster(self, blob: Blob) -> "Fitted":
+        """One small picture that stands for a video."""
+        return await self._picture(blob, "poster.1", lambda: self._makers.videos.poster(blob))
 
     async def album(self, items: Sequence[tuple[str, Blob]], *, max_side: int, max_bytes: int) -> "Fitted":
         """One picture of several, each under its label."""

@@ -131,7 +131,7 @@ async def as_text(renderer: Renderer, item: Item, wish: Wish, dress: Dress = str
     place = _place(wish)
     text = await renderer.reading(item.blob, mime=mime, name=item.name, first=place.part, last=place.last)
     if not text.parts or (text.unread is not None and mime != PDF):
-        raise CannotRender(_only(text) if 0 < text.total < place.part else _why_unread(text))
+        raise CannotRender(only_so_many(text) if 0 < text.total < place.part else f"{why_unread(text)}; {_COPY}")
     room, notes = wish.max_tokens or TEXT_TOKENS, _notes(text, place)
 
     def price(body: str) -> int:
@@ -153,7 +153,7 @@ async def as_pages(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
     first, last = wish.pages or (1, 1)
     text = await renderer.reading(item.blob, mime=item.blob.mime, name=item.name, first=first, last=first)
     if not text.total or first > text.total:
-        raise CannotRender(_only(text) if text.total else _why_unread(text))
+        raise CannotRender(only_so_many(text) if text.total else f"{why_unread(text)}; {_COPY}")
     last = min(last or text.total, text.total)
     drawn, numbers = await _pages(renderer, item, wish, range(first, last + 1), wish.max_tokens or PICTURE_TOKENS)
     if not numbers:
@@ -252,6 +252,23 @@ def text_words(text: DocumentText) -> str:
     return f" It has {text.total} {text.unit}{'' if text.total == 1 else 's'}."
 
 
+def notes_of(text: DocumentText) -> tuple[str, ...]:
+    """What a reader should know, each in a line; the child that says it may be in an enemy's hands."""
+    said = [*text.notes, *([text.reason] if text.reason else [])]
+    return tuple(one_line(note)[:_REASON_CHARS] for note in said[:5])
+
+
+def why_unread(text: DocumentText) -> str:
+    """Why there is no text."""
+    why = f": {one_line(text.reason)[:_REASON_CHARS].rstrip('. ')}" if text.reason else ""
+    return f"{text.unread or Unread.NO_TEXT}{why}"
+
+
+def only_so_many(text: DocumentText) -> str:
+    """How many parts there are, to who asks for one beyond them."""
+    return f"it has only {text.total} {text.unit}{'' if text.total == 1 else 's'}"
+
+
 def reason_of(error: Exception) -> str:
     """Why it cannot be had, in words that may have come from a decoder."""
     return one_line(str(error))[:_REASON_CHARS].rstrip(". ")
@@ -339,17 +356,5 @@ def _named(unit: Unit, numbers: Sequence[int]) -> str:
 
 
 def _notes(text: DocumentText, place: Place) -> str:
-    """What a reader should know, at the beginning; the child that says it may be in an enemy's hands."""
-    if place.part > 1 or place.offset:
-        return ""
-    said = [*text.notes, *([text.reason] if text.reason else [])]
-    return "".join(f"(note: {one_line(note)[:_REASON_CHARS]})\n" for note in said[:5])
-
-
-def _only(text: DocumentText) -> str:
-    return f"it has only {text.total} {text.unit}{'' if text.total == 1 else 's'}"
-
-
-def _why_unread(text: DocumentText) -> str:
-    why = f": {one_line(text.reason)[:_REASON_CHARS].rstrip('. ')}" if text.reason else ""
-    return f"{text.unread or Unread.NO_TEXT}{why}; {_COPY}"
+    """What a reader should know, at the beginning."""
+    return "" if place.part > 1 or place.offset else "".join(f"(note: {note})\n" for note in notes_of(text))

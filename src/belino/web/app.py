@@ -29,6 +29,7 @@ from belino.web import (
     outbox,
     pages,
     pairings,
+    previews,
     uploads,
 )
 from belino.web.answers import Code, Refusal, not_found, refusal_of, refuse
@@ -173,6 +174,8 @@ def _chat_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute(upload, uploads.drop_upload, requires=own, site=site, methods=["DELETE"]),
         GuardedRoute("/api/media", media.list_media, requires=own, site=site),
         GuardedRoute("/api/media/{filename}", media.serve_media, requires=own, site=site),
+        GuardedRoute("/api/media/{filename}/preview", previews.show_preview, requires=own, site=site),
+        GuardedRoute("/api/media/{filename}/picture", previews.show_picture, requires=own, site=site),
         GuardedRoute("/api/explain", api.explain_message, requires=own, site=site),
         GuardedRoute("/api/context", context.show_context, requires=own, site=site),
         GuardedRoute("/api/search", context.search_channel, requires=own, site=site),

@@ -21,6 +21,12 @@ CHUNK_BYTES = 256 * 1024
 SEND_SECONDS = 60.0
 LISTED = 200
 
+SAFE_HEADERS = {
+    "content-security-policy": "sandbox; default-src 'none'",
+    "cache-control": "private, no-cache",  # asked for again by its ETag: what was deleted is not shown from a cache
+    "vary": "Cookie, Authorization",
+}
+
 _FILE_NAME = re.compile(r"([0-9a-z]{26})\.[a-z0-9]{1,8}")
 _RANGE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")
 # RFC 8187's attr-char: everything else is percent-encoded.
@@ -29,13 +35,11 @@ _ATTR_CHARS = "!#$&+-.^_`|~"
 
 async def serve_media(call: Call) -> "Response | FileAnswer":
     """One file by its public name; unknown, foreign and no longer held are one answer."""
-    record = await _record(call)
-    blob = await _held(call, record)
+    record = await named_record(call)
+    blob = await held_bytes(call, record)
     headers = media_headers(record, blob)
-    wanted = call.request.headers.get("if-none-match")
-    if wanted is not None and (wanted.strip() == "*" or headers["etag"] in re.split(r"\s*,\s*", wanted.strip())):
-        kept = {name: headers[name] for name in ("etag", "cache-control", "vary", "content-security-policy")}
-        return Response(status_code=304, headers=kept)
+    if is_known_already(call, headers["etag"]):
+        return Response(status_code=304, headers={**SAFE_HEADERS, "etag": headers["etag"]})
     asked = call.request.headers.getlist("range")
     if_range = call.request.headers.get("if-range")
     if not asked or (if_range is not None and if_range != headers["etag"]):
@@ -69,15 +73,43 @@ async def tidy_up(call: Call) -> Response:
     return answer(tidied_json(await call.site.gateway.tidy(dry_run=bool(fields.number("dry_run", least=0, most=1)))))
 
 
+async def named_record(call: Call) -> RefRecord:
+    """The ref whose public name is in the path; unknown and foreign are one answer."""
+    match = _FILE_NAME.fullmatch(call.request.path_params["filename"])
+    record = await call.store.ref_by_public_name(match.group(1)) if match else None
+    if match is None or record is None or not call.visitor.may_see(record.conversation):
+        raise not_found()
+    if match.group() != media_file_name(record.public_name, record.ref):
+        raise not_found()
+    return record
+
+
+async def held_bytes(call: Call, record: RefRecord) -> Blob:
+    """The bytes; those that were held and are found damaged or missing are fetched again, if they can be."""
+    blob = await call.store.blob(record.ref.sha256) if record.ref.sha256 else None
+    if blob is None and record.outcome is MediaOutcome.HELD:
+        try:
+            return await call.site.gateway.fetch(record)
+        except MediaError:
+            raise not_found() from None  # why is told by the ref
+    if blob is None:
+        raise not_found()
+    return blob
+
+
+def is_known_already(call: Call, etag: str) -> bool:
+    """Whether the client says that it has these very bytes."""
+    wanted = call.request.headers.get("if-none-match")
+    return wanted is not None and (wanted.strip() == "*" or etag in re.split(r"\s*,\s*", wanted.strip()))
+
+
 def media_headers(record: RefRecord, blob: Blob) -> dict[str, str]:
     """Headers that make a stored script a download and a stored picture a picture."""
     mime, inline = served_type(record.ref.mime)
     return {
         "content-type": mime,
         "content-disposition": disposition(record.ref.file_name, inline=inline),
-        "content-security-policy": "sandbox; default-src 'none'",
-        "cache-control": "private, no-cache",  # asked for again by its ETag: what was deleted is not shown from a cache
-        "vary": "Cookie, Authorization",
+        **SAFE_HEADERS,
         "etag": f'"{blob.sha256}"',
         "accept-ranges": "bytes",
     }
@@ -134,29 +166,6 @@ class FileAnswer:
         finally:
             if self._file is not None:
                 self._file.close()
-
-
-async def _record(call: Call) -> RefRecord:
-    match = _FILE_NAME.fullmatch(call.request.path_params["filename"])
-    record = await call.store.ref_by_public_name(match.group(1)) if match else None
-    if match is None or record is None or not call.visitor.may_see(record.conversation):
-        raise not_found()
-    if match.group() != media_file_name(record.public_name, record.ref):
-        raise not_found()
-    return record
-
-
-async def _held(call: Call, record: RefRecord) -> Blob:
-    """The bytes; those that were held and are found damaged or missing are fetched again, if they can be."""
-    blob = await call.store.blob(record.ref.sha256) if record.ref.sha256 else None
-    if blob is None and record.outcome is MediaOutcome.HELD:
-        try:
-            return await call.site.gateway.fetch(record)
-        except MediaError:
-            raise not_found() from None  # why is told by the ref
-    if blob is None:
-        raise not_found()
-    return blob
 
 
 async def _open(call: Call, blob: Blob, headers: dict[str, str], first: int, length: int, *, status: int) -> FileAnswer:

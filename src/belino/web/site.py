@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from starlette.requests import ClientDisconnect, Request
 
@@ -24,12 +24,16 @@ from belino.gateway.counters import Counters
 from belino.gateway.notices import Notices
 from belino.gateway.reply import Flushed
 from belino.gateway.supervise import AdapterHealth
+from belino.media.glance import Glance, Look
 from belino.media.renditions import Rendered, Wish
 from belino.media.sandbox import Sandbox
 from belino.storage.home import Home
 from belino.web.answers import Code, Refusal, bad_request
 from belino.web.auth import Attempts, Origins, Visitor
 from belino.web.fields import Fields, parse_json
+
+if TYPE_CHECKING:
+    from belino.media.image import Fitted
 
 JSON_BYTES = 1024 * 1024
 BODY_SECONDS = 30.0
@@ -76,6 +80,8 @@ class House(Protocol):
     async def abort(self, conversation: ConversationKey) -> bool: ...
     async def fetch(self, record: RefRecord, progress: Callable[[int, int | None], None] | None = None) -> Blob: ...
     async def render(self, record: RefRecord, form: str, wish: Wish) -> Rendered: ...
+    async def glance(self, record: RefRecord, look: Look) -> Glance: ...
+    async def picture(self, record: RefRecord, page: int) -> "Fitted": ...
     async def flush(self, conversation: ConversationKey | None = None) -> tuple[Flushed, ...]: ...
     def health(self) -> Mapping[tuple[str, str], AdapterHealth]: ...
     def troubles(self) -> Mapping[str, str]: ...

@@ -18,6 +18,8 @@ from belino.domain.record import (
 from belino.domain.reply import ParcelState
 from belino.domain.store import Store
 from belino.domain.turn import Usage
+from belino.media.glance import promised
+from belino.media.price import said_type
 from belino.web.mimes import media_file_name
 
 Json = dict[str, object]
@@ -44,6 +46,7 @@ def media_json(ref: MediaRef, record: RefRecord | None) -> Json:
         "outcome": record.outcome if record else MediaOutcome.REFERENCED,
         "reason": record.reason if record else "",
         "url": media_url(record) if record else None,
+        "preview": promised(said_type(ref.mime, ref.file_name)),
     }
 
 
