@@ -16,7 +16,7 @@ from belino.adapters.discord.history import channel_history, is_in, missed, plac
 from belino.adapters.discord.limits import FETCH_BYTES, LIMITS, MIB, limits_of
 from belino.adapters.discord.parse import Known, is_news, parse
 from belino.adapters.discord.people import DIRECT, PLATFORM, Me, Place
-from belino.adapters.discord.raw import Raw, as_table, count, identity, table, whole, words
+from belino.adapters.discord.raw import Raw, as_table, count, identity, line, table, whole, words
 from belino.adapters.discord.read_back import find_sent
 from belino.adapters.discord.send import channel_of, edit, send
 from belino.adapters.discord.socket import Listener, Session
@@ -26,7 +26,7 @@ from belino.domain.errors import AdapterError, ConfigError, RateLimited
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Deletion, Message
-from belino.domain.outcome import Finding
+from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.ports import Accept, Desk, Incoming, OpensSockets, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
@@ -39,6 +39,9 @@ REF_LETTERS = "dc"
 MOST_WAITING = 1_000
 BATCH = 100
 DRAFT_PAUSE, GROUP_DRAFT_PAUSE = 1.5, 3.0
+CALLBACK = "/interactions/{}/{}/callback"
+HEARD = {"content": "I am on it.", "flags": 1 << 6, "allowed_mentions": {"parse": []}}
+"""Seen only by who gave the command."""
 
 SETUP = (
     Question(
@@ -82,7 +85,8 @@ class Adapter:
         self._cursor = Cursor(cursor)
         self._session = self._known_way_back(self._cursor.session)
         me = as_table(await self._calls.call("GET", "/users/@me"))
-        self._town = Town(Me(id=identity(me, "id"), roles=self._cursor.roles), self._cursor.places)
+        own = Me(id=identity(me, "id"), name=line(me, "username"), roles=self._cursor.roles)
+        self._town = Town(own, self._cursor.places)
         heard: asyncio.Queue[Raw] = asyncio.Queue(MOST_WAITING)
         listener = Listener(
             http, self._desk.clock, token=self._config.token, gateway=self._gateway, session=self._session
@@ -196,9 +200,26 @@ class Adapter:
                     await self._hand_in(incoming, accept)
                     incoming = []
                     await self._catch_up(event, accept)
+                elif words(event, "t") == "INTERACTION_CREATE":
+                    await self._hand_in(incoming, accept)
+                    incoming = []
+                    await self._take_command(event, accept)
                 elif is_news(event):
                     incoming += await self._incoming(event)
             await self._hand_in(incoming, accept)
+
+    async def _take_command(self, event: Raw, accept: Accept) -> None:
+        """Whoever gave a command that will be answered is told so at once: Discord waits for that three seconds."""
+        outcomes = {(await accept(arrival, cursor=cursor)).outcome for arrival, cursor in await self._incoming(event)}
+        if MessageOutcome.WAITING not in outcomes:
+            return
+        told = table(event, "d")
+        try:
+            await self._calls.call(
+                "POST", CALLBACK, identity(told, "id"), words(told, "token"), fields={"type": 4, "data": HEARD}
+            )
+        except AdapterError as error:
+            log.info("a command could not be acknowledged: %s", type(error).__name__)
 
     async def _hand_in(self, incoming: Sequence[Incoming], accept: Accept) -> None:
         if incoming:

@@ -14,7 +14,7 @@ from belino.domain.message import ConversationKey, Message, Quote
 
 COMMAND = 2
 MOST_OPTIONS = 25
-ON_MESSAGE = 3
+ON_MESSAGE, FILE = 3, 11
 _PATH = re.compile(r"https?://[^/?#]+/((?:ephemeral-)?attachments/\d{1,20}/\d{1,20}/[^/?#\s]{1,255})")
 
 
@@ -36,7 +36,12 @@ def command_of(interaction: Raw, where: ConversationKey, me: Me, places: Places,
         id=own or "unnamed",
         author=user(table(member, "user") or table(interaction, "user"), me, member=member) or SOMEBODY,
         sent=sent,
-        text=" ".join([f"/{line(given, 'name', most=64)}", *_options(tables(given, "options"))]),
+        text=" ".join(
+            [
+                f"/{line(given, 'name', most=64)}",
+                *_options(tables(given, "options"), table(table(given, "resolved"), "attachments")),
+            ]
+        ),
         media=tuple(_files(table(given, "resolved"), bearer)),
         chat_type=chat_type(told, places),
         channel_name=channel_name(channel, places),
@@ -45,7 +50,7 @@ def command_of(interaction: Raw, where: ConversationKey, me: Me, places: Places,
     )
 
 
-def _options(options: tuple[Raw, ...], depth: int = 0) -> Iterator[str]:
+def _options(options: tuple[Raw, ...], files: Raw, depth: int = 0) -> Iterator[str]:
     """What was filled in; a command may have groups and commands inside."""
     for option in options[:MOST_OPTIONS]:
         name, value = line(option, "name", most=64), option.get("value")
@@ -53,9 +58,11 @@ def _options(options: tuple[Raw, ...], depth: int = 0) -> Iterator[str]:
         if count(option, "type") in (1, 2):
             yield name
             if depth < 2:
-                yield from _options(inner, depth + 1)
+                yield from _options(inner, files, depth + 1)
         elif isinstance(value, str | int | float):
             shown = words(option, "value") if isinstance(value, str) else str(value).lower()
+            if count(option, "type") == FILE:
+                shown = line(table(files, shown), "filename") or "a file"
             yield f"{name}: {shown}"
 
 
@@ -76,5 +83,5 @@ def _target(given: Raw, where: ConversationKey, me: Me, places: Places) -> Quote
     return Quote(
         author=user(table(message, "author"), me),
         message_id=identity(message, "id") or None,
-        text=text_of(message, places),
+        text=text_of(message, places, me),
     )

@@ -8,30 +8,31 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from belino.adapters.discord.people import Places, name_of
+from belino.adapters.discord.people import Me, Places, name_of
 from belino.adapters.discord.raw import Raw, count, identity, line, table, tables, words, yes
 
 MOST_LINES = 50
 EMBED_CHARS = 4_096
 
 _REFERENCE = re.compile(
-    r"<(?P<sign>@!?|#|a?:(?P<emoji>\w{1,64}):|t:|/(?P<command>[^<>:\n]{1,100}):)(?P<own>-?\d{1,20})"
+    r"<(?P<sign>@[!&]?|#|a?:(?P<emoji>\w{1,64}):|t:|/(?P<command>[^<>:\n]{1,100}):)(?P<own>-?\d{1,20})"
 )
 _END = re.compile(r"(?::[tTdDfFsSR])?>")
 
 
-def text_of(message: Raw, places: Places) -> str:
+def text_of(message: Raw, places: Places, me: Me) -> str:
     """Everything a message says in words."""
-    parts = [readable(words(message, "content"), message, places), *_poll(table(message, "poll"))]
+    parts = [readable(words(message, "content"), message, places, me), *_poll(table(message, "poll"))]
     parts += [*_stickers(message), *_embeds(message), *_components(tables(message, "components"))]
     return "\n".join(part for part in parts if part)
 
 
-def readable(text: str, message: Raw, places: Places) -> str:
+def readable(text: str, message: Raw, places: Places, me: Me) -> str:
     """A text in which people, channels, emojis, times and commands have names, as far as the message tells them."""
     if "<" not in text:
         return text
-    names = {identity(each, "id"): name_of(each) for each in tables(message, "mentions")}
+    names = {f"@{identity(each, 'id')}": name_of(each) for each in tables(message, "mentions")}
+    names |= {f"@&{role}": me.name for role in me.roles if me.name}
     pieces, at = [], 0
     for found in _REFERENCE.finditer(text):
         end = _END.match(text, found.end())
@@ -45,7 +46,8 @@ def readable(text: str, message: Raw, places: Places) -> str:
 def _named(found: re.Match[str], names: Mapping[str, str], places: Places) -> str | None:
     sign, own = found["sign"], found["own"]
     if sign.startswith("@"):
-        return f"@{names[own]}" if own in names else None
+        name = names.get(f"{sign.rstrip('!')}{own}")
+        return f"@{name}" if name else None
     if sign == "#":
         return f"#{places[own].name}" if own in places and places[own].name else None
     if found["emoji"]:
@@ -90,8 +92,9 @@ def _embed(embed: Raw, said: str) -> list[str]:
     fields = [f"- {line(each, 'name')}: {line(each, 'value', most=1024)}" for each in tables(embed, "fields")[:25]]
     footer = line(table(embed, "footer"), "text")
     link = _plain_link(words(embed, "url"))
+    link = "" if link in said else link
     if not (title or body or fields or footer):
-        return [f"Embed: {link}"] if link and link not in said else []
+        return [f"Embed: {link}"] if link else []
     return [f"Embed: {title}{f' ({link})' if link else ''}" if title or link else "Embed:", body, *fields, footer]
 
 

@@ -100,7 +100,7 @@ def parse_message(raw: Raw, known: Known) -> Message | Unsupported:
     where, channel, own = known.where(raw), identity(raw, "channel_id"), identity(raw, "id") or "unnamed"
     author, sort, name = author_of(raw, known.me), chat_type(raw, known.places), channel_name(channel, known.places)
     sent, addressed = _sent(raw, known), _is_addressed(raw, known)
-    text = text_of(raw, known.places)
+    text = text_of(raw, known.places, known.me)
     refs = refs_of(raw, Bearer(where=where, channel=channel, message_id=own, sent=sent))
     forward = _forward(raw, known)
     if (count(raw, "type") or 0) not in SAID or not (text or refs or forward):
@@ -214,7 +214,7 @@ def _quote(raw: Raw, known: Known) -> Quote | None:
     return Quote(
         author=author_of(answered, known.me),
         message_id=own,
-        text=text_of(answered, known.places) or _forwarded_text(answered, known),
+        text=text_of(answered, known.places, known.me) or _forwarded_text(answered, known),
         sent=moment(answered, "timestamp"),
         media=refs_of(answered, bearer),
     )
@@ -230,7 +230,7 @@ def _forward(raw: Raw, known: Known) -> Quote | None:
     bearer = Bearer(where=known.where(raw), channel=identity(raw, "channel_id"), message_id=own, sent=_sent(raw, known))
     return Quote(
         message_id=identity(reference, "message_id") or None,
-        text=text_of(inside, known.places),
+        text=text_of(inside, known.places, known.me),
         sent=moment(inside, "timestamp"),
         media=refs_of(inside, bearer),
     )

@@ -20,6 +20,7 @@ class Me:
     """Which bot we are: what tells a message to us from one to somebody else."""
 
     id: str = ""
+    name: str = ""
     roles: frozenset[str] = frozenset()
     """The roles that stand for this bot alone, one in each server."""
 

@@ -1,6 +1,7 @@
 """What the bot knows of its servers: the kinds of channels, which threads belong where, and its own roles."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from belino.adapters.discord.people import DIRECT, Me, Place, place_of
 from belino.adapters.discord.raw import Raw, identity, table, tables, words, yes
@@ -55,7 +56,7 @@ class Town:
 
     def _add_roles(self, roles: list[Raw]) -> None:
         own = {identity(role, "id") for role in roles if self._is_mine(role)}
-        self.me = Me(id=self.me.id, roles=self.me.roles | (own - {""}))
+        self.me = replace(self.me, roles=self.me.roles | (own - {""}))
 
     def _is_mine(self, role: Raw) -> bool:
         """Every bot has a role that Discord made for it alone."""
