@@ -13,7 +13,7 @@ from belino.domain.errors import MediaNotFound
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.readings import Printed
+from belino.domain.readings import Likeness, Printed
 from belino.domain.record import Verdict
 from belino.storage.readings import forget_bytes
 from belino.storage.sqlite import SqliteStore
@@ -180,10 +180,10 @@ async def test_what_was_made_of_bytes_goes_with_the_last_ref_that_names_them(sto
     left = await store._readers.read(
         lambda connection: [
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for table in ("readings", "reading_parts", "reading_words", "renditions", "prints")
+            for table in ("readings", "reading_parts", "reading_words", "renditions", "prints", "likenesses")
         ]
     )
-    assert left == [0, 0, 0, 0, 0]
+    assert left == [0, 0, 0, 0, 0, 0]
 
 
 async def test_a_rendition_equal_to_bytes_that_are_used_elsewhere_leaves_those(store: SqliteStore, send: Send) -> None:
@@ -210,3 +210,31 @@ async def test_prints_are_those_of_one_channel_and_of_refs_that_have_not_expired
 async def _uses(store: SqliteStore, sha256: str) -> int:
     query = "SELECT count(*) FROM blob_uses WHERE sha256 = ?"
     return await store._readers.read(lambda connection: int(connection.execute(query, (sha256,)).fetchone()[0]))
+
+
+async def test_a_picture_names_the_earliest_of_its_channel_that_it_shows_again(store: SqliteStore, send: Send) -> None:
+    first, part, again = await send("1", b"a"), await send("2", b"b"), await send("3", b"b")
+    other = await send("4", b"c")
+    for sent in (first, part, other):
+        await store.keep_print(sent.sha256, b"bits")
+    await store.keep_likenesses(first.sha256, {part.sha256: Likeness.UNCROPPED})
+    refs = [sent.ref for sent in (first, part, again, other)]
+    assert await store.likenesses(MAIN, refs) == {
+        part.ref: (first.ref, Likeness.CROPPED),
+        again.ref: (part.ref, Likeness.SAME),
+    }
+    assert await store.likenesses(SIDE, refs) == {}
+
+
+async def test_a_likeness_goes_with_either_picture(store: SqliteStore, send: Send) -> None:
+    first, second = await send("1", b"a"), await send("2", b"b")
+    for sent in (first, second):
+        await store.keep_print(sent.sha256, b"bits")
+    await store.keep_likenesses(second.sha256, {first.sha256: Likeness.RECOMPRESSED, "f" * 64: Likeness.CROPPED})
+    assert await store.likenesses(MAIN, [second.ref]) == {second.ref: (first.ref, Likeness.RECOMPRESSED)}
+    await forget(store, first)
+    assert await store.likenesses(MAIN, [second.ref]) == {}
+    left = await store._readers.read(
+        lambda connection: connection.execute("SELECT sha256, other FROM likenesses").fetchall()
+    )
+    assert [tuple(row) for row in left] == [(second.sha256, second.sha256)]

@@ -1,12 +1,31 @@
 """What was made of bytes once, so that it is never made twice: readings, renditions and prints, by sha256."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from belino.domain.document import DocumentText
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
+
+
+class Likeness(StrEnum):
+    """What a picture is of another."""
+
+    SAME = "same"
+    """The very bytes."""
+    RECOMPRESSED = "recompressed"
+    """All of it, in other bytes: written anew, resized."""
+    CROPPED = "cropped"
+    """A part of it."""
+    UNCROPPED = "uncropped"
+    """All of it, and more around."""
+
+    @property
+    def reverse(self) -> "Likeness":
+        """What the other is of it."""
+        return {Likeness.CROPPED: Likeness.UNCROPPED, Likeness.UNCROPPED: Likeness.CROPPED}.get(self, self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,4 +74,12 @@ class Readings(Protocol):
 
     async def prints(self, channel: ConversationKey, *, limit: int = 2_000) -> tuple[Printed, ...]:
         """The channel's pictures that have a print, oldest first; if they are too many, the newest of them."""
+        ...
+
+    async def keep_likenesses(self, sha256: str, likenesses: Mapping[str, Likeness]) -> None:
+        """Keep what a picture is of others, by their hashes; of those that no ref names any more nothing is kept."""
+        ...
+
+    async def likenesses(self, channel: ConversationKey, refs: Sequence[str]) -> Mapping[str, tuple[str, Likeness]]:
+        """For those of these refs that show an earlier picture of the channel: its ref, and what they are of it."""
         ...

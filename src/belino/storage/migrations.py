@@ -217,6 +217,10 @@ CREATE TABLE renditions (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX renditions_as_blobs ON renditions (blob);
 CREATE TABLE prints (sha256 TEXT PRIMARY KEY, bits BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE likenesses (
+    sha256 TEXT NOT NULL, other TEXT NOT NULL, likeness TEXT NOT NULL, PRIMARY KEY (sha256, other)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX likenesses_to_other ON likenesses (other);
 """
 
 # What was taken back: ids that name nothing any more, until nobody can have them in mind, with a mark while copies of

@@ -1,13 +1,13 @@
 """The verbs of what was made of bytes: readings, renditions and prints, beside the bytes themselves."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from belino.domain.document import DocumentText
 from belino.domain.errors import MediaNotFound
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
-from belino.domain.readings import Printed
+from belino.domain.readings import Likeness, Printed
 from belino.storage import readings, room
 from belino.storage.blobs import find_blob, insert_blob, on_disk
 from belino.storage.mend import NOT_TEXT, mended
@@ -77,6 +77,12 @@ class ReadingRoom(Shelf):
 
     async def prints(self, channel: ConversationKey, *, limit: int = 2_000) -> tuple[Printed, ...]:
         return await self._readers.read(lambda connection: readings.prints(connection, channel, limit))
+
+    async def keep_likenesses(self, sha256: str, likenesses: Mapping[str, Likeness]) -> None:
+        await self._writer.write(lambda connection: readings.keep_likenesses(connection, sha256, likenesses))
+
+    async def likenesses(self, channel: ConversationKey, refs: Sequence[str]) -> Mapping[str, tuple[str, Likeness]]:
+        return await self._readers.read(lambda connection: readings.likenesses(connection, channel, refs))
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:

@@ -1,7 +1,7 @@
 """Readings, renditions and prints: kept by the hash of the bytes they were made of, and gone with their last ref."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
@@ -9,7 +9,7 @@ from belino.domain.document import DocumentText, Part, Unit, Unread
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.domain.readings import Printed
+from belino.domain.readings import Likeness, Printed
 from belino.storage.places import find_channel
 
 RENDITION = "rendition:"
@@ -111,6 +111,8 @@ def keep_print(connection: sqlite3.Connection, sha256: str, bits: bytes) -> bool
     if not is_named(connection, sha256):
         return False
     connection.execute("INSERT OR REPLACE INTO prints VALUES (?, ?)", (sha256, bits))
+    # To itself too, for the same bytes may have been sent before.
+    connection.execute("INSERT OR REPLACE INTO likenesses VALUES (?1, ?1, ?2)", (sha256, Likeness.SAME))
     return True
 
 
@@ -122,6 +124,33 @@ def prints(connection: sqlite3.Connection, channel: ConversationKey, limit: int)
         (find_channel(connection, channel), MediaOutcome.EXPIRED, limit),
     ).fetchall()
     return tuple(Printed(ref=row["id"], sha256=row["sha256"], bits=row["bits"]) for row in reversed(rows))
+
+
+def keep_likenesses(connection: sqlite3.Connection, sha256: str, likenesses: Mapping[str, Likeness]) -> None:
+    """Keep what a picture is of others, and they of it."""
+    if not is_named(connection, sha256):
+        return
+    for other, likeness in likenesses.items():
+        if is_named(connection, other):
+            rows = ((sha256, other, likeness), (other, sha256, likeness.reverse))
+            connection.executemany("INSERT OR REPLACE INTO likenesses VALUES (?, ?, ?)", rows)
+
+
+def likenesses(
+    connection: sqlite3.Connection, channel: ConversationKey, refs: Sequence[str]
+) -> Mapping[str, tuple[str, Likeness]]:
+    """The earliest picture of the channel that each of these refs shows again; equal bytes before others."""
+    rows = connection.execute(
+        "SELECT r.id, o.id AS other, l.likeness FROM refs r JOIN likenesses l ON l.sha256 = r.sha256 "  # noqa: S608
+        "JOIN refs o ON o.sha256 = l.other AND o.channel = r.channel AND o.seq < r.seq "
+        f"WHERE r.channel = ? AND r.id IN ({','.join('?' * len(refs))}) AND o.outcome <> ? "
+        "ORDER BY r.id, l.other = r.sha256 DESC, o.seq",
+        (find_channel(connection, channel), *refs, MediaOutcome.EXPIRED),
+    )
+    found: dict[str, tuple[str, Likeness]] = {}
+    for row in rows:
+        found.setdefault(row["id"], (row["other"], Likeness(row["likeness"])))
+    return found
 
 
 def is_named(connection: sqlite3.Connection, sha256: str) -> bool:
@@ -144,6 +173,7 @@ def forget_bytes(connection: sqlite3.Connection, sha256s: Iterable[str]) -> tupl
             connection.execute("DELETE FROM reading_parts WHERE reading = ?", (row["id"],))
         connection.execute("DELETE FROM readings WHERE sha256 = ?", (sha256,))
         connection.execute("DELETE FROM prints WHERE sha256 = ?", (sha256,))
+        connection.execute("DELETE FROM likenesses WHERE sha256 = ?1 OR other = ?1", (sha256,))
         for row in connection.execute("DELETE FROM renditions WHERE sha256 = ? RETURNING *", (sha256,)).fetchall():
             owner = owner_of(sha256, row["name"])
             connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["blob"], owner))

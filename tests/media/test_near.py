@@ -1,0 +1,125 @@
+"""A picture is known again when it was written anew, resized or cropped, and others are not taken for it."""
+
+import random
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw
+
+from belino.domain.readings import Likeness
+from belino.media.image_open import prepare
+from belino.media.likeness import _checked, greys
+from belino.media.near import PRINT_BYTES, Print, make_print, read_print, recognise
+from media.pictures import saved
+
+prepare()
+
+
+@pytest.fixture
+def seen(tmp_path: Path) -> "Sight":
+    return Sight(tmp_path)
+
+
+class Sight:
+    """Prints of pictures, made as the sandbox's child makes them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "picture"
+
+    def __call__(self, picture: Image.Image, format_: str = "PNG", **options: object) -> Print:
+        self._path.write_bytes(saved(picture, format_, **options))
+        with self._path.open("rb") as file:
+            found = read_print(make_print(_checked(greys(file.fileno(), {}))))
+        assert found is not None
+        return found
+
+
+def scene(seed: int, size: tuple[int, int] = (640, 480)) -> Image.Image:
+    """Something like a photograph: large things, and small ones on them."""
+    chance = random.Random(seed)
+    width, height = size
+    picture = Image.new("RGB", size, tuple(chance.randrange(60, 200) for _ in range(3)))
+    draw = ImageDraw.Draw(picture)
+    for number in range(60):
+        reach = width // (3 + number // 6)
+        left, top = chance.randrange(-reach, width), chance.randrange(-reach, height)
+        box = (left, top, left + chance.randrange(8, reach + 9), top + chance.randrange(8, reach + 9))
+        colour = tuple(chance.randrange(256) for _ in range(3))
+        (draw.ellipse if chance.random() < 0.5 else draw.rectangle)(box, fill=colour)
+    return picture
+
+
+def page(seed: int) -> Image.Image:
+    """Dark lines on white, as long as words fall."""
+    chance = random.Random(seed)
+    picture = Image.new("RGB", (480, 640), "white")
+    draw = ImageDraw.Draw(picture)
+    for top in range(40, 600, 9):
+        left = 40
+        while left < 420 and chance.random() < 0.97:
+            end = left + chance.randrange(6, 40)
+            draw.rectangle((left, top, end, top + 4), fill="black")
+            left = end + 5
+    return picture
+
+
+def cropped(picture: Image.Image, left: float, top: float, right: float, bottom: float) -> Image.Image:
+    width, height = picture.size
+    return picture.crop((int(width * left), int(height * top), int(width * (1 - right)), int(height * (1 - bottom))))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_picture_that_was_written_anew_or_resized_is_the_same(seed: int, seen: Sight) -> None:
+    picture = scene(seed)
+    others = {"it": seen(picture), "other": seen(scene(99))}
+    for copy in (seen(picture, "JPEG", quality=15), seen(picture.resize((200, 150)), "WEBP", quality=60)):
+        assert recognise(copy, others) == {"it": Likeness.RECOMPRESSED}
+
+
+@pytest.mark.parametrize(
+    "crop",
+    [(0.1, 0.1, 0.1, 0.1), (0.0, 0.25, 0.0, 0.0), (0.2, 0.0, 0.0, 0.0), (0.05, 0.1, 0.2, 0.15)],
+    ids=["all around", "top", "left", "askew"],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_part_of_a_picture_is_known_for_it_and_the_whole_for_what_was_cropped(
+    seed: int, crop: tuple[float, float, float, float], seen: Sight
+) -> None:
+    picture = scene(seed)
+    whole, part = seen(picture), seen(cropped(picture, *crop), "JPEG", quality=70)
+    assert recognise(part, {"whole": whole, "other": seen(scene(99))}) == {"whole": Likeness.CROPPED}
+    assert recognise(whole, {"part": part, "other": seen(scene(99))}) == {"part": Likeness.UNCROPPED}
+
+
+def test_other_pictures_and_other_pages_of_one_look_are_not_taken_for_it(seen: Sight) -> None:
+    pictures = {f"scene {seed}": seen(scene(seed)) for seed in range(12)}
+    pictures |= {f"page {seed}": seen(page(seed)) for seed in range(12)}
+    for name, picture in pictures.items():
+        others = {other: found for other, found in pictures.items() if other != name}
+        assert recognise(picture, others) == {}
+
+
+def test_a_page_that_was_photographed_smaller_is_the_same_page(seen: Sight) -> None:
+    pages = {str(seed): seen(page(seed)) for seed in range(6)}
+    copy = seen(page(3).resize((240, 320)), "JPEG", quality=50)
+    assert recognise(copy, pages) == {"3": Likeness.RECOMPRESSED}
+
+
+def test_pictures_that_show_nothing_are_not_recognised(seen: Sight) -> None:
+    plain = seen(Image.new("RGB", (300, 200), "white"))
+    gradient = Image.linear_gradient("L").convert("RGB")
+    assert recognise(plain, {"white": plain, "black": seen(Image.new("RGB", (300, 200)))}) == {}
+    assert recognise(seen(gradient), {"gradient": seen(gradient.resize((90, 400)))}) == {}
+
+
+def test_a_picture_that_is_turned_by_its_metadata_is_the_same_as_the_one_that_was_turned(seen: Sight) -> None:
+    picture = scene(5)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = seen(picture, "JPEG", quality=90, exif=exif)
+    assert recognise(turned, {"upright": seen(picture.rotate(-90, expand=True))}) == {"upright": Likeness.RECOMPRESSED}
+
+
+def test_a_print_of_another_kind_is_no_print() -> None:
+    assert read_print(b"12345678") is None
+    assert len(make_print(bytes(64 * 64))) == PRINT_BYTES
