@@ -87,10 +87,11 @@ def channel_name(channel: str, places: Places) -> str | None:
 
 def author_of(message: Raw, me: Me) -> Author:
     """Who sent a message. A webhook speaks under any name, and is told by its own id."""
-    member = table(message, "member")
-    if webhook := identity(message, "webhook_id"):
-        return Author(id=webhook, name=_name(table(message, "author"), {}), is_bot=True)
-    return user(table(message, "author"), me, member=member) or SOMEBODY
+    author, webhook = table(message, "author"), identity(message, "webhook_id")
+    # The answer to a command is told as a webhook's, and is its bot's own.
+    if webhook and identity(author, "id") != me.id:
+        return Author(id=webhook, name=_name(author, {}), is_bot=True)
+    return user(author, me, member=table(message, "member")) or SOMEBODY
 
 
 def user(raw: Raw, me: Me, *, member: Raw | None = None) -> Author | None:
