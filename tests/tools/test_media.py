@@ -66,6 +66,7 @@ async def test_the_list_as_json_holds_the_same(town: Town) -> None:
             "outcome": "held",
             "is_held": True,
             "is_read": False,
+            "likeness": None,
             "price": {
                 "image": {"tokens": 1600, "bytes": 0, "seconds": 0.2, "exact": True},
                 "thumb": {"tokens": 87, "bytes": 0, "seconds": 0.1, "exact": True},

@@ -21,6 +21,7 @@ from belino.media.ranges import NUMBER_MOST
 if TYPE_CHECKING:
     from belino.media.audio_facts import SoundFacts
     from belino.media.image import Fitted, ImageFacts, Runs
+    from belino.media.likeness import Likenesses
     from belino.media.video import Frame, VideoFacts
 
 READER = "document.1"
@@ -100,6 +101,7 @@ def make_renderer(sandbox: "Runs", scratch: Path, store: Readings | None = None)
     from belino.media.audio import Sounds
     from belino.media.document import Documents
     from belino.media.image import Images
+    from belino.media.likeness import Likenesses
     from belino.media.sheet import Sheets
     from belino.media.video import Videos
 
@@ -111,15 +113,17 @@ def make_renderer(sandbox: "Runs", scratch: Path, store: Readings | None = None)
         sounds=Sounds(sandbox, scratch),
         sheets=Sheets(images, sandbox, scratch, videos),
     )
-    return Renderer(makers, store)
+    return Renderer(makers, store, None if store is None else Likenesses(sandbox, store))
 
 
 class Renderer:
     """Makes renditions, or finds them made."""
 
-    def __init__(self, makers: Makers, store: Readings | None = None) -> None:
+    def __init__(self, makers: Makers, store: Readings | None = None, likenesses: "Likenesses | None" = None) -> None:
         self._makers = makers
         self._kept = Kept(store)
+        self.likenesses = likenesses
+        """Recognises pictures that were sent before; None where nothing is kept."""
         self._facts: dict[str, dict[str, Any]] = {}
 
     async def probe(self, blob: Blob) -> "ImageFacts":

@@ -130,22 +130,27 @@ class _Listed:
     record: RefRecord
     prices: Mapping[str, Price]
     is_read: bool
+    likeness: str
+    """That it was sent before, as far as it was compared."""
 
     @property
     def state(self) -> str:
         outcome = self.record.outcome
         told = "not fetched" if outcome is MediaOutcome.REFERENCED else outcome.value
-        return f"{told}, read" if self.is_read else told
+        return ", ".join(filter(None, (told, "read" if self.is_read else "", self.likeness)))
 
 
 async def _listed(shelf: Shelf, records: Sequence[RefRecord]) -> list[_Listed]:
     renderer, side = shelf.renderer, shelf.image_block_side
     read = await renderer.read_before([record.ref.sha256 for record in records if record.ref.sha256])
+    ids = [record.ref.id for record in records]
+    before = await renderer.likenesses.notes(shelf.channel, ids) if renderer.likenesses else {}
     return [
         _Listed(
             record=record,
             prices=prices(await renderer.known(facts_of(record), record.ref.sha256), side=side),
             is_read=record.ref.sha256 in read,
+            likeness=before.get(record.ref.id, ""),
         )
         for record in records
     ]
@@ -192,5 +197,6 @@ def _record_json(listed: _Listed) -> dict[str, object]:
         "outcome": record.outcome.value,
         "is_held": record.outcome is MediaOutcome.HELD,
         "is_read": listed.is_read,
+        "likeness": listed.likeness or None,
         "price": {form: asdict(price) for form, price in listed.prices.items()},
     }

@@ -198,7 +198,7 @@ async def _as_picture(
     except MediaError as error:
         return await _as_file(shelf, record, item, looked, why=f" It cannot be shown: {reason_of(error)}.")
     picture = ImageBlock(mime=seen.mime, data=seen.data, ref=record.ref.id, sha256=blob.sha256)
-    about = f"{item.title}: {looked.told(blob)}"
+    about = f"{item.title}: {looked.told(blob)}{await _likeness(shelf, record, blob)}"
     await shelf.note(record, "a thumb" if thumb else "a picture", seen.tokens)
     if thumb:
         # Seen this small it is not known yet: asked for in full it is shown in full.
@@ -210,6 +210,13 @@ async def _as_picture(
         return TextBlock(text=about), picture
     original = await placed(shelf, record, blob, looked.mime)
     return TextBlock(text=f"{about} {seen.changes} The original is at {original.path}."), picture, original
+
+
+async def _likeness(shelf: Shelf, record: RefRecord, blob: Blob) -> str:
+    """That the picture was sent before, for an agent that may have seen it then."""
+    likenesses = shelf.renderer.likenesses
+    note = await likenesses.note(shelf.channel, record.ref.id, blob) if likenesses else ""
+    return f" It is the {note}." if note else ""
 
 
 async def _as_file(
