@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -15,7 +16,10 @@ from belino.domain.message import Author, Message
 from belino.domain.outcome import Standing
 from belino.domain.record import Verdict
 from belino.domain.tokens import estimate_tokens
+from belino.media.render import make_renderer
 from belino.testing.files import make_png
+from media.videos import Here
+from tools.papers import line, make_pages
 from tools.town import HERE, THERE, Annals, File, Town
 
 BO = Author(id="8", name="Bo")
@@ -231,3 +235,18 @@ async def test_what_came_late_from_the_platform_is_found_too_until_it_is_heard_l
     await town.store.take_in(live, Verdict(standing=Standing.OBSERVED, reason="test"))
     text = await find(town, "rollout")
     assert "in April" in text and "in March" not in text
+
+
+async def test_what_an_agent_has_read_in_a_document_it_finds_again_with_its_page(town: Town, tmp_path: Path) -> None:
+    town.renderer = make_renderer(Here(), tmp_path / "scratch", town.store)
+    pages = make_pages(line("This is the lease"), line("The rent is due monthly"), line("Pets need a consent"))
+    _, (ref,) = await town.say("see attached", File(content=pages, name="scan.pdf", mime="application/pdf"))
+    for number in range(12):
+        await town.say(f"nothing much on day {number}")
+    assert "p. 3" not in await find(town, "consent for pets")
+    await town.toolbox().call("fetch_media", {"ref": ref, "as": "text"})
+    found = (await find(town, "consent for pets")).splitlines()[1]
+    assert f"see attached · p. 3: Pets need a consent|media:{ref}|" in found
+    assert found.endswith(f"document {ref} p. 3")
+    (media,) = json.loads(await find(town, "consent for pets", format="json"))["results"][0]["media"]
+    assert (media["artifact_id"], media["page"], media["unit"]) == (ref, 3, "page")

@@ -20,9 +20,9 @@ INTENT_CHARS = 2_000
 CHANNEL_CONTEXT = ToolSpec(
     name="channel_context",
     description=(
-        "Search everything that was said in this channel. intent: what you want to know, in the words people here "
-        "would have used; names, dates, ids and “quoted phrases” count. Each result shows the words that matter, and "
-        "why it was chosen; channel_messages gives them in full."
+        "Search everything that was said in this channel, and the documents that were read. intent: what you want to "
+        "know, in the words people here would have used; names, dates, ids and “quoted phrases” count. Each result "
+        "shows the words that matter, and why it was chosen; channel_messages gives them in full."
     ),
     schema={
         "type": "object",
