@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from adapters.telegram_desk import Bot, telegram, until
-from belino.domain.errors import AdapterError, MarkupRefused, MediaNotFound, RateLimited, Undeliverable
+from belino.domain.errors import (
+    AdapterError,
+    MarkupRefused,
+    MediaNotFound,
+    NothingToEdit,
+    RateLimited,
+    Undeliverable,
+)
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Edits, ShowsTyping, ShowsUpload
@@ -314,13 +321,15 @@ async def test_a_message_is_changed_and_one_that_reads_so_already_counts_as_chan
     assert [message["text"] for message in server.sent] == ["42"]
 
 
-async def test_a_text_whose_message_was_deleted_is_said_anew(server: TelegramServer, bot: Bot) -> None:
+async def test_a_message_that_was_deleted_is_not_changed_and_nothing_is_shown_in_its_place(
+    server: TelegramServer, bot: Bot
+) -> None:
     ada = server.user("Ada")
-    with pytest.raises(Undeliverable, match="is gone"):
+    with pytest.raises(NothingToEdit, match="is gone"):
         await bot.adapter.edit("4711", parcel(ada, text="the ans …"))
-    receipt = await bot.adapter.send(parcel(ada, text="the answer", kind=ParcelKind.EDIT, edits="4711"))
-    assert [message["text"] for message in server.sent] == ["the answer"]
-    assert receipt.message_id == str(server.sent[0]["message_id"])
+    with pytest.raises(NothingToEdit, match="is gone"):
+        await bot.adapter.send(parcel(ada, text="the answer", kind=ParcelKind.EDIT, edits="4711"))
+    assert not server.sent
 
 
 async def test_typing_is_shown_in_the_topic(server: TelegramServer, bot: Bot) -> None:

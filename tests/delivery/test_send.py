@@ -6,11 +6,11 @@ import pytest
 
 from belino.delivery.send import FIRST_WAIT, TRIES, UNAUTHORIZED_SECONDS
 from belino.domain.dispatch import CALL_SECONDS as SEND_SECONDS
-from belino.domain.errors import AdapterError, RateLimited, StoreFull, Unauthorized, Undeliverable
+from belino.domain.errors import AdapterError, NothingToEdit, RateLimited, StoreFull, Unauthorized, Undeliverable
 from belino.domain.limits import Limits, Once
 from belino.domain.message import Author
 from belino.domain.record import ParcelRecord, StoredMessage
-from belino.domain.reply import Parcel, ParcelState, Receipt
+from belino.domain.reply import Parcel, ParcelKind, ParcelState, Receipt
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent
 from gateway.house import RESTING, House, until
@@ -68,6 +68,19 @@ async def test_a_platform_that_fails_is_tried_six_times_ever_more_patiently_and_
     assert all(0 <= wait <= FIRST_WAIT * 2**turn for turn, wait in enumerate(waits))
     dice = Random(1)
     assert waits == pytest.approx([dice.uniform(0, FIRST_WAIT * 2**turn) for turn in range(TRIES - 1)], abs=0.01)
+
+
+async def test_what_was_to_change_a_message_that_is_gone_is_said_in_one_of_its_own(house: House) -> None:
+    house.prepare().refusals.append(NothingToEdit("the message that was to be changed is gone"))
+    async with house.at_work() as gateway:
+        where = house.say().conversation
+        final = Parcel(key="p", conversation=where, kind=ParcelKind.EDIT, text="the answer", edits="4711")
+        await gateway.store.put_parcels([final])
+        gateway._sender.wake(where)
+        record = await parcel(gateway, ParcelState.SENT)
+    assert [offered.kind for offered in house.wire.offered] == [ParcelKind.EDIT, ParcelKind.TEXT]
+    assert house.wire.texts() == ["the answer"]
+    assert (record.kind, record.reason) == (ParcelKind.TEXT, "")
 
 
 async def test_what_the_platform_will_never_take_is_given_up_at_once_and_the_next_answer_goes_out(house: House) -> None:

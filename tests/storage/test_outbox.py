@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from belino.domain.dispatch import Doubt
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.message import Author, ConversationKey, Deletion, DeliveryState, DeliveryStatus, Message
@@ -170,6 +171,39 @@ async def test_an_edit_parcel_changes_its_message_and_makes_none(
         assert changed is not None
         assert (changed.id, changed.text, changed.edited) == ("m", "Done.", clock.now())
     assert [(found.id, found.text) for found in await store.history(MAIN)] == [("1", "hello"), ("m", "Done.")]
+
+
+async def test_an_edit_that_was_said_anew_is_the_message_the_platform_shows(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    draft = text("a", "Thinking", kind=ParcelKind.DRAFT)
+    await answer(store, clock, say, draft, text("b", "Done.", kind=ParcelKind.EDIT, edits="m", reply_to="1"))
+    await claim(store, clock)
+    await store.confirm_parcel("a", Receipt(message_id="m", sent=clock.now()), AGENT)
+    await claim(store, clock)
+    for _ in range(2):
+        said = await store.confirm_parcel("b", Receipt(message_id="n", sent=clock.now()), AGENT)
+        assert said is not None
+        assert (said.id, said.text, said.edited, said.reply_to) == ("n", "Done.", None, "1")
+    kept = [(found.id, found.text, found.deleted is None) for found in await store.history(MAIN)]
+    assert kept == [("1", "hello", True), ("m", "", False), ("n", "Done.", True)]
+    made_by = await store.parcel_of(MAIN, "n")
+    assert made_by is not None and made_by.key == "b"
+
+
+async def test_what_is_to_be_said_anew_is_a_text_of_its_own_and_what_it_would_have_changed_is_gone(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    draft = text("a", "Thinking", kind=ParcelKind.DRAFT)
+    await answer(store, clock, say, draft, text("b", "Done.", kind=ParcelKind.EDIT, edits="m"))
+    await claim(store, clock)
+    await store.confirm_parcel("a", Receipt(message_id="m", sent=clock.now()), AGENT)
+    fence = (await claim(store, clock)).fence
+    assert not await store.say_anew("b", "it is gone", fence=fence - 1)
+    assert await store.say_anew("b", "it is gone", fence=fence)
+    again = await claim(store, clock)
+    assert (again.parcel.kind, again.parcel.edits, again.doubt) == (ParcelKind.TEXT, None, Doubt.NONE)
+    assert [(found.id, found.deleted is None) for found in await store.history(MAIN)] == [("1", True), ("m", False)]
 
 
 async def test_what_a_platform_could_not_deliver_after_all_is_dead_with_its_reason(

@@ -20,6 +20,7 @@ from belino.domain.dispatch import Doubt, lease_seconds
 from belino.domain.errors import (
     AdapterError,
     AddressRefused,
+    NothingToEdit,
     RateLimited,
     StoreError,
     Unanswered,
@@ -183,6 +184,8 @@ class Sender:
                 await self._delay(claimed, UNAUTHORIZED_SECONDS, reason)
             case TooLate():
                 await self._delay(claimed, 0, reason)
+            case NothingToEdit():
+                await self._say_anew(claimed, reason)
             case Undeliverable():
                 await self._end(claimed, ParcelState.DEAD, reason)
             case Uncertain():
@@ -204,6 +207,13 @@ class Sender:
             await self._try_again(claimed, reason, doubt)
         else:
             await self._end(claimed, ParcelState.UNCERTAIN, f"{reason}; it may have arrived", doubt)
+
+    async def _say_anew(self, claimed: ClaimedParcel, reason: str) -> None:
+        """The words are worth more than their place; kept first, for unlike a change a message may be seen twice."""
+        key, fence = claimed.parcel.key, claimed.fence
+        await self._insist(key, lambda: self._outbox.say_anew(key, reason, fence=fence))
+        await self._note(claimed.parcel, "said anew", reason)
+        self._tell(claimed.parcel, ParcelState.READY, reason)
 
     async def _try_again(self, claimed: ClaimedParcel, reason: str, doubt: Doubt) -> None:
         failures = claimed.failures + 1

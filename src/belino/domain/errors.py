@@ -13,6 +13,7 @@ BelinoError
 │   ├── Unreached            belino: try again, the platform heard nothing
 │   ├── Unanswered           belino: no answer came, the platform may have done it
 │   ├── Undeliverable        nobody: the platform will never take this parcel
+│   │   └── NothingToEdit    belino: say the same in a message of its own
 │   └── MarkupRefused        belino: send the same without markup
 ├── MediaError               the person who sent it
 │   ├── MediaNotFound        no such ref here
@@ -84,6 +85,10 @@ class Unanswered(AdapterError):
 
 class Undeliverable(AdapterError):
     """The platform will never take this parcel, however often it is offered."""
+
+
+class NothingToEdit(Undeliverable):
+    """The message that a parcel was to change is gone."""
 
 
 class MarkupRefused(AdapterError):

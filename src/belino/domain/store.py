@@ -154,6 +154,13 @@ class Outbox(Protocol):
         """
         ...
 
+    async def say_anew(self, key: str, reason: str, *, fence: int | None = None) -> bool:
+        """What was to change a message that is gone is a text from now on, `ready` at once; the message is deleted.
+
+        False, and nothing changes, if somebody has claimed since `fence`.
+        """
+        ...
+
     async def keep_waiting(self, conversation: ConversationKey, reason: str) -> tuple[str, ...]:
         """Say why a conversation's parcels do not leave; no try is counted. Returns the keys of those it is new to."""
         ...

@@ -13,6 +13,7 @@ from belino.storage.drafts import settled
 from belino.storage.outbox import (
     SELECT,
     OpenFile,
+    detach_edit,
     insert_parcels,
     lay_down_files,
     parcel_of,
@@ -86,6 +87,20 @@ def delay_parcel(
             "INSERT INTO leases VALUES (?, '', 0, 0, ?) ON CONFLICT DO UPDATE SET patience = excluded.patience",
             (row["conversation"], ready),
         )
+    return True
+
+
+def say_anew(connection: sqlite3.Connection, key: str, reason: str, now: int, *, fence: int | None) -> bool:
+    """The message it was to change is gone: ready at once, as a text. False if somebody else has it by now."""
+    row = parcel_row(connection, key)
+    _refuse_sent(row)
+    if not _is_ours(connection, row, fence):
+        return False
+    detach_edit(connection, row, now)
+    connection.execute(
+        "UPDATE parcels SET state = 'ready', ready = ?, reason = ?, changed = ? WHERE id = ?",
+        (now, reason, now, row["id"]),
+    )
     return True
 
 

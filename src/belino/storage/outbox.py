@@ -129,6 +129,9 @@ def confirm_parcel(
             (reason, now, receipt.message_id, row["id"]),
         )
         lay_down_files(connection, key, orjson.loads(row["files"] or b"[]"))
+        if row["kind"] == ParcelKind.EDIT and receipt.message_id != row["edits"]:
+            detach_edit(connection, row, now)  # the platform could not change it, and showed another one
+            row = parcel_row(connection, key)
         if row["kind"] == ParcelKind.EDIT:
             _edit_sent(connection, row, to_micros(receipt.sent))
         elif row["turn"] is not None:
@@ -136,11 +139,21 @@ def confirm_parcel(
     if row["turn"] is None:
         # What the gateway tells a stranger answers nothing that was kept, and is no part of a conversation.
         return None
-    shown = row["edits"] if row["kind"] == ParcelKind.EDIT else row["message_id"] or receipt.message_id
+    shown = row["message_id"] or receipt.message_id
     number = connection.execute(
         "SELECT id FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message'", (row["channel"], shown)
     ).fetchone()
     return None if number is None else by_number(connection, keys, (number["id"],))[0]
+
+
+def detach_edit(connection: sqlite3.Connection, row: sqlite3.Row, now: int) -> None:
+    """What was to change a message that is gone says its words in one of its own."""
+    connection.execute(
+        "UPDATE messages SET text = '', deleted = ? WHERE channel = ? AND platform_id = ? AND kind = 'message' "
+        "AND deleted IS NULL",
+        (now, row["channel"], row["edits"]),
+    )
+    connection.execute("UPDATE parcels SET kind = ?, edits = NULL WHERE id = ?", (ParcelKind.TEXT, row["id"]))
 
 
 def parcels(

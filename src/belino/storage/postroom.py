@@ -68,6 +68,10 @@ class PostRoom(ReadingRoom):
             )
         )
 
+    async def say_anew(self, key: str, reason: str, *, fence: int | None = None) -> bool:
+        now = self._now()
+        return await self._writer.write(lambda connection: dispatch.say_anew(connection, key, reason, now, fence=fence))
+
     async def keep_waiting(self, conversation: ConversationKey, reason: str) -> tuple[str, ...]:
         now = self._now()
         return await self._writer.write(lambda connection: dispatch.keep_waiting(connection, conversation, reason, now))

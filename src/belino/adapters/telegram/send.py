@@ -10,7 +10,7 @@ from belino.adapters.telegram.people import DIRECT_TOPIC
 from belino.adapters.telegram.raw import Raw, as_table, identity, moment, whole
 from belino.adapters.telegram.refusals import has_nothing_to_edit, is_unchanged, refusal, refuses_photo
 from belino.adapters.telegram.upload import Form
-from belino.domain.errors import AdapterError, Undeliverable
+from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelKind, Receipt
@@ -19,18 +19,10 @@ CALLS_AT_MOST = 3
 """A group that moved and a picture that is none are each answered with another call, once."""
 
 
-class NothingToEdit(Undeliverable):
-    """Somebody deleted the message that was to be changed."""
-
-
 async def send(calls: Calls, parcel: Parcel) -> Receipt:
     """Make one message, album or change. A group that became a supergroup is followed to its new id."""
     if parcel.kind is ParcelKind.EDIT:
-        try:
-            return await edit(calls, parcel.edits or "", parcel)
-        except NothingToEdit:
-            # Said anew: the text is worth more than its place.
-            parcel = replace(parcel, kind=ParcelKind.TEXT, edits=None)
+        return await edit(calls, parcel.edits or "", parcel)
     call, moved = call_of(parcel), None
     for _ in range(CALLS_AT_MOST):
         try:
