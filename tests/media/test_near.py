@@ -6,8 +6,9 @@ import pytest
 from PIL import Image
 
 from belino.domain.readings import Likeness
+from belino.media.greys import greys
 from belino.media.image_open import prepare
-from belino.media.likeness import _checked, greys
+from belino.media.likeness import _checked
 from belino.media.near import PRINT_BYTES, Print, make_print, read_print, recognise
 from media.pictures import saved
 from media.scenery import cropped, page, scene

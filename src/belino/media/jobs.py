@@ -13,7 +13,7 @@ JOBS: Mapping[str, str] = MappingProxyType(
         "image.probe": "belino.media.image:probe",
         "image.fit": "belino.media.image:fit",
         "image.thumb": "belino.media.image:thumb",
-        "image.greys": "belino.media.likeness:greys",
+        "image.greys": "belino.media.greys:greys",
         "document.read": "belino.media.document:read",
         "document.page": "belino.media.document:page",
         "audio.probe": "belino.media.audio:probe",

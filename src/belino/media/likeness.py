@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,9 +10,9 @@ from belino.domain.errors import MediaError, StoreError
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.readings import Likeness, Readings
-from belino.media import image_open
+from belino.media.greys import SIDE
 from belino.media.image import Runs
-from belino.media.near import SIDE, Print, make_print, read_print, recognise
+from belino.media.near import Print, make_print, read_print, recognise
 
 COMPARED = 1_000
 """Pictures of a channel that a new one is compared with, the newest."""
@@ -87,20 +87,3 @@ def _checked(told: Mapping[str, Any]) -> bytes:
             if len(greys) == SIDE * SIDE:
                 return greys
     raise MediaError("decoding the picture gave no proper answer")
-
-
-# What follows runs in the sandbox's child.
-
-
-def prepare() -> None:
-    """Import what the job needs; in the child it would be too late."""
-    image_open.prepare()
-
-
-def greys(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The picture, upright, as so many greys each way; what is transparent is white."""
-    image = image_open.decode(source, image_open.look(source), (SIDE, SIDE))
-    if image.hasalpha():
-        image = image.flatten(background=255)
-    grey = image.colourspace("b-w")[0].cast("uchar")
-    return {"greys": b64encode(bytes(grey.write_to_memory())).decode()}

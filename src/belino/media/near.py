@@ -14,8 +14,8 @@ from operator import mul
 from typing import NamedTuple
 
 from belino.domain.readings import Likeness
+from belino.media.greys import SIDE
 
-SIDE = 64
 CELLS = 6
 """A hash tells of so many cells each way which of two neighbours is brighter."""
 AXIS = (
