@@ -10,6 +10,7 @@ import { showWelcome, signIn, takeToken } from "./login.js";
 import { Outbox } from "./outbox.js";
 import { Pairings } from "./pairings.js";
 import { Parcels } from "./parcels.js";
+import { Reader } from "./reader.js";
 import { Room } from "./room.js";
 import { Savings } from "./savings.js";
 import { Socket } from "./socket.js";
@@ -44,8 +45,12 @@ async function enter(me) {
   const composer = new Composer(uploads, (message) => outbox.add(message));
   const draft = new Draft();
   const parcels = new Parcels();
-  const room = new Room({ me, outbox, turns, draft, parcels, does: actions(outbox, composer, parcels) });
   const savings = new Savings();
+  const bring = async ({ ref }) => {
+    room.brought(await call("POST", "/api/media/fetch", { ref }));
+    savings.changed();
+  };
+  const room = new Room({ me, outbox, turns, draft, parcels, does: actions({ outbox, composer, parcels, bring }) });
   const pairings = new Pairings();
 
   byId("version").textContent = `belino ${me.version}`;
@@ -67,12 +72,15 @@ async function enter(me) {
   socket.start();
 }
 
-const actions = (outbox, composer, parcels) => {
+const actions = ({ outbox, composer, parcels, bring }) => {
   const viewer = new Viewer();
+  const reader = new Reader();
   const why = new Why();
   return {
     why: (message) => why.open(message),
     open: (pictures, at) => viewer.open(pictures, at),
+    read: (item) => reader.open(item),
+    fetch: bring,
     retry: (id) => outbox.retry(id),
     sendParcel: (key) => parcels.send(key),
     dropParcel: (key) => parcels.drop(key),

@@ -1,37 +1,40 @@
 // Shows the media of a message: pictures in a reserved place, players, and cards for everything else.
 import { iconFor, isPicture } from "./attachments.js";
-import { button, make } from "./dom.js";
+import { button, make, say } from "./dom.js";
 import * as format from "./format.js";
+import { glance } from "./glances.js";
 import { icon } from "./icons.js";
 
 const TALLEST = 420;
 const WIDEST = 460;
 const SMALLEST = 56;
 const UNKNOWN = { width: 320, height: 240 };
+const CANNOT_PLAY = "This browser cannot play it; download it instead";
 
-export function mediaNodes(media, openPicture) {
+// `does` is what a bubble may ask for; see bubble.js.
+export function mediaNodes(media, does) {
   if (!media.length) return [];
   const pictures = media.filter((item) => isPicture(item.mime) && item.url);
   const others = media.filter((item) => !pictures.includes(item));
-  const nodes = others.map((item) => player(item) ?? card(item));
+  const nodes = others.map((item) => player(item, does) ?? card(item, does));
   if (pictures.length) {
     const many = pictures.length > 1;
-    nodes.unshift(make("div", { class: many ? "pictures many" : "pictures" }, ...pictures.map((item) => picture(item, pictures, many, openPicture))));
+    nodes.unshift(make("div", { class: many ? "pictures many" : "pictures" }, ...pictures.map((item) => picture(item, pictures, many, does))));
   }
   return [make("div", { class: "media" }, ...nodes)];
 }
 
-function picture(item, all, many, openPicture) {
+function picture(item, all, many, does) {
   const name = item.file_name || "Picture";
   const { width, height } = room(item);
   const image = make("img", { alt: item.caption || name, src: item.url, width, height, decoding: "async" });
-  const frame = button(`Open ${name}`, { class: "picture", onclick: () => openPicture(all, all.indexOf(item)) }, image);
+  const frame = button(`Open ${name}`, { class: "picture", onclick: () => does.open(all, all.indexOf(item)) }, image);
   if (!many) {
     frame.style.setProperty("width", `${width}px`);
     frame.style.setProperty("aspect-ratio", `${width} / ${height}`);
   }
   if (item.local) frame.disabled = true;
-  image.addEventListener("error", () => frame.replaceWith(card({ ...item, reason: item.reason || "cannot be shown here" })));
+  image.addEventListener("error", () => frame.replaceWith(card({ ...item, reason: item.reason || (shows(item) ? "" : "cannot be shown here") }, does)));
   return frame;
 }
 
@@ -42,35 +45,86 @@ function room(item) {
   return { width: Math.max(SMALLEST, Math.round(width * scale)), height: Math.max(SMALLEST, Math.round(height * scale)) };
 }
 
-function player(item) {
-  const name = item.file_name || item.kind;
+function player(item, does) {
   if (!item.url || item.local) return null;
-  if (item.mime.startsWith("audio/")) {
-    const audio = make("audio", { controls: true, preload: "none", src: item.url, "aria-label": name });
-    return make("figure", { class: "player" }, make("figcaption", {}, make("span", { class: "file-name", text: name }), facts(item)), audio);
-  }
-  if (!item.mime.startsWith("video/")) return null;
+  if (item.mime.startsWith("audio/")) return heard(item, does);
+  return item.mime.startsWith("video/") ? watched(item) : null;
+}
+
+function heard(item, does) {
+  const line = fileLine(item);
+  const audio = make("audio", { controls: true, preload: "none", src: item.url, "aria-label": nameOf(item) });
+  const seen = shows(item) ? glance(item, does, ({ seconds }) => lasts(line, item, seconds)) : null;
+  audio.addEventListener("timeupdate", () => seen?.style.setProperty("--played", `${(100 * audio.currentTime) / audio.duration || 0}%`));
+  audio.addEventListener("error", () => trouble(line, CANNOT_PLAY));
+  return make("figure", { class: "player" }, make("figcaption", {}, line), seen, audio);
+}
+
+// The poster is shown by the player itself; nothing of the video is loaded before somebody plays it.
+function watched(item) {
+  const line = fileLine(item);
   const { width, height } = room(item);
-  const video = make("video", { controls: true, preload: "metadata", src: item.url, width, height, "aria-label": name });
+  const video = make("video", { controls: true, preload: shows(item) ? "none" : "metadata", src: item.url, width, height, "aria-label": nameOf(item) });
   video.style.setProperty("aspect-ratio", `${width} / ${height}`);
-  return make("figure", { class: "player" }, video, make("figcaption", {}, make("span", { class: "file-name", text: name }), facts(item)));
+  video.addEventListener("error", () => trouble(line, CANNOT_PLAY));
+  const seen = shows(item) ? glance(item, {}, (found, place) => {
+    if (found.kind !== "poster") return;
+    video.poster = found.picture;
+    lasts(line, item, found.seconds);
+    place.remove();
+  }) : null;
+  seen?.classList.add("hushed");
+  return make("figure", { class: "player" }, video, make("figcaption", {}, line, seen));
 }
 
-function card(item) {
-  const name = item.file_name || item.kind.replace(/^./, (first) => first.toUpperCase());
-  const words = make("span", { class: "file-words" }, make("span", { class: "file-name", text: name }), facts(item));
-  const trouble = item.reason || (item.url || item.local ? "" : missing(item.outcome));
-  const promise = trouble && item.outcome === "referenced";
-  if (trouble) words.append(make("span", { class: promise ? "file-promise" : "file-trouble", text: trouble }));
-  const inside = [make("span", { class: "file-icon" }, icon(iconFor(item.mime))), words];
-  if (!item.url || item.local) return make("div", { class: "file" }, ...inside);
-  return make("a", { class: "file", href: item.url, download: name, "aria-label": `Download ${name}` }, ...inside, icon("download"));
+function card(item, does) {
+  const line = fileLine(item);
+  const problem = item.reason || (item.url || item.local ? "" : missing(item.outcome));
+  if (problem) trouble(line, problem, item.outcome === "referenced");
+  if (!item.url && !item.local && item.ref) line.append(fetchButton(item, does, line));
+  return make("div", { class: "file" }, line, shows(item) ? glance(item, does, ({ seconds }) => lasts(line, item, seconds)) : null);
 }
 
-function facts(item) {
-  const known = [item.duration == null ? "" : format.duration(item.duration), format.size(item.size), item.mime];
-  return make("span", { class: "file-facts", text: known.filter(Boolean).join(" · ") });
+const shows = (item) => Boolean(item.preview && item.url && !item.local);
+const nameOf = (item) => item.file_name || item.kind.replace(/^./, (first) => first.toUpperCase());
+
+function fileLine(item) {
+  const name = nameOf(item);
+  return make("div", { class: "file-line" },
+    make("span", { class: "file-icon" }, icon(iconFor(item.mime))),
+    make("span", { class: "file-words" }, make("span", { class: "file-name", text: name }), make("span", { class: "file-facts", text: factsOf(item) })),
+    item.url && !item.local ? make("a", { class: "icon-button", href: item.url, download: name, "aria-label": `Download ${name}` }, icon("download")) : null);
 }
+
+// Nothing is fetched because somebody looks; this button is how they ask.
+function fetchButton(item, does, line) {
+  const fetching = button(`Fetch ${nameOf(item)}`, { class: "button fetch-button" }, "Fetch");
+  fetching.addEventListener("click", async () => {
+    if (fetching.getAttribute("aria-disabled")) return;
+    fetching.setAttribute("aria-disabled", "true");
+    trouble(line, "Fetching…", true);
+    try {
+      await does.fetch(item);
+    } catch (error) {
+      trouble(line, error.message);
+      fetching.removeAttribute("aria-disabled");
+    }
+  });
+  return fetching;
+}
+
+function trouble(line, text, promise = false) {
+  const words = line.querySelector(".file-words");
+  const told = words.querySelector(".file-told") ?? words.appendChild(make("span", {}));
+  told.className = `file-told ${promise ? "file-promise" : "file-trouble"}`;
+  say(told, text);
+}
+
+function lasts(line, item, seconds) {
+  if (seconds != null && item.duration == null) say(line.querySelector(".file-facts"), factsOf({ ...item, duration: seconds }));
+}
+
+const factsOf = (item) => [item.duration == null ? "" : format.duration(item.duration), format.size(item.size), item.mime].filter(Boolean).join(" · ");
 
 function missing(outcome) {
   if (outcome === "referenced") return "Not fetched yet";

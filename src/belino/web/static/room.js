@@ -64,6 +64,12 @@ export class Room {
     this.#scroll.arrived(this.#timeline.put([message]));
   }
 
+  // The bytes of a file are here now.
+  brought(item) {
+    const message = this.#timeline.stored.find(({ media }) => media.some(({ ref }) => ref === item.ref));
+    if (message) this.#timeline.put([{ ...message, media: message.media.map((one) => (one.ref === item.ref ? item : one)) }]);
+  }
+
   // History that was read while a message came may be older than that message: then it is read again.
   async catchUp() {
     const conversation = this.#conversation;

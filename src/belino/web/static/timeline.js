@@ -92,7 +92,10 @@ export class Timeline {
   #keepFocus(old, node) {
     if (!old.contains(document.activeElement)) return;
     const kind = document.activeElement.className;
-    queueMicrotask(() => [...node.querySelectorAll("button, a")].find((one) => one.className === kind)?.focus({ preventScroll: true }));
+    queueMicrotask(() => {
+      const same = [...node.querySelectorAll("button, a")].find((one) => one.className === kind);
+      (same ?? node.querySelector(".media button, .media a"))?.focus({ preventScroll: true });
+    });
   }
 
   #arrange() {

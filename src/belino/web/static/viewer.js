@@ -49,7 +49,7 @@ export class Viewer {
     const dimensions = picture.width && picture.height ? `${picture.width} × ${picture.height}` : "";
     const place = many ? `${this.#at + 1} of ${this.#pictures.length}` : "";
     byId("viewer-count").textContent = [place, dimensions, format.size(picture.size)].filter(Boolean).join(" · ");
-    byId("viewer-download").href = picture.url;
+    byId("viewer-download").href = picture.original ?? picture.url;
     byId("viewer-download").download = name;
     this.#arrow("viewer-previous", many, this.#at === 0);
     this.#arrow("viewer-next", many, this.#at === this.#pictures.length - 1);
