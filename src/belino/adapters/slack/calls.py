@@ -1,0 +1,156 @@
+"""Web API calls: the only place that knows the tokens, and where every refusal becomes an error of ours."""
+
+import json as json_format
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlencode
+
+from belino.adapters.slack.raw import Raw, line, parsed
+from belino.domain.dispatch import SLOWEST_BYTES_A_SECOND
+from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized
+from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.net.client import DEFAULT_RETRY_AFTER, error_for
+from belino.net.pace import retry_after
+from belino.net.redact import Secret, redact
+
+CALL_SECONDS = 30.0
+# A thousand messages of the longest kind.
+ANSWER_BYTES = 64 * 1024 * 1024
+
+JSON = "application/json; charset=utf-8"
+FORM = "application/x-www-form-urlencoded"
+# Slack reads JSON only where something is written; questions are forms.
+_TAKE_JSON = frozenset({"chat.postMessage", "chat.update", "chat.delete", "assistant.threads.setStatus"})
+
+_UNAUTHORIZED = frozenset(
+    {
+        "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type",
+        "team_access_not_granted", "org_login_required", "two_factor_setup_required", "ekm_access_denied",
+    }
+)  # fmt: skip
+# Slack failed, and may have done what it was asked for all the same.
+_TROUBLE = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable", "team_added_to_org"})
+_TOO_MANY = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
+
+
+class Refused(AdapterError):
+    """Slack answered and said no; what that means depends on what was asked."""
+
+    def __init__(self, message: str, *, error: str, needed: str = "") -> None:
+        super().__init__(message)
+        self.error = error
+        self.needed = needed
+        """The scope that is missing, if that is why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What a call brought, what the token may do, and what time it is at the other end."""
+
+    told: Raw
+    scopes: frozenset[str]
+    date: datetime | None
+
+
+class Calls:
+    """One app's calls."""
+
+    def __init__(
+        self, http: HttpClient, clock: Clock, *, api_url: str, bot_token: Secret, app_token: Secret | None
+    ) -> None:
+        self.clock = clock
+        self._http = http
+        self._api_url = api_url.rstrip("/")
+        self._bot_token = bot_token
+        self._app_token = app_token
+
+    def now(self) -> datetime:
+        """Our own time, where Slack tells none."""
+        return self.clock.now()
+
+    async def call(self, method: str, fields: Mapping[str, object] | None = None) -> Raw:
+        """What a method answers."""
+        return (await self.ask(method, fields)).told
+
+    async def ask(self, method: str, fields: Mapping[str, object] | None = None, *, as_app: bool = False) -> Answered:
+        """The same with what its headers tell; `as_app` calls with the app's own token."""
+        given = {name: value for name, value in (fields or {}).items() if value is not None}
+        token = self._app_token if as_app else self._bot_token
+        if token is None:
+            raise Unauthorized("app_token is missing, which Socket Mode needs")
+        takes_json = method in _TAKE_JSON
+        body = json_format.dumps(given, ensure_ascii=False) if takes_json else urlencode(_as_form(given))
+        headers = {
+            "Authorization": f"Bearer {token.reveal()}",
+            "Content-Type": JSON if takes_json else FORM,
+        }
+        url, sent = f"{self._api_url}/{method}", body.encode(errors="replace")
+        async with self._http.request("POST", url, headers=headers, body=sent, timeout=CALL_SECONDS) as answer:
+            return await self._answered(method, answer)
+
+    async def upload(self, url: str, body: AsyncIterator[bytes], size: int) -> None:
+        """Send a file's bytes where Slack said; the link is the credential, and no token goes along."""
+        seconds = CALL_SECONDS + size / SLOWEST_BYTES_A_SECOND
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+        async with self._http.request("POST", url, headers=headers, body=body, timeout=seconds) as answer:
+            refusal = error_for(answer.status, answer.headers, now=self.clock.now())
+            if refusal is not None:
+                raise refusal
+
+    def file(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
+        """The answer to a GET of a private link; the client tells the token to Slack's own hosts alone."""
+        bearer = {"Authorization": f"Bearer {self._bot_token.reveal()}"}
+        return self._http.request("GET", url, headers={**headers, **bearer}, timeout=CALL_SECONDS)
+
+    async def _answered(self, method: str, answer: HttpAnswer) -> Answered:
+        try:
+            told = parsed(await answer.read(ANSWER_BYTES))
+        except MediaTooLarge:
+            raise AdapterError(f"Slack's answer to {method} is over {ANSWER_BYTES} bytes") from None
+        if told.get("ok") is not True:
+            raise self._error(method, answer, told)
+        scopes = _header(answer.headers, "x-oauth-scopes").split(",")
+        return Answered(
+            told=told,
+            scopes=frozenset(scope.strip() for scope in scopes if scope.strip()),
+            date=_date(answer.headers),
+        )
+
+    def _error(self, method: str, answer: HttpAnswer, told: Raw) -> AdapterError:
+        error = redact(line(told, "error", most=100))
+        if answer.status == 429 or error in _TOO_MANY:
+            wait = retry_after(answer.headers, now=self.clock.now())
+            wait = DEFAULT_RETRY_AFTER if wait is None else wait
+            return RateLimited(f"Slack asks to wait {wait:g} seconds before {method}", retry_after=wait)
+        if error in _UNAUTHORIZED:
+            return Unauthorized(f"Slack does not accept this token ({error}); copy it anew from api.slack.com/apps")
+        if error in _TROUBLE or answer.status >= 500:
+            return Unanswered(f"Slack failed at {method} ({error or f'status {answer.status}'})")
+        if not error:
+            failed = error_for(answer.status, answer.headers, now=self.clock.now())
+            return failed or AdapterError(f"Slack's answer to {method} cannot be read")
+        needed = line(told, "needed", most=200)
+        says = f"the scope {needed} is missing" if error == "missing_scope" and needed else error
+        return Refused(f"Slack refused {method}: {says}", error=error, needed=needed)
+
+
+def _as_form(fields: Mapping[str, object]) -> dict[str, str]:
+    return {
+        name: value if isinstance(value, str) else json_format.dumps(value, ensure_ascii=False)
+        for name, value in fields.items()
+    }
+
+
+def _header(headers: Mapping[str, str], wanted: str) -> str:
+    return next((value for name, value in headers.items() if name.lower() == wanted), "")
+
+
+def _date(headers: Mapping[str, str]) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(_header(headers, "date"))
+    except ValueError:
+        return None
+    return date if date.tzinfo is not None else None

@@ -1,0 +1,76 @@
+"""After a gap: what was said in the channels and threads we know, asked for one after the other, at Slack's pace."""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from belino.adapters.slack.calls import Refused
+from belino.adapters.slack.cursor import Reached, since
+from belino.adapters.slack.history import Past
+from belino.adapters.slack.raw import Raw, stamp
+from belino.domain.errors import BelinoError, RateLimited
+from belino.domain.ports import Clock
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 1.5
+"""Between two calls: forty a minute, of the fifty that Slack takes."""
+AGAIN_SECONDS = 60.0
+MOST_PAGES = 5
+
+Take = Callable[[str, Sequence[Raw]], Awaitable[None]]
+"""(channel, messages) → they are on disk."""
+
+
+class CatchUp:
+    """Works off what `Reached` says was missed; a channel that spoke last comes first."""
+
+    def __init__(self, past: Past, reached: Reached, clock: Clock, take: Take) -> None:
+        self._past = past
+        self._reached = reached
+        self._clock = clock
+        self._take = take
+
+    async def run(self) -> None:
+        """Until nothing is missed any more; what fails for now is tried again later."""
+        while self._reached.missed:
+            place = next(reversed(self._reached.missed))
+            try:
+                await self._fill(place, since(self._reached.missed[place], self._clock.now()))
+                self._reached.caught_up(place)
+                wait = PAUSE_SECONDS
+            except RateLimited as error:
+                wait = max(error.retry_after, PAUSE_SECONDS)
+            except Refused as error:
+                log.info("what was missed in one place cannot be had: %s", error.error)
+                self._reached.caught_up(place)
+                wait = PAUSE_SECONDS
+            except BelinoError as error:
+                log.warning("what was missed cannot be had now: %s", type(error).__name__)
+                wait = AGAIN_SECONDS
+            if self._reached.missed:
+                await self._clock.sleep(wait)
+
+    async def _fill(self, place: str, oldest: str) -> None:
+        channel, _, thread = place.partition(" ")
+        if thread:
+            replies = await self._past.thread(channel, thread, oldest=oldest)
+            await self._take(channel, [reply for reply in replies if float(stamp(reply, "ts")) > float(oldest)])
+            return
+        found: list[Raw] = []
+        latest: str | None = None
+        for _ in range(MOST_PAGES):
+            page, more = await self._past.channel(channel, oldest=oldest, latest=latest)
+            found = [*page, *found]
+            if not more or not page:
+                break
+            latest = stamp(page[0], "ts")
+            await self._clock.sleep(PAUSE_SECONDS)
+        for message in found:
+            self._note_thread(channel, message, oldest)
+        await self._take(channel, found)
+
+    def _note_thread(self, channel: str, message: Raw, oldest: str) -> None:
+        """A thread that began in the gap is told by its first message alone: its replies are asked for."""
+        latest, ts = stamp(message, "latest_reply"), stamp(message, "ts")
+        if latest and float(latest) > float(oldest) and f"{channel} {ts}" not in self._reached.missed:
+            self._reached.missed = {f"{channel} {ts}": ts, **self._reached.missed}

@@ -1,0 +1,97 @@
+"""What the doctor can find out about an app: its tokens, scopes, how events come, channels, our clock."""
+
+from collections.abc import Iterator
+
+from belino.adapters.slack.calls import Answered, Calls, Refused
+from belino.adapters.slack.manifest import SCOPES
+from belino.adapters.slack.names import KINDS
+from belino.adapters.slack.raw import line, tables
+from belino.domain.errors import AdapterError, Unauthorized
+from belino.domain.outcome import Finding
+
+SKEW_SECONDS = 60.0
+_WHAT_FOR = {
+    "files:read": "no file can be fetched",
+    "files:write": "no file can be sent",
+    "chat:write": "nothing can be said",
+    "channels:history": "nothing is heard in public channels",
+    "groups:history": "nothing is heard in private channels",
+    "im:history": "no direct message is heard",
+    "mpim:history": "nothing is heard in group messages",
+    "users:read": "people are told by their ids",
+    "reactions:read": "no reaction is heard",
+}
+
+
+async def check_app(calls: Calls, *, name: str, socket: bool) -> tuple[Finding, ...]:
+    """Everything in three calls that change nothing."""
+    try:
+        me = await calls.ask("auth.test")
+    except Unauthorized as error:
+        cure = "Copy the token anew: api.slack.com/apps, the app, OAuth & Permissions, Bot User OAuth Token."
+        return (Finding(name=f"{name} token", ok=False, says=str(error), cure=cure),)
+    except AdapterError as error:
+        return (
+            Finding(name=f"{name} token", ok=False, says=str(error), cure="See whether this machine reaches Slack."),
+        )
+    line_up = await _socket(calls, name) if socket else None
+    if line_up is not None and not line_up.ok:
+        return (line_up, *_token(me, name))
+    return (*_token(me, name), *((line_up,) if line_up else ()), await _channels(calls, name), *_clock(me, calls, name))
+
+
+def _token(me: Answered, name: str) -> Iterator[Finding]:
+    who, team = line(me.told, "user"), line(me.told, "team")
+    yield Finding(name=f"{name} token", ok=True, says=f"it is @{who}'s in {team}" if who and team else "it is good")
+    if not me.scopes:
+        yield Finding(name=f"{name} scopes", ok=True, says="Slack does not say which scopes it has")
+        return
+    missing = [scope for scope in SCOPES if scope not in me.scopes]
+    if not missing:
+        yield Finding(name=f"{name} scopes", ok=True, says="it has all that are needed")
+        return
+    effects = "; ".join(_WHAT_FOR[scope] for scope in missing if scope in _WHAT_FOR)
+    yield Finding(
+        name=f"{name} scopes",
+        ok=False,
+        says=f"missing: {', '.join(missing)}{f' ({effects})' if effects else ''}",
+        cure="OAuth & Permissions, Scopes, Bot Token Scopes: add them; then Install App, Reinstall to Workspace.",
+    )
+
+
+async def _socket(calls: Calls, name: str) -> Finding:
+    name = f"{name} socket mode"
+    try:
+        await calls.ask("apps.connections.open", as_app=True)
+    except Unauthorized as error:
+        cure = "Basic Information, App-Level Tokens: make one with the scope connections:write."
+        return Finding(name=name, ok=False, says=f"the app token: {error}", cure=cure)
+    except Refused as error:
+        cure = "Settings, Socket Mode, Enable Socket Mode; and an app-level token with the scope connections:write."
+        return Finding(
+            name=name, ok=False, says=f"no line can be opened ({error.error}): Socket Mode is off", cure=cure
+        )
+    except AdapterError as error:
+        return Finding(name=name, ok=False, says=str(error), cure="See whether this machine reaches Slack.")
+    return Finding(name=name, ok=True, says="a line can be opened")
+
+
+async def _channels(calls: Calls, name: str) -> Finding:
+    name = f"{name} channels"
+    try:
+        told = await calls.call("users.conversations", {"types": KINDS, "exclude_archived": "true", "limit": "1000"})
+    except AdapterError as error:
+        return Finding(name=name, ok=True, says=f"Slack does not tell which channels the app is in ({error})")
+    inside = len(tables(told, "channels"))
+    cure = "" if inside else "For channels: /invite the app in each; direct messages need nothing."
+    says = f"it is in {inside}" if inside else "it is in none, and hears only direct messages"
+    return Finding(name=name, ok=True, says=says, cure=cure)
+
+
+def _clock(me: Answered, calls: Calls, name: str) -> Iterator[Finding]:
+    if me.date is None:
+        return
+    skew = abs((calls.now() - me.date).total_seconds())
+    good = skew <= SKEW_SECONDS
+    says = "it agrees with Slack's" if good else f"it is {skew:.0f} seconds away from Slack's"
+    yield Finding(name=f"{name} clock", ok=good, says=says, cure="" if good else "Let the machine set its clock (NTP).")

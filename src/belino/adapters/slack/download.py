@@ -1,0 +1,95 @@
+"""A file's bytes: files.info for a fresh link, then the stream, continued where it broke off."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from belino.adapters.slack.calls import Calls, Refused
+from belino.adapters.slack.files import CANVAS_MIME, has_bytes, mime_of
+from belino.adapters.slack.raw import Raw, table, words
+from belino.domain.errors import AdapterError, MediaExpired, MediaRefused
+from belino.domain.media import MediaRef
+from belino.domain.ports import HttpAnswer
+from belino.net.guard import host_of, parse_url
+from belino.net.stream import range_headers, resumed
+
+FILE_PATHS = ("/files-pri/", "/files-origin/")
+"""What private links begin with: the token is shown to no other page of Slack's."""
+
+_GONE = frozenset({403, 404, 410})
+_NO_SUCH_FILE = frozenset({"file_not_found", "file_deleted", "access_denied", "not_visible", "not_in_channel"})
+_PAGES = frozenset({"text/html", CANVAS_MIME})
+
+
+class Download:
+    """One file on its way."""
+
+    def __init__(self, calls: Calls, ref: MediaRef, *, hosts: frozenset[str]) -> None:
+        self._calls = calls
+        self._ref = ref
+        self._hosts = hosts
+        self._url: str | None = None
+        self._is_page = False
+        """Whether the file itself is HTML, or what Slack hands out as such."""
+
+    async def prepare(self) -> None:
+        """Get the link; what Slack will never hand out is refused here."""
+        self._url = await self._link()
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        async for chunk in resumed(self._open_at, clock=self._calls.clock):
+            yield chunk
+
+    @asynccontextmanager
+    async def _open_at(self, offset: int, validator: str | None) -> AsyncIterator[HttpAnswer]:
+        headers = range_headers(offset, validator)
+        url, self._url = self._url or await self._link(), None
+        async with self._calls.file(url, headers) as answer:
+            if answer.status not in _GONE:
+                self._check_page(answer.headers)
+                yield answer
+                return
+        async with self._calls.file(await self._link(), headers) as answer:
+            if answer.status in _GONE:
+                raise self._expired(f"status {answer.status}")
+            self._check_page(answer.headers)
+            yield answer
+
+    async def _link(self) -> str:
+        try:
+            file = table(await self._calls.call("files.info", {"file": self._ref.locator.get("file", "")}), "file")
+        except Refused as error:
+            if error.error == "missing_scope":
+                raise MediaRefused(_ADVICE) from error
+            if error.error in _NO_SUCH_FILE:
+                raise self._expired(error.error) from error
+            raise
+        if not has_bytes(file):
+            raise self._expired(words(file, "mode") or words(file, "file_access"))
+        self._is_page = mime_of(file) in _PAGES
+        return self._checked(file)
+
+    def _checked(self, file: Raw) -> str:
+        """The link, if it leads to Slack's files and nowhere else."""
+        url = words(file, "url_private_download") or words(file, "url_private")
+        place = parse_url(url)
+        if host_of(url) not in self._hosts or not place.rest.startswith(FILE_PATHS) or "/../" in place.rest:
+            raise AdapterError("Slack named no link of its own for this file")
+        return url
+
+    def _check_page(self, headers: Mapping[str, str]) -> None:
+        """Whom Slack does not let in, it shows a page to log in at, with status 200."""
+        named = {name.lower(): value for name, value in headers.items()}
+        if not named.get("content-type", "").lower().startswith("text/html"):
+            return
+        if not self._is_page or ("content-disposition" not in named and self._ref.mime != CANVAS_MIME):
+            raise MediaRefused(_ADVICE)
+
+    def _expired(self, why: str) -> MediaExpired:
+        shown = self._ref.id or "this file"
+        return MediaExpired(f"Slack no longer hands out {shown} ({why or 'gone'}); ask the sender to send it again")
+
+
+_ADVICE = (
+    "Slack asked for a login instead of sending the file: the app lacks the scope files:read, or is not in the "
+    "conversation; add the scope under OAuth & Permissions and install the app again"
+)

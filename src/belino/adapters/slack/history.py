@@ -1,0 +1,84 @@
+"""What was said before: one call for a channel, one for a thread, and one to find a parcel of ours again."""
+
+from collections.abc import Sequence
+
+from belino.adapters.slack.calls import Calls, Refused
+from belino.adapters.slack.pacing import Pacing
+from belino.adapters.slack.raw import Raw, moment, stamp, tables, words
+from belino.adapters.slack.send import key_of
+from belino.adapters.slack.upload import comment_of
+from belino.domain.message import ConversationKey
+from belino.domain.reply import Parcel, Receipt
+
+HISTORY, REPLIES = "conversations.history", "conversations.replies"
+MOST_MESSAGES = 200
+MOST_REPLIES = 1_000
+LOOKED_THROUGH = 100
+
+_NO_SUCH_THREAD = frozenset({"thread_not_found", "message_not_found"})
+
+
+class Past:
+    """Asks for what was said, at Slack's pace: some apps are given fifteen messages a minute, and no more."""
+
+    def __init__(self, calls: Calls, pacing: Pacing) -> None:
+        self._calls = calls
+        self._pacing = pacing
+
+    async def channel(
+        self, channel: str, *, latest: str | None = None, oldest: str | None = None, limit: int = MOST_MESSAGES
+    ) -> tuple[Sequence[Raw], bool]:
+        """The newest messages, oldest first, and whether there are more before them."""
+        told = await self._ask(
+            HISTORY,
+            {"channel": channel, "latest": latest, "oldest": oldest, "limit": str(min(limit, MOST_MESSAGES))},
+        )
+        return _in_order(told), told.get("has_more") is True
+
+    async def thread(self, channel: str, thread: str, *, oldest: str | None = None) -> Sequence[Raw]:
+        """The first message and the replies, oldest first; nothing if there is no such thread."""
+        try:
+            told = await self._ask(
+                REPLIES, {"channel": channel, "ts": thread, "oldest": oldest, "limit": str(MOST_REPLIES)}
+            )
+        except Refused as error:
+            if error.error in _NO_SUCH_THREAD:
+                return ()
+            raise
+        return _in_order(told)
+
+    async def find(self, parcel: Parcel, own_user: str, own_bot: str, *, thread: str | None) -> Receipt | None:
+        """The message a parcel became: by the key it carries; files carry none, and are known by name and size."""
+        where: dict[str, object] = {"channel": parcel.conversation.channel, "include_all_metadata": "true"}
+        if thread is None:
+            told = await self._ask(HISTORY, {**where, "limit": str(LOOKED_THROUGH)})
+        else:
+            told = await self._ask(REPLIES, {**where, "ts": thread, "limit": str(MOST_REPLIES)})
+        for message in reversed(_in_order(told)):
+            ours = words(message, "user") == own_user or bool(own_bot and words(message, "bot_id") == own_bot)
+            if ours and _is_parcel(message, parcel):
+                ts = stamp(message, "ts")
+                return Receipt(message_id=ts, sent=moment(ts) or self._calls.now())
+        return None
+
+    async def _ask(self, method: str, fields: dict[str, object]) -> Raw:
+        return await self._pacing.call(method, "", lambda: self._calls.call(method, fields))
+
+
+def in_conversation(message: Raw, conversation: ConversationKey) -> bool:
+    """Whether a message of a thread's answer is of that thread: its first message, or a reply."""
+    ts, thread = stamp(message, "ts"), stamp(message, "thread_ts")
+    return conversation.thread in (ts, thread)
+
+
+def _is_parcel(message: Raw, parcel: Parcel) -> bool:
+    if not parcel.files:
+        return key_of(message) == parcel.key
+    kept = sorted((words(file, "name"), file.get("size")) for file in tables(message, "files"))
+    wanted = sorted((file.name, file.size) for file in parcel.files)
+    return kept == wanted and words(message, "text") == comment_of(parcel)
+
+
+def _in_order(told: Raw) -> list[Raw]:
+    messages = [message for message in tables(told, "messages") if stamp(message, "ts")]
+    return sorted(messages, key=lambda message: float(stamp(message, "ts")))

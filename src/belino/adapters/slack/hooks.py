@@ -1,0 +1,47 @@
+"""Events over HTTP: who calls, proven by a signature over the very bytes, before what they say is read."""
+
+import hashlib
+import hmac
+import json
+from datetime import datetime
+from urllib.parse import parse_qsl
+
+from belino.adapters.slack.raw import Raw, parsed, words
+from belino.domain.ports import Hook
+from belino.net.redact import Secret
+
+SIGNATURE, TIMESTAMP = "x-slack-signature", "x-slack-request-timestamp"
+WINDOW_SECONDS = 300
+_FIELDS = 100
+
+
+def is_signed(hook: Hook, secret: Secret | None, now: datetime) -> bool:
+    """Whether Slack signed these bytes within the last five minutes."""
+    key, at = secret.reveal() if secret is not None else "", hook.headers.get(TIMESTAMP, "")
+    if not key or not (at.isascii() and at.isdecimal() and len(at) < 16):
+        return False
+    if abs(now.timestamp() - int(at)) > WINDOW_SECONDS:
+        return False
+    made = "v0=" + hmac.new(key.encode(), f"v0:{at}:".encode() + hook.body, hashlib.sha256).hexdigest()
+    # Hashed first, so that neither time nor length tells how near a guess is.
+    said = hook.headers.get(SIGNATURE, "")
+    digests = [hashlib.sha256(text.encode(errors="replace")).digest() for text in (made, said)]
+    return hmac.compare_digest(*digests)
+
+
+def read_hook(hook: Hook) -> Raw | None:
+    """What Slack says: an event as JSON, a command as a form, an interaction as JSON in a form; None if neither."""
+    if "json" in hook.headers.get("content-type", "") or hook.body[:1] == b"{":
+        return parsed(hook.body) or None
+    try:
+        fields = dict(parse_qsl(hook.body.decode(), max_num_fields=_FIELDS))
+    except ValueError:
+        return None
+    return (parsed(fields["payload"]) if "payload" in fields else fields) or None
+
+
+def challenge_of(payload: Raw) -> bytes | None:
+    """What Slack wants to hear back before it sends events to an address."""
+    if words(payload, "type") != "url_verification":
+        return None
+    return json.dumps({"challenge": words(payload, "challenge")}).encode()

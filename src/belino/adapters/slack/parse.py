@@ -1,0 +1,315 @@
+"""Events as arrivals: pure, fetches nothing, never fails; what it cannot read it says."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from belino.adapters.slack.attached import Attachments
+from belino.adapters.slack.blocks import Blocks
+from belino.adapters.slack.files import Bearer, refs_of, wordings_of
+from belino.adapters.slack.mrkdwn import mentioned, readable
+from belino.adapters.slack.people import Directory, Me, author_of, chat_type, place, user_named
+from belino.adapters.slack.raw import Raw, as_table, line, moment, stamp, table, tables, words
+from belino.adapters.slack.wordless import what_it_is
+from belino.domain.message import (
+    Arrival,
+    Author,
+    ChatType,
+    ConversationKey,
+    Deletion,
+    Edit,
+    Message,
+    Reaction,
+    Unsupported,
+)
+
+EVENTS, COMMANDS = "events_api", "slash_commands"
+
+# Subtypes that somebody says something with; every other one reports what happened.
+_SAID = frozenset(
+    {"", "file_share", "bot_message", "me_message", "thread_broadcast", "assistant_app_thread", "reply_broadcast"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Whose account, who we are, what ids are called, and when it reached us."""
+
+    account: str
+    me: Me = field(default_factory=Me)
+    directory: Directory = field(default_factory=Directory)
+    received: datetime
+    in_threads: bool = False
+    """Whether what is said to us in a channel begins a thread, in which it is answered."""
+
+    def where(self, channel: str, thread: str | None = None) -> ConversationKey:
+        return place(self.account, channel, thread)
+
+    def when(self, ts: str) -> datetime:
+        """The time Slack tells; where it tells none, the time it reached us."""
+        return moment(ts) or self.received
+
+
+def parse(payload: object, view: View) -> tuple[Arrival, ...]:
+    """One payload of an event, command or interaction as arrivals, at least one."""
+    raw = as_table(payload)
+    if event := table(raw, "event"):
+        return _event(event, raw, view)
+    if words(raw, "command"):
+        return (_command(raw, view),)
+    return (_unread(raw, raw, view),)
+
+
+def says_nothing_new(payload: object) -> bool:
+    """Whether an event only repeats what other events tell: a preview that was found, a thread that grew."""
+    event = table(as_table(payload), "event")
+    if words(event, "type") != "message":
+        return False
+    if _is_growth(event):
+        return True
+    return words(event, "subtype") == "message_changed" and not _is_gone(event) and not _really_changed(event)
+
+
+def is_own_change(payload: object, me: Me) -> bool:
+    """Whether an event tells that we changed a message of ours, which is known where it was changed."""
+    event = table(as_table(payload), "event")
+    message = table(event, "message")
+    ours = (me.user and words(message, "user") == me.user) or (me.bot and words(message, "bot_id") == me.bot)
+    return words(event, "subtype") == "message_changed" and bool(ours) and not _is_gone(event)
+
+
+def said(raw: Raw, channel: str, view: View, *, kind: str = "", always: bool = False) -> Message | Unsupported:
+    """A message as events and history tell it; `always` if it is to us whatever it says."""
+    ts, thread = stamp(raw, "ts") or line(raw, "client_msg_id"), stamp(raw, "thread_ts")
+    sort, author = chat_type(channel, kind), author_of(raw, view.me, view.directory)
+    addressed = (always or _is_addressed(raw, sort, view.me)) and not author.is_agent
+    where = view.where(
+        channel, _thread(ts, thread, starts=view.in_threads and addressed and sort is not ChatType.DIRECT)
+    )
+    own_id, name = ts or f"untold-{view.received.timestamp():.6f}", view.directory.channels.get(channel)
+    sent, text = view.when(ts), _words(raw, view)
+    bearer = Bearer(where=where, message_id=own_id, sent=sent, caption=text)
+    files = tables(raw, "files")
+    refs = refs_of(files, bearer)
+    below = Attachments(view.me, view.directory).read(tables(raw, "attachments"), bearer)
+    whole = "\n".join(part for part in (text, *wordings_of(files), below.text) if part)
+    if words(raw, "subtype") not in _SAID or not (whole or refs or below.forward or below.quote):
+        return Unsupported(
+            conversation=where,
+            id=own_id,
+            author=author,
+            sent=sent,
+            what=what_it_is(raw),
+            chat_type=sort,
+            channel_name=name,
+            addressed=addressed,
+        )
+    return Message(
+        conversation=where,
+        id=own_id,
+        author=author,
+        sent=sent,
+        text=whole,
+        media=refs,
+        chat_type=sort,
+        channel_name=name,
+        addressed=addressed,
+        reply_to=thread if thread and thread != ts else None,
+        quote=below.quote,
+        forward=below.forward,
+    )
+
+
+def _event(event: Raw, raw: Raw, view: View) -> tuple[Arrival, ...]:
+    match words(event, "type"):
+        case "message":
+            return (_message(event, raw, view),)
+        case "app_mention":
+            return (said(event, words(event, "channel"), view, always=True),)
+        case "reaction_added" | "reaction_removed" if words(table(event, "item"), "type") == "message":
+            return (_reaction(event, view),)
+        case _:
+            return (_unread(event, raw, view),)
+
+
+def _message(event: Raw, raw: Raw, view: View) -> Arrival:
+    channel, kind = words(event, "channel"), words(event, "channel_type")
+    match words(event, "subtype"):
+        case "message_changed" if _is_gone(event):
+            return _deletion(event, channel, stamp(table(event, "message"), "ts"), view)
+        case "message_changed" if table(event, "message"):
+            return _edit(event, channel, kind, view)
+        case "message_deleted" if stamp(event, "deleted_ts") or stamp(table(event, "previous_message"), "ts"):
+            gone = stamp(event, "deleted_ts") or stamp(table(event, "previous_message"), "ts")
+            return _deletion(event, channel, gone, view)
+        case "message_replied" | "message_changed" | "message_deleted":
+            return _unread(event, raw, view)
+        case "" if _is_growth(event):
+            return _unread({**event, "subtype": "message_replied"}, raw, view)
+        case _:
+            return said(event, channel, view, kind=kind)
+
+
+def _edit(event: Raw, channel: str, kind: str, view: View) -> Edit | Unsupported:
+    now = said(table(event, "message"), channel, view, kind=kind)
+    at = stamp(event, "event_ts") or stamp(event, "ts") or stamp(table(table(event, "message"), "edited"), "ts")
+    edit_id = f"{now.id}@{at or '0'}"
+    if isinstance(now, Unsupported):
+        return replace(now, id=edit_id, what=f"an edit: {now.what}", addressed=False)
+    if not _really_changed(event):
+        what = "a preview of what a message links to"
+        return _unsupported(now.conversation, edit_id, now.author, view.when(at), what, now.chat_type)
+    return Edit(
+        conversation=now.conversation,
+        id=edit_id,
+        message_id=now.id,
+        author=now.author,
+        sent=view.when(at),
+        text=now.text,
+        media=now.media,
+    )
+
+
+def _deletion(event: Raw, channel: str, message_id: str, view: View) -> Deletion:
+    """Slack does not say who did it: the author, or somebody who may."""
+    before = table(event, "previous_message")
+    thread = stamp(before, "thread_ts")
+    at = stamp(event, "event_ts") or stamp(event, "ts")
+    return Deletion(
+        conversation=view.where(channel, thread if thread != message_id else None),
+        id=f"{message_id}@{at or '0'}-gone",
+        message_id=message_id,
+        author=author_of(before, view.me, view.directory) if words(before, "user") else None,
+        sent=view.when(at),
+    )
+
+
+def _reaction(event: Raw, view: View) -> Arrival:
+    item, at = table(event, "item"), stamp(event, "event_ts")
+    added, name = words(event, "type") == "reaction_added", line(event, "reaction", most=100)
+    author = user_named(words(event, "user"), view.me, view.directory)
+    message_id = stamp(item, "ts")
+    if not message_id:
+        return _unread(event, event, view)
+    return Reaction(
+        conversation=view.where(words(item, "channel")),
+        id=f"{message_id}@{at}-{author.id}-{name}-{'on' if added else 'off'}",
+        message_id=message_id,
+        author=author,
+        sent=view.when(at),
+        emoji=f":{name}:",
+        added=added,
+    )
+
+
+def _command(raw: Raw, view: View) -> Message:
+    """A slash command: said to us, wherever it was typed; nobody else sees it."""
+    channel, user = words(raw, "channel_id"), words(raw, "user_id")
+    author = user_named(user, view.me, view.directory)
+    if author.name == user and (name := line(raw, "user_name")):
+        author = replace(author, name=name)
+    text = f"{words(raw, 'command')} {readable(words(raw, 'text'), view.me, view.directory)}".strip()
+    return Message(
+        conversation=view.where(channel),
+        id=f"command-{line(raw, 'trigger_id') or format(view.received.timestamp(), '.6f')}",
+        author=author,
+        sent=view.received,
+        text=text,
+        chat_type=chat_type(channel),
+        channel_name=view.directory.channels.get(channel) or line(raw, "channel_name") or None,
+    )
+
+
+def _unread(event: Raw, raw: Raw, view: View) -> Unsupported:
+    """What we did not ask for or do not know: told with its name, from whoever it seems to be."""
+    channel = words(event, "channel") or words(table(event, "channel"), "id") or words(table(event, "item"), "channel")
+    user = words(event, "user") or words(table(event, "user"), "id")
+    ts = stamp(event, "event_ts") or stamp(event, "ts")
+    own = line(raw, "event_id") or line(raw, "trigger_id") or ts or format(view.received.timestamp(), ".6f")
+    sort = chat_type(channel) if channel else ChatType.CHANNEL  # without a place nobody spoke to us anywhere
+    author = user_named(user, view.me, view.directory)
+    return _unsupported(view.where(channel), f"event-{own}", author, view.when(ts), what_it_is(event), sort)
+
+
+def _unsupported(
+    where: ConversationKey, own_id: str, author: Author, sent: datetime, what: str, sort: ChatType
+) -> Unsupported:
+    return Unsupported(conversation=where, id=own_id, author=author, sent=sent, what=what, chat_type=sort)
+
+
+def _thread(ts: str, thread: str, *, starts: bool) -> str | None:
+    """The thread a message belongs to; the one a thread begins with belongs to its channel."""
+    if thread and thread != ts:
+        return thread
+    return ts if starts and ts else None
+
+
+def _words(raw: Raw, view: View) -> str:
+    """What a message says itself. Apps lay words out in blocks, and then `text` is what a notification shows."""
+    text = readable(words(raw, "text"), view.me, view.directory)
+    blocks = tables(raw, "blocks")
+    laid_out = any(words(block, "type") != "rich_text" for block in blocks)
+    if blocks and (laid_out or not text):
+        shown = Blocks(view.me, view.directory).text(blocks)
+        text = shown if _letters(text) in _letters(shown) else f"{text}\n{shown}".strip()
+    return f"/me {text}" if words(raw, "subtype") == "me_message" and text else text
+
+
+def _letters(text: str) -> str:
+    return "".join(character for character in text if character.isalnum())
+
+
+def _is_addressed(raw: Raw, sort: ChatType, me: Me) -> bool:
+    """Whether a message speaks to us: in private, by our name, or by answering in a thread that we began."""
+    if sort is ChatType.DIRECT:
+        return True
+    if not me.user:
+        return False
+    if words(raw, "parent_user_id") == me.user and stamp(raw, "thread_ts") != stamp(raw, "ts"):
+        return True
+    return me.user in mentioned(words(raw, "text")) or me.user in _mentioned_in(raw)
+
+
+def _mentioned_in(raw: Raw) -> Iterator[str]:
+    """The users that the blocks of Slack's own clients mention."""
+    pile = list(tables(raw, "blocks"))
+    for _ in range(1_000):
+        if not pile:
+            return
+        block = pile.pop()
+        if words(block, "type") == "user":
+            yield words(block, "user_id")
+        pile.extend(tables(block, "elements"))
+
+
+def _is_growth(event: Raw) -> bool:
+    """A thread's first message, told again because somebody answered; Slack often leaves the subtype out."""
+    subtype, message = words(event, "subtype"), table(event, "message")
+    return subtype == "message_replied" or (not subtype and bool(message) and not words(event, "user"))
+
+
+def _is_gone(event: Raw) -> bool:
+    """A message that others answered leaves a tombstone when it is deleted."""
+    message = table(event, "message")
+    return words(event, "subtype") == "message_changed" and (
+        words(message, "subtype") == "tombstone" and bool(stamp(message, "ts"))
+    )
+
+
+def _really_changed(event: Raw) -> bool:
+    """Whether somebody changed words or files; Slack tells of previews, pins and replies the same way."""
+    message, before = table(event, "message"), table(event, "previous_message")
+    if not before:
+        return bool(table(message, "edited"))
+    return any(_content(message, key) != _content(before, key) for key in ("text", "files", "blocks"))
+
+
+def _content(message: Raw, key: str) -> object:
+    """What is compared: of files their ids and whether they are still there, of blocks those that apps lay out."""
+    match key:
+        case "files":
+            return [(words(file, "id"), words(file, "mode")) for file in tables(message, key)]
+        case "blocks":
+            return [block for block in tables(message, key) if words(block, "type") != "rich_text"]
+        case _:
+            return words(message, key)

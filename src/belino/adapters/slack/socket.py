@@ -1,0 +1,159 @@
+"""Socket Mode: a line to Slack that is replaced before it ends, and every envelope acknowledged once it is on disk."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Protocol, cast
+
+from belino.adapters.slack.calls import Calls, Refused
+from belino.adapters.slack.raw import NOTHING, Raw, parsed, words
+from belino.domain.errors import AdapterError, AddressRefused, BelinoError, RateLimited, Unauthorized
+from belino.domain.ports import Clock, OpensSockets
+from belino.net.pace import backoff
+
+log = logging.getLogger(__name__)
+
+OPEN_SECONDS = 20.0
+HEARTBEAT_SECONDS = 10.0
+# A line that answers no ping has been dead for as long as this when it is found out.
+DEAD_SECONDS = HEARTBEAT_SECONDS * 1.5
+ATTEMPTS = 6
+"""How often in a row a line is tried before the account counts as down."""
+LONGEST_WAIT = 60.0
+MOST_LINES = 4
+"""Slack lets an app have ten; a few end later than they are replaced."""
+
+_LASTING = (AddressRefused, Unauthorized, Refused)
+
+Take = Callable[[Raw], Awaitable[None]]
+
+
+class Frame(Protocol):
+    """What came over a web socket."""
+
+    @property
+    def data(self) -> object: ...
+
+
+class WebSocket(Protocol):
+    """What is used of a web socket."""
+
+    async def receive(self) -> Frame: ...
+
+    async def send_str(self, data: str) -> None: ...
+
+
+class Ended(AdapterError):
+    """The line ended, which lines do."""
+
+    def __init__(self, message: str, *, seconds: float) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+        """For how long it had been dead by then."""
+
+
+class SocketMode:
+    """One app's lines, of which the newest counts; those that were replaced are heard to their end."""
+
+    def __init__(self, calls: Calls, http: OpensSockets, clock: Clock) -> None:
+        self._calls = calls
+        self._http = http
+        self._clock = clock
+        self._one_by_one = asyncio.Lock()
+        self._over = asyncio.Event()
+        """Another line is wanted: the newest has ended, or Slack says that it will."""
+        self._why: BelinoError | None = None
+        self._failures = 0
+        self._silent_since: float | None = None
+
+    async def listen(self, take: Take, opened: Callable[[float], None]) -> None:
+        """Hand over every envelope until cancelled; `opened` is told for how many seconds there was no line."""
+        async with asyncio.TaskGroup() as group:
+            failure = await self._stay(group, take, opened)
+        raise failure
+
+    async def _stay(self, group: asyncio.TaskGroup, take: Take, opened: Callable[[float], None]) -> BelinoError:
+        lines: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                self._over, self._why = asyncio.Event(), None
+                lines = {line for line in lines if not line.done()}
+                lines.add(group.create_task(self._line(self._over, take, opened)))
+                await self._over.wait()
+                if len(lines) > MOST_LINES:
+                    return AdapterError("Slack ends one connection after the other")
+                if self._why is not None and not await self._may_try_again(self._why):
+                    return self._why
+        finally:
+            for line in lines:
+                line.cancel()
+
+    async def _may_try_again(self, why: BelinoError) -> bool:
+        """Wait as long as it takes, if that is sensible. What cannot be kept is not asked for again by us."""
+        if not isinstance(why, AdapterError) or isinstance(why, _LASTING):
+            return False
+        self._failures += 1
+        wait = why.retry_after if isinstance(why, RateLimited) else backoff(self._failures - 1) * (self._failures > 1)
+        if self._failures > ATTEMPTS or wait > LONGEST_WAIT:
+            return False
+        log.info("the line is opened again: %s", type(why).__name__)
+        await self._clock.sleep(wait)
+        return True
+
+    async def _line(self, over: asyncio.Event, take: Take, opened: Callable[[float], None]) -> None:
+        """One line, from its hello to its end. It raises nothing: why it ended is noted, unless it was replaced."""
+        try:
+            async with self._open() as socket:
+                gap = 0.0 if self._silent_since is None else self._clock.monotonic() - self._silent_since
+                self._failures, self._silent_since = 0, None
+                opened(gap)
+                await self._hear(socket, over, take)
+        except BelinoError as error:
+            self._ended(error, was_replaced=over.is_set())
+
+    def _ended(self, why: BelinoError, *, was_replaced: bool) -> None:
+        if was_replaced and isinstance(why, AdapterError):
+            return
+        if self._silent_since is None:
+            silent = why.seconds if isinstance(why, Ended) else 0.0
+            self._silent_since = self._clock.monotonic() - silent
+        self._why = why
+        self._over.set()
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[WebSocket]:
+        told = (await self._calls.ask("apps.connections.open", as_app=True)).told
+        async with self._http.socket(words(told, "url"), timeout=OPEN_SECONDS, heartbeat=HEARTBEAT_SECONDS) as opened:
+            socket = cast("WebSocket", opened)
+            try:
+                async with asyncio.timeout(OPEN_SECONDS):
+                    hello = await self._next(socket)
+            except TimeoutError:
+                raise AdapterError("Slack opened a line and says nothing") from None
+            if words(hello, "type") != "hello":
+                raise AdapterError("Slack opened a line and did not say hello")
+            yield socket
+
+    async def _hear(self, socket: WebSocket, over: asyncio.Event, take: Take) -> None:
+        while True:
+            envelope = await self._next(socket)
+            if words(envelope, "type") == "disconnect":
+                if words(envelope, "reason") == "link_disabled":
+                    raise Refused("Socket Mode was turned off; turn it on at api.slack.com/apps", error="link_disabled")
+                over.set()  # the next line is opened while this one is heard to its end
+            elif own := words(envelope, "envelope_id"):
+                async with self._one_by_one:
+                    await take(envelope)
+                with suppress(ConnectionError):  # it is on disk: told again, it is recognised
+                    await socket.send_str(json.dumps({"envelope_id": own}))
+
+    async def _next(self, socket: WebSocket) -> Raw:
+        data = (await socket.receive()).data
+        if isinstance(data, str):
+            return parsed(data)
+        if isinstance(data, bytes):
+            return NOTHING
+        dead = DEAD_SECONDS if isinstance(data, TimeoutError) else 0.0
+        raise Ended("the line ended", seconds=dead)
