@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import ClassVar, Literal
 from urllib.parse import urlsplit
@@ -22,17 +22,17 @@ from belino.adapters.slack.pacing import Pacing
 from belino.adapters.slack.parse import View, is_own_change, parse, said, says_nothing_new
 from belino.adapters.slack.people import PLATFORM, Me
 from belino.adapters.slack.raw import Raw, line, table, words
-from belino.adapters.slack.send import edit, is_too_long_to_edit, replace_long, send
+from belino.adapters.slack.send import edit, send
 from belino.adapters.slack.socket import SocketMode
 from belino.adapters.slack.status import THINKING, UPLOADING, Status
 from belino.adapters.slack.works import WORKS
-from belino.domain.errors import BelinoError, ConfigError, Undeliverable
+from belino.domain.errors import BelinoError, ConfigError
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Incoming, OpensSockets, hand_in
-from belino.domain.reply import Parcel, ParcelKind, Receipt
+from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
 from belino.net.guard import host_of
 from belino.net.redact import Secret
@@ -140,12 +140,10 @@ class Adapter:
     async def send(self, parcel: Parcel) -> Receipt:
         """One message, one upload of files, or a change."""
         self._status.over(parcel.conversation)
-        return await self._pacing.call(POST, parcel.conversation.channel, lambda: self._send(parcel))
+        return await self._pacing.call(POST, parcel.conversation.channel, lambda: send(self._calls, parcel))
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Change what a message says."""
-        if is_too_long_to_edit(parcel):
-            raise Undeliverable("Slack takes no change that long; the answer follows whole")
         channel = parcel.conversation.channel
         return await self._pacing.call("chat.update", channel, lambda: edit(self._calls, message_id, parcel))
 
@@ -160,7 +158,7 @@ class Adapter:
         """The message a parcel became, if it did."""
         if not self._me.user:
             await self._introduce()
-        return await self._past.find(parcel, self._me.user, self._me.bot, thread=parcel.conversation.thread)
+        return await self._past.find(parcel, self._me.user, self._me.bot)
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
         """In a thread, what the agent is at; Slack has no such sign elsewhere."""
@@ -286,13 +284,6 @@ class Adapter:
             received=self._desk.clock.now(),
             in_threads=self._config.reply_in_threads,
         )
-
-    async def _send(self, parcel: Parcel) -> Receipt:
-        thread = parcel.conversation.thread
-        if parcel.kind is ParcelKind.EDIT and parcel.edits and is_too_long_to_edit(parcel):
-            found = await self.find_sent(replace(parcel, kind=ParcelKind.TEXT))
-            return found or await replace_long(self._calls, parcel, thread=thread)
-        return await send(self._calls, parcel, thread=thread)
 
 
 def _check_token(key: str, secret: Secret, begins: str) -> None:

@@ -47,10 +47,10 @@ class Past:
             raise
         return _in_order(told)
 
-    async def find(self, parcel: Parcel, own_user: str, own_bot: str, *, thread: str | None) -> Receipt | None:
+    async def find(self, parcel: Parcel, own_user: str, own_bot: str) -> Receipt | None:
         """The message a parcel became: by the key it carries; files carry none, and are known by name and size."""
         where: dict[str, object] = {"channel": parcel.conversation.channel, "include_all_metadata": "true"}
-        if thread is None:
+        if (thread := parcel.conversation.thread) is None:
             told = await self._ask(HISTORY, {**where, "limit": str(LOOKED_THROUGH)})
         else:
             told = await self._ask(REPLIES, {**where, "ts": thread, "limit": str(MOST_REPLIES)})

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 
 from belino.adapters.slack.calls import Calls, Refused
@@ -11,7 +10,7 @@ from belino.adapters.slack.mrkdwn import escaped
 from belino.adapters.slack.raw import Raw, moment, stamp, table, words
 from belino.adapters.slack.refusals import has_nothing_to_edit, refusal
 from belino.adapters.slack.upload import share
-from belino.domain.errors import AdapterError
+from belino.domain.errors import AdapterError, NothingToEdit
 from belino.domain.limits import Markup
 from belino.domain.reply import Parcel, ParcelKind, Receipt
 
@@ -19,41 +18,30 @@ KEY_EVENT = "belino_parcel"
 """The type of the metadata that carries a parcel's key; people do not see it."""
 
 
-async def send(calls: Calls, parcel: Parcel, *, thread: str | None) -> Receipt:
+async def send(calls: Calls, parcel: Parcel) -> Receipt:
     """Make one message, several files in one, or a change."""
-    if parcel.kind is ParcelKind.EDIT and parcel.edits:
-        try:
-            return await edit(calls, parcel.edits, parcel)
-        except Refused as error:
-            if not has_nothing_to_edit(error):
-                raise refusal(error, parcel) from error
-        # Said anew: the text is worth more than its place.
-        parcel = replace(parcel, kind=ParcelKind.TEXT, edits=None)
     try:
+        if parcel.kind is ParcelKind.EDIT:
+            return await _finish(calls, parcel.edits or "", parcel)
         if parcel.files:
-            return await share(calls, parcel, thread=thread)
-        return await _post(calls, parcel, thread)
+            return await share(calls, parcel)
+        return await _post(calls, parcel)
     except Refused as error:
         raise refusal(error, parcel) from error
 
 
 async def edit(calls: Calls, ts: str, parcel: Parcel) -> Receipt:
-    """Change a message's text; Refused if it cannot be."""
+    """Change a message's text."""
+    if len(str(_text(parcel)["text"])) > EDIT_CHARS:
+        raise NothingToEdit(f"Slack changes messages to {EDIT_CHARS} characters at most")
     fields = {"channel": parcel.conversation.channel, "ts": ts, **_text(parcel)}
-    told = await calls.call("chat.update", fields)
+    try:
+        told = await calls.call("chat.update", fields)
+    except Refused as error:
+        if has_nothing_to_edit(error):
+            raise NothingToEdit("the message that was to be changed is gone, or can no longer be") from error
+        raise refusal(error, parcel) from error
     return Receipt(message_id=stamp(told, "ts") or ts, sent=calls.now())
-
-
-async def replace_long(calls: Calls, parcel: Parcel, *, thread: str | None) -> Receipt:
-    """A final text longer than a change may be: said as a message of its own, and the draft taken away."""
-    receipt = await send(calls, replace(parcel, kind=ParcelKind.TEXT, edits=None), thread=thread)
-    with suppress(AdapterError):  # a draft that stays is seen, and the answer below it is whole
-        await calls.call("chat.delete", {"channel": parcel.conversation.channel, "ts": parcel.edits})
-    return receipt
-
-
-def is_too_long_to_edit(parcel: Parcel) -> bool:
-    return len(str(_text(parcel)["text"])) > EDIT_CHARS
 
 
 def key_of(message: Raw) -> str:
@@ -62,11 +50,21 @@ def key_of(message: Raw) -> str:
     return words(table(metadata, "event_payload"), "key") if words(metadata, "event_type") == KEY_EVENT else ""
 
 
-async def _post(calls: Calls, parcel: Parcel, thread: str | None) -> Receipt:
+async def _finish(calls: Calls, ts: str, parcel: Parcel) -> Receipt:
+    """Make an answer of a draft. One that cannot become it is taken away: the answer will be a message of its own."""
+    try:
+        return await edit(calls, ts, parcel)
+    except NothingToEdit:
+        with suppress(AdapterError):  # a draft that stays is seen, and the answer below it is whole
+            await calls.call("chat.delete", {"channel": parcel.conversation.channel, "ts": ts})
+        raise
+
+
+async def _post(calls: Calls, parcel: Parcel) -> Receipt:
     fields = {
         "channel": parcel.conversation.channel,
         **_text(parcel),
-        "thread_ts": thread,
+        "thread_ts": parcel.conversation.thread,
         "unfurl_links": False,
         "unfurl_media": False,
         "metadata": {"event_type": KEY_EVENT, "event_payload": {"key": parcel.key}},

@@ -13,7 +13,7 @@ from belino.domain.reply import OutgoingFile, Parcel, Receipt, StoredFile
 SHARED_AFTER = (0.0, 0.5, 1.0, 2.0, 4.0)
 
 
-async def share(calls: Calls, parcel: Parcel, *, thread: str | None) -> Receipt:
+async def share(calls: Calls, parcel: Parcel) -> Receipt:
     """Upload the parcel's files and show them in one message."""
     ids = [await _uploaded(calls, file) for file in parcel.files]
     files = [{"id": own, "title": file.name} for own, file in zip(ids, parcel.files, strict=True)]
@@ -23,7 +23,7 @@ async def share(calls: Calls, parcel: Parcel, *, thread: str | None) -> Receipt:
             "files": files,
             "channel_id": parcel.conversation.channel,
             "initial_comment": comment_of(parcel) or None,
-            "thread_ts": thread,
+            "thread_ts": parcel.conversation.thread,
         },
     )
     return await _receipt(calls, parcel, ids, tables(told, "files"))
