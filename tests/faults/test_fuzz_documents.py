@@ -19,6 +19,7 @@ from belino.media.sandbox import Sandbox
 from belino.media.sniff import sniff
 from belino.testing.documents import document_files
 from faults.test_fuzz import mutated, open_descriptors, rounds, starts, within
+from media.document.office97 import VANISH, early_word, make_slides97, make_word97, words
 
 # What is read by Python alone can be tried here; the rest only where a crash takes nothing along.
 HERE = {
@@ -29,7 +30,9 @@ HERE = {
     "markup": ("text/html",),
     "plain": ("text/plain", "text/markdown", "application/json", "application/xml"),
     "rtf": ("application/rtf",),
+    "slides97": ("application/vnd.ms-powerpoint",),
     "tables": ("text/csv", "text/tab-separated-values"),
+    "word97": ("application/msword",),
 }  # fmt: skip
 BY_TYPE = {mime: module for module, mimes in HERE.items() for mime in mimes}
 PIECES = (
@@ -38,12 +41,17 @@ PIECES = (
     b"\n\n", b"\0\0", b"\xff\xfe", b"\x1b$B", b"=?utf-8?b?", b"boundary=", b'"', b",", b";", b"PK\x01\x02",
     b"\xfd7zXZ\0", b"{", b"[" * 500, b"<a>" * 200, b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"\xf0\x9f\x98\x80", b"\x81\x40",
 )  # fmt: skip
+OLD = {
+    "old.doc": make_word97([([("Words ", b""), ("hidden", VANISH), ("\r", b"")], style, b"") for style in range(5)]),
+    "older.doc": early_word("Words of\ra\x07b\x07\x07", "cp1252"),
+    "old.ppt": make_slides97(*[(words(f"Slide {at}", at), "notes", at == 2) for at in range(6)], outline=words("x")),
+}
 
 
 @lru_cache(maxsize=1)
 def documents() -> tuple[tuple[str, str, bytes], ...]:
     """Type, name and bytes of what every round begins with."""
-    made = [*document_files(paragraphs=12).items(), *starts()]
+    made = [*document_files(paragraphs=12).items(), *starts(), *OLD.items()]
     found = [(sniff(content, name=name, whole=True).mime, name, content) for name, content in made]
     return tuple((mime, name, content) for mime, name, content in found if mime in READS)
 

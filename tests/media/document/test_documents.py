@@ -44,7 +44,7 @@ async def test_pages_are_read_and_those_without_text_are_told(tmp_path: Path) ->
 
 
 async def test_a_type_without_a_reader_is_unsupported_and_nothing_is_asked(tmp_path: Path) -> None:
-    text = await Documents(Lying({}), tmp_path).read(blob(tmp_path, b"x"), mime="application/msword")
+    text = await Documents(Lying({}), tmp_path).read(blob(tmp_path, b"x"), mime="application/x-hwp")
     assert (text.unread, text.total) == (Unread.UNSUPPORTED, 0)
 
 

@@ -10,6 +10,7 @@ from belino.media.document import Documents
 from belino.media.sandbox import Sandbox
 from belino.media.sniff import sniff
 from belino.testing.documents import document_files
+from media.document.office97 import early_word, make_slides97, make_word97, words
 from media.document.outlook import make_msg
 from media.document.test_archive import NAMES, make_tar, seven
 from media.document.test_charset import WRITTEN
@@ -32,6 +33,9 @@ def files() -> dict[str, tuple[bytes, str]]:
             "Jörg <j@example.org>",
         ),
         "lunch.msg": (make_msg(subject="Lunch", sender=("Ann", "a@b.c"), to="d", body="At noon"), "At noon"),
+        "old.doc": (make_word97([([("Wörter\r", b"")], 0, b"")]), "Wörter"),
+        "older.doc": (early_word("Поезд опаздывает на три часа", "cp1251"), "опаздывает"),
+        "old.ppt": (make_slides97((words("Wörter"), "", False)), "Wörter"),
         "files.7z": (seven(NAMES), "täst.txt"),
         "files.tar.xz": (lzma.compress(make_tar(("inside.txt", b"x"))), "inside.txt"),
         "asian.rtf": (rb"{\rtf1\ansi{\fonttbl{\f0\fcharset129 A;}}\f0 \'bc\'ad\'bf\'ef}", "서울"),

@@ -50,6 +50,8 @@ _BY_MODULE: Mapping[str, tuple[str, ...]] = {
         f"{_ODF}.presentation-template", f"{_ODF}.graphics", f"{_ODF}.graphics-template",
         "application/vnd.sun.xml.writer", "application/vnd.sun.xml.impress",
     ),
+    "word97": ("application/msword",),
+    "slides97": (f"{_MS}-powerpoint",),
     "ole": ("application/x-ole-storage",),
     "tables": ("text/csv", "text/tab-separated-values"),
     "markup": ("text/html", "application/xhtml+xml"),
@@ -77,6 +79,7 @@ READS = frozenset(_MODULES)
 """The types we get text or a listing from; other kinds of text are read as plain text."""
 
 _OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_LOCKABLE = frozenset({"word", "slides", "sheets"})
 _STRING = r'"(?:[^"\\\x00-\x1f]++|\\.)*+"'
 # Looked at before it is parsed: an enemy's JSON could be a million little lists.
 _PART = re.compile(rf"\[\d{{1,9}}, {_STRING}, {_STRING}\]\n?")
@@ -251,7 +254,7 @@ def page(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]
 def _read(file: BinaryIO, wish: Wish) -> DocumentText:
     module = _module(wish.mime)
     # With a password on it, an office file of any kind is an old container with the real one inside.
-    if module in ("word", "slides", "sheets") and wish.mime != f"{_MS}-excel" and file.read(8) == _OLE_START:
+    if module in _LOCKABLE and wish.mime != f"{_MS}-excel" and file.read(8) == _OLE_START:
         module = "ole"
     file.seek(0)
     try:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, BinaryIO
 
-from belino.domain.document import Unread
-from belino.media.document import charset, markup, rtf
+from belino.media.document import charset, container, markup, rtf
 from belino.media.document.letter import Attachment, Letter
 from belino.media.document.lzfu import unpacked
 from belino.media.document.parts import CannotRead, one_line
@@ -30,20 +29,14 @@ _Path = tuple[str, ...]
 
 def prepare() -> None:
     """Import the parser; in the child it would be too late."""
-    import olefile  # noqa: F401
-
+    container.prepare()
     rtf.prepare()
 
 
 def letters(file: BinaryIO) -> Iterator[Letter]:
     """The message, then those attached to it."""
-    import olefile
-
-    try:
-        ole = olefile.OleFileIO(file)
-        streams = [tuple(path) for path in ole.listdir(streams=True, storages=True)]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error, RecursionError) as error:
-        raise CannotRead(Unread.UNREADABLE, "the message is broken") from error
+    ole = container.opened(file)
+    streams = [tuple(path) for path in ole.listdir(streams=True, storages=True)]
     waiting: list[_Path] = [()]
     for _ in range(LETTERS_AT_MOST):
         if not waiting:
@@ -130,26 +123,20 @@ class _Folder:
         return charset.decode(found, declared=self._codec) if found else ""
 
     def _bytes(self, tag: str) -> bytes:
-        stream = self._here.get(f"__SUBSTG1.0_{tag}")
+        return self._named(f"__SUBSTG1.0_{tag}")
+
+    def _named(self, name: str) -> bytes:
+        stream = self._here.get(name)
         if stream is None:
             return b""
         try:
-            with self._ole.openstream(list(stream)) as opened:
-                content: bytes = opened.read(STREAM_BYTES)
-        except (OSError, ValueError, LookupError, TypeError, struct.error):
+            return container.stream(self._ole, stream, STREAM_BYTES)
+        except CannotRead:
             return b""
-        return content
 
     def _properties(self) -> dict[int, int]:
         """The properties that are numbers and dates, by their tag."""
-        stream = self._here.get("__PROPERTIES_VERSION1.0")
-        if stream is None:
-            return {}
-        try:
-            with self._ole.openstream(list(stream)) as opened:
-                content: bytes = opened.read(1024 * 1024)
-        except (OSError, ValueError, LookupError, TypeError, struct.error):
-            return {}
+        content = self._named("__PROPERTIES_VERSION1.0")
         found: dict[int, int] = {}
         for at in range(_HEADER_SIZES[not self._path], len(content) - 15, 16):
             _, tag, _, value = struct.unpack_from("<HHIQ", content, at)

@@ -195,9 +195,14 @@ class Cutting:
 
 
 def hidden(text: str) -> str:
-    """Text that a reader would not see, marked; brackets in it cannot end the mark."""
+    """Text that a reader would not see, marked."""
+    return marked("hidden", text)
+
+
+def marked(kind: str, text: str) -> str:
+    """Text that is not as it seems, marked; brackets in it cannot end the mark."""
     inside = one_line(text).replace("(", "[").replace(")", "]")
-    return f"(hidden text: {inside})" if inside else ""
+    return f"({kind} text: {inside})" if inside else ""
 
 
 def one_line(text: str) -> str:

@@ -5,7 +5,7 @@ from datetime import date, datetime, time, timedelta
 from typing import BinaryIO
 
 from belino.domain.document import DocumentText, Unit, Unread
-from belino.media.document import opendocument_sheets, workbook
+from belino.media.document import container, opendocument_sheets, workbook
 from belino.media.document.formats import general
 from belino.media.document.grid import Grid
 from belino.media.document.parts import CannotRead, Parts, Wish
@@ -19,6 +19,8 @@ _OLD = frozenset({"application/vnd.ms-excel", "application/vnd.ms-excel.sheet.bi
 def prepare() -> None:
     """Import what old formats need; in the child it would be too late."""
     import python_calamine  # noqa: F401
+
+    container.prepare()
 
 
 def read(file: BinaryIO, wish: Wish) -> DocumentText:
@@ -56,14 +58,10 @@ def _old(file: BinaryIO, wish: Wish) -> DocumentText:
 
 def is_locked(file: BinaryIO) -> bool:
     """Whether an old workbook states that its records are encrypted, which calamine takes for nonsense."""
-    import olefile  # type: ignore[import-untyped]
-
     try:
-        file.seek(0)
-        storage = olefile.OleFileIO(file)
-        names = ["/".join(path) for path in storage.listdir() if path[-1].lower() in ("workbook", "book")]
-        start = storage.openstream(names[0]).read(8_192) if names else b""
-    except (OSError, ValueError, IndexError):
+        ole = container.opened(file)
+        start = container.top_stream(ole, "Workbook") or container.top_stream(ole, "Book")
+    except CannotRead:
         return False
     at = 0
     for _ in range(_RECORDS_AT_MOST):

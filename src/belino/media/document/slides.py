@@ -14,6 +14,7 @@ from belino.media.document.xml import find, local, named, tree, value
 
 SLIDES_AT_MOST = 2_000
 HIDDEN_SLIDE = "(hidden slide)"
+HIDDEN_SLIDES_NOTE = "hidden slides are marked"
 
 _NUMBER = re.compile(r"(?:^|/)slide(\d{1,6})\.xml$")
 _REPEATED = frozenset({"sldNum"})
@@ -80,7 +81,7 @@ class _Slide:
         slide = tree(self.package.archive.read(self.name))
         blocks = [block for block in self._shapes(find(slide, "cSld", "spTree"), top=True) if block.strip()]
         if value(slide, "show", "1") in ("0", "false"):
-            self.parts.note("hidden slides are marked")
+            self.parts.note(HIDDEN_SLIDES_NOTE)
             blocks.insert(0, HIDDEN_SLIDE)
         if self.title:
             blocks.insert(0, f"# {self.title}")

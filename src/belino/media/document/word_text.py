@@ -1,7 +1,7 @@
 """The words of one paragraph of a Word document: what is shown, what is hidden, what was deleted."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 from belino.media.document import equations
 from belino.media.document.package import Link
-from belino.media.document.parts import HIDDEN_NOTE, hidden, one_line
+from belino.media.document.parts import HIDDEN_NOTE, marked, one_line
 from belino.media.document.xml import find, local, value
 
 Kind = Literal["shown", "hidden", "deleted"]
@@ -20,7 +20,7 @@ DELETED_NOTE = "text that tracked changes have deleted is marked as (deleted tex
 
 _SKIPPED = frozenset({"pPr", "rPr", "sectPr", "tblPr", "instrText", "delInstrText", "rt", "binData", "proofErr"})
 _BREAKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": "", "ptab": "\t"}
-_ADDRESS = re.compile(r'HYPERLINK\s+"([^"]{1,2000})"')
+ADDRESS = re.compile(r'HYPERLINK\s+"([^"]{1,2000})"')
 _OFF = ("0", "false", "off", "none")
 
 
@@ -43,7 +43,7 @@ class Writer:
         about = find(element, "pPr")
         self._shaded = shaded or find(about, "shd") is not None or find(about, "pStyle") is not None
         self._address = ""
-        return self._joined(self._spans(element)).strip(" \t")
+        return joined(self._spans(element), self.note).strip(" \t")
 
     def _spans(self, element: Element) -> list[Span]:
         found: list[Span] = []
@@ -77,7 +77,7 @@ class Writer:
 
     def _other(self, child: Element, name: str) -> list[Span]:
         if name in _SKIPPED:
-            if name == "instrText" and (found := _ADDRESS.search(child.text or "")):
+            if name == "instrText" and (found := ADDRESS.search(child.text or "")):
                 self._address = found.group(1)
             return []
         if name == "fldChar" and self._address and value(child, "fldCharType") == "end":
@@ -111,7 +111,7 @@ class Writer:
         return False
 
     def _link(self, element: Element) -> list[Span]:
-        text = self._joined(self._spans(element))
+        text = joined(self._spans(element), self.note)
         link = self.links.get(value(element, "id"))
         if link is None or not link.external or not text or link.target in (text, f"mailto:{text}"):
             return [("shown", text)]
@@ -131,19 +131,18 @@ class Writer:
         self.marks.append(key)
         return [("shown", f"[^{key}]")]
 
-    def _joined(self, spans: list[Span]) -> str:
-        text = ""
-        for kind, group in groupby(spans, key=lambda span: span[0]):
-            words = "".join(piece for _, piece in group)
-            if kind == "shown" or not words.strip():
-                text += words
-            elif kind == "hidden":
-                self.note(HIDDEN_NOTE)
-                text += hidden(words)
-            else:
-                self.note(DELETED_NOTE)
-                text += f"(deleted text: {one_line(words)})"
-        return text
+
+def joined(spans: Iterable[Span], note: Callable[[str], None]) -> str:
+    """The words of a paragraph, hidden and deleted ones marked, and a note of it."""
+    text = ""
+    for kind, group in groupby(spans, key=lambda span: span[0]):
+        words = "".join(piece for _, piece in group)
+        if kind == "shown" or not words.strip():
+            text += words
+        else:
+            note(HIDDEN_NOTE if kind == "hidden" else DELETED_NOTE)
+            text += marked(kind, words)
+    return text
 
 
 def _symbol(child: Element) -> str:
@@ -152,5 +151,9 @@ def _symbol(child: Element) -> str:
         point = int(code, 16)
     except ValueError:
         return ""
-    # Symbol fonts live in the private area; what they draw there is not known without the font.
+    return symbol(point)
+
+
+def symbol(point: int) -> str:
+    """A character of a symbol font: in the private area it is not known what it draws."""
     return chr(point) if 0x20 <= point < 0xD800 else "•"
