@@ -1,0 +1,253 @@
+"""What people and apps do on Slack, as arrivals: nothing is fetched, nothing is lost, nothing is believed."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.slack_samples import NAMES, RECEIVED, VIEW, message, one, parsed, sample
+from belino.adapters.slack.parse import is_own_change, parse, said, says_nothing_new
+from belino.domain.media import MediaKind
+from belino.domain.message import ChatType, Deletion, Edit, Message, Reaction, Unsupported
+
+
+def test_every_sample_is_something() -> None:
+    assert len(NAMES) >= 45
+    for name in NAMES:
+        assert parsed(sample(name)), name
+
+
+def test_a_picture_is_a_reference_by_its_id_and_nothing_else() -> None:
+    (ref,) = message("image").media
+    assert ref.locator == {"file": ref.item}
+    assert (ref.kind, ref.mime, ref.file_name, ref.caption) == (
+        MediaKind.IMAGE, "image/jpeg", "harbour.jpg", "What is this?",
+    )  # fmt: skip
+    assert ref.width
+    assert ref.size
+
+
+def test_ten_files_are_one_message_with_the_text_at_the_first() -> None:
+    ten = message("files_ten")
+    assert len({ref.item for ref in ten.media}) == 10
+    assert [ref.caption for ref in ten.media] == ["Our week", *[None] * 9]
+
+
+@pytest.mark.parametrize(
+    ("name", "mime"), [("voice", "audio/mp4"), ("voice_mp4", "audio/mp4"), ("voice_webm", "audio/webm")]
+)
+def test_a_recording_is_a_voice_message_whatever_slack_calls_its_container(name: str, mime: str) -> None:
+    (ref,) = message(name).media
+    assert (ref.kind, ref.mime) == (MediaKind.VOICE, mime)
+    assert ref.duration
+    assert ref.duration > 5
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("file_tombstone", "deleted"),
+        ("file_hidden_by_limit", "old.png"),
+        ("file_access_denied", "may not see"),
+        ("external", "https://docs.google.com/"),
+    ],
+)
+def test_a_file_without_bytes_is_told_in_words(name: str, says: str) -> None:
+    told = message(name)
+    assert told.media == ()
+    assert says in told.text
+
+
+@pytest.mark.parametrize("name", ["file_check_info", "file_check_info_bare", "stranger_file"])
+def test_a_file_of_another_workspace_is_promised_although_slack_tells_nothing_of_it(name: str) -> None:
+    (ref,) = message(name).media
+    assert (ref.mime, ref.file_name, ref.size) == ("application/octet-stream", None, None)
+
+
+def test_a_stranger_is_known_by_workspace_too() -> None:
+    assert message("stranger").author.id == "U0FARAWAY1@T0FARAWAY1"
+    assert message("text_dm").author.id == "U0ADA00001"
+
+
+@pytest.mark.parametrize(
+    ("name", "addressed"),
+    [
+        ("text_dm", True),
+        ("text_channel", False),
+        ("mention", True),
+        ("mention_named", True),
+        ("mention_other", False),
+        ("mention_here", False),
+        ("app_mention", True),
+        ("thread_reply", False),
+        ("thread_reply_mention", True),
+        ("thread_reply_to_bot", True),
+        ("own_message", False),
+        ("command", True),
+    ],
+)
+def test_who_is_spoken_to(name: str, addressed: bool) -> None:
+    assert message(name).addressed is addressed
+
+
+def test_a_message_is_told_with_the_name_of_its_channel_and_sort() -> None:
+    assert (message("text_channel").channel_name, message("text_channel").chat_type) == ("general", ChatType.CHANNEL)
+    assert message("text_mpim").chat_type is ChatType.GROUP
+    assert message("text_group").chat_type is ChatType.CHANNEL
+
+
+@pytest.mark.parametrize("name", ["thread_reply", "thread_broadcast", "thread_broadcast_old", "thread_reply_image"])
+def test_a_reply_belongs_to_its_thread(name: str) -> None:
+    reply = message(name)
+    assert reply.conversation.thread == reply.reply_to == "1767268740.000100"
+
+
+def test_the_first_message_of_a_thread_belongs_to_its_channel() -> None:
+    ts = "1767268800.000100"
+    assert message("text_channel", ts=ts, thread_ts=ts).conversation.thread is None
+
+
+def test_what_is_said_to_us_in_a_channel_may_begin_a_thread() -> None:
+    view = replace(VIEW, in_threads=True)
+    (asked,) = parse(sample("mention"), view)
+    (other,) = parse(sample("text_channel"), view)
+    (direct,) = parse(sample("text_dm"), view)
+    assert [each.conversation.thread for each in (asked, other, direct)] == [asked.id, None, None]
+
+
+@pytest.mark.parametrize("name", ["own_message", "own_file", "own_metadata"])
+def test_what_we_said_is_marked_as_ours(name: str) -> None:
+    assert message(name).author.is_agent
+
+
+def test_bots_are_bots() -> None:
+    assert (message("bot_message").author.is_bot, message("bot_message").author.name) == (True, "ci")
+
+
+def test_a_forward_brings_who_said_it_and_its_files() -> None:
+    forward = message("forward_image").forward
+    assert forward is not None
+    assert forward.author is not None
+    assert (forward.author.name, forward.text, len(forward.media)) == ("Bo Berg", "our boat", 1)
+    assert forward.media[0].message_id == message("forward_image").id
+    assert forward.sent is not None
+
+
+def test_a_pasted_link_to_a_message_quotes_it() -> None:
+    quote = message("quote_link").quote
+    assert quote is not None
+    assert quote.text == "The ferry leaves at 9:40"
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    [
+        ("blocks_only", ["Build 42", "failed", "Retries 2", "Run again"]),
+        ("attachments_fields", ["Disk full", "97 % used", "Host: web-1"]),
+        ("table", ["City | Rain", "Bergen | 2495"]),
+        ("link_unfurled", ["An example", "Words about it"]),
+        ("escapes", ["a < b && b > c"]),
+        ("link", ["the plan (https://example.org/a?b=1&c=2)", "ada@example.org"]),
+        ("me_message", ["/me waves"]),
+        ("date", ["Jan 2, 2026"]),
+        ("mention_other", ["@Bo"]),
+        ("mention", ["@belino"]),
+    ],
+)
+def test_what_is_laid_out_is_told_in_words(name: str, holds: list[str]) -> None:
+    text = message(name).text
+    assert [each for each in holds if each not in text] == []
+
+
+def test_an_address_is_told_without_its_secret() -> None:
+    assert "token=•••" in message("link_unfurled").text
+
+
+@pytest.mark.parametrize("name", ["edit_text", "edit_dm", "edit_file_removed", "edit_file_deleted"])
+def test_an_edit_is_a_change_of_words_or_files(name: str) -> None:
+    assert isinstance(one(name), Edit)
+    assert not says_nothing_new(sample(name))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["edit_unfurl", "edit_thread_grew", "edit_transcribed", "message_replied", "message_replied_without_subtype"],
+)
+def test_a_preview_or_a_thread_that_grew_is_no_edit(name: str) -> None:
+    assert isinstance(one(name), Unsupported)
+    assert says_nothing_new(sample(name))
+
+
+def test_our_own_change_is_known() -> None:
+    assert is_own_change(sample("edit_own"), VIEW.me)
+    assert not is_own_change(sample("edit_text"), VIEW.me)
+    assert not is_own_change(sample("own_message"), VIEW.me)
+
+
+@pytest.mark.parametrize("name", ["deleted", "deleted_bare", "deleted_reply", "deleted_own", "deleted_thread_parent"])
+def test_a_deletion_names_what_is_gone(name: str) -> None:
+    gone = one(name)
+    assert isinstance(gone, Deletion)
+    assert gone.message_id.startswith("17672687" if name == "deleted_thread_parent" else "17672688")
+
+
+def test_a_reaction_is_told_by_its_name_and_two_of_them_by_two_ids() -> None:
+    on, off = one("reaction"), one("reaction_removed")
+    assert isinstance(on, Reaction)
+    assert (on.emoji, on.added, off.added) == (":thumbsup:", True, False)
+    assert on.id != off.id
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(("service_", "unknown_"))])
+def test_what_nobody_said_is_unsupported_and_says_what_it_was(name: str) -> None:
+    told = one(name)
+    assert isinstance(told, Unsupported)
+    assert told.what
+    assert not told.addressed
+
+
+def test_history_tells_the_same_message_as_the_event() -> None:
+    raw = sample("image")["event"]
+    told = said(raw, raw["channel"], VIEW)
+    assert told == message("image")
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(data=st.data())
+def test_whatever_stands_in_a_field_is_survived(data: st.DataObject) -> None:
+    raw: Any = sample(data.draw(st.sampled_from(NAMES)))
+    spots = list(_spots(raw))
+    for _ in range(data.draw(st.integers(1, 3))):
+        holder, key = data.draw(st.sampled_from(spots)) if spots else ({}, "x")
+        holder[key] = data.draw(_JSON)
+    for arrival in parsed(raw):
+        assert arrival.id
+        assert arrival.sent.tzinfo is not None
+        json.dumps(str(arrival), ensure_ascii=False).encode()
+    assert says_nothing_new(raw) in (True, False)
+
+
+def _spots(value: Any) -> Any:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield value, key
+            yield from _spots(inner)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield value, index
+            yield from _spots(inner)
+
+
+def test_a_message_without_a_time_is_still_a_message() -> None:
+    untold = message("text_dm", ts=None, client_msg_id=None)
+    assert isinstance(untold, Message)
+    assert (untold.sent, untold.text) == (RECEIVED, "Good morning, can you help me?")
