@@ -8,7 +8,7 @@ import pytest
 
 from adapters.telegram_desk import CANARY, Bot, telegram
 from adapters.telegram_samples import parsed
-from belino.domain.errors import AdapterError, MediaExpired, MediaTooLarge, Unauthorized
+from belino.domain.errors import AdapterError, MediaExpired, MediaTooLarge, RateLimited, Unauthorized
 from belino.domain.media import MediaRef
 from belino.domain.message import Message
 from belino.testing import FakeClock, TelegramServer, Upload, make_jpeg
@@ -104,6 +104,23 @@ async def test_a_stream_that_breaks_off_goes_on_where_it_was(server: TelegramSer
     assert await bot.fetch(ref) == content
     assert server.calls["file"] == 2
     assert server.bytes_served < 2 * len(content), "the second request asked only for the rest"
+
+
+async def test_a_link_that_is_not_to_be_had_just_now_is_asked_for_again_and_what_was_refused_is_not(
+    server: TelegramServer, bot: Bot
+) -> None:
+    ref = sent(server, photo=make_jpeg(64, 48))
+    server.fail("getFile", Answer(status=502, body=b"<html>"))
+    server.fail("getFile", Answer(status=429, parameters={"retry_after": 1, "adaptive_retry": 10}))
+    assert await bot.fetch(ref) == make_jpeg(64, 48)
+    assert (server.calls["getFile"], server.calls["file"]) == (3, 1)
+    server.fail("getFile", Answer(status=400, description="Bad Request: file is too big"))
+    with pytest.raises(MediaTooLarge):
+        await bot.fetch(ref)
+    server.fail("getFile", Answer(status=429, parameters={"retry_after": 600}))
+    with pytest.raises(RateLimited):
+        await bot.fetch(ref)
+    assert server.calls["getFile"] == 5
 
 
 async def test_a_busy_server_is_tried_again_and_a_refused_token_is_not(server: TelegramServer, bot: Bot) -> None:

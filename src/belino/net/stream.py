@@ -1,9 +1,10 @@
 """Bounded, deadlined chunks: no body is endless, oversized or kept open by a trickle, and one that breaks goes on."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, closing
 from random import Random
+from typing import TypeVar
 
 from belino.domain.errors import (
     AdapterError,
@@ -33,6 +34,7 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 _LENGTH = re.compile(r"\d{1,18}")
 _DICE = Random()  # noqa: S311 - jitter, not a secret
 
+T = TypeVar("T")
 OpenAt = Callable[[int, str | None], AbstractAsyncContextManager[HttpAnswer]]
 """(offset, validator) → the answer to a GET of a fresh URL, with `range_headers(offset, validator)`."""
 
@@ -125,6 +127,26 @@ async def resumed(
             if body.count and body.validator is None:
                 raise BrokenOff("the file broke off, and the platform gives it only whole") from error
         await clock.sleep(wait)
+
+
+async def retried(
+    work: Callable[[], Awaitable[T]],
+    *,
+    clock: Clock,
+    lasting: tuple[type[AdapterError], ...] = (),
+    attempts: int = ATTEMPTS,
+    rng: Random = _DICE,
+) -> T:
+    """What a call that shows nothing brings, made again a few times where its failure may pass."""
+    for failures in range(1, attempts):
+        try:
+            return await work()
+        except AdapterError as error:
+            if isinstance(error, _LASTING + lasting):
+                raise
+            wait = _wait(error, failures, rng)
+        await clock.sleep(wait)
+    return await work()
 
 
 def _wait(error: AdapterError, failures: int, rng: Random) -> float:

@@ -9,7 +9,7 @@ from belino.domain.errors import AdapterError, MediaExpired, MediaTooLarge
 from belino.domain.media import MediaRef
 from belino.domain.ports import Clock, HttpAnswer
 from belino.net.redact import Secret
-from belino.net.stream import range_headers, resumed
+from belino.net.stream import ATTEMPTS, range_headers, resumed, retried
 
 FETCH_BYTES = 20 * 1024 * 1024
 """What Telegram's own servers hand to bots."""
@@ -33,7 +33,7 @@ class Download:
     async def prepare(self) -> None:
         """Get the link; what Telegram will never hand out is refused here, and without a call if its size is known."""
         self._check_size(self._ref.size)
-        self._path = await self._link()
+        self._path = await self._link(attempts=ATTEMPTS)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         async for chunk in resumed(self._open_at, clock=self._clock):
@@ -52,12 +52,15 @@ class Download:
                 raise MediaExpired(f"Telegram no longer has {self._shown}; ask the sender to send it again")
             yield answer
 
-    async def _link(self) -> str:
-        file_id = self._ref.locator.get("file_id", "")
+    async def _link(self, *, attempts: int = 1) -> str:
+        fields = {"file_id": self._ref.locator.get("file_id", "")}
         try:
-            file = as_table(await self._calls.call("getFile", {"file_id": file_id}))
+            told = await retried(
+                lambda: self._calls.call("getFile", fields), clock=self._clock, lasting=(Refused,), attempts=attempts
+            )
         except Refused as error:
             raise self._refusal(error) from error
+        file = as_table(told)
         self._check_size(count(file, "file_size"))
         return self._over_http(words(file, "file_path"))
 
