@@ -91,10 +91,11 @@ def test_a_text_longer_than_any_page_of_it_is_told_whole(belino: Belino, tmp_pat
     [
         ("a.wav", b"RIFF\x24\0\0\0WAVEfmt ", (), "belino finds no text in audio/wav"),
         ("a.pdf", b"%PDF-1.7\n%%EOF", (), "could not be read"),
+        ("a.txt", b"", (), "belino: the file is empty\n"),
         ("a.txt", b"words", ("--pages", "9"), "it has only 1 part"),
         ("a.txt", b"words", ("--pages", "x"), "pages must be a number or a range"),
     ],
-    ids=["sound", "broken", "beyond", "nonsense"],
+    ids=["sound", "broken", "empty", "beyond", "nonsense"],
 )
 def test_what_has_no_text_is_told_in_a_sentence(
     belino: Belino, tmp_path: Path, name: str, content: bytes, more: tuple[str, ...], says: str
@@ -102,6 +103,7 @@ def test_what_has_no_text_is_told_in_a_sentence(
     (tmp_path / name).write_bytes(content)
     done = belino("media", "text", str(tmp_path / name), *more)
     assert done.returncode == 1 and done.stderr.startswith("belino: ") and says in done.stderr and not done.stdout
+    assert "as=file" not in done.stderr, "who has the file needs no copy of it"
 
 
 def test_what_a_file_says_cannot_command_the_terminal(belino: Belino, tmp_path: Path) -> None:

@@ -366,6 +366,12 @@ async def test_what_has_no_text_is_told_with_the_form_it_has(
     assert await refused(town, ref, "text") == f"belino finds no text in {mime}; {instead}"
 
 
+@pytest.mark.parametrize("form", ["text", "image", "sheet"])
+async def test_an_empty_file_is_called_empty(town: Town, sandbox: Watched, form: str) -> None:
+    ref = await sent(town, b"", "a.pdf", "application/pdf")
+    assert await refused(town, ref, form) == f"{ref}: the file is empty"
+
+
 async def test_what_was_rendered_is_noted_without_a_word_of_it(town: Town, sandbox: Watched) -> None:
     ref = await sent(town, TEN)
     await fetched(town, ref, "text", pages="3-4")

@@ -51,7 +51,12 @@ def text_arguments(parser: ArgumentParser) -> None:
 
 def text_file(args: Namespace) -> int:
     """belino media text FILE [--pages 3-5]"""
-    told = asyncio.run(_whole_text(args.file, args.pages))
+    from belino.media.renditions import CannotRender
+
+    try:
+        told = asyncio.run(_whole_text(args.file, args.pages))
+    except CannotRender as error:
+        raise BelinoError(error.why) from None  # who has the file needs no copy of it
     if args.json:
         show_json({"file": str(args.file), "about": told[0].about, "text": "".join(page.text for page in told)})
         return OK

@@ -49,11 +49,16 @@ _WIDEST_SCAN = (
     " There is no text on pages 99999-99999: you see them. Nor on pages 99999-99999: as=image with pages=99999"
     " shows it."
 )
+EMPTY = "the file is empty"
 _COPY = "as=file gives the path of a copy"
 
 
 class CannotRender(MediaError):
     """There is no such form of this file, or it could not be made; the message says what there is instead."""
+
+    def __init__(self, why: str, instead: str = "") -> None:
+        super().__init__(f"{why}; {instead}" if instead else why)
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,12 +131,14 @@ async def render(renderer: Renderer, item: Item, form: str, wish: Wish) -> Rende
 async def as_text(renderer: Renderer, item: Item, wish: Wish, dress: Dress = str) -> Rendered:
     """The text of a document, from the pages or the place that are asked for, as far as there is room."""
     mime = item.blob.mime
+    if not item.blob.size:
+        raise CannotRender(EMPTY)
     if not has_text(mime):
-        raise CannotRender(f"belino finds no text in {mime}; {_COPY}")
+        raise CannotRender(f"belino finds no text in {mime}", _COPY)
     place = _place(wish)
     text = await renderer.reading(item.blob, mime=mime, name=item.name, first=place.part, last=place.last)
     if not text.parts or (text.unread is not None and mime != PDF):
-        raise CannotRender(only_so_many(text) if 0 < text.total < place.part else f"{why_unread(text)}; {_COPY}")
+        raise CannotRender(only_so_many(text)) if 0 < text.total < place.part else CannotRender(why_unread(text), _COPY)
     room, notes = wish.max_tokens or TEXT_TOKENS, _notes(text, place)
 
     def price(body: str) -> int:
@@ -153,7 +160,7 @@ async def as_pages(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
     first, last = wish.pages or (1, 1)
     text = await renderer.reading(item.blob, mime=item.blob.mime, name=item.name, first=first, last=first)
     if not text.total or first > text.total:
-        raise CannotRender(only_so_many(text) if text.total else f"{why_unread(text)}; {_COPY}")
+        raise CannotRender(only_so_many(text)) if text.total else CannotRender(why_unread(text), _COPY)
     last = min(last or text.total, text.total)
     drawn, numbers = await _pages(renderer, item, wish, range(first, last + 1), wish.max_tokens or PICTURE_TOKENS)
     if not numbers:
@@ -171,7 +178,7 @@ async def as_pages(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
 async def as_picture(renderer: Renderer, item: Item, wish: Wish, *, thumb: bool = False) -> Rendered:
     """A picture within the limits: upright, without metadata."""
     if item.blob.mime not in DRAWN_MIMES:
-        raise CannotRender(f"{item.blob.mime} is not a picture; {_COPY}")
+        raise CannotRender(f"{item.blob.mime} is not a picture", _COPY)
     facts = await renderer.probe(item.blob)
     most = min(THUMB_SIDE, wish.block_side) if thumb else wish.block_side
     side = side_within(_room(item, wish), (facts.width, facts.height), most)

@@ -13,6 +13,7 @@ from belino.media.placeholder import format_duration
 from belino.media.price import PDF, THUMB_BYTES, THUMB_SIDE, facts_of, has_text, is_sound, is_text, prices, side_within
 from belino.media.ranges import NoRange
 from belino.media.renditions import (
+    EMPTY,
     CannotRender,
     Item,
     Rendered,
@@ -70,6 +71,8 @@ async def fetch_one(shelf: Shelf, ref_id: str, ask: Ask) -> tuple[Block, ...]:
 
 
 async def _formed(shelf: Shelf, record: RefRecord, blob: Blob, looked: Looked, ask: Ask) -> tuple[Block, ...]:
+    if not blob.size and ask.form not in ("auto", "file"):
+        raise CannotRender(EMPTY)
     form = _meant(ask, looked)
     item = Item(blob=blob, title=title(record), name=record.ref.file_name or "")
     makers: Mapping[str, Callable[[], Awaitable[Rendered]]] = {
