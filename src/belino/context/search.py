@@ -88,6 +88,8 @@ def _asked(
     ranking = rank(index, question)
     if ranking is None:
         return None
+    if not ranking.passages:
+        return ranking, {}
     wanted = [term for asked in ask(question.text, index.passages.languages) for term in (asked.word, *asked.terms)]
     passages: dict[int, FoundPassage] = {}
     for seq in ranking.seqs[offset : offset + limit]:
