@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from belino.delivery.folders import ERROR, PENDING, SENT, Fate, Folders, Waiting, mark_of
+from belino.delivery.folders import ERROR, PENDING, REASON, SENT, Fate, Folders, Waiting, mark_of
 from belino.domain.message import ConversationKey
 from belino.domain.reply import ParcelState
 from belino.media.beneath import Beneath
@@ -159,3 +159,20 @@ async def test_what_was_moved_is_swept_when_its_time_has_come_and_pending_never(
     assert await desk.folders.sweep(desk.clock.now() - timedelta(minutes=1)) == 3
     assert (desk.names("sent"), desk.names("error"), desk.names("pending")) == ([], [], ["waits.txt"])
     assert (SENT, ERROR) == ("outgoing/sent", "outgoing/error")
+
+
+@pytest.mark.parametrize("name", ["n" * 251 + ".txt", "日" * 84, "a." + "x" * 253], ids=["ascii", "wide", "ending"])
+async def test_the_longest_name_a_file_may_have_gets_its_reason_and_its_number_too(desk: Desk, name: str) -> None:
+    for _ in range(2):
+        await desk.settle(desk.put(name), ParcelState.DEAD, "it is empty")
+    assert name in desk.names("error")
+    reasons = [(desk.outgoing / "error" / told).read_text() for told in desk.names("error") if told.endswith(REASON)]
+    assert reasons == ["it is empty\n", "it is empty\n"]
+    assert len(desk.names("error")) == 4 and desk.names("pending") == []
+
+
+async def test_a_long_name_that_arrives_after_all_takes_its_reason_away(desk: Desk) -> None:
+    mark = desk.put("n" * 251 + ".txt")
+    await desk.settle(mark, ParcelState.DEAD, "no rights")
+    await desk.settle(mark, ParcelState.SENT)
+    assert (desk.names("error"), desk.names("sent")) == ([], ["n" * 251 + ".txt"])

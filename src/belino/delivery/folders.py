@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from belino.domain.ports import Clock
 from belino.domain.reply import ParcelState
-from belino.media.beneath import Beneath, Seen
+from belino.media.beneath import Beneath, Seen, ending_in
 from belino.storage.blobs import on_disk
 
 OUTGOING = "outgoing"
@@ -126,7 +126,7 @@ class Folders:
             self._move(beneath, seen, SENT)
         elif not _is_under_way(fate):
             moved = self._move(beneath, seen, ERROR)
-            beneath.write(f"{ERROR}/{moved}{REASON}", f"{fate.reason or fate.state}\n")
+            beneath.write(f"{ERROR}/{ending_in(moved, REASON)}", f"{fate.reason or fate.state}\n")
 
     def _forgive(self, beneath: Beneath, fates: Mapping[str, Fate]) -> None:
         """What was given up on and arrived after all, because somebody tried it again, is no error any more."""
@@ -134,7 +134,7 @@ class Folders:
         for seen in list(beneath.files(ERROR, deep=0, most=LOOKED_AT)) if arrived else ():
             if _lasting(mark_of(seen)) in arrived:
                 self._move(beneath, seen, SENT)
-                beneath.remove(f"{seen.path}{REASON}")
+                beneath.remove(f"{ERROR}/{ending_in(seen.name, REASON)}")
 
     def _move(self, beneath: Beneath, seen: Seen, folder: str) -> str:
         # Its time becomes that of the move: retention counts from then, and put back by hand it is a new file.

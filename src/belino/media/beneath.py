@@ -23,6 +23,9 @@ PIECE = 1 << 20
 DEEP = 8
 """Folders within folders that are looked into."""
 NAMES_AT_MOST = 1_000
+NAME_BYTES = 255
+EXTENSION_CHARS = 20
+TAIL_BYTES = 48
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a pipe nobody writes to would wait for ever.
@@ -198,12 +201,22 @@ def _as_media_error(error: OSError | ValueError) -> MediaError:
     return MediaRefused(f"it cannot be opened ({errno.errorcode.get(code or 0, 'error')})")
 
 
+def ending_in(stem: str, ending: str) -> str:
+    """A name with this ending; where that is longer than a name may be, the stem loses some of its middle."""
+    whole, room = os.fsencode(stem), NAME_BYTES - len(os.fsencode(ending))
+    if len(whole) > room:
+        # What tells two long names apart, a number or an ending, stands at the end.
+        head, tail = (part.decode(errors="ignore") for part in (whole[: room - TAIL_BYTES - 3], whole[-TAIL_BYTES:]))
+        stem = f"{head}…{tail}"
+    return f"{stem}{ending}"
+
+
 def _free_name(folder: int, name: str) -> str:
     stem, dot, extension = name.rpartition(".")
-    if not stem:
+    if not stem or len(extension) > EXTENSION_CHARS:
         stem, dot, extension = name, "", ""
     for count in range(1, NAMES_AT_MOST + 1):
-        candidate = name if count == 1 else f"{stem}-{count}{dot}{extension}"
+        candidate = name if count == 1 else ending_in(stem, f"-{count}{dot}{extension}")
         try:
             os.stat(candidate, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
