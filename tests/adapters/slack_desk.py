@@ -1,8 +1,8 @@
 """An app at its desk: the adapter, a real HTTP client, and Slack on loopback."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from belino.adapters.slack import Adapter, Config, hosts
@@ -81,3 +81,16 @@ class App:
 
 def place(channel: Any, thread: str | None = None) -> ConversationKey:
     return ConversationKey(platform="slack", account="default", channel=str(channel["id"]), thread=thread)
+
+
+@asynccontextmanager
+async def making_apps(server: SlackServer) -> AsyncIterator[Callable[..., App]]:
+    """Makes apps, and closes their connections in the end."""
+    async with AsyncExitStack() as closing:
+
+        def make(**settings: Any) -> App:
+            app = App(server, **settings)
+            closing.push_async_callback(app.client.close)
+            return app
+
+        yield make

@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
-from adapters.slack_desk import LIMIT, App, place
+from adapters.slack_desk import LIMIT, App, making_apps, place
 from adapters.slack_samples import NAMES, parsed, sample
 from adapters.telegram_desk import until
 from belino.adapters import slack
@@ -50,14 +49,7 @@ async def server() -> AsyncIterator[SlackServer]:
 
 @pytest.fixture
 async def apps(server: SlackServer) -> AsyncIterator[Apps]:
-    """Makes apps, and closes their connections in the end."""
-    async with AsyncExitStack() as closing:
-
-        def make(**settings: Any) -> App:
-            app = App(server, **settings)
-            closing.push_async_callback(app.client.close)
-            return app
-
+    async with making_apps(server) as make:
         yield make
 
 

@@ -332,6 +332,18 @@ async def test_a_message_that_was_deleted_is_not_changed_and_nothing_is_shown_in
     assert not server.sent
 
 
+@pytest.mark.parametrize("why", ["message to be replied not found", "replied message not found"])
+async def test_an_answer_whose_question_is_gone_goes_without_its_reply(
+    server: TelegramServer, bot: Bot, why: str
+) -> None:
+    group = server.group("Ferry")
+    server.fail("sendMessage", Answer(status=400, description=f"Bad Request: {why}"))
+    await bot.adapter.send(parcel(group, text="at nine", reply_to="4711"))
+    assert [message["text"] for message in server.sent] == ["at nine"]
+    first, second = (request.fields for request in server.requests)
+    assert "reply_parameters" in first and "reply_parameters" not in second
+
+
 async def test_typing_is_shown_in_the_topic(server: TelegramServer, bot: Bot) -> None:
     forum = server.group("Workshop", forum=True)
     assert isinstance(bot.adapter, ShowsTyping)

@@ -245,10 +245,14 @@ class Adapter:
         self._gap.set()
 
     async def _catch_up(self, accept: Accept) -> None:
-        async def take(channel: str, raws: Sequence[Raw]) -> None:
+        async def take(place: str, raws: Sequence[Raw]) -> None:
+            channel = place.partition(" ")[0]
             await self._names.learn(channel, raws)
             view = self._view()
-            await hand_in(accept, [each for raw in raws for each in self._incoming([said(raw, channel, view)])])
+            arrivals = [said(raw, channel, view) for raw in raws]
+            incoming = list(self._incoming(arrivals[:-1]))
+            self._reached.caught_up(place)
+            await hand_in(accept, [*incoming, *self._incoming(arrivals[-1:])])
 
         while True:
             await self._gap.wait()

@@ -18,7 +18,7 @@ AGAIN_SECONDS = 60.0
 MOST_PAGES = 5
 
 Take = Callable[[str, Sequence[Raw]], Awaitable[None]]
-"""(channel, messages) → they are on disk."""
+"""(place, messages) → they are on disk, and with the last of them that the place is caught up with."""
 
 
 class CatchUp:
@@ -33,28 +33,29 @@ class CatchUp:
     async def run(self) -> None:
         """Until nothing is missed any more; what fails for now is tried again later."""
         while self._reached.missed:
-            place = next(reversed(self._reached.missed))
+            place, ts = next(reversed(self._reached.missed.items()))
             try:
-                await self._fill(place, since(self._reached.missed[place], self._clock.now()))
-                self._reached.caught_up(place)
-                wait = PAUSE_SECONDS
-            except RateLimited as error:
-                wait = max(error.retry_after, PAUSE_SECONDS)
-            except Refused as error:
-                log.info("what was missed in one place cannot be had: %s", error.error)
-                self._reached.caught_up(place)
-                wait = PAUSE_SECONDS
+                wait = await self._work_off(place, ts)
             except BelinoError as error:
+                self._reached.missed[place] = ts
                 log.warning("what was missed cannot be had now: %s", type(error).__name__)
-                wait = AGAIN_SECONDS
+                wait = error.retry_after if isinstance(error, RateLimited) else AGAIN_SECONDS
             if self._reached.missed:
-                await self._clock.sleep(wait)
+                await self._clock.sleep(max(wait, PAUSE_SECONDS))
+
+    async def _work_off(self, place: str, ts: str) -> float:
+        try:
+            await self._fill(place, since(ts, self._clock.now()))
+        except Refused as error:
+            log.info("what was missed in one place cannot be had: %s", error.error)
+        self._reached.caught_up(place)
+        return PAUSE_SECONDS
 
     async def _fill(self, place: str, oldest: str) -> None:
         channel, _, thread = place.partition(" ")
         if thread:
             replies = await self._past.thread(channel, thread, oldest=oldest)
-            await self._take(channel, [reply for reply in replies if float(stamp(reply, "ts")) > float(oldest)])
+            await self._take(place, [reply for reply in replies if float(stamp(reply, "ts")) > float(oldest)])
             return
         found: list[Raw] = []
         latest: str | None = None
@@ -67,7 +68,7 @@ class CatchUp:
             await self._clock.sleep(PAUSE_SECONDS)
         for message in found:
             self._note_thread(channel, message, oldest)
-        await self._take(channel, found)
+        await self._take(place, found)
 
     def _note_thread(self, channel: str, message: Raw, oldest: str) -> None:
         """A thread that began in the gap is told by its first message alone: its replies are asked for."""

@@ -1,0 +1,205 @@
+"""What was said before, or while nobody listened: asked for once, paced, and never twice."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from adapters.slack_desk import LIMIT, App, making_apps, place
+from adapters.telegram_desk import until
+from belino.adapters import slack
+from belino.adapters.slack.cursor import MOST_CHANNELS, Reached
+from belino.domain.errors import AdapterError, RateLimited
+from belino.domain.message import ConversationKey
+from belino.testing import FakeClock, SlackPace, SlackServer, make_png
+from belino.testing.telegram_faults import Answer
+
+Apps = Callable[..., App]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[SlackServer]:
+    async with SlackServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def apps(server: SlackServer) -> AsyncIterator[Apps]:
+    async with making_apps(server) as make:
+        yield make
+
+
+@pytest.fixture
+def app(apps: Apps) -> App:
+    return apps()
+
+
+async def passing(clock: FakeClock, happened: Callable[[], object]) -> None:
+    """Let time pass until it has happened."""
+    async with asyncio.timeout(LIMIT):
+        while not happened():
+            await clock.advance(5)
+            await asyncio.sleep(0.005)
+
+
+async def test_a_channel_is_told_by_one_call_oldest_first(server: SlackServer, app: App) -> None:
+    ada = server.user("Ada")
+    general = server.channel("general", ada)
+    said = [server.say(general, ada, f"message {number}") for number in range(60)]
+    server.say(general, ada, "in a thread", thread=said[0])
+    found = await app.adapter.history(place(general), limit=50)
+    assert [message.text for message in found] == [f"message {number}" for number in range(10, 60)]
+    assert found[0].author.name == "Ada"
+    earlier = await app.adapter.history(place(general), before=found[0].id, limit=5)
+    assert [message.text for message in earlier] == [f"message {number}" for number in range(5, 10)]
+    assert server.calls["conversations.history"] == 2
+
+
+async def test_a_thread_of_600_replies_is_told_by_one_call(server: SlackServer, app: App) -> None:
+    ada = server.user("Ada")
+    general = server.channel("general", ada)
+    root = server.say(general, ada, "who comes?", files=[make_png(8, 8)])
+    for number in range(600):
+        server.say(general, ada, f"reply {number}", thread=root)
+    thread = place(general, root["ts"])
+    found = await app.adapter.thread(thread)
+    assert [message.text for message in found] == ["who comes?", *(f"reply {number}" for number in range(600))]
+    assert server.calls["conversations.replies"] == 1
+    assert found[0].conversation.thread is None
+    assert found[0].media
+    assert {message.conversation for message in found[1:]} == {thread}
+    assert server.calls["file"] == 0
+
+
+async def test_a_thread_nobody_knows_is_empty(server: SlackServer, app: App) -> None:
+    general = server.channel("general", server.user("Ada"))
+    assert list(await app.adapter.thread(place(general, "1700000000.000100"))) == []
+    assert list(await app.adapter.thread(place(general))) == []
+
+
+async def test_an_app_that_is_given_fifteen_a_minute_is_told_how_long_to_wait(apps: Apps) -> None:
+    async with SlackServer(pace=SlackPace(unlisted=True)) as server, making_apps(server) as make:
+        ada = server.user("Ada")
+        general = server.channel("general", ada)
+        for number in range(20):
+            server.say(general, ada, f"message {number}")
+        app = make()
+        assert len(await app.adapter.history(place(general))) == 15
+        for _ in range(3):
+            with pytest.raises(RateLimited) as caught:
+                await app.adapter.history(place(general))
+            assert caught.value.retry_after > 30
+        assert server.calls["conversations.history"] == 2, "it is not asked again before"
+
+
+async def test_what_was_said_while_nobody_listened_is_caught_up_with(server: SlackServer, apps: Apps) -> None:
+    ada = server.user("Ada")
+    general, random = server.channel("general", ada), server.channel("random", ada)
+    first = apps()
+    async with first.listening():
+        root = server.say(general, ada, "one")
+        server.say(random, ada, "eins")
+        server.say(general, ada, "a reply", thread=root)
+        await until(lambda: len(first.texts) == 3)
+    server.deliveries.subscribed.clear()  # nothing of this is ever delivered
+    server.say(general, ada, "two")
+    server.say(general, ada, "a late reply", thread=root)
+    new = server.say(random, ada, "zwei")
+    server.say(random, ada, "a reply to zwei", thread=new)
+    clock = FakeClock(server.clock.now())
+    second = apps(clock=clock)
+    async with second.listening(first.cursor):
+        await passing(clock, lambda: len(second.texts) == 4)
+    assert sorted(second.texts) == ["a late reply", "a reply to zwei", "two", "zwei"]
+    assert server.calls["conversations.history"] == 2
+    assert "missed" not in json.loads(second.cursor or "{}")
+
+
+async def test_a_fresh_start_asks_for_nothing(server: SlackServer, app: App) -> None:
+    ada = server.user("Ada")
+    for number in range(50):
+        server.say(server.channel(f"channel-{number}", ada), ada, "long ago")
+    async with app.listening():
+        await asyncio.sleep(0)
+    assert server.calls["conversations.history"] == server.calls["conversations.replies"] == 0
+
+
+async def test_a_gap_that_was_not_filled_is_remembered_over_a_restart(server: SlackServer, apps: Apps) -> None:
+    ada = server.user("Ada")
+    general = server.channel("general", ada)
+    first = apps()
+    async with first.listening():
+        server.say(general, ada, "one")
+        await until(lambda: first.texts == ["one"])
+    server.deliveries.subscribed.clear()
+    server.say(general, ada, "two")
+    server.deliveries.subscribed |= {"message.channels"}
+    server.fail("conversations.history", Answer(status=429, headers={"Retry-After": "600"}))
+    second = apps(clock=FakeClock(server.clock.now()))
+    async with second.listening(first.cursor):
+        await until(lambda: server.calls["conversations.history"] == 1)
+        server.say(general, ada, "three")  # heard live, and after the gap
+        await until(lambda: second.texts == ["three"])
+    third = apps()
+    async with third.listening(second.cursor):
+        await until(lambda: "two" in third.texts)
+
+
+async def test_a_long_break_of_the_line_is_caught_up_with(server: SlackServer, apps: Apps) -> None:
+    ada = server.user("Ada")
+    general = server.channel("general", ada)
+    clock = FakeClock(server.clock.now())
+    app = apps(clock=clock)
+    async with app.listening():
+        server.say(general, ada, "one")
+        await until(lambda: app.texts == ["one"])
+        server.fail("apps.connections.open", Answer(status=502, body=b"<html>"), times=3)
+        server.drop_sockets()
+        await until(lambda: clock.sleeping)
+        server.deliveries.subscribed.clear()
+        server.say(general, ada, "two")
+        clock.shift(slack.GAP_SECONDS)
+        await passing(clock, lambda: app.texts == ["one", "two"])
+    assert server.calls["conversations.history"] == 1
+
+
+def test_the_cursor_survives_anything_and_stays_small() -> None:
+    assert Reached.read(None) == Reached.read("nonsense") == Reached.read("[]") == Reached()
+    reached = Reached()
+    for number in range(MOST_CHANNELS * 2):
+        where = ConversationKey(platform="slack", account="default", channel=f"C{number:010}")
+        reached.note(where, f"17672688{number:02}.000100"[:17])
+        reached.note(where, "untold-1")
+    assert len(reached.channels) == MOST_CHANNELS
+    assert Reached.read(reached.write()) == reached
+    assert len(reached.write()) < 10_000
+
+
+def test_the_newest_message_counts_whatever_comes_later() -> None:
+    reached = Reached()
+    where = ConversationKey(platform="slack", account="default", channel="C1")
+    reached.note(where, "1767268800.000200")
+    reached.note(where, "1767268800.000100")
+    assert reached.channels == {"C1": "1767268800.000200"}
+
+
+async def test_a_history_that_fails_is_an_error_that_may_pass(server: SlackServer, app: App) -> None:
+    server.fail("conversations.history", Answer(status=500, body=b"?"))
+    with pytest.raises(AdapterError):
+        await app.adapter.history(place({"id": "C0NOWHERE"}))
+
+
+async def test_names_are_asked_for_once(server: SlackServer, app: App) -> None:
+    people = [server.user(f"Person {number}") for number in range(30)]
+    general = server.channel("general", *people)
+    async with app.listening():
+        for person in people * 2:
+            server.say(general, person, f"I am <@{person['id']}>")
+        await until(lambda: len(app.texts) == 60)
+        late = server.user("Latecomer")
+        server.say(general, late, "me too")
+        await until(lambda: len(app.texts) == 61)
+    assert server.calls["users.list"] == 1
+    assert server.calls["users.info"] == 1
+    assert all(message.author.name != message.author.id for message in app.messages)

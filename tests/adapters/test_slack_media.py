@@ -1,0 +1,229 @@
+"""Bytes from Slack and to Slack: on demand, by a fresh link, streamed, with the token told to nobody else."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adapters.slack_desk import App, making_apps, place
+from adapters.slack_samples import VIEW
+from belino.adapters.slack.parse import said
+from belino.domain.errors import (
+    AdapterError,
+    MediaError,
+    MediaExpired,
+    MediaRefused,
+    RateLimited,
+    Undeliverable,
+    Unreached,
+)
+from belino.domain.limits import SendAs
+from belino.domain.media import MediaRef
+from belino.domain.message import Message
+from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
+from belino.testing import SlackServer, Upload, make_jpeg, make_png
+from belino.testing.telegram_faults import Answer, Reset, Truncate
+
+Apps = Callable[..., App]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[SlackServer]:
+    async with SlackServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def apps(server: SlackServer) -> AsyncIterator[Apps]:
+    async with making_apps(server) as make:
+        yield make
+
+
+@pytest.fixture
+def app(apps: Apps) -> App:
+    return apps()
+
+
+def sent(server: SlackServer, **fields: Any) -> MediaRef:
+    """The ref of a file that somebody sends."""
+    ada = server.user("Ada")
+    raw = server.say(ada, ada, **fields)
+    told = said(raw, raw["channel"], VIEW)
+    assert isinstance(told, Message)
+    return replace(told.media[0], id="sl_k3v9d0q2m7xa")
+
+
+def outgoing(name: str, content: bytes, **more: Any) -> OutgoingFile:
+    async def chunks() -> AsyncIterator[bytes]:
+        for at in range(0, len(content), 1000):
+            yield content[at : at + 1000]
+
+    return OutgoingFile(name=name, mime="image/png", size=len(content), sha256="0" * 64, chunks=chunks, **more)
+
+
+async def test_the_bytes_are_the_platforms_and_cost_one_link_and_one_download(server: SlackServer, app: App) -> None:
+    picture = make_jpeg(640, 480)
+    assert await app.fetch(sent(server, files=[picture])) == picture
+    assert (server.calls["files.info"], server.calls["file"]) == (1, 1)
+    assert [allowed for _, allowed in server.downloads] == [True]
+
+
+async def test_a_redirect_within_slack_takes_the_token_along(server: SlackServer, app: App) -> None:
+    server.redirect_files = True
+    assert await app.fetch(sent(server, files=[make_png(8, 8)])) == make_png(8, 8)
+    assert [allowed for _, allowed in server.downloads] == [True, True]
+
+
+async def test_a_login_page_is_no_picture_and_says_which_scope_is_missing(server: SlackServer, app: App) -> None:
+    ref = sent(server, files=[make_png(8, 8)])
+    server.fail("file", Answer(status=200, headers={"Content-Type": "text/html"}, body=b"<html>Sign in</html>"))
+    with pytest.raises(MediaRefused, match="files:read"):
+        await app.fetch(ref)
+    server.scopes.discard("files:read")
+    with pytest.raises(MediaRefused, match="files:read"):
+        await app.fetch(ref)
+
+
+async def test_a_link_that_does_not_hold_is_asked_for_again_once(server: SlackServer, app: App) -> None:
+    ref = sent(server, files=[make_png(8, 8)])
+    server.fail("file", Answer(status=404, body=b"gone"))
+    assert await app.fetch(ref) == make_png(8, 8)
+    assert (server.calls["files.info"], server.calls["file"]) == (2, 2)
+    server.fail("file", Answer(status=404, body=b"gone"), times=2)
+    with pytest.raises(MediaExpired, match="sl_k3v9d0q2m7xa"):
+        await app.fetch(ref)
+
+
+async def test_a_deleted_file_has_expired_without_a_download(server: SlackServer, app: App) -> None:
+    ref = sent(server, files=[make_png(8, 8)])
+    server.delete_file(ref.item)
+    with pytest.raises(MediaExpired):
+        await app.fetch(ref)
+    assert server.calls["file"] == 0
+
+
+async def test_a_stream_that_breaks_off_goes_on_where_it_was(server: SlackServer, app: App) -> None:
+    content = bytes(range(256)) * 4096
+    ref = sent(server, files=[Upload(content=content, name="film.bin")])
+    server.fail("file", Truncate(at=300_000))
+    assert await app.fetch(ref) == content
+    assert server.bytes_served < 2 * len(content)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "https://files.slack.com.evil.example/files-pri/T-F/x.png",
+        "https://evil.example/files-pri/T-F/x.png",
+        "{url}/api/api.test?files-pri",
+        "{url}/files-pri/../api/api.test",
+        "https://user@files.slack.com/files-pri/T-F/x.png",
+        "",
+    ],
+)
+async def test_the_token_is_shown_to_no_other_page(server: SlackServer, app: App, link: str) -> None:
+    ref = sent(server, files=[make_png(8, 8)])
+    body = f'{{"ok": true, "file": {{"id": "{ref.item}", "url_private": "{link.format(url=server.url)}"}}}}'
+    server.fail("files.info", Answer(status=200, body=body.encode()))
+    with pytest.raises(AdapterError):
+        await app.fetch(ref)
+    assert server.calls["file"] == server.calls["api.test"] == 0
+
+
+async def test_a_page_somebody_sent_is_a_file(server: SlackServer, app: App) -> None:
+    ref = sent(server, files=[Upload(content=b"<html>mine</html>", name="mine.html", mime="text/html")])
+    page = Answer(
+        status=200,
+        headers={"Content-Type": "text/html", "Content-Disposition": "attachment"},
+        body=b"<html>mine</html>",
+    )
+    server.fail("file", page)
+    assert await app.fetch(ref) == b"<html>mine</html>"
+
+
+async def test_several_files_are_one_message_with_their_captions(server: SlackServer, app: App) -> None:
+    ada = server.user("Ada")
+    files = (outgoing("one.png", make_png(8, 8), caption="the first"), outgoing("two.png", make_png(9, 9)))
+    parcel = Parcel(key="k", conversation=place(server.dm(ada)), kind=ParcelKind.FILES, files=files)
+    receipt = await app.adapter.send(parcel)
+    (shown,) = server.sent
+    assert shown["ts"] == receipt.message_id
+    assert [file["name"] for file in shown["files"]] == ["one.png", "two.png"]
+    assert shown["text"] == "the first"
+    assert [upload.size for upload in server.received] == [len(make_png(8, 8)), len(make_png(9, 9))]
+    assert receipt.stored is not None
+    assert [stored.name for stored in receipt.stored] == ["one.png", "two.png"]
+    found = await app.adapter.find_sent(parcel)
+    assert found is not None
+    assert found.message_id == receipt.message_id
+    other = replace(parcel, files=(outgoing("three.png", make_png(8, 8)),))
+    assert await app.adapter.find_sent(other) is None
+
+
+async def test_files_go_into_their_thread(server: SlackServer, app: App) -> None:
+    ada = server.user("Ada")
+    general = server.channel("general", ada)
+    root = server.say(general, ada, "show me")
+    where = place(general, root["ts"])
+    parcel = Parcel(key="k", conversation=where, files=(outgoing("one.png", make_png(8, 8)),))
+    receipt = await app.adapter.send(parcel)
+    assert server.sent[0]["thread_ts"] == root["ts"]
+    found = await app.adapter.find_sent(parcel)
+    assert found is not None
+    assert found.message_id == receipt.message_id
+
+
+async def test_an_upload_that_breaks_off_has_shown_nothing_and_may_be_begun_again(
+    server: SlackServer, app: App
+) -> None:
+    ada = server.user("Ada")
+    parcel = Parcel(key="k", conversation=place(server.dm(ada)), files=(outgoing("one.png", make_png(8, 8)),))
+    server.fail("upload", Reset())
+    with pytest.raises(Unreached):
+        await app.adapter.send(parcel)
+    assert server.sent == []
+    await app.adapter.send(parcel)
+    assert len(server.sent) == 1
+
+
+async def test_a_file_whose_message_slack_does_not_name_is_sent_all_the_same(server: SlackServer, app: App) -> None:
+    ada = server.user("Ada")
+    parcel = Parcel(key="k", conversation=place(server.dm(ada)), files=(outgoing("one.png", make_png(8, 8)),))
+    server.fail("files.info", Answer(status=429, headers={"Retry-After": "60"}), times=9)
+    receipt = await app.adapter.send(parcel)
+    assert receipt.message_id
+    assert len(server.sent) == 1
+
+
+async def test_bytes_that_changed_or_cannot_be_read_are_not_sent(server: SlackServer, app: App) -> None:
+    ada = server.user("Ada")
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"x"
+        raise MediaError("the disk is sick")
+
+    for file, says in (
+        (replace(outgoing("one.png", b"xx"), size=5), "no longer the file"),
+        (replace(outgoing("one.png", b"xx"), chunks=broken), "the disk is sick"),
+    ):
+        with pytest.raises(Undeliverable, match=says):
+            await app.adapter.send(Parcel(key="k", conversation=place(server.dm(ada)), files=(file,)))
+    assert server.sent == []
+
+
+async def test_a_refused_upload_says_why(server: SlackServer, app: App) -> None:
+    ada = server.user("Ada")
+    parcel = Parcel(key="k", conversation=place(server.dm(ada)), files=(outgoing("one.png", make_png(8, 8)),))
+    server.scopes.discard("files:write")
+    with pytest.raises(Undeliverable, match="files:write"):
+        await app.adapter.send(parcel)
+    server.scopes.add("files:write")
+    server.fail("files.completeUploadExternal", Answer(status=429, headers={"Retry-After": "3"}))
+    with pytest.raises(RateLimited):
+        await app.adapter.send(parcel)
+
+
+async def test_every_form_is_an_upload(app: App) -> None:
+    assert SendAs.STICKER not in app.adapter.limits.files
+    assert {SendAs.PHOTO, SendAs.VIDEO, SendAs.AUDIO, SendAs.VOICE, SendAs.DOCUMENT} <= set(app.adapter.limits.files)
