@@ -8,6 +8,8 @@ from belino.domain.reply import Parcel
 # Telegram could not make a photo of it; as a document it takes any file.
 _NO_PHOTO = ("photo_invalid_dimensions", "photo_save_file_invalid", "photo_ext_invalid", "image_process_failed")
 _NOTHING_TO_EDIT = ("message to edit not found", "message can't be edited", "message_id_invalid")
+# Telegram promises to send without it, but not across topics and chats.
+_NO_QUESTION = ("message to be replied not found", "replied message not found", "reply message not found")
 _SENTENCES = {
     "voice_messages_forbidden": "this person takes no voice messages",
     "is too big": "Telegram takes no file that large",
@@ -22,6 +24,11 @@ def refuses_photo(error: Refused, parcel: Parcel) -> bool:
     """Whether the pictures may still go as documents."""
     pictures = any(file.send_as is SendAs.PHOTO for file in parcel.files)
     return pictures and _says(error, *_NO_PHOTO)
+
+
+def misses_question(error: Refused, parcel: Parcel) -> bool:
+    """Whether it may still go, as an answer to nothing."""
+    return parcel.reply_to is not None and _says(error, *_NO_QUESTION)
 
 
 def is_unchanged(error: Refused) -> bool:

@@ -8,32 +8,33 @@ from belino.adapters.telegram.attach import Call, as_documents, files_call, kept
 from belino.adapters.telegram.calls import Calls, Refused
 from belino.adapters.telegram.people import DIRECT_TOPIC
 from belino.adapters.telegram.raw import Raw, as_table, identity, moment, whole
-from belino.adapters.telegram.refusals import has_nothing_to_edit, is_unchanged, refusal, refuses_photo
+from belino.adapters.telegram.refusals import has_nothing_to_edit, is_unchanged, misses_question, refusal, refuses_photo
 from belino.adapters.telegram.upload import Form
 from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelKind, Receipt
 
-CALLS_AT_MOST = 3
-"""A group that moved and a picture that is none are each answered with another call, once."""
+CALLS_AT_MOST = 4
+"""A group that moved, a picture that is none and a question that is gone are each answered with another call, once."""
 
 
 async def send(calls: Calls, parcel: Parcel) -> Receipt:
     """Make one message, album or change. A group that became a supergroup is followed to its new id."""
     if parcel.kind is ParcelKind.EDIT:
         return await edit(calls, parcel.edits or "", parcel)
-    call, moved = call_of(parcel), None
+    moved: int | None = None
     for _ in range(CALLS_AT_MOST):
+        call = call_of(parcel) if moved is None else _to(call_of(parcel), moved)
         try:
             return _moved(await _made(calls, call), moved)
         except Refused as error:
             if error.migrate_to is not None and moved is None:
                 moved = error.migrate_to
-                call = _to(call, moved)
             elif refuses_photo(error, parcel):
                 parcel = replace(parcel, files=as_documents(parcel.files))
-                call = call_of(parcel) if moved is None else _to(call_of(parcel), moved)
+            elif misses_question(error, parcel):
+                parcel = replace(parcel, reply_to=None)
             else:
                 raise refusal(error, parcel) from error
     raise Undeliverable("Telegram refused it in every form")
