@@ -77,7 +77,7 @@ async def test_what_nobody_would_see_is_not_shown(site: Site) -> None:
 async def test_an_archive_is_listed(site: Site) -> None:
     media = await put(site, make_zip({"notes/a.txt": "hello", "b.png": make_png(3, 2)}), "a.zip", "application/zip")
     told = await seen(site, media)
-    assert (told["kind"], told["unit"]) == ("listing", "entry")
+    assert (told["kind"], told["unit"]) == ("listing", "list")
     assert "notes/a.txt" in told["text"] and told["notes"][0].startswith("2 files")
 
 

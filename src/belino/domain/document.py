@@ -13,8 +13,8 @@ class Unit(StrEnum):
     CHAPTER = "chapter"
     PART = "part"
     """Of a text without pages, cut at its headings or paragraphs."""
-    ENTRY = "entry"
-    """Of an archive's listing, several to a part."""
+    LIST = "list"
+    """Of what is in an archive, many entries to each."""
 
 
 class Unread(StrEnum):

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from belino.media.likeness import Likenesses
     from belino.media.video import Frame, VideoFacts
 
-READER = "document.1"
+READER = "document.2"
 """What reads documents; another number when it reads them otherwise."""
 PARTS_AT_ONCE = 200
 JSON = "application/json"
 WAVE_POINTS = 40
 
-_FACTS = "facts.1"
+_FACTS = "facts.2"
 _FACTS_KEPT = 4096
 _FINAL = frozenset({Unread.UNSUPPORTED, Unread.NOT_ALLOWED, Unread.TOO_LARGE})
 

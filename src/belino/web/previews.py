@@ -60,7 +60,7 @@ def glance_json(seen: Glance, record: RefRecord) -> Json:
     match seen:
         case Words():
             return {
-                "kind": Shape.LISTING if seen.unit is Unit.ENTRY else Shape.TEXT,
+                "kind": Shape.LISTING if seen.unit is Unit.LIST else Shape.TEXT,
                 "unit": seen.unit,
                 "part": seen.part,
                 "parts": seen.parts,

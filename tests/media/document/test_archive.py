@@ -40,7 +40,7 @@ def make_tar(*members: tuple[str, bytes | str]) -> bytes:
 
 def test_a_zip_is_listed_with_sizes() -> None:
     text = read(make_zip({"docs/": "", "docs/a.txt": "hello", "b.bin": b"x" * 3000}), ZIP)
-    assert (text.unit, text.total) == (Unit.ENTRY, 1)
+    assert (text.unit, text.total) == (Unit.LIST, 1)
     assert text.parts[0].text == "- docs/, folder\n- docs/a.txt, 5B\n- b.bin, 3KB"
     assert text.notes == ("2 files, 1 folder, 3KB if unpacked; nothing was",)
 

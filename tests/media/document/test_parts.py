@@ -33,7 +33,7 @@ def test_a_document_broken_before_its_first_word_is_unreadable() -> None:
     gathered = parts()
     gathered.broke(CannotRead(Unread.UNREADABLE, "its XML is broken"))
     text = gathered.document(1)
-    assert (text.unread, text.reason) == (Unread.UNREADABLE, "not all of it could be read: its XML is broken")
+    assert (text.unread, text.reason) == (Unread.UNREADABLE, "its XML is broken")
 
 
 def test_notes_are_said_once_and_are_few() -> None:

@@ -63,7 +63,7 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
     """The listing, some hundred entries to a part."""
     size = file.seek(0, 2)
     file.seek(0)
-    parts = Parts(wish, Unit.ENTRY)
+    parts = Parts(wish, Unit.LIST)
     tally = _Tally()
     total = 0
     listed = itertools.islice(_entries(file, wish), ENTRIES_AT_MOST + 1)

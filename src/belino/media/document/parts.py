@@ -116,13 +116,13 @@ class Parts:
             else Unread.UNREADABLE
             if self._broken
             else without_text,
-            reason=self._reason(total),
+            reason=self._reason(total, found=found),
             notes=tuple(self._notes),
         )
 
-    def _reason(self, total: int) -> str:
+    def _reason(self, total: int, *, found: bool) -> str:
         if self._broken:
-            return f"not all of it could be read: {self._broken}"
+            return f"not all of it could be read: {self._broken}" if found else self._broken
         if self._stopped:
             last = self._parts[-1].number if self._parts else 0
             return f"reading stopped {self._stopped}, in {self.unit} {last} of {total}; ask for others by number"
