@@ -21,6 +21,11 @@ NAMED_ONLY = {"readme.md", "kanji.csv"}
 """Types that no byte tells."""
 
 
+def test_a_text_that_begins_with_the_name_of_a_box_is_a_text() -> None:
+    assert sniff(b"The wide sea is deep.\n", name="sea.txt").mime == "text/plain"
+    assert sniff(b"\0\0\0\x08wide\0\0\x10\0mdat" + bytes(90), name="old.mov").mime == "video/quicktime"
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_type_is_told_whole_and_from_its_first_four_kilobytes(name: str) -> None:
     mime, content = SAMPLES[name]

@@ -16,6 +16,7 @@ _BRANDS = {
 }  # fmt: skip
 _STILL_BRANDS = frozenset({b"mif1", b"mif2", b"msf1", b"miaf"})
 _OLD_QUICKTIME = frozenset({b"moov", b"mdat", b"wide", b"pnot"})
+_WIDE_BYTES = 8
 _BOXES_WITHIN = frozenset({b"moov", b"trak", b"mdia"})
 _BOXES_AT_MOST = 400
 
@@ -68,6 +69,8 @@ def _boxed(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
     if head[4:8] in (b"ftyp", b"styp"):
         return _by_brand(head, hints, whole=whole)
     size = int.from_bytes(head[:4])
+    if head[4:8] == b"wide" and size != _WIDE_BYTES:
+        return None  # "The wide sea" begins like one
     if head[4:8] in _OLD_QUICKTIME and (size in (0, 1) or size >= 8) and head[8:12] != b"":
         return "video/quicktime", True
     if head[4:8] in (b"free", b"skip") and head[size + 4 : size + 8] in _OLD_QUICKTIME:
