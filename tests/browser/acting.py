@@ -11,6 +11,15 @@ from belino.testing import GatewayProcess
 
 MAIN = "web:default:main"
 
+LAYOUT_SHIFT = """() => new Promise((resolve) => {
+  let sum = 0;
+  const add = (list) => { for (const shift of list) sum += shift.value; };
+  const observer = new PerformanceObserver((list) => add(list.getEntries()));
+  observer.observe({ type: "layout-shift", buffered: true });
+  const end = () => { add(observer.takeRecords()); resolve(sum); };
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(end)));
+})"""
+
 Enter = Callable[[Page], Page]
 OpenPage = Callable[..., Page]
 
@@ -60,3 +69,17 @@ def no_violation(page: Page) -> None:
 def no_sideways_scroll(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= page.evaluate("innerWidth")
     assert page.evaluate("document.getElementById('log').scrollWidth <= document.getElementById('log').clientWidth")
+
+
+def layout_shift(page: Page) -> float:
+    """How much moved that nobody asked to move."""
+    return float(page.evaluate(LAYOUT_SHIFT))
+
+
+def card(page: Page, name: str) -> Locator:
+    """What the page shows of a file."""
+    return page.locator(".file, .player", has_text=name)
+
+
+def reader(page: Page) -> Locator:
+    return page.get_by_role("dialog")

@@ -13,6 +13,7 @@ from browser.acting import (
     attach,
     bubbles,
     chip,
+    layout_shift,
     messages,
     no_sideways_scroll,
     no_violation,
@@ -22,15 +23,6 @@ from browser.acting import (
 pytestmark = pytest.mark.slow
 
 MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>"
-
-LAYOUT_SHIFT = """() => new Promise((resolve) => {
-  let sum = 0;
-  const add = (list) => { for (const shift of list) sum += shift.value; };
-  const observer = new PerformanceObserver((list) => add(list.getEntries()));
-  observer.observe({ type: "layout-shift", buffered: true });
-  const end = () => { add(observer.takeRecords()); resolve(sum); };
-  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(end)));
-})"""
 
 
 def test_a_visitor_without_a_link_is_told_how_to_get_one(page: Page, gateway: GatewayProcess) -> None:
@@ -123,7 +115,7 @@ def test_pictures_that_load_late_move_nothing(page: Page, enter: Enter, gateway:
         expect(image).to_have_js_property("complete", True)
         assert image.evaluate("image => image.naturalWidth") == 600
     assert messages(page).first.bounding_box() == place
-    assert page.evaluate(LAYOUT_SHIFT) < 0.1
+    assert layout_shift(page) < 0.1
 
 
 def test_the_page_fits_a_screen_of_320_pixels(open_page: OpenPage, enter: Enter, gateway: GatewayProcess) -> None:

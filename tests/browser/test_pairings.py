@@ -1,61 +1,20 @@
 """Strangers on the page: seen when they ask, let in by their code, and out again."""
 
-import asyncio
 import json
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from belino.testing import GatewayProcess, TelegramServer
+from belino.testing import GatewayProcess
 from browser.acting import Enter, OpenPage, no_sideways_scroll, no_violation
+from browser.telegram import Telegram
 
 pytestmark = pytest.mark.slow
 
-START_SECONDS = 30.0
 NAME = "<b>Eve</b>"
-
-
-class Telegram:
-    """A Telegram with a loop and a thread of its own, because the browser keeps this one busy."""
-
-    server: TelegramServer
-
-    def __init__(self) -> None:
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=asyncio.run, args=(self._serve(),))
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        assert self._ready.wait(START_SECONDS)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(START_SECONDS)
-
-    def write(self, name: str) -> None:
-        """Somebody writes to the bot directly."""
-        self._loop.call_soon_threadsafe(self._say, name)
-
-    def code(self) -> str:
-        """The code the last stranger was told."""
-        told = [str(call.fields["text"]) for call in self.server.requests if call.method.lower() == "sendmessage"]
-        return str(re.findall(r"belino pair (\S+)", told[-1])[0])
-
-    def _say(self, name: str) -> None:
-        user = self.server.user(name)
-        self.server.say(user, user, "hello?")
-
-    async def _serve(self) -> None:
-        async with TelegramServer() as self.server:
-            self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-            self._ready.set()
-            await self._stop.wait()
 
 
 @pytest.fixture

@@ -1,0 +1,55 @@
+"""A Telegram beside the browser's tests: strangers who write, and a group that sends files."""
+
+import asyncio
+import re
+import threading
+from typing import Any, Self
+
+from belino.testing import TelegramServer
+
+START_SECONDS = 30.0
+
+
+class Telegram:
+    """A Telegram with a loop and a thread of its own, because the browser keeps this one busy."""
+
+    server: TelegramServer
+    group: dict[str, Any]
+    ann: dict[str, Any]
+
+    def __init__(self) -> None:
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=asyncio.run, args=(self._serve(),))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(START_SECONDS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(START_SECONDS)
+
+    def write(self, name: str) -> None:
+        """Somebody writes to the bot directly."""
+        self._loop.call_soon_threadsafe(self._say, name)
+
+    def post(self, **fields: Any) -> None:
+        """Ann sends something to the group."""
+        self._loop.call_soon_threadsafe(lambda: self.server.say(self.group, self.ann, **fields))
+
+    def code(self) -> str:
+        """The code the last stranger was told."""
+        told = [str(call.fields["text"]) for call in self.server.requests if call.method.lower() == "sendmessage"]
+        return str(re.findall(r"belino pair (\S+)", told[-1])[0])
+
+    def _say(self, name: str) -> None:
+        user = self.server.user(name)
+        self.server.say(user, user, "hello?")
+
+    async def _serve(self) -> None:
+        async with TelegramServer() as self.server:
+            self.group, self.ann = self.server.group("Harbour"), self.server.user("Ann")
+            self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+            self._ready.set()
+            await self._stop.wait()
