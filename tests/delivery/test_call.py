@@ -129,11 +129,12 @@ async def test_a_call_has_time_by_the_size_of_its_files(house: Make) -> None:
         assert record.reason == "the platform did not answer within 70 seconds"
 
 
-async def test_a_file_that_cannot_be_sent_is_named_behind_the_words_and_keeps_nothing_back(house: Make) -> None:
-    async def no_files(parcel: Parcel) -> None:
-        if parcel.files:
-            raise Undeliverable("the chat takes no files")
+async def no_files(parcel: Parcel) -> None:
+    if parcel.files:
+        raise Undeliverable("the chat takes no files")
 
+
+async def test_a_file_that_cannot_be_sent_is_named_behind_the_words_and_keeps_nothing_back(house: Make) -> None:
     one = house(no_files)
     async with one.at_work() as gateway:
         await one.send(gateway, await file_parcel(gateway, "a"), words("b", "the words"))
@@ -147,6 +148,24 @@ async def test_a_file_that_cannot_be_sent_is_named_behind_the_words_and_keeps_no
         assert await gateway.retry_parcel("a") is not None
         assert [record.state for record in await one.at_rest(gateway)] == [ParcelState.SENT] * 3
     assert one.shown[-1] == "report.pdf"
+
+
+async def test_the_words_that_came_with_files_that_cannot_be_sent_go_out_on_their_own(house: Make) -> None:
+    one = house(no_files)
+    async with one.at_work() as gateway:
+        both = await file_parcel(gateway, "a")
+        files = (replace(both.files[0], caption="<b>Yours</b>", plain="Yours"),)
+        told = replace(both, text="<i>Here it is.</i>", plain="Here it is.", markup=Markup.HTML, files=files)
+        await one.send(gateway, told)
+        paper, *_ = await one.at_rest(gateway)
+        assert (paper.state, paper.text) == (ParcelState.DEAD, "")
+        said, caption, notice = one.far_side.sent.values()
+        assert (said.text, said.plain, said.markup, said.files) == (told.text, told.plain, Markup.HTML, ())
+        assert (caption.text, notice.text) == ("Yours", "report.pdf could not be sent: the chat takes no files")
+        gateway.adapters[DM.platform, DM.account].reaction = None  # type: ignore[attr-defined]
+        assert await gateway.retry_parcel("a") is not None
+        await one.at_rest(gateway)
+    assert one.shown[-1] == "report.pdf", "its words were said before, without it"
 
 
 async def test_words_pass_a_file_that_fails_for_more_than_a_minute_and_not_before(house: Make) -> None:

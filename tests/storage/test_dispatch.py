@@ -197,10 +197,10 @@ async def test_the_notice_of_a_dead_file_is_put_behind_what_waits_and_only_once(
     await store.put_parcels([await paper(store, "a"), words("b")])
     for _ in range(2):
         await claim(store, clock)
-        assert await store.end_parcel("a", ParcelState.DEAD, "refused", notice=words("a-notice"))
+        assert await store.end_parcel("a", ParcelState.DEAD, "refused", notices=[words("a-notice")])
         assert await store.retry_parcel("a") is not None
     await claim(store, clock)
-    await store.end_parcel("a", ParcelState.DEAD, "refused", notice=words("a-notice"))
+    await store.end_parcel("a", ParcelState.DEAD, "refused", notices=[words("a-notice")])
     assert [record.key for record in await store.parcels()] == ["a-notice", "b", "a"]
     assert (await claim(store, clock)).parcel.key == "b"
 

@@ -4,7 +4,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import ceil
 from random import Random
@@ -33,7 +33,7 @@ from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, ReadsBack
 from belino.domain.record import ClaimedParcel, Ready, StoredMessage
-from belino.domain.reply import Parcel, ParcelState, Receipt
+from belino.domain.reply import Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.store import Outbox
 from belino.net.pace import backoff
 
@@ -251,10 +251,12 @@ class Sender:
 
     async def _end(self, claimed: ClaimedParcel, state: ParcelState, reason: str, doubt: Doubt | None = None) -> None:
         parcel = claimed.parcel
-        notice = notice_of(parcel, reason) if state is ParcelState.DEAD and parcel.files else None
+        notices = notices_of(parcel, reason) if state is ParcelState.DEAD and parcel.files else ()
         await self._insist(
             parcel.key,
-            lambda: self._outbox.end_parcel(parcel.key, state, reason, fence=claimed.fence, doubt=doubt, notice=notice),
+            lambda: self._outbox.end_parcel(
+                parcel.key, state, reason, fence=claimed.fence, doubt=doubt, notices=notices
+            ),
         )
         log.warning("parcel %s (trace %s) is %s", parcel.key, parcel.trace, state)
         self._tell(parcel, state, reason)
@@ -289,13 +291,17 @@ class Sender:
         return self._clock.now() + timedelta(microseconds=ceil(seconds * 1_000_000))
 
 
-def notice_of(parcel: Parcel, reason: str) -> Parcel:
-    """What is said in place of files that cannot be sent."""
+def notices_of(parcel: Parcel, reason: str) -> tuple[Parcel, ...]:
+    """What is said in place of files that cannot be sent: every word that came with them, then which, and why."""
+    words = [replace(parcel, key=f"{parcel.key}-words", kind=ParcelKind.TEXT, files=())] if parcel.text else []
     names = ", ".join(file.name for file in parcel.files)
-    said = f"{names} could not be sent: {reason}"
-    return Parcel(
-        key=f"{parcel.key}-notice",
-        conversation=parcel.conversation,
-        text=said if len(said) <= NOTICE_CHARS else f"{said[: NOTICE_CHARS - 1]}…",
-        trace=parcel.trace,
+    said = [file.plain or file.caption for file in parcel.files]
+    if len(said) > 1:
+        said = [caption and f"{file.name}: {caption}" for file, caption in zip(parcel.files, said, strict=True)]
+    notice = f"{names} could not be sent: {reason}"
+    told = {f"caption-{number}": caption for number, caption in enumerate(said) if caption}
+    told["notice"] = notice if len(notice) <= NOTICE_CHARS else f"{notice[: NOTICE_CHARS - 1]}…"
+    return *words, *(
+        Parcel(key=f"{parcel.key}-{what}", conversation=parcel.conversation, text=text, trace=parcel.trace)
+        for what, text in told.items()
     )

@@ -173,9 +173,11 @@ class Outbox(Protocol):
         *,
         fence: int | None = None,
         doubt: Doubt | None = None,
-        notice: Parcel | None = None,
+        notices: Sequence[Parcel] = (),
     ) -> bool:
-        """Not sent, and not tried again until a person asks; in the same transaction, a notice of it may be put in.
+        """Not sent, and not tried again until a person asks; in the same transaction, notices of it may be put in.
+
+        They say its words in its place, which it has no more then.
 
         False, and nothing changes, if somebody has claimed since `fence`. None leaves the doubt as it was.
         """

@@ -1,6 +1,7 @@
 """Where each parcel stands on its way out: claimed under a lease, put off, ended, held, asked for again or dropped."""
 
 import sqlite3
+from collections.abc import Sequence
 
 import orjson
 
@@ -127,9 +128,9 @@ def end_parcel(
     *,
     fence: int | None,
     doubt: Doubt | None,
-    notice: Parcel | None,
+    notices: Sequence[Parcel],
 ) -> bool:
-    """Not sent and not to be tried again by itself; later parcels may go, a notice of its end among them."""
+    """Not sent and not to be tried again by itself; later parcels may go, notices of its end among them."""
     row = parcel_row(connection, key)
     _refuse_sent(row)
     if not _is_ours(connection, row, fence):
@@ -138,11 +139,13 @@ def end_parcel(
         "UPDATE parcels SET state = ?, reason = ?, changed = ?, doubt = ? WHERE id = ?",
         (state, reason, now, row["doubt"] if doubt is None else doubt, row["id"]),
     )
-    if notice is not None:
-        insert_parcels(connection, places, None, [notice], now)
+    insert_parcels(connection, places, None, notices, now)
+    for notice in notices:
         connection.execute(
             "UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL AND state = 'ready'", (row["turn"], notice.key)
         )
+    if notices:
+        connection.execute("UPDATE parcels SET text = '', plain = '' WHERE id = ?", (row["id"],))
     return True
 
 

@@ -84,12 +84,12 @@ class PostRoom(ReadingRoom):
         *,
         fence: int | None = None,
         doubt: Doubt | None = None,
-        notice: Parcel | None = None,
+        notices: Sequence[Parcel] = (),
     ) -> bool:
         now = self._now()
         return await self._writer.write(
             lambda connection: dispatch.end_parcel(
-                connection, self._places, key, state, reason, now, fence=fence, doubt=doubt, notice=notice
+                connection, self._places, key, state, reason, now, fence=fence, doubt=doubt, notices=notices
             )
         )
 
