@@ -1,12 +1,12 @@
 """What platforms tell of the past is kept behind what was heard live."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import timedelta
 
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Deletion, Message
-from belino.domain.outcome import MessageOutcome, Standing
+from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing
 from belino.domain.record import Told, Verdict
 from belino.storage.sqlite import SqliteStore
 from belino.testing.clock import START, FakeClock
@@ -17,6 +17,10 @@ OTHER = ConversationKey(platform="web", account="default", channel="other")
 
 Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
+
+
+async def chunks(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 def past(say: Say, id: str, minutes: float, text: str = "long ago", **more: object) -> Message:  # noqa: A002
@@ -53,6 +57,26 @@ async def test_what_is_heard_live_takes_the_place_of_its_recalled_copy_and_is_an
     assert len(await store.refs(MAIN)) == 1 and await store.waiting_turns() == 1
     assert (await store.take_in(asked, ANSWER)).outcome is MessageOutcome.DUPLICATE
     assert await store.take_history(MAIN, [asked]) == 0
+
+
+async def test_what_was_fetched_of_a_recalled_copy_is_not_fetched_again_for_the_live_one(
+    store: SqliteStore, say: Say, photo: Photo
+) -> None:
+    asked = say("1", "what is this?", media=(photo("1"), photo("1", "old")))
+    await store.take_history(MAIN, [asked])
+    gone, ref = (record.ref for record in await store.refs(MAIN))
+    blob = await store.keep(chunks(b"12345"), mime="image/png", limit=10)
+    await store.end_media(ref.id, MediaOutcome.HELD, blob=blob)
+    overheard = Verdict(standing=Standing.OBSERVED, reason="not addressed")
+    await store.take_in(replace(asked, media=(photo("1"),)), overheard)
+    (record,) = await store.refs(MAIN)
+    assert (record.ref.id, record.outcome, record.ref.sha256) == (ref.id, MediaOutcome.HELD, blob.sha256)
+    assert (await store.tidy()).total == 0 and await store.blob(blob.sha256) is not None
+    assert await store.ref(MAIN, gone.id) is None
+    (kept,) = await store.messages(MAIN, ["1"])
+    assert [media.id for media in kept.media] == [ref.id]
+    left = await store.unclaimed_refs(MAIN, asked.author.id, since=START, limit=5)
+    assert [record.ref.id for record in left] == [ref.id]
 
 
 async def test_history_asked_for_twice_is_kept_once(store: SqliteStore, say: Say) -> None:

@@ -15,7 +15,7 @@ from belino.storage.changes import apply_changes, take_change
 from belino.storage.messages import MessageRow, by_number, insert_message, quote_row, trace_of
 from belino.storage.outbox import insert_parcels
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Conversation, Places, call_channel, find_place, key_of
-from belino.storage.refs import FORWARDED, OWN, QUOTED, Bearer, claim_refs, insert_refs, marks_of, with_ids
+from belino.storage.refs import FORWARDED, OWN, QUOTED, Bearer, claim_refs, insert_refs, marks_of, succeed, with_ids
 from belino.storage.seal import Keys
 from belino.storage.sessions import end_session_turn
 from belino.storage.stamps import from_micros, to_micros
@@ -73,7 +73,7 @@ def _take_message(
         connection, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to
     )
     row = message_row(message, verdict, place, turn, root, when.now)
-    if not insert_message(connection, row):
+    if (recalled := insert_message(connection, row)) is None:
         return _duplicate(connection, row, refs)
     place.channel.seq += 1
     if joined is not None:
@@ -83,6 +83,8 @@ def _take_message(
         _insert_turn(connection, place, row, when.ready)
     if refs or message.quote is not None or message.forward is not None:
         insert_all_refs(connection, keys, message, refs, row)
+    if recalled:
+        succeed(connection, recalled, row.id, unclaimed=row.outcome == MessageOutcome.OBSERVED, now=when.now)
     adopt_replies(connection, row.channel, message.id, root)
     apply_changes(connection, keys, row.id, message.id, when.now)
     return Taken(outcome=MessageOutcome(row.outcome), reason=verdict.reason, trace=row.trace, refs=refs)
@@ -144,7 +146,7 @@ def _take_unsupported(
         turn=places.next_turn(connection) if verdict.answer else None,
         root=find_root(connection, place.channel.id, arrival.id, thread=arrival.conversation.thread, reply_to=None),
     )
-    if not insert_message(connection, row):
+    if insert_message(connection, row) is None:
         return _duplicate(connection, row, ())
     place.channel.seq += 1
     if row.turn is not None:

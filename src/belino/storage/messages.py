@@ -13,7 +13,7 @@ from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.record import StoredMessage
 from belino.domain.turn import Usage
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
-from belino.storage.refs import FORWARDED, OWN, QUOTED, drop_refs, make_author, refs_of_messages
+from belino.storage.refs import FORWARDED, OWN, QUOTED, make_author, refs_of_messages
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, maybe_from_micros
 
@@ -71,27 +71,30 @@ class MessageRow(NamedTuple):
     root: str | None = None
 
 
-def insert_message(connection: sqlite3.Connection, row: MessageRow) -> bool:
-    """False if the channel has this platform id of this kind already; what was only recalled gives way."""
+def insert_message(connection: sqlite3.Connection, row: MessageRow) -> int | None:
+    """None if the channel has this platform id of this kind already.
+
+    What was only recalled gives way: then the number of that copy is returned, for `succeed`, and 0 if there was none.
+    """
     if connection.execute(_INSERT, row).rowcount == 1:
-        return True
-    if row.outcome == MessageOutcome.RECALLED or not _give_way(connection, row):
-        return False
-    return connection.execute(_INSERT, row).rowcount == 1
+        return 0
+    if row.outcome == MessageOutcome.RECALLED or (recalled := _give_way(connection, row)) is None:
+        return None
+    connection.execute(_INSERT, row)
+    return recalled
 
 
-def _give_way(connection: sqlite3.Connection, row: MessageRow) -> bool:
-    """Drop the recalled copy of a message that is heard now; False if it was heard before, or is deleted since."""
+def _give_way(connection: sqlite3.Connection, row: MessageRow) -> int | None:
+    """Drop the recalled copy of a message that is heard now; None if it was heard before, or is deleted since."""
     recalled = connection.execute(
         "SELECT id FROM messages WHERE channel = ? AND platform_id = ? AND kind = ? AND outcome = ? "
         "AND deleted IS NULL",
         (row.channel, row.platform_id, row.kind, MessageOutcome.RECALLED),
     ).fetchone()
     if recalled is None:
-        return False
-    drop_refs(connection, recalled["id"], row.received)
+        return None
     connection.execute("DELETE FROM messages WHERE id = ?", (recalled["id"],))
-    return True
+    return int(recalled["id"])
 
 
 def quote_row(quote: Quote | None) -> bytes | None:

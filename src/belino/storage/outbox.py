@@ -17,7 +17,7 @@ from belino.domain.reply import DRAFT_OF, OutgoingFile, Parcel, ParcelKind, Parc
 from belino.storage.changes import apply_changes
 from belino.storage.messages import MessageRow, by_number, insert_message
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Places, find_channel, find_place, key_of
-from belino.storage.refs import Bearer, insert_refs, marks_of, with_ids
+from belino.storage.refs import Bearer, insert_refs, marks_of, succeed, with_ids
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, to_micros
 from belino.storage.threads import adopt_replies, find_root
@@ -322,11 +322,13 @@ def _insert_sent(
             reply_to=parcel["reply_to"],
         ),
     )
-    if not insert_message(connection, row):
+    if (recalled := insert_message(connection, row)) is None:
         _adopt_echo(connection, row)
         return
     place.channel.seq += 1
     _insert_sent_files(connection, keys, parcel, row, author)
+    if recalled:
+        succeed(connection, recalled, row.id, unclaimed=False, now=now)
     adopt_replies(connection, row.channel, row.platform_id, row.root)
     apply_changes(connection, keys, row.id, row.platform_id, now)
 

@@ -37,7 +37,7 @@ def _recall(connection: sqlite3.Connection, keys: Keys, places: Places, message:
         connection, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to
     )
     row = message_row(message, VERDICT, place, None, root, now)._replace(outcome=MessageOutcome.RECALLED)
-    if not insert_message(connection, row):
+    if insert_message(connection, row) is None:
         return False
     place.channel.seq += 1
     insert_all_refs(connection, keys, message, with_ids(keys, message.conversation, message.media), row)

@@ -12,7 +12,7 @@ from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.record import RefRecord
 from belino.storage.gone import forsake, is_gone, note_gone
-from belino.storage.places import KEY_COLUMNS, find_channel, find_place, key_of
+from belino.storage.places import KEY_COLUMNS, SEQ_BITS, find_channel, find_place, key_of
 from belino.storage.seal import Keys
 from belino.storage.stamps import from_micros, to_micros
 
@@ -108,6 +108,16 @@ def drop_refs(connection: sqlite3.Connection, message: int, now: int) -> None:
     """Take a message's refs away; one that no other message brings along is forgotten, with its use of a blob."""
     for role in (OWN, QUOTED, FORWARDED):
         _forget_unlinked(connection, _unlink(connection, message, role), now)
+
+
+def succeed(connection: sqlite3.Connection, recalled: int, message: int, *, unclaimed: bool, now: int) -> None:
+    """A message has taken the place of its recalled copy: what both bring along stays, with the bytes it has."""
+    connection.execute(
+        "UPDATE refs SET message = ?1, stored = ?2, unclaimed = ?3 AND seq IN "
+        "(SELECT ref FROM message_refs WHERE message = ?1 AND role = 'own') WHERE channel = ?4 AND message = ?5",
+        (message, now, int(unclaimed), message >> SEQ_BITS, recalled),
+    )
+    drop_refs(connection, recalled, now)
 
 
 def refs_of_messages(
