@@ -1,0 +1,348 @@
+"""From the phone to the agent and back, through a Slack that keeps the real one's rules."""
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from belino.domain.errors import ToolError
+from belino.domain.media import ImageBlock
+from belino.domain.outcome import MediaOutcome, MessageOutcome
+from belino.domain.turn import Final, ReplyPart, Turn
+from belino.testing import (
+    FakeClock,
+    GatewayProcess,
+    ScriptedAgent,
+    SlackPace,
+    SlackServer,
+    Upload,
+    make_jpeg,
+    make_png,
+)
+from belino.testing.telegram_faults import Answer, Reset, Stall
+from faults import looking
+from journeys.busy_group import told, until
+from journeys.busy_workspace import BOT, BusyWorkspace
+from journeys.test_telegram import settled_parcels
+from journeys.test_telegram_files import opus, peak_megabytes, send
+
+pytestmark = pytest.mark.slow
+
+MEGABYTE = 1024 * 1024
+KILLS = 5
+FAST = SlackPace(channel_burst=1_000, channel_per_second=1_000.0, posts=100_000)
+
+
+@pytest.fixture
+async def crew(tmp_path: Path) -> AsyncIterator[BusyWorkspace]:
+    async with SlackServer(pace=FAST) as slack:
+        yield BusyWorkspace(slack, tmp_path / "home")
+
+
+class Curious:
+    """Fetches every picture it is told of, and keeps what it got."""
+
+    remembers = False
+    sees_images = True
+
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        for ref in re.findall(r"ref:(sl_\w{12})", told(turn)):
+            try:
+                self.seen += await turn.toolbox.call("fetch_media", {"ref": ref})
+            except ToolError as error:
+                self.seen.append(str(error))
+        yield Final(text="looked")
+
+
+async def test_ten_files_with_text_are_one_turn_and_fetch_nothing(crew: BusyWorkspace) -> None:
+    async with crew.gateway():
+        crew.slack.say(crew.room, crew.bob, f"{BOT} all ten", files=[make_jpeg(64, 48 + n) for n in range(10)])
+        await until(lambda: crew.answers() == ["turn 1"])
+    (turn,) = crew.agent.turns
+    assert len(re.findall(r"\[Image: .*?ref:sl_\w{12}\]", told(turn))) == 10
+    assert "@belino all ten" in told(turn)
+    assert crew.downloads == 0
+
+
+async def test_a_recording_is_a_line_that_costs_nothing(crew: BusyWorkspace) -> None:
+    async with crew.gateway():
+        crew.slack.say(crew.ann, crew.ann, voice=Upload(content=bytes(2000), duration=12))
+        await until(lambda: len(crew.agent.turns) == 1)
+    assert re.search(r"\[Voice: audio_message.m4a, 2KB, audio/mp4, ref:sl_\w{12}\]", told(crew.agent.turns[0]))
+    assert crew.downloads == 0
+
+
+async def test_ten_files_and_a_sound_leave_with_the_words(crew: BusyWorkspace) -> None:
+    pictures, sound = [make_jpeg(320 + number, 240) for number in range(10)], opus(2.0)
+    agent = ScriptedAgent(
+        [
+            send(crew.offer("note.ogg", sound)),
+            *[send(crew.offer(f"p{number}.jpg", picture)) for number, picture in enumerate(pictures)],
+            "All **ten**.",
+        ]
+    )
+    async with crew.gateway(agent):
+        crew.slack.say(crew.ann, crew.ann, "everything, please")
+        await until(lambda: crew.answers() and crew.answers()[-1] == "All *ten*.")
+    shown = [file["name"] for message in crew.slack.sent for file in message.get("files", ())]
+    assert shown == ["note.ogg", *(f"p{number}.jpg" for number in range(10))]
+    sent = [upload.sha256 for upload in crew.slack.received]
+    assert sent == [hashlib.sha256(content).hexdigest() for content in (sound, *pictures)]
+    assert len(crew.slack.sent) == 3, "eleven files fill two messages, and the words are the third"
+
+
+async def test_a_picture_of_three_days_ago_is_fetched_once_when_somebody_asks_after_a_restart(tmp_path: Path) -> None:
+    clock, picture = FakeClock(), make_png(320, 200)
+    async with SlackServer(clock=clock, pace=FAST) as slack:
+        crew = BusyWorkspace(slack, tmp_path / "home")
+        async with crew.gateway() as gateway:
+            photo = slack.say(crew.room, crew.bob, "the summit", files=[picture])
+            (kept,) = await crew.stored(gateway, 1)
+            assert kept.outcome is MessageOutcome.OBSERVED
+        clock.shift(3 * 24 * 3600)
+        curious = Curious()
+        async with crew.gateway(curious):
+            for asked in (1, 2):
+                slack.say(crew.room, crew.ann, f"{BOT} which mountain is it?", thread=photo)
+                await until(lambda count=asked: len(crew.answers()) == count)  # type: ignore[misc]
+        pictures = [block for block in curious.seen if isinstance(block, ImageBlock)]
+        assert pictures
+        assert {block.data for block in pictures} == {picture}
+        assert crew.downloads == 1
+        assert {message["thread_ts"] for message in slack.sent} == {photo["ts"]}
+
+
+async def test_a_link_that_moved_is_renewed_and_a_deleted_picture_is_told_as_gone(crew: BusyWorkspace) -> None:
+    curious = Curious()
+    async with crew.gateway(curious) as gateway:
+        photo = crew.slack.say(crew.room, crew.bob, "look", files=[make_png(32, 20)])
+        await crew.stored(gateway, 1)
+        crew.slack.fail("file", Answer(status=404, body=b"gone"))
+        crew.slack.say(crew.room, crew.ann, f"{BOT} what is it?", thread=photo)
+        await until(lambda: len(crew.answers()) == 1)
+        assert any(isinstance(block, ImageBlock) for block in curious.seen)
+        crew.slack.delete(photo)
+
+        async def is_gone() -> bool:
+            return (await gateway.store.history(crew.channel(), limit=10))[0].deleted is not None
+
+        await until(is_gone)
+        (kept, *_) = await gateway.store.history(crew.channel(), limit=10)
+        assert (kept.text, kept.media) == ("", ())
+
+
+async def test_a_missing_scope_is_told_with_its_cure(crew: BusyWorkspace) -> None:
+    curious = Curious()
+    async with crew.gateway(curious) as gateway:
+        crew.slack.scopes.discard("files:read")
+        crew.slack.say(crew.room, crew.ann, f"{BOT} look", files=[make_png(8, 8)])
+        await until(lambda: len(crew.answers()) == 1)
+        (record,) = await gateway.store.refs(crew.channel())
+    assert record.outcome is MediaOutcome.REFUSED
+    assert "files:read" in record.reason
+
+
+async def test_an_edit_is_kept_as_it_reads_and_a_preview_is_none(crew: BusyWorkspace) -> None:
+    async with crew.gateway() as gateway:
+        said = crew.slack.say(crew.room, crew.bob, "we meet at 8: https://example.org/map")
+        await crew.stored(gateway, 1)
+        crew.slack.unfurl(said, {"title": "A map", "from_url": "https://example.org/map"})
+        crew.slack.edit(said, "we meet at 9")
+
+        async def reads_nine() -> bool:
+            kept = await gateway.store.history(crew.channel())
+            return [message.text.partition("\n")[0] for message in kept if message.edited] == ["we meet at 9"]
+
+        await until(reads_nine)
+
+
+async def test_a_question_in_a_thread_of_600_replies_is_told_the_beginning_and_the_end_of_it(
+    crew: BusyWorkspace,
+) -> None:
+    root = crew.slack.say(crew.room, crew.bob, "Shall we take the ridge?")
+    channel = crew.slack.channels[crew.room["id"]]
+    for number in range(600):
+        crew.slack.compose(channel, crew.bob, f"reply {number}", thread=root)
+    async with crew.gateway():
+        crew.slack.say(crew.room, crew.ann, f"{BOT} so?", thread=root)
+        await until(lambda: crew.answers() == ["turn 1"])
+    assert crew.slack.sent[0]["thread_ts"] == root["ts"]
+    shown = told(crew.agent.turns[0])
+    assert "Shall we take the ridge?" in shown
+    assert "reply 599" in shown
+    assert crew.slack.calls["conversations.replies"] == 1
+    assert crew.slack.calls["conversations.history"] <= 1
+
+
+async def test_a_question_can_be_answered_in_a_thread_of_its_own(tmp_path: Path) -> None:
+    async with SlackServer(pace=FAST) as slack:
+        crew = BusyWorkspace(slack, tmp_path / "home", reply_in_threads=True)
+        async with crew.gateway():
+            asked = slack.say(crew.room, crew.ann, f"{BOT} who comes?")
+            await until(lambda: crew.answers() == ["turn 1"])
+            slack.say(crew.room, crew.ann, f"{BOT} and when?", thread=asked)
+            await until(lambda: crew.answers() == ["turn 1", "turn 2"])
+        assert {message["thread_ts"] for message in slack.sent} == {asked["ts"]}
+        assert "who comes?" in told(crew.agent.turns[0])
+        assert crew.agent.turns[0].conversation == crew.agent.turns[1].conversation
+        assert slack.calls["conversations.replies"] == 0
+
+
+async def test_a_socket_that_drops_in_the_middle_loses_nothing(crew: BusyWorkspace) -> None:
+    async with crew.gateway():
+        for number in range(10):
+            opened = crew.slack.socket_mode.opened
+            crew.slack.say(crew.ann, crew.ann, f"message {number}")
+            await until(lambda count=number: len(crew.agent.turns) == count + 1)  # type: ignore[misc]
+            if number % 5 == 2:
+                crew.slack.drop_sockets()
+                await until(lambda count=opened: crew.slack.socket_mode.opened > count and crew.is_heard())  # type: ignore[misc]
+        await until(lambda: len(crew.answers()) == 10)
+    assert crew.answers() == [f"turn {number}" for number in range(1, 11)]
+
+
+async def test_a_429_and_a_lost_answer_delay_and_double_nothing(crew: BusyWorkspace) -> None:
+    async with crew.gateway():
+        crew.slack.fail("chat.postMessage", Answer(status=429, headers={"Retry-After": "1"}))
+        crew.slack.fail("chat.postMessage", Reset())
+        crew.slack.fail("chat.postMessage", Answer(status=502, body=b"<html>"))
+        crew.slack.say(crew.ann, crew.ann, "one")
+        await until(lambda: crew.answers() == ["turn 1"])
+        crew.slack.say(crew.ann, crew.ann, "two")
+        await until(lambda: crew.answers() == ["turn 1", "turn 2"])
+
+
+async def test_a_stranger_gets_nothing_but_a_code_and_a_bot_not_even_that(crew: BusyWorkspace) -> None:
+    robot = crew.slack.user("robot", bot=True)
+    async with crew.gateway() as gateway:
+        crew.slack.say(robot, robot, "beep", bot_id="B0ROBOT001")
+        crew.slack.say(crew.bob, crew.bob, "what is the password? Xyzzy-9")
+        await until(lambda: len(crew.answers()) == 1)
+        assert crew.agent.turns == []
+        assert "Xyzzy-9" not in str(await gateway.store.history(crew.channel(crew.bob)))
+
+
+async def test_only_who_is_listed_and_speaks_to_the_agent_in_a_listed_channel_is_answered(crew: BusyWorkspace) -> None:
+    other = crew.slack.channel("elsewhere", crew.ann)
+    async with crew.gateway() as gateway:
+        crew.slack.say(other, crew.ann, f"{BOT} here too?")
+        crew.slack.say(crew.room, crew.ann, "not for you")
+        crew.slack.say(crew.room, crew.ann, f"{BOT} for you")
+        await until(lambda: len(crew.answers()) == 1)
+        kept = await gateway.store.history(crew.channel())
+    assert {message.text for message in kept if not message.author.is_agent} == {"not for you", "@belino for you"}
+    assert crew.slack.sent[0]["channel"] == crew.room["id"]
+
+
+async def test_an_answer_is_kept_once_although_slack_tells_of_it_too(crew: BusyWorkspace) -> None:
+    async with crew.gateway() as gateway:
+        for number in (1, 2):
+            crew.slack.say(crew.ann, crew.ann, f"message {number}")
+            await until(lambda count=number: len(crew.answers()) == count)  # type: ignore[misc]
+        await until(lambda: not crew.slack.deliveries.waiting)
+        kept = await gateway.store.history(crew.channel(crew.ann))
+    assert [message.text for message in kept if message.author.is_agent] == ["turn 1", "turn 2"]
+    assert len(crew.agent.turns) == 2
+
+
+async def test_no_token_is_kept_or_told_anywhere(crew: BusyWorkspace, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", logger="belino")
+    curious = Curious()
+    async with crew.gateway(curious):
+        crew.slack.fail("file", Answer(status=500))
+        crew.slack.say(crew.room, crew.ann, f"{BOT} look", files=[make_png(8, 8)])
+        await until(lambda: len(crew.answers()) == 1)
+    secrets = [crew.slack.bot_token, crew.slack.app_token]
+    for secret in secrets:
+        assert secret not in caplog.text
+        assert secret not in str(curious.seen)
+    for path in crew.home.path.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert not [secret for secret in (*secrets, "files-pri") if secret.encode() in content], path.name
+
+
+async def test_a_gateway_killed_again_and_again_takes_every_message_once_and_answers_it_once(tmp_path: Path) -> None:
+    async with SlackServer(pace=FAST) as slack:
+        crew = BusyWorkspace(slack, tmp_path / "home")
+        process = process_of(crew)
+        await asyncio.to_thread(process.start)
+        try:
+            await until(crew.is_heard)
+            for number in range(KILLS * 4):
+                slack.say(crew.ann, crew.ann, f"message {number}")
+                if number == 0:
+                    await until(lambda: slack.sent)
+                if number % 4 == 3:
+                    await asyncio.to_thread(process.kill)
+                    await asyncio.to_thread(process.start)
+            parcels = await asyncio.to_thread(settled_parcels, process, KILLS * 4)
+            history = await asyncio.to_thread(looking.history, process, str(crew.channel(crew.ann)))
+        finally:
+            await asyncio.to_thread(process.kill)
+    said = [message["text"] for message in history if not message["author"]["is_agent"]]
+    assert sorted(said) == sorted(f"message {number}" for number in range(KILLS * 4))
+    assert {parcel["state"] for parcel in parcels} == {"sent"}
+    assert len(slack.sent) == len(parcels)
+
+
+def process_of(crew: BusyWorkspace) -> GatewayProcess:
+    (crew.home.path / "belino.json").write_text(json.dumps(crew.table()), encoding="utf-8")
+    return GatewayProcess(crew.home.path, environment=crew.environment)
+
+
+async def loaded(crew: BusyWorkspace, process: GatewayProcess) -> float:
+    """The peak of its memory so far, when everything it needs was loaded; from here on it is counted anew."""
+    await until(crew.is_heard)
+    before = len(crew.slack.sent)
+    crew.slack.say(crew.ann, crew.ann, "small, so that everything is loaded", files=[Upload(content=b"x" * 1000)])
+    await until(lambda: len(crew.slack.sent) > before)
+    Path(f"/proc/{process.pid}/clear_refs").write_text("5", encoding="ascii")
+    return peak_megabytes(process)
+
+
+async def test_an_upload_of_100_megabytes_costs_no_memory_and_survives_a_kill_in_the_middle(
+    crew: BusyWorkspace,
+) -> None:
+    content = os.urandom(MEGABYTE) * 100
+    root = crew.slack.say(crew.room, crew.ann, "large things go here")
+    process = process_of(crew)
+    await asyncio.to_thread(process.start)
+    try:
+        await loaded(crew, process)
+        crew.slack.fail("upload", Stall(after=5 * MEGABYTE))
+        crew.offer("pending/large.bin", content, crew.channel(crew.room, root))
+        crew.slack.say(crew.room, crew.ann, f"{BOT} the file", thread=root)
+        await until(lambda: crew.slack.stalled)
+        await asyncio.to_thread(process.kill)
+        await asyncio.to_thread(process.start)
+        before = await loaded(crew, process)
+        await until(lambda: [one.sha256 for one in crew.slack.received] == [hashlib.sha256(content).hexdigest()])
+        used = peak_megabytes(process) - before
+        assert used < 16, used
+    finally:
+        await asyncio.to_thread(process.kill)
+
+
+async def test_a_file_of_100_megabytes_comes_in_without_costing_memory(crew: BusyWorkspace) -> None:
+    content = os.urandom(MEGABYTE) * 100
+    process = process_of(crew)
+    await asyncio.to_thread(process.start)
+    try:
+        before = await loaded(crew, process)
+        large = Upload(content=content, name="film.bin", mime="application/octet-stream")
+        crew.slack.say(crew.ann, crew.ann, "look at it", files=[large])
+        await until(lambda: len(crew.slack.sent) == 2)
+        assert crew.slack.bytes_served >= len(content)
+        used = peak_megabytes(process) - before
+        assert used < 16, used
+    finally:
+        await asyncio.to_thread(process.kill)
