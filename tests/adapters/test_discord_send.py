@@ -11,6 +11,7 @@ import pytest
 
 from adapters.discord_desk import Bot, place
 from adapters.telegram_desk import until
+from belino.adapters.discord.limits import FORM_BYTES
 from belino.adapters.discord.send import nonce_of
 from belino.domain.errors import AdapterError, MediaRefused, RateLimited, Unanswered, Undeliverable, Unreached
 from belino.domain.limits import Markup, Once, SendAs
@@ -268,7 +269,8 @@ async def test_larger_files_are_planned_where_the_settings_say_so(
 ) -> None:
     usual, boosted = discord_bot_at(discord).adapter.limits, discord_bot_at(discord, upload_mb=50).adapter.limits
     assert usual.files[SendAs.DOCUMENT].max_bytes == 10 * 1024 * 1024
-    assert {limit.max_bytes for limit in boosted.files.values()} == {50 * 1024 * 1024}
+    assert {limit.max_bytes for limit in boosted.files.values()} == {50 * 1024 * 1024 - FORM_BYTES}
+    assert usual.album_bytes == 25 * 1024 * 1024 - FORM_BYTES
     assert (usual.once, usual.markup, usual.text_chars, usual.text_lines) == (Once.KEY, Markup.CHAT, 2000, 17)
 
 

@@ -34,7 +34,7 @@ class Config:
     upload_mb: int = field(
         default=10,
         metadata={
-            "says": "How large a file may be that is sent, in MB: 10, or 50 and 100 where all servers are boosted.",
+            "says": "How large a file may be that is sent, in MB: 10, or more where all its servers are boosted.",
             "least": 1,
             "most": 500,
         },

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import SimpleNamespace
@@ -16,6 +17,9 @@ from yarl import URL
 __all__ = ["COMPRESSION", "Closed", "GatewaySocket", "Reconnect"]
 
 COMPRESSION = Decompression.COMPRESSION_TYPE
+
+# It logs whole events, what people wrote among them; what goes wrong is told by who uses it.
+logging.getLogger("discord").setLevel(logging.ERROR)
 
 # A line that is silent for longer is dead: beats are answered every forty seconds or so.
 SILENCE_SECONDS = 60.0

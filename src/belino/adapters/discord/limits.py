@@ -4,7 +4,9 @@ from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs, Unit
 
 MIB = 1024 * 1024
 UPLOAD_BYTES = 10 * MIB
-LARGEST_UPLOAD_BYTES = 500 * MIB
+# What a request may weigh in all, and what is left of it for files.
+REQUEST_BYTES = 25 * MIB
+FORM_BYTES = 64 * 1024
 FETCH_BYTES = 500 * MIB
 TEXT_CHARS, TEXT_LINES = 2_000, 17
 MOST_FILES = 10
@@ -16,7 +18,9 @@ _TOGETHER = frozenset(set(SendAs) - {SendAs.VOICE, SendAs.STICKER})
 
 
 def limits_of(upload_bytes: int) -> Limits:
-    """The limits where a file may have so many bytes."""
+    """The limits where a file may have so many bytes; where that is more than a request takes, it is believed."""
+    together = max(upload_bytes, REQUEST_BYTES) - FORM_BYTES
+    upload_bytes = min(upload_bytes, together)
     files = {
         SendAs.PHOTO: FileLimit(
             max_bytes=upload_bytes, mimes=frozenset({"image/jpeg", "image/png", "image/webp"}), max_side=16_384
@@ -46,6 +50,7 @@ def limits_of(upload_bytes: int) -> Limits:
         files=files,
         album_items=MOST_FILES,
         album_mixes=(_TOGETHER,),
+        album_bytes=together,
         text_with_files=True,
         fetch_bytes=FETCH_BYTES,
     )
