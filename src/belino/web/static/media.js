@@ -48,7 +48,7 @@ function room(item) {
 function player(item, does) {
   if (!item.url || item.local) return null;
   if (item.mime.startsWith("audio/")) return heard(item, does);
-  return item.mime.startsWith("video/") ? watched(item) : null;
+  return item.mime.startsWith("video/") ? watched(item, does) : null;
 }
 
 function heard(item, does) {
@@ -61,13 +61,13 @@ function heard(item, does) {
 }
 
 // The poster is shown by the player itself; nothing of the video is loaded before somebody plays it.
-function watched(item) {
+function watched(item, does) {
   const line = fileLine(item);
   const { width, height } = room(item);
   const video = make("video", { controls: true, preload: shows(item) ? "none" : "metadata", src: item.url, width, height, "aria-label": nameOf(item) });
   video.style.setProperty("aspect-ratio", `${width} / ${height}`);
   video.addEventListener("error", () => trouble(line, CANNOT_PLAY));
-  const seen = shows(item) ? glance(item, {}, (found, place) => {
+  const seen = shows(item) ? glance(item, does, (found, place) => {
     if (found.kind !== "poster") return;
     video.poster = found.picture;
     lasts(line, item, found.seconds);

@@ -43,6 +43,7 @@ export class Savings {
   #draw(saved) {
     say(byId("savings"), saved.says);
     show(byId("open-savings"), saved.media > 0);
+    if (!byId("saved").open) return;
     say(byId("saved-says"), saved.says);
     const { channels } = saved;
     byId("saved-channels").replaceChildren(...channels.slice(0, LISTED).map(channelItem));
