@@ -94,12 +94,13 @@ class Workspace:
         mention = f"<@{self.slack.bot['id']}>"
         return [self.slack.say(channel, self.people[0], f"{mention} what was said?") for channel in self.channels]
 
-    def talk(self, roots: list[dict[str, Any]]) -> None:
-        """Replies below every question, the last of them to the agent."""
+    async def talk(self, roots: list[dict[str, Any]]) -> None:
+        """Replies below every question, the last of them to the agent; no faster than both designs can hear."""
         for number in range(REPLIES):
             for channel, root in zip(self.channels, roots, strict=True):
                 mention = f"<@{self.slack.bot['id']}> " if number == REPLIES - 1 else ""
                 self.slack.say(channel, self.people[number % 10], f"{mention}reply {number}", thread=root)
+            await _until(self.slack, lambda: not self.slack.deliveries.waiting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +169,7 @@ async def _measure(design: Design) -> Cost:
                 roots = workspace.ask()
                 await _until(slack, lambda: len(slack.sent) == CHANNELS)
                 cold = _reads(slack)
-                workspace.talk(roots)
+                await workspace.talk(roots)
                 await _until(slack, lambda: len(slack.sent) == 2 * CHANNELS and not slack.deliveries.waiting)
                 megabytes = resident(pid)
         return Cost(
