@@ -88,6 +88,15 @@ async def test_an_album_is_told_whole(house: House) -> None:
     assert all(f"part {number}" in told for number in range(3))
 
 
+async def test_an_album_is_told_in_the_order_its_platform_counts(house: House) -> None:
+    async with house.at_work() as gateway:
+        for number in ("12", "9", "100"):
+            item = house.say(f"part {number}.", channel="team", album="a", addressed=False)
+            await gateway.accept(replace(item, id=number, sent=house.clock.now()))
+        told = "\n".join((await look(house, gateway)).told)
+    assert told.index("part 9.") < told.index("part 12.") < told.index("part 100.")
+
+
 async def test_a_preview_asks_for_the_past_like_a_turn_and_the_past_is_not_what_would_be_answered(house: House) -> None:
     far_side = house.prepare()._far_side
     for number in range(60):

@@ -150,6 +150,23 @@ async def test_an_edit_before_the_turn_replaces_the_text_and_is_not_noted(house:
         assert "dog" not in agent.told(2)
 
 
+async def test_an_item_that_comes_after_its_album_was_answered_says_where_it_belongs(
+    house: House, agent: ScriptedAgent
+) -> None:
+    async with house.at_work() as gateway:
+        group = Group(house, gateway)
+        first, second, late = (group.message(f"part {number}", album="a") for number in range(3))
+        for item in (second, replace(first, sent=second.sent)):
+            await gateway.accept(item)
+        await house.clock.advance(5)
+        await until(lambda: gateway.counters.turns["answered"] == 1)
+        await gateway.accept(late)
+        await house.clock.advance(5)
+        await until(lambda: gateway.counters.turns["answered"] == 2)
+        assert f"album: goes with message {second.id}" in agent.told(1)
+        assert "album:" not in agent.told(0)
+
+
 async def test_new_files_in_an_edit_are_told_with_it(house: House, agent: ScriptedAgent) -> None:
     async with house.at_work() as gateway:
         group = Group(house, gateway)

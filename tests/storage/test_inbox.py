@@ -269,6 +269,16 @@ async def test_an_album_is_answered_together_once_its_time_has_come(
     assert turn.trace == turn.messages[0].trace
 
 
+async def test_items_of_one_second_are_in_the_order_their_platform_counts_them(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    for number in ("12", "9", "100", "10"):
+        await store.take_in(say(number, album="a"), ANSWER, ready=clock.now() + timedelta(seconds=1))
+    clock.shift(1)
+    turn = await claim(store, clock)
+    assert [message.id for message in turn.messages] == ["9", "10", "12", "100"]
+
+
 async def test_an_album_waits_ten_seconds_at_most_from_its_first_item(
     store: SqliteStore, clock: FakeClock, say: Say
 ) -> None:

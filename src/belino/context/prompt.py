@@ -71,10 +71,14 @@ def message_blocks(
     fence: str,
     outcomes: Mapping[str, MediaOutcome] = NO_OUTCOMES,
     message_chars: int = MESSAGE_CHARS,
+    album: str | None = None,
 ) -> tuple[TextBlock, ...]:
-    """The message being answered (or an album's items), fenced; `outcomes`, by ref id, tells how media ended."""
+    """The message being answered (or an album's items), fenced; `outcomes`, by ref id, tells how media ended.
+
+    `album` is the message that an album began with whose items these are, come too late to be told with it.
+    """
     blocks = [
-        TextBlock(text=fenced("message", _message_lines(message, outcomes, message_chars), fence))
+        TextBlock(text=fenced("message", _message_lines(message, outcomes, message_chars, album), fence))
         for message in messages
     ]
     if unclaimed:
@@ -138,8 +142,12 @@ def _thread_lines(thread: ThreadContext, context: StructuredContext, outcomes: M
     return lines
 
 
-def _message_lines(message: StoredMessage, outcomes: Mapping[str, MediaOutcome], message_chars: int) -> list[str]:
+def _message_lines(
+    message: StoredMessage, outcomes: Mapping[str, MediaOutcome], message_chars: int, album: str | None
+) -> list[str]:
     lines = [f"from: {clean_name(message.author.name) or 'somebody'}", f"time: {_time(message.sent)}"]
+    if album is not None:
+        lines.append(f"album: goes with message {clean_name(album)}, and came after it was answered")
     lines += _quote_lines("in reply to", message.quote, outcomes)
     lines += _quote_lines("forwarded from", message.forward, outcomes)
     if message.edited is not None:

@@ -14,6 +14,8 @@ from belino.domain.reply import Parcel, ParcelKind, ParcelState
 from belino.domain.turn import Usage
 
 NOTHING_SPENT = Usage()
+LONGEST_COUNT = 20
+"""Digits of a platform's largest message number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,12 @@ class StoredMessage:
     """Emoji and how many people put it there."""
     root: str | None = None
     """The message whose thread it is in: its conversation's thread, or where the chain of its replies began."""
+
+    @property
+    def place_in_album(self) -> tuple[datetime, int, int]:
+        """What an album's items are sorted by: platforms that tell whole seconds count their messages."""
+        counted = self.id.isascii() and self.id.isdecimal() and len(self.id) <= LONGEST_COUNT
+        return self.sent, int(self.id) if counted else 0, self.seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

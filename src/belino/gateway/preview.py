@@ -130,7 +130,7 @@ async def _anchor(store: Store, conversation: ConversationKey, at: str | None) -
         return (anchor,)
     near = await store.history(anchor.conversation, before=anchor.seq + LOOKED_THROUGH // 2, limit=LOOKED_THROUGH)
     album = [one for one in near if (one.album, one.author.id) == (anchor.album, anchor.author.id)]
-    return tuple(one for one in album if one.deleted is None)
+    return tuple(sorted((one for one in album if one.deleted is None), key=lambda one: one.place_in_album))
 
 
 def _tools() -> Cost:

@@ -23,6 +23,7 @@ from belino.gateway.attaching import Attached, Attaching
 
 FENCE_HEX = 24
 RECOVERY = "[Post-compaction context recovery: re-attaching {} media items from this thread]"
+ALBUM_LOOK = 50
 ALL_CHANGES = 2**62
 """Beyond the number of any change: whoever begins here has missed none."""
 
@@ -115,7 +116,7 @@ class Teller:
         living = [message for message in found if message.seq in seqs and message.deleted is None]
         if not living:
             raise Withdrawn("deleted before it was answered")
-        living.sort(key=lambda message: (message.sent, message.seq))
+        living.sort(key=lambda message: message.place_in_album)
         return tuple([await self._with_quote(message) for message in living])
 
     async def _with_quote(self, message: StoredMessage) -> StoredMessage:
@@ -151,8 +152,18 @@ class Teller:
         refs = [ref for message in messages for ref in media_of(message)]
         outcomes = await self._outcomes(messages[0].conversation.whole_channel, refs)
         limit = self._config.message_chars
-        blocks = message_blocks(messages, unclaimed, fence=fence, outcomes=outcomes, message_chars=limit)
+        album = await self._album_before(messages)
+        blocks = message_blocks(messages, unclaimed, fence=fence, outcomes=outcomes, message_chars=limit, album=album)
         return _Piece(blocks=blocks)
+
+    async def _album_before(self, messages: Sequence[StoredMessage]) -> str | None:
+        """The message that an album began with, if its other items were answered before these came."""
+        late = messages[0]
+        if late.album is None:
+            return None
+        before = min(message.seq for message in messages)
+        found = await self._store.history(late.conversation, before=before, limit=ALBUM_LOOK)
+        return next((one.id for one in found if (one.album, one.author.id) == (late.album, late.author.id)), None)
 
     async def _context(self, context: StructuredContext, fence: str) -> "_Piece":
         outcomes = await self._outcomes(context.snapshot.channel.whole_channel, _media_in(context))

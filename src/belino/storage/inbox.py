@@ -258,7 +258,7 @@ def claim_turn(
         conversation=conversation,
         number=turn["number"],
         attempt=turn["attempt"] + 1,
-        messages=tuple(sorted(messages, key=lambda message: (message.sent, message.seq))),
+        messages=tuple(sorted(messages, key=lambda message: message.place_in_album)),
         trace=turn["trace"],
         chat_type=ChatType(kind),
     )
