@@ -222,6 +222,18 @@ async def test_a_page_of_a_pdf_can_be_looked_at(town: Town, sandbox: Watched) ->
     assert "You see page 2." in words(blocks) and len(pictures(blocks)) == 1
 
 
+async def test_a_page_can_be_looked_at_small(town: Town, sandbox: Watched) -> None:
+    (picture,) = pictures(await fetched(town, await sent(town, TEN), "thumb"))
+    found = image_size(picture.data)
+    assert found is not None and max(found[1:]) == 256
+
+
+async def test_the_text_of_a_scan_is_priced_with_the_pages_that_are_shown(town: Town, sandbox: Watched) -> None:
+    ref = await sent(town, MIXED)
+    await fetched(town, ref, "text")
+    assert re.search(r"\|text ~32[0-9]{2} image", words(await town.toolbox().call("list_media", {})))
+
+
 async def test_frames_of_a_time_range_come_with_their_moments_within_the_price(town: Town, sandbox: Watched) -> None:
     ref = await sent(town, FILM, "film.mp4", "video/mp4")
     blocks = await fetched(town, ref, "frames", time_range="0:01-0:03", max_tokens=400)
@@ -292,7 +304,7 @@ async def test_any_other_file_comes_with_its_forms_and_their_price(town: Town, s
     ref = await sent(town, TEN)
     text, file = await fetched(town, ref)
     assert isinstance(text, TextBlock) and isinstance(file, FileBlock)
-    told = r" It has 10 pages\. A copy is at .*\. Forms and their tokens: text ([0-9]+), image 1600\.$"
+    told = r" It has 10 pages\. A copy is at .*\. Forms and their tokens: text ([0-9]+), image 1600, thumb 87\.$"
     found = re.search(told, text.text)
     assert found is not None, text.text
     exact = estimate_tokens("This is page 1 of the report") * 10
@@ -325,11 +337,11 @@ async def test_the_price_in_the_list_is_corrected_once_a_document_was_read(
 ) -> None:
     ref = await sent(town, TEN)
     before = words(await town.toolbox().call("list_media", {}))
-    assert f"|not fetched|text ~{-(-len(TEN) // 40)} image 1600 file 0|" in before
+    assert f"|not fetched|text ~{-(-len(TEN) // 40)} image 1600 thumb 87 file 0|" in before
     await fetched(town, ref, "text")
     town.renderer = make_renderer(sandbox, tmp_path / "scratch", town.store)
     after = words(await town.toolbox().call("list_media", {}))
-    assert re.search(r"\|held, read\|text [0-9]+ image 1600 file 0\|", after), after
+    assert re.search(r"\|held, read\|text [0-9]+ image 1600 thumb 87 file 0\|", after), after
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ PDF = "application/pdf"
 FRAMES = 6
 FRAME_SIDE = 768
 SHEET_FRAMES = 9
+PAGES_SHOWN = 4
+"""Pages that are pictures: so many are shown at a time."""
 
 _BYTES_PER_TOKEN = 4
 # About how many bytes a token of text takes in files that hold more than text: pictures, styles, and all compressed.
@@ -74,6 +76,8 @@ class Facts:
     unit: Unit | None = None
     parts: int | None = None
     """Pages, sheets, slides …"""
+    scans: int = 0
+    """Pages without text: whoever asks for the text is shown them."""
 
     @property
     def dimensions(self) -> tuple[int, int] | None:
@@ -125,10 +129,11 @@ def prices(facts: Facts, *, side: int = BLOCK_SIDE) -> dict[str, Price]:
     if is_picture(facts.kind, facts.mime):
         tokens["image"] = picture_tokens(facts.dimensions, side), True
         tokens["thumb"] = picture_tokens(facts.dimensions, THUMB_SIDE), True
-    if has_text(facts.mime) and (facts.size if facts.text_tokens is None else facts.text_tokens):
-        tokens["text"] = _text_tokens(facts)
+    if has_text(facts.mime) and (facts.size if facts.text_tokens is None else facts.text_tokens or facts.scans):
+        tokens["text"] = _text_tokens(facts, side)
     if clean_mime(facts.mime) == PDF:
         tokens["image"] = picture_tokens(None, side), True  # a page
+        tokens["thumb"] = picture_tokens(None, THUMB_SIDE), True
     if is_film(facts):
         tokens["frames"] = FRAMES * picture_tokens(facts.dimensions, FRAME_SIDE), True
         tokens["sheet"] = IMAGE_TOKENS_AT_MOST, True
@@ -202,9 +207,10 @@ def side_within(tokens: int, dimensions: tuple[int, int] | None, most: int) -> i
     return low
 
 
-def _text_tokens(facts: Facts) -> tuple[int, bool]:
+def _text_tokens(facts: Facts, side: int) -> tuple[int, bool]:
     if facts.text_tokens is not None:
-        return facts.text_tokens, True
+        shown = min(facts.scans, PAGES_SHOWN) * picture_tokens(None, side)
+        return facts.text_tokens + shown, not shown
     return -(-(facts.size or 0) // _bytes_per_token(clean_mime(facts.mime))), False
 
 

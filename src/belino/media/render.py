@@ -13,6 +13,7 @@ from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
 from belino.domain.readings import Readings
 from belino.domain.tokens import estimate_tokens
+from belino.media.document import pages_without_text
 from belino.media.image_header import BLOCK_MIMES, image_size
 from belino.media.kept import Kept
 from belino.media.price import Facts
@@ -264,7 +265,8 @@ class Renderer:
             return  # the price of the whole is told by its beginning
         tokens = await asyncio.to_thread(_tokens, read.parts)
         whole = tokens * read.total // len(read.parts)
-        await self.learn(sha256, text_tokens=whole, unit=read.unit, parts=read.total)
+        scans = len(pages_without_text(read))
+        await self.learn(sha256, text_tokens=whole, unit=read.unit, parts=read.total, scans=scans)
 
     def _remember(self, sha256: str, facts: dict[str, Any]) -> None:
         self._facts.pop(sha256, None)

@@ -15,6 +15,7 @@ from belino.media.placeholder import format_duration, format_size, one_line
 from belino.media.price import (
     FRAME_SIDE,
     FRAMES,
+    PAGES_SHOWN,
     PDF,
     SHEET_FRAMES,
     THUMB_BYTES,
@@ -35,7 +36,6 @@ TEXT_TOKENS = 5_000
 """Told at a time, if nothing else is asked for."""
 PICTURE_TOKENS = 6_000
 LEAST_TOKENS, MOST_TOKENS = 300, 100_000
-PAGES_SHOWN = 4
 MADE = ("image", "thumb", "text", "frames", "sheet")
 """Forms that are made of a file; any other is the file itself."""
 
@@ -123,7 +123,7 @@ async def render(renderer: Renderer, item: Item, form: str, wish: Wish) -> Rende
         case "sheet":
             return await as_film_sheet(renderer, item, wish)
         case "image" | "thumb" if item.blob.mime == PDF:
-            return await as_pages(renderer, item, wish)
+            return await as_pages(renderer, item, wish, thumb=form == "thumb")
         case _:
             return await as_picture(renderer, item, wish, thumb=form == "thumb")
 
@@ -155,8 +155,9 @@ async def as_text(renderer: Renderer, item: Item, wish: Wish, dress: Dress = str
     return await _with_scans(renderer, item, wish, rendered, silent, room - price(page.text))
 
 
-async def as_pages(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
+async def as_pages(renderer: Renderer, item: Item, wish: Wish, *, thumb: bool = False) -> Rendered:
     """Pages of a PDF as pictures: the first, or those that are asked for, a few at a time."""
+    wish = _small(wish) if thumb else wish
     first, last = wish.pages or (1, 1)
     text = await renderer.reading(item.blob, mime=item.blob.mime, name=item.name, first=first, last=first)
     if not text.total or first > text.total:
@@ -180,10 +181,9 @@ async def as_picture(renderer: Renderer, item: Item, wish: Wish, *, thumb: bool 
     if item.blob.mime not in DRAWN_MIMES:
         raise CannotRender(f"{item.blob.mime} is not a picture", _COPY)
     facts = await renderer.probe(item.blob)
-    most = min(THUMB_SIDE, wish.block_side) if thumb else wish.block_side
-    side = side_within(_room(item, wish), (facts.width, facts.height), most)
-    max_bytes = min(THUMB_BYTES, wish.block_bytes) if thumb else wish.block_bytes
-    picture = await renderer.fit(item.blob, max_bytes=max_bytes, max_side=side)
+    wish = _small(wish) if thumb else wish
+    side = side_within(_room(item, wish), (facts.width, facts.height), wish.block_side)
+    picture = await renderer.fit(item.blob, max_bytes=wish.block_bytes, max_side=side)
     about = f"{_head(item)}, {facts.width}×{facts.height}."
     return Rendered(about=about, what="a thumb" if thumb else "a picture", pictures=(picture,), labels=("",))
 
@@ -279,6 +279,10 @@ def only_so_many(text: DocumentText) -> str:
 def reason_of(error: Exception) -> str:
     """Why it cannot be had, in words that may have come from a decoder."""
     return one_line(str(error))[:_REASON_CHARS].rstrip(". ")
+
+
+def _small(wish: Wish) -> Wish:
+    return replace(wish, block_side=min(THUMB_SIDE, wish.block_side), block_bytes=min(THUMB_BYTES, wish.block_bytes))
 
 
 def _place(wish: Wish) -> Place:

@@ -79,7 +79,7 @@ async def _formed(shelf: Shelf, record: RefRecord, blob: Blob, looked: Looked, a
         "text": partial(as_text, shelf.renderer, item, ask.wish, partial(_fenced, shelf)),
         "frames": partial(as_frames, shelf.renderer, item, ask.wish),
         "sheet": partial(_sheet, shelf, record, item, looked, ask.wish),
-        "pages": partial(as_pages, shelf.renderer, item, ask.wish),
+        "pages": partial(as_pages, shelf.renderer, item, ask.wish, thumb=ask.form == "thumb"),
     }
     if form in makers:
         return await _blocks(shelf, record, blob, await makers[form]())

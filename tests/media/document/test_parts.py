@@ -11,14 +11,22 @@ def parts(at_most: int | None = None, **wish: int) -> Parts:
     return Parts(Wish(mime="", **wish), Unit.PAGE, at_most=at_most)  # type: ignore[arg-type]
 
 
-def test_what_does_not_fit_is_cut_off_and_said() -> None:
+def test_what_does_not_fit_beside_others_is_left_whole_for_who_asks_for_it() -> None:
     gathered = parts(max_chars=5)
     gathered.add(1, "abc")
     gathered.add(2, "defg")
     assert not gathered.wants(3)
     text = gathered.document(9)
-    assert [part.text for part in text.parts] == ["abc", "de"]
-    assert text.reason == "reading stopped at 5 characters, in page 2 of 9; ask for others by number"
+    assert [(part.number, part.text) for part in text.parts] == [(1, "abc")] and text.total == 9
+    assert text.reason == "", "nothing is lost"
+
+
+def test_what_fits_nowhere_is_cut_off_and_said() -> None:
+    gathered = parts(max_chars=5, first=2)
+    gathered.add(2, "abcdefg")
+    text = gathered.document(9)
+    assert [part.text for part in text.parts] == ["abcde"]
+    assert text.reason == "of page 2 only the first 5 characters were read"
 
 
 def test_when_the_time_is_up_nothing_more_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

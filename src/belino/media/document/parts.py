@@ -54,7 +54,10 @@ class Parts:
     _parts: list[Part] = field(default_factory=list)
     _notes: list[str] = field(default_factory=list)
     _chars: int = 0
-    _stopped: str = ""
+    _stopped: bool = False
+    """No more is read; whoever wants more asks for the next."""
+    _lost: str = ""
+    """What asking for the next does not bring."""
     _broken: str = ""
     _begun: float = field(default_factory=time.monotonic)
 
@@ -62,12 +65,10 @@ class Parts:
         """Whether this part is asked for, and there is room and time for it."""
         if number < self.wish.first or (self.wish.last is not None and number > self.wish.last) or self._stopped:
             return False
-        if self._chars >= self.wish.max_chars:
-            self._stopped = f"at {self.wish.max_chars} characters"
-        elif self.at_most is not None and len(self._parts) >= self.at_most:
-            self._stopped = f"after {self.at_most} {self.unit}s"
-        elif self.late:
-            self._stopped = f"after {SECONDS_AT_MOST} s"
+        full = self.at_most is not None and len(self._parts) >= self.at_most
+        self._stopped = self._chars >= self.wish.max_chars or full or self.late
+        if self.late:
+            self._lost = f"reading stopped after {SECONDS_AT_MOST} s, before {self.unit} {number}; there may be more"
         return not self._stopped
 
     @property
@@ -78,7 +79,7 @@ class Parts:
     @property
     def over(self) -> bool:
         """Whether no part from here on will be wanted: the rest need only be counted."""
-        return bool(self._stopped)
+        return self._stopped
 
     @property
     def room(self) -> int:
@@ -86,11 +87,14 @@ class Parts:
         return max(0, self.wish.max_chars - self._chars)
 
     def add(self, number: int, text: str, title: str = "") -> None:
-        """Keep a part; what does not fit is cut off."""
+        """Keep a part. One that does not fit beside others is left to who asks for it; one that never does is cut."""
         text = text.strip("\n ")
         if len(text) > self.room:
+            self._stopped = True
+            if self._parts:
+                return
             text = text[: self.room]
-            self._stopped = f"at {self.wish.max_chars} characters"
+            self._lost = f"of {self.unit} {number} only the first {self.room} characters were read"
         self._chars += len(text)
         self._parts.append(Part(number=number, text=text, title=one_line(title)[:TITLE_CHARS]))
 
@@ -123,9 +127,8 @@ class Parts:
     def _reason(self, total: int, *, found: bool) -> str:
         if self._broken:
             return f"not all of it could be read: {self._broken}" if found else self._broken
-        if self._stopped:
-            last = self._parts[-1].number if self._parts else 0
-            return f"reading stopped {self._stopped}, in {self.unit} {last} of {total}; ask for others by number"
+        if self._lost:
+            return self._lost
         if self.wish.first > total > 0:
             return f"there are only {total} {self.unit}s" if total > 1 else f"there is only one {self.unit}"
         return ""
