@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import sys
 from collections.abc import Callable
 from random import Random
 
@@ -16,7 +17,7 @@ from belino.adapters.discord.config import may_resume_at
 from belino.adapters.discord.cursor import MOST_CHANNELS, Cursor
 from belino.adapters.discord.people import Place
 from belino.adapters.discord.socket import INTENTS, MESSAGE_CONTENT, Session
-from belino.domain.errors import AdapterError, RateLimited, Unauthorized
+from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
 from belino.domain.message import Arrival, Message, Unsupported
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
@@ -226,7 +227,7 @@ async def test_heartbeats_go_on_while_the_store_is_slow() -> None:
             bot.may_take.set()
             await until(lambda: bot.texts == ["one"])
         await bot.client.close()
-        assert len(server.sessions.identified) == 1 and not server.sessions.resumed
+        assert len(server.sessions.identified) == 1
 
 
 async def test_a_thread_nobody_told_of_is_asked_for_once(
@@ -405,6 +406,32 @@ def test_the_token_is_said_only_at_discords_own_gateways(url: str, may: bool) ->
     assert may_resume_at(Config(token=Secret("T", TOKEN)), url) is may
 
 
+async def test_a_place_to_resume_at_that_is_none_of_discords_is_not_told_the_token(
+    discord: DiscordServer, discord_bot: Bot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belino.adapters.discord.may_resume_at", lambda config, url: "/resume" not in url)
+    ada = discord.user("ada")
+    async with discord_bot.listening():
+        discord.say(ada, ada, "before")
+        await until(lambda: discord_bot.texts)
+        await discord.drop_socket()
+        await until(lambda: not discord.gateway.connections)
+        discord.say(ada, ada, "meanwhile")
+        await until(lambda: len(discord_bot.texts) == 2)
+    assert discord_bot.texts == ["before", "meanwhile"]
+    assert not discord.sessions.resumed and len(discord.sessions.identified) == 2
+
+
+async def test_without_discord_py_the_operator_is_told_what_to_install(
+    discord: DiscordServer, discord_bot: Bot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "discord", None)
+    monkeypatch.setitem(sys.modules, "discord.errors", None)
+    monkeypatch.delitem(sys.modules, "belino.adapters.discord.library", raising=False)
+    with pytest.raises(ConfigError, match=r"pip install 'belino\[discord\]'"):
+        await discord_bot.listen()
+
+
 async def test_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     waits: list[float] = []
@@ -418,7 +445,9 @@ async def test_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) -> N
     async def nowhere() -> str:
         raise AdapterError("nobody is there")
 
-    listener = listening.Listener(Client(), Clock(), token=Secret("T", TOKEN), gateway=nowhere, rng=Random(7))
+    listener = listening.Listener(
+        Client(), Clock(), token=Secret("T", TOKEN), gateway=nowhere, way_back=lambda session: session, rng=Random(7)
+    )
 
     async def take(_: object) -> None:
         raise AssertionError("nothing can be heard")

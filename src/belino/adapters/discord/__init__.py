@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import ClassVar
@@ -19,15 +19,15 @@ from belino.adapters.discord.people import DIRECT, PLATFORM, Me, Place
 from belino.adapters.discord.raw import Raw, as_table, count, identity, line, table, whole, words
 from belino.adapters.discord.read_back import find_sent
 from belino.adapters.discord.send import channel_of, edit, send
-from belino.adapters.discord.socket import Listener, Session
+from belino.adapters.discord.socket import Listener, Session, session_of
 from belino.adapters.discord.town import Town, places_in
 from belino.adapters.discord.works import WORKS
 from belino.domain.errors import AdapterError, ConfigError, RateLimited
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
-from belino.domain.message import Arrival, ConversationKey, Deletion, Message
+from belino.domain.message import Arrival, ConversationKey, Deletion, Message, Unsupported
 from belino.domain.outcome import Finding, MessageOutcome
-from belino.domain.ports import Accept, Desk, Incoming, OpensSockets, Question, hand_in
+from belino.domain.ports import Accept, Desk, OpensSockets, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
 
@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 REF_LETTERS = "dc"
 MOST_WAITING = 1_000
 BATCH = 100
+APART = frozenset({"READY", "GUILD_CREATE", "INTERACTION_CREATE"})
+"""Events that calls are made for before the next one counts."""
 DRAFT_PAUSE, GROUP_DRAFT_PAUSE = 1.5, 3.0
 CALLBACK = "/interactions/{}/{}/callback"
 HEARD = {"content": "I am on it.", "flags": 1 << 6, "allowed_mentions": {"parse": []}}
@@ -83,13 +85,19 @@ class Adapter:
             raise ConfigError("Discord needs an HTTP client that opens web sockets")
         self._let_in.clear()
         self._cursor = Cursor(cursor)
-        self._session = self._known_way_back(self._cursor.session)
+        known = self._cursor.session
+        self._session = None if known is None else self._way_back(known)
         me = as_table(await self._calls.call("GET", "/users/@me"))
         own = Me(id=identity(me, "id"), name=line(me, "username"), roles=self._cursor.roles)
         self._town = Town(own, self._cursor.places)
         heard: asyncio.Queue[Raw] = asyncio.Queue(MOST_WAITING)
         listener = Listener(
-            http, self._desk.clock, token=self._config.token, gateway=self._gateway, session=self._session
+            http,
+            self._desk.clock,
+            token=self._config.token,
+            gateway=self._gateway,
+            way_back=self._way_back,
+            session=self._session,
         )
         try:
             async with asyncio.TaskGroup() as group:
@@ -181,9 +189,9 @@ class Adapter:
             raise AdapterError("Discord named a gateway that belino does not tell its token")
         return url
 
-    def _known_way_back(self, session: Session | None) -> Session | None:
-        """A session at a place where the token may be said; another place is replaced by the configured one."""
-        if session is None or may_resume_at(self._config, session.url):
+    def _way_back(self, session: Session) -> Session | None:
+        """A session at a place where the token may be said; where it may not, the configured gateway is asked."""
+        if may_resume_at(self._config, session.url):
             return session
         return None if self._config.gateway_url is None else replace(session, url=self._config.gateway_url)
 
@@ -192,25 +200,52 @@ class Adapter:
             batch = [await heard.get()]
             while len(batch) < BATCH and not heard.empty():
                 batch.append(heard.get_nowait())
-            incoming: list[Incoming] = []
+            arrivals: list[Arrival] = []
             for event in batch:
+                if words(event, "t") in APART:
+                    # What came before is on disk before the cursor can name this event.
+                    await self._hand_in(arrivals, accept, self._session)
+                    arrivals = []
                 self._follow(event)
                 self._town.learn(event)
-                if words(event, "t") in ("READY", "GUILD_CREATE") and self._cursor.newest:
-                    await self._hand_in(incoming, accept)
-                    incoming = []
-                    await self._catch_up(event, accept)
-                elif words(event, "t") == "INTERACTION_CREATE":
-                    await self._hand_in(incoming, accept)
-                    incoming = []
-                    await self._take_command(event, accept)
-                elif is_news(event):
-                    incoming += await self._incoming(event)
-            await self._hand_in(incoming, accept)
+                arrivals += await self._arrivals(event, accept)
+            await self._hand_in(arrivals, accept, self._session)
+
+    async def _arrivals(self, event: Raw, accept: Accept) -> Sequence[Arrival]:
+        """What an event tells; one that is taken apart from others is taken in here."""
+        name = words(event, "t")
+        if name == "INTERACTION_CREATE":
+            await self._take_command(event, accept)
+        elif name in APART:
+            await self._catch_up(event, accept)
+        elif is_news(event):
+            return await self._parsed(event)
+        return ()
+
+    async def _parsed(self, event: Raw) -> Sequence[Arrival]:
+        if channel := self._town.unknown(event):
+            await self._place(channel)
+        return self._theirs(parse(event, self._known), table(event, "d"))
+
+    def _theirs(self, arrivals: Sequence[Arrival], told: Raw) -> Sequence[Arrival]:
+        """What others said; what we said ourselves is stored when its receipt comes."""
+        channel, own = identity(told, "channel_id"), identity(told, "id")
+        theirs = [arrival for arrival in arrivals if not _is_own(arrival)]
+        if channel and own and any(isinstance(arrival, Message | Unsupported) for arrival in theirs):
+            self._cursor.heard(channel, own, self._town.places.get(channel))
+        return theirs
+
+    async def _hand_in(self, arrivals: Sequence[Arrival], accept: Accept, session: Session | None) -> None:
+        """Take arrivals in; the cursor moves with the last, so that none of them can be lost."""
+        if arrivals:
+            cursor = self._cursor.written(session, self._town.me.roles)
+            await hand_in(accept, [*((each, None) for each in arrivals[:-1]), (arrivals[-1], cursor)])
 
     async def _take_command(self, event: Raw, accept: Accept) -> None:
         """Whoever gave a command that will be answered is told so at once: Discord waits for that three seconds."""
-        outcomes = {(await accept(arrival, cursor=cursor)).outcome for arrival, cursor in await self._incoming(event)}
+        arrivals = await self._parsed(event)
+        cursor = self._cursor.written(self._session, self._town.me.roles)
+        outcomes = {(await accept(arrival, cursor=cursor)).outcome for arrival in arrivals}
         if MessageOutcome.WAITING not in outcomes:
             return
         told = table(event, "d")
@@ -221,39 +256,15 @@ class Adapter:
         except AdapterError as error:
             log.info("a command could not be acknowledged: %s", type(error).__name__)
 
-    async def _hand_in(self, incoming: Sequence[Incoming], accept: Accept) -> None:
-        if incoming:
-            await hand_in(accept, incoming)
-
     def _follow(self, event: Raw) -> None:
         """Know which session an event belongs to, and that we are let in."""
-        name, told, seq = words(event, "t"), table(event, "d"), whole(event, "s")
+        name, seq = words(event, "t"), whole(event, "s")
         if name == "READY":
-            session = Session(id=words(told, "session_id"), seq=seq or 0, url=words(told, "resume_gateway_url"))
-            self._session = self._known_way_back(session)
+            self._session = self._way_back(session_of(event))
         elif self._session is not None and seq is not None:
             self._session = replace(self._session, seq=seq)
         if name in ("READY", "RESUMED"):
             self._let_in.set()
-
-    async def _incoming(self, event: Raw) -> Sequence[Incoming]:
-        if channel := self._town.unknown(event):
-            await self._place(channel)
-        return list(self._marked(parse(event, self._known), table(event, "d"), self._session))
-
-    def _marked(self, arrivals: Sequence[Arrival], told: Raw, session: Session | None) -> Iterator[Incoming]:
-        """What is to be taken in; the cursor moves with the last, so that none of them can be lost."""
-        channel, own = identity(told, "channel_id"), identity(told, "id")
-        theirs = [arrival for arrival in arrivals if not self._is_own(arrival)]
-        for number, arrival in enumerate(theirs, 1):
-            if arrival.kind in ("message", "unsupported") and channel and own:
-                self._cursor.heard(channel, own, self._town.places.get(channel))
-            last = number == len(theirs)
-            yield arrival, self._cursor.written(session, self._town.me.roles) if last else None
-
-    def _is_own(self, arrival: Arrival) -> bool:
-        """What we said ourselves is stored when its receipt comes."""
-        return not isinstance(arrival, Deletion) and arrival.author is not None and arrival.author.is_agent
 
     async def _place(self, channel: str) -> Place | None:
         """What sort of place a channel is, asked for once if nobody told."""
@@ -277,9 +288,10 @@ class Adapter:
             channels = [each for each in newest if int(here.get(each) or 0) > int(newest[each])]
         for channel in channels:
             async for page in missed(self._calls, self._desk.clock, channel, newest[channel]):
-                incoming = [
-                    each
-                    for raw in page
-                    for each in self._marked(parse({"t": "MESSAGE_CREATE", "d": raw}, self._known), raw, None)
-                ]
-                await self._hand_in(incoming, accept)
+                parsed = [(parse({"t": "MESSAGE_CREATE", "d": raw}, self._known), raw) for raw in page]
+                caught = [arrival for arrivals, raw in parsed for arrival in self._theirs(arrivals, raw)]
+                await self._hand_in(caught, accept, None)
+
+
+def _is_own(arrival: Arrival) -> bool:
+    return not isinstance(arrival, Deletion) and arrival.author is not None and arrival.author.is_agent

@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from belino.adapters.discord.raw import Raw, table, whole, words
-from belino.domain.errors import AdapterError, AddressRefused, RateLimited, Unauthorized
+from belino.domain.errors import AdapterError, AddressRefused, ConfigError, RateLimited, Unauthorized
 from belino.domain.ports import Clock, OpensSockets
 from belino.net.pace import backoff
 from belino.net.redact import Secret
@@ -51,6 +51,12 @@ class Session:
     url: str
 
 
+def session_of(ready: Raw) -> Session:
+    """The session that a READY begins."""
+    told = table(ready, "d")
+    return Session(id=words(told, "session_id"), seq=whole(ready, "s") or 0, url=words(told, "resume_gateway_url"))
+
+
 class Listener:
     """Hears one bot's events."""
 
@@ -61,6 +67,7 @@ class Listener:
         *,
         token: Secret,
         gateway: Callable[[], Awaitable[str]],
+        way_back: Callable[[Session], Session | None],
         session: Session | None = None,
         rng: Random = _DICE,
     ) -> None:
@@ -69,6 +76,8 @@ class Listener:
         self._token = token
         self._gateway = gateway
         """Asks where a new session begins."""
+        self._way_back = way_back
+        """A session as it may be resumed: the token is not said wherever somebody asks for it."""
         self._session = session
         self._rng = rng
         self._intents = INTENTS
@@ -77,7 +86,12 @@ class Listener:
     async def run(self, take: Callable[[Raw], Awaitable[None]]) -> None:
         """Hand on every event, in order, until cancelled; Unauthorized if Discord will not have us."""
         # Half a second of imports, which nobody else in the process should have to wait for.
-        library = await asyncio.to_thread(importlib.import_module, "belino.adapters.discord.library")
+        try:
+            library = await asyncio.to_thread(importlib.import_module, "belino.adapters.discord.library")
+        except ModuleNotFoundError:
+            raise ConfigError(
+                "Discord needs discord.py, which is not installed: pip install 'belino[discord]'"
+            ) from None
         while True:
             try:
                 async with self._connected(library) as socket:
@@ -120,10 +134,9 @@ class Listener:
 
     def _follow(self, event: Raw) -> None:
         """Keep up with what could be resumed from here."""
-        told, seq = table(event, "d"), whole(event, "s")
+        seq = whole(event, "s")
         if words(event, "t") == "READY":
-            url = words(told, "resume_gateway_url")
-            self._session = Session(id=words(told, "session_id"), seq=seq or 0, url=url) if url else None
+            self._session = self._way_back(session_of(event))
         elif self._session is not None and seq is not None:
             self._session = replace(self._session, seq=seq)
 
