@@ -79,4 +79,4 @@ def test_a_running_gateway_gives_the_same_answers(belino: Belino, home: Path) ->
         ]
         missing = belino("context", MAIN, "--at", "m9")
     assert running == resting
-    assert missing.returncode == 1
+    assert missing.returncode == 1 and "there is no message 'm9' in web:default:main" in missing.stderr

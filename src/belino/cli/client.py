@@ -30,6 +30,12 @@ class GatewayClient:
         given = {name: str(value) for name, value in query.items() if value is not None}
         return self.ask("GET", f"{path}?{urlencode(given)}" if given else path)
 
+    def find(self, path: str, **query: object) -> Any:
+        """The same; None where there is nothing of that name."""
+        given = {name: str(value) for name, value in query.items() if value is not None}
+        status, read = self.answer("GET", f"{path}?{urlencode(given)}")
+        return None if status == 404 else read
+
     def post(self, path: str, body: object) -> Any:
         return self.ask("POST", path, body)
 

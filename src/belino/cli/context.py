@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from belino.cli import OK
 from belino.cli.ask import ask
 from belino.cli.show import clean, paint, show_json, show_table
+from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 from belino.storage.home import Home
 
@@ -32,9 +33,12 @@ def run(args: Namespace) -> int:
 
     answer = ask(
         args,
-        running=lambda gateway: gateway.get("/api/context", conversation=conversation, at=args.at),
+        running=lambda gateway: gateway.find("/api/context", conversation=conversation, at=args.at),
         resting=resting,
     )
+    if answer is None:
+        missing = "nobody has said anything" if args.at is None else f"there is no message {args.at!r}"
+        raise BelinoError(f"{missing} in {conversation}")
     if args.json:
         show_json(answer)
     else:
