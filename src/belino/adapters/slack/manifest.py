@@ -72,6 +72,7 @@ SETUP = (
         key="app_token",
         ask="Which app-level token did you generate? (xapp-…)",
         secret=True,
+        default="",  # mode http needs none, and Socket Mode says so itself
         tells="Basic Information, App-Level Tokens, Generate Token and Scopes: any name, the scope connections:write.",
     ),
 )

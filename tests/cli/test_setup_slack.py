@@ -1,0 +1,147 @@
+"""`belino setup slack` and `belino doctor` against a server that keeps Slack's rules."""
+
+import asyncio
+import fcntl
+import json
+import os
+import pty
+import subprocess
+import sys
+import termios
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belino.adapters.slack.manifest import SCOPES
+from belino.testing import GatewayProcess, SlackServer
+
+pytestmark = pytest.mark.slow
+
+Belino = Callable[..., subprocess.CompletedProcess[str]]
+PATIENCE = 60.0
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[SlackServer]:
+    async with SlackServer() as server:
+        yield server
+
+
+async def setup(belino: Belino, server: SlackServer, *more: str, **tokens: str) -> subprocess.CompletedProcess[str]:
+    given = ("--set", "bot_token=env:BOT", "--set", "app_token=env:APP", "--set", f"api_url={server.api_url}")
+    environment = {"BOT": server.bot_token, "APP": server.app_token, **tokens}
+    return await asyncio.to_thread(belino, "setup", "slack", *given, *more, **environment)
+
+
+def read(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+async def test_good_tokens_are_checked_live_and_their_names_written_down(
+    belino: Belino, home: Path, slack: SlackServer
+) -> None:
+    answer = read(await setup(belino, slack, "--json"))
+    assert answer["ok"]
+    assert answer["table"] == "adapters.slack"
+    assert all(finding["ok"] for finding in answer["findings"])
+    text = (home / "belino.toml").read_text(encoding="utf-8")
+    assert 'bot_token = "env:BOT"' in text
+    assert slack.bot_token not in text
+    assert not slack.sent
+
+
+@pytest.mark.parametrize("wrong", [{"BOT": "xoxb-wrong-1"}, {"APP": "xapp-wrong-1"}], ids=["bot", "app"])
+async def test_a_bad_token_changes_nothing_and_is_told(
+    belino: Belino, home: Path, slack: SlackServer, wrong: dict[str, str]
+) -> None:
+    done = await setup(belino, slack, "--yes", **wrong)
+    assert done.returncode == 1
+    assert "Nothing was changed." in done.stdout
+    assert not set(wrong.values()) & set((done.stdout + done.stderr).split())
+    assert not (home / "belino.toml").exists()
+
+
+async def test_http_needs_a_secret_and_no_app_token(belino: Belino, home: Path, slack: SlackServer) -> None:
+    given = ("--set", "bot_token=env:BOT", "--set", "mode=http", "--set", f"api_url={slack.api_url}", "--json")
+    environment = {"BOT": slack.bot_token, "HOOK": slack.signing_secret}
+    done = await asyncio.to_thread(belino, "setup", "slack", *given, **environment)
+    assert done.returncode == 78
+    assert "signing_secret" in done.stderr
+    signed = ("--set", "signing_secret=env:HOOK")
+    assert read(await asyncio.to_thread(belino, "setup", "slack", *given, *signed, **environment))["ok"]
+
+
+async def test_the_doctor_names_a_missing_scope_with_its_cure(belino: Belino, home: Path, slack: SlackServer) -> None:
+    slack.scopes.discard("files:read")
+    read(await setup(belino, slack, "--json"))
+    process = GatewayProcess(home, environment={"BOT": slack.bot_token, "APP": slack.app_token})
+    await asyncio.to_thread(process.start)
+    try:
+        done = await asyncio.to_thread(belino, "doctor", "--json")
+    finally:
+        await asyncio.to_thread(process.kill)
+    findings = {each["name"]: each for each in json.loads(done.stdout)["findings"]}
+    assert findings["slack:default token"]["ok"]
+    assert "files:read" in findings["slack:default scopes"]["says"]
+    assert "Reinstall" in findings["slack:default scopes"]["cure"]
+
+
+async def test_who_is_asked_sees_the_manifest_and_types_both_tokens_unseen(home: Path, slack: SlackServer) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "belino",
+        "setup",
+        "slack",
+        "--set",
+        f"api_url={slack.api_url}",
+        "--home",
+        str(home),
+    ]
+    typed = {b"(xoxb-\xe2\x80\xa6) ": slack.bot_token, b"(xapp-\xe2\x80\xa6) ": slack.app_token}
+    async with asyncio.timeout(PATIENCE):
+        shown = await asyncio.to_thread(_asked, command, typed)
+    assert all(f"- {scope}" in shown for scope in SCOPES)
+    assert "connections:write" in shown
+    assert "belino pair CODE" in shown
+    assert slack.bot_token not in shown
+    assert slack.app_token not in shown
+    for key, token in (("bot_token", slack.bot_token), ("app_token", slack.app_token)):
+        assert (home / "secrets" / f"slack.{key}").read_text(encoding="utf-8").strip() == token
+
+
+def _asked(command: list[str], typed: dict[bytes, str]) -> str:
+    """What a terminal shows while somebody types an answer after each of these."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        for question, answer in typed.items():
+            while question not in shown:
+                shown += os.read(ours, 4096)
+            os.write(ours, f"{answer}\n".encode())
+        while piece := _more(ours):
+            shown += piece
+    finally:
+        process.wait()
+        os.close(ours)
+    return shown.decode()
+
+
+def _more(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""  # the other end was closed
