@@ -35,7 +35,8 @@ VERBS = ("finish_turn", "claim_parcel", "confirm_parcel", "delay_parcel", "end_p
 LIFE_SECONDS = 60.0
 TROUBLES: dict[str, list[tuple[int, dict[str, str]]]] = {
     "none": [],
-    "busy": [(500, {}), (429, {"Retry-After": "0"}), (500, {})],
+    # In every life: a third of them would use up the six tries of three lives, and the parcel be given up.
+    "busy": [(500, {}), (429, {"Retry-After": "0"})],
     "never": [(400, {})] * 7,  # the first is said to who asks for history
 }
 
