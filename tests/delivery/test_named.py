@@ -94,3 +94,9 @@ def test_no_text_breaks_it_and_what_is_not_attached_is_untouched(text: str) -> N
     assert replaced(text, named, {}) == text
     assert all(one.start < one.end <= len(text) for one in named)
     assert all(before.end <= after.start for before, after in pairwise(named))
+
+
+def test_a_name_that_is_no_text_hides_no_other_file() -> None:
+    paths = ["outgoing/bad\udcff.txt", "outgoing/chart.png"]
+    found = find_named("See chart.png and [that](bad%FF.txt).", paths, [("outgoing", "")])
+    assert [named.path for named in found] == ["outgoing/chart.png", "outgoing/bad\udcff.txt"]

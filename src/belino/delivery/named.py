@@ -76,7 +76,7 @@ def _span(text: str, named: Named, name: str) -> tuple[int, int, str]:
 
 def _occurs(text: str, path: str) -> bool:
     name = path.rpartition("/")[2]
-    return name in text or quote(name) in text
+    return name in text or _quoted(name) in text
 
 
 def _spellings(path: str, roots: Sequence[tuple[str, str]]) -> set[str]:
@@ -86,7 +86,12 @@ def _spellings(path: str, roots: Sequence[tuple[str, str]]) -> set[str]:
             spelling = f"{beginning}{path[len(folder) + 1 :]}"
             found |= {spelling, f"./{spelling}"} if not spelling.startswith("/") else {spelling}
     # A link in Markdown cannot hold a space.
-    return found | {quote(spelling) for spelling in found}
+    return found | {_quoted(spelling) for spelling in found}
+
+
+def _quoted(path: str) -> str:
+    # A name may be any bytes; those that are no text stand in it as half surrogate pairs.
+    return quote(path.encode(errors="surrogateescape"))
 
 
 def _occurrences(text: str, spelling: str) -> Iterable[int]:
