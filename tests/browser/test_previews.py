@@ -162,18 +162,18 @@ def test_previews_that_come_late_move_nothing(page: Page, enter: Enter, gateway:
     say(gateway, "", ("report.pdf", "application/pdf", REPORT), ("hum.wav", "audio/wav", hum()))
     say(gateway, "", ("film.mp4", "video/mp4", video(20)), ("pack.zip", "application/zip", make_zip({"a.txt": "x"})))
     held: list[Route] = []
-    page.route("**/preview?*", lambda route: held.append(route))
+    late = True
+    page.route("**/preview?*", lambda route: held.append(route) if late else route.continue_())
     page.set_viewport_size({"width": 1024, "height": 3000})
     enter(page)
     answered(page, 2)
-    expect(page.locator(".glance")).to_have_count(4)
+    expect(page.locator(".glance[aria-busy]")).to_have_count(4)
     places = [one.bounding_box() for one in messages(page).all()]
-    released = 0
-    while page.locator(".glance[aria-busy]").count() or released < 4:
-        while released < len(held):
-            held[released].continue_()
-            released += 1
-        page.wait_for_timeout(50)
+    late = False
+    for route in held:
+        route.continue_()
+    expect(page.locator(".glance[data-kind]")).to_have_count(3)
+    expect(page.locator("video[poster]")).to_be_visible()
     assert [one.bounding_box() for one in messages(page).all()] == places
     assert layout_shift(page) < 0.1
 
