@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,18 @@ async def test_a_voice_message_is_a_line_that_costs_nothing(club: BusyServer) ->
         await until(lambda: len(club.agent.turns) == 1)
     assert re.search(r"\[Voice: voice-message.ogg, 2KB, audio/ogg, ref:dc_\w{12}\]", told(club.agent.turns[0]))
     assert club.downloads == 0
+
+
+async def test_what_is_forwarded_and_what_a_card_says_is_told_to_the_agent(club: BusyServer) -> None:
+    shown = club.discord.say(club.room, club.bob, "the summit at noon", files=[make_jpeg(64, 48)])
+    async with club.gateway():
+        club.discord.say(club.ann, club.ann, forward=shown)
+        await until(lambda: len(club.agent.turns) == 1)
+        club.discord.say(club.ann, club.ann, "see", embeds=[{"title": "Weather", "description": "Rain until five"}])
+        await until(lambda: len(club.agent.turns) == 2)
+    forwarded, card = (told(turn) for turn in club.agent.turns)
+    assert "the summit at noon" in forwarded and re.search(r"\[Image: .*?ref:dc_\w{12}\]", forwarded)
+    assert "Embed: Weather" in card and "Rain until five" in card
 
 
 async def test_ten_files_and_a_voice_message_leave_with_the_words(club: BusyServer) -> None:
@@ -202,6 +215,23 @@ async def test_only_who_is_listed_and_speaks_to_the_agent_in_a_listed_channel_is
         kept = await gateway.store.history(club.channel())
     assert [message.text for message in kept][:2] == ["not for you", "@belino for you"]
     assert club.discord.sent[0]["channel_id"] == club.room["id"]
+
+
+async def test_two_bots_answer_each_in_their_own_server(club: BusyServer, tmp_path: Path) -> None:
+    async with DiscordServer(token="another.bot.altogether") as discord:
+        other = BusyServer(discord, tmp_path / "other")
+        table, second = club.table(), other.table()["adapters"]["discord"]
+        table["adapters"]["discord"]["accounts"] = {"work": {**second, "token": "env:BELINO_OTHER_TOKEN"}}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("BELINO_OTHER_TOKEN", discord.token)
+            patch.setattr(club, "table", lambda: table)
+            async with club.gateway() as gateway:
+                await until(other.is_heard)
+                club.discord.say(club.ann, club.ann, "to the first")
+                discord.say(other.ann, other.ann, "to the second")
+                await until(lambda: club.answers() and other.answers())
+                where = replace(other.channel(other.ann), account="work")
+                assert (await gateway.store.history(where))[0].text == "to the second"
 
 
 async def test_no_token_is_kept_or_told_anywhere(club: BusyServer, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,7 @@ from belino.adapters.discord.history import channel_history, is_in, missed, plac
 from belino.adapters.discord.limits import FETCH_BYTES, LIMITS, MIB, limits_of
 from belino.adapters.discord.parse import Known, is_news, parse
 from belino.adapters.discord.people import DIRECT, PLATFORM, Me, Place
-from belino.adapters.discord.raw import Raw, as_table, count, identity, line, table, whole, words
+from belino.adapters.discord.raw import Raw, as_identity, as_table, count, identity, line, table, whole, words
 from belino.adapters.discord.read_back import find_sent
 from belino.adapters.discord.send import channel_of, edit, send
 from belino.adapters.discord.socket import Listener, Session, session_of
@@ -268,11 +268,11 @@ class Adapter:
 
     async def _place(self, channel: str) -> Place | None:
         """What sort of place a channel is, asked for once if nobody told."""
-        if channel not in self._town.places:
+        if channel not in self._town.places and as_identity(channel):
             told = await place_at(self._calls, self._desk.clock, channel)
-            if told is None or self._town.add(told) is None:
-                return None
-        return self._town.places[channel]
+            # What is gone or closed to us is not asked for again; should it be opened, the gateway tells.
+            self._town.add({"type": 0, **(told or {}), "id": channel})
+        return self._town.places.get(channel)
 
     async def _catch_up(self, event: Raw, accept: Accept) -> None:
         """A new session is not told what was said since the last one: ask where we listened before.

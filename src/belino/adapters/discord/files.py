@@ -1,10 +1,11 @@
 """Discord's files as refs: ids only, because a link lives for a day and is asked for when the bytes are wanted."""
 
-import mimetypes
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from mimetypes import MimeTypes
 
 from belino.adapters.discord.people import PLATFORM
 from belino.adapters.discord.raw import Raw, count, identity, line, real, tables, words
@@ -98,5 +99,10 @@ def _mime(file: Raw) -> str:
     declared = words(file, "content_type")[:256].partition(";")[0].strip().lower()
     if _MIME.fullmatch(declared):
         return declared
-    guessed = mimetypes.guess_type(words(file, "filename")[-NAME_CHARS:], strict=False)[0]
-    return guessed or UNKNOWN_MIME
+    return _types().guess_type(words(file, "filename")[-NAME_CHARS:], strict=False)[0] or UNKNOWN_MIME
+
+
+@cache
+def _types() -> MimeTypes:
+    """Python's own list: the same on every machine, whatever its system knows."""
+    return MimeTypes()
