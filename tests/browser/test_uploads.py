@@ -44,7 +44,8 @@ def test_a_message_sent_during_an_upload_leaves_when_the_upload_is_done(page: Pa
     held: list[Route] = []
     page.route("**/api/uploads/*", lambda route: held.append(route), times=1)
     enter(page)
-    attach(page, ("a.png", "image/png", make_png(640, 480)))
+    with page.expect_request("**/api/uploads/*"):
+        attach(page, ("a.png", "image/png", make_png(640, 480)))
     send(page, "what is this?")
     expect(page.get_by_text("Sends when the upload is done")).to_be_visible()
     expect(bubbles(page, "mine")).to_have_count(0)
