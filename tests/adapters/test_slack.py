@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ from belino.domain.ports import (
 from belino.domain.reply import Parcel, ParcelKind
 from belino.net.redact import Secret
 from belino.testing import FakeClock, SlackServer, Trial, check_adapter
-from belino.testing.telegram_faults import Answer, Reset
+from belino.testing.telegram_faults import Answer, Hang, Reset
 
 Apps = Callable[..., App]
 
@@ -373,6 +374,8 @@ async def test_settings_that_cannot_be_meant_are_refused(server: SlackServer, se
 def test_tokens_go_to_slacks_own_hosts_alone() -> None:
     config = slack.Config(bot_token=Secret("B", "xoxb-1"), app_token=Secret("A", "xapp-1"))
     assert slack.hosts(config) == {"slack.com", "files.slack.com", "files-origin.slack.com"}
+    own = replace(config, api_url="http://127.0.0.1:8080/api/")
+    assert slack.hosts(own) == {"127.0.0.1:8080"}
 
 
 async def test_no_token_is_in_an_error(server: SlackServer, app: App) -> None:
@@ -381,3 +384,18 @@ async def test_no_token_is_in_an_error(server: SlackServer, app: App) -> None:
         with pytest.raises(AdapterError) as caught:
             await app.adapter.send(Parcel(key="k", conversation=place({"id": "C0NOWHERE"}), text="hi"))
         assert server.bot_token not in repr(caught.value)
+
+
+async def test_nobody_waits_twice_for_a_name_that_does_not_come(
+    server: SlackServer, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belino.adapters.slack.names.LEARN_SECONDS", 0.05)
+    for method in ("users.list", "users.info"):
+        server.fail(method, Hang(), times=9)
+    ada = server.user("Ada")
+    async with app.listening():
+        for number in range(5):
+            server.say(ada, ada, f"message {number}")
+        await until(lambda: len(app.texts) == 5)
+    assert server.calls["users.list"] + server.calls["users.info"] == 1
+    assert {message.author.name for message in app.messages} == {ada["id"]}

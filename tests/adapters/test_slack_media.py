@@ -118,6 +118,8 @@ async def test_a_stream_that_breaks_off_goes_on_where_it_was(server: SlackServer
         "https://evil.example/files-pri/T-F/x.png",
         "{url}/api/api.test?files-pri",
         "{url}/files-pri/../api/api.test",
+        "{url}/files-pri/%2e%2e/api/api.test",
+        "{url}//api/api.test",
         "https://user@files.slack.com/files-pri/T-F/x.png",
         "",
     ],

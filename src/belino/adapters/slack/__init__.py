@@ -39,7 +39,7 @@ from belino.net.redact import Secret
 
 OFFICIAL_URL = "https://slack.com/api/"
 # Private links lead to the first; large workspaces send on to the second.
-FILE_HOSTS = frozenset({"files.slack.com", "files-origin.slack.com"})
+FILE_HOSTS = ("files", "files-origin")
 REF_LETTERS = "sl"
 
 DRAFT_PAUSE, CHANNEL_DRAFT_PAUSE = 3.0, 5.0
@@ -85,9 +85,9 @@ class Config:
 
 
 def hosts(config: Config) -> frozenset[str]:
-    """Whom the tokens may be told: Slack's own API and file hosts; another API has its files beside it."""
+    """Whom the tokens may be told: the API, and the hosts of its files; at a named port they are in the same place."""
     api = host_of(config.api_url)
-    return frozenset({api}) | FILE_HOSTS if config.api_url == OFFICIAL_URL else frozenset({api})
+    return frozenset({api}) if ":" in api else frozenset({api, *(f"{name}.{api}" for name in FILE_HOSTS)})
 
 
 class Adapter:
@@ -171,7 +171,7 @@ class Adapter:
     @asynccontextmanager
     async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
         """The bytes of a ref, by the link that Slack names now."""
-        download = Download(self._calls, ref, hosts=hosts(self._config))
+        download = Download(self._calls, ref, api_url=self._config.api_url, hosts=hosts(self._config))
         await download.prepare()
         async with aclosing(download.chunks()) as chunks:
             yield chunks
@@ -250,9 +250,11 @@ class Adapter:
             await self._names.learn(channel, raws)
             view = self._view()
             arrivals = [said(raw, channel, view) for raw in raws]
-            incoming = list(self._incoming(arrivals[:-1]))
+            for arrival in arrivals:
+                self._reached.note(arrival.conversation, arrival.id)
             self._reached.caught_up(place)
-            await hand_in(accept, [*incoming, *self._incoming(arrivals[-1:])])
+            cursors = [*[None] * (len(arrivals) - 1), self._reached.write()]
+            await hand_in(accept, list(zip(arrivals, cursors, strict=False)))
 
         while True:
             await self._gap.wait()

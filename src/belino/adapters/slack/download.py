@@ -1,5 +1,6 @@
 """A file's bytes: files.info for a fresh link, then the stream, continued where it broke off."""
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -12,8 +13,9 @@ from belino.domain.ports import HttpAnswer
 from belino.net.guard import host_of, parse_url
 from belino.net.stream import range_headers, resumed
 
-FILE_PATHS = ("/files-pri/", "/files-origin/")
+FILE_PATHS = ("/files-pri/", "/files-tmb/")
 """What private links begin with: the token is shown to no other page of Slack's."""
+_STEPS = re.compile(r"(?i)/(?:\.|%2e){1,2}(?:[/?]|%2f|$)|//|\\\\|%5c")
 
 _GONE = frozenset({403, 404, 410})
 _NO_SUCH_FILE = frozenset({"file_not_found", "file_deleted", "access_denied", "not_visible", "not_in_channel"})
@@ -23,9 +25,11 @@ _PAGES = frozenset({"text/html", CANVAS_MIME})
 class Download:
     """One file on its way."""
 
-    def __init__(self, calls: Calls, ref: MediaRef, *, hosts: frozenset[str]) -> None:
+    def __init__(self, calls: Calls, ref: MediaRef, *, api_url: str, hosts: frozenset[str]) -> None:
+        """`hosts` are whom the token may be told; of the API's own host, nothing below `api_url`."""
         self._calls = calls
         self._ref = ref
+        self._api = parse_url(api_url)
         self._hosts = hosts
         self._url: str | None = None
         self._is_page = False
@@ -69,10 +73,15 @@ class Download:
         return self._checked(file)
 
     def _checked(self, file: Raw) -> str:
-        """The link, if it leads to Slack's files and nowhere else."""
+        """The link, if it leads to files of Slack's: its API would tell whoever asks what token it was asked with."""
         url = words(file, "url_private_download") or words(file, "url_private")
         place = parse_url(url)
-        if host_of(url) not in self._hosts or not place.rest.startswith(FILE_PATHS) or "/../" in place.rest:
+        if place.origin == self._api.origin:
+            # An API at the root of its host has its methods there, one step deep.
+            is_file = not place.rest.startswith(self._api.rest) or (self._api.rest == "/" and "/" in place.rest[1:])
+        else:
+            is_file = place.rest.startswith(FILE_PATHS)
+        if host_of(url) not in self._hosts or not is_file or _STEPS.search(place.rest):
             raise AdapterError("Slack named no link of its own for this file")
         return url
 

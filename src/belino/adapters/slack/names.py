@@ -57,6 +57,9 @@ class Names:
                 await self._learn_users(wanted)
                 if channel[:1] in ("C", "G") and self._is_wanted(channel, self._channels):
                     await self._learn_channel(channel)
+                return
+        for own in (*wanted, channel):
+            self._not_again_soon(own)  # or everybody would wait for a name that does not come, again and again
 
     async def _learn_users(self, wanted: list[str]) -> None:
         if wanted and not self._listed:
@@ -85,9 +88,12 @@ class Names:
         if name:
             self._keep(kept, own, name)
         else:
-            while len(self._not_before) >= MOST_NAMES:
-                self._not_before.pop(next(iter(self._not_before)))
-            self._not_before[own] = self._calls.clock.monotonic() + AGAIN_SECONDS
+            self._not_again_soon(own)
+
+    def _not_again_soon(self, own: str) -> None:
+        while len(self._not_before) >= MOST_NAMES:
+            self._not_before.pop(next(iter(self._not_before)))
+        self._not_before[own] = self._calls.clock.monotonic() + AGAIN_SECONDS
 
     def _keep(self, kept: dict[str, str], own: str, name: str) -> None:
         if own and name:
