@@ -1,0 +1,82 @@
+"""An answer that grows on Slack while it is written: one message, whatever is cut off and however long it gets."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belino.testing import GatewayProcess, SlackServer
+from belino.testing.models import Answer, Hang
+from belino.testing.models.openai import OpenAIServer
+from faults import looking
+from journeys.busy_group import until
+from journeys.busy_workspace import BusyWorkspace
+
+pytestmark = pytest.mark.slow
+
+KEY = "sk-test-0123456789abcdef"
+BEGINNING, WHOLE = "Once upon a time", "Once upon a time there was an app."
+
+
+class Story:
+    """Ann, who asks for a story; a model that tells one; and a gateway between them that is killed."""
+
+    def __init__(self, crew: BusyWorkspace, model: OpenAIServer) -> None:
+        self.crew = crew
+        self.model = model
+        agent = {"kind": "llm", "model": "openai:gpt-5-mini", "api": "chat", "api_key": "env:MODEL_KEY"}
+        table = {**crew.table(), "agent": {**agent, "base_url": f"{model.url}/v1"}}
+        (crew.home.path / "belino.json").write_text(json.dumps(table), encoding="utf-8")
+        self.process = GatewayProcess(crew.home.path, environment={**crew.environment, "MODEL_KEY": KEY})
+
+    async def begin(self) -> None:
+        """Ask, and wait until the beginning is shown and its receipt on disk."""
+        self.model.script = lambda _: Hang(text=BEGINNING)
+        await until(self.crew.is_heard)
+        self.crew.slack.say(self.crew.ann, self.crew.ann, "tell me a story")
+        await until(lambda: self.shown() == [f"{BEGINNING} …"])
+        await asyncio.to_thread(looking.until, lambda: self.states() == ["sent"], "the draft has no receipt")
+
+    async def kill(self, *, then: Answer) -> None:
+        await asyncio.to_thread(self.process.kill)
+        self.model.script = lambda _: then
+        await asyncio.to_thread(self.process.start)
+
+    def shown(self) -> list[str]:
+        """What Ann sees of the app now."""
+        kept = self.crew.slack.messages[self.crew.slack.dm(self.crew.ann)["id"]].values()
+        return [message["text"] for message in kept if message.get("bot_id")]
+
+    def states(self) -> list[str]:
+        parcels: list[dict[str, Any]] = self.process.call("GET", "/api/outbox?limit=50")[1]["parcels"]
+        return [parcel["state"] for parcel in parcels]
+
+
+@pytest.fixture
+async def story(tmp_path: Path) -> AsyncIterator[Story]:
+    async with SlackServer() as slack, OpenAIServer(key=KEY) as model:
+        told = Story(BusyWorkspace(slack, tmp_path / "home"), model)
+        await asyncio.to_thread(told.process.start)
+        try:
+            yield told
+        finally:
+            await asyncio.to_thread(told.process.kill)
+
+
+async def test_killed_while_an_answer_is_written_its_draft_becomes_the_answer(story: Story) -> None:
+    await story.begin()
+    await story.kill(then=Answer(text=WHOLE))
+    await until(lambda: story.shown() == [WHOLE])
+    await asyncio.to_thread(looking.until, lambda: story.states() == ["sent", "sent"], "the answer is not confirmed")
+    assert story.crew.slack.calls["chat.postMessage"] == 1
+
+
+async def test_an_answer_that_outgrows_its_draft_is_a_message_of_its_own_and_the_draft_goes(story: Story) -> None:
+    long = " ".join(f"word{number}" for number in range(700))
+    await story.begin()
+    await story.kill(then=Answer(text=long))
+    await until(lambda: story.shown() == [long])
+    await asyncio.to_thread(looking.until, lambda: story.states() == ["sent", "sent"], "the answer is not confirmed")
