@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from ipaddress import ip_address
 from typing import ClassVar, Literal
 from urllib.parse import urlsplit
@@ -44,7 +45,8 @@ REF_LETTERS = "sl"
 
 DRAFT_PAUSE, CHANNEL_DRAFT_PAUSE = 3.0, 5.0
 GAP_SECONDS = 10.0
-"""A line that was away for longer may have missed something; for less, Slack tries again by itself."""
+"""After a longer gap everything is caught up with; after a shorter one, the few places where people were talking."""
+LATELY, FEW_PLACES = timedelta(minutes=15), 10
 POST = "post"
 
 
@@ -119,7 +121,7 @@ class Adapter:
         """Listen until cancelled; the cursor says what was heard last in each channel and thread."""
         self._let_in.clear()
         await self._introduce()
-        self._reached = Reached.read(cursor)
+        self._reached, self._heard = Reached.read(cursor), False
         await self._names.learn_channels()
         self._let_in.set()
         failure: BelinoError | None = None
@@ -223,7 +225,7 @@ class Adapter:
     async def _listen(self, accept: Accept) -> None:
         if self._config.mode == "http":
             self._accept = accept
-            self._miss()
+            self._opened(None)
             try:
                 await asyncio.Event().wait()
             finally:
@@ -231,17 +233,16 @@ class Adapter:
         if not isinstance(self._desk.http, OpensSockets):
             raise ConfigError("this HTTP client opens no web sockets, which Socket Mode needs")
         lines = SocketMode(self._calls, self._desk.http, self._desk.clock)
-        self._heard = False
         await lines.listen(lambda envelope: self._take(table(envelope, "payload"), accept), self._opened)
 
-    def _opened(self, gap: float) -> None:
+    def _opened(self, gap: float | None) -> None:
         """A line is open. What was said before the first one, or while there was none, is asked for only now."""
-        if not self._heard or gap >= GAP_SECONDS:
-            self._miss()
+        now = self._desk.clock.now()
+        if not self._heard or (gap is not None and gap >= GAP_SECONDS):
+            self._reached.miss(now)
+        elif gap is not None:
+            self._reached.miss(now, within=LATELY, most=FEW_PLACES)
         self._heard = True
-
-    def _miss(self) -> None:
-        self._reached.miss_everything(self._desk.clock.now())
         self._gap.set()
 
     async def _catch_up(self, accept: Accept) -> None:

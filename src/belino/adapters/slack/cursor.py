@@ -42,10 +42,16 @@ class Reached:
         else:
             _move(self.threads, f"{conversation.channel} {thread}", ts, MOST_THREADS)
 
-    def miss_everything(self, now: datetime) -> None:
-        """Nobody knows what was said since: everything heard of lately is to be caught up with."""
-        for place, ts in (*self.channels.items(), *self.threads.items()):
-            if (heard := moment(ts)) is not None and (place in self.channels or now - heard < OLDEST):
+    def miss(self, now: datetime, *, within: timedelta = OLDEST, most: int = MOST_CHANNELS + MOST_THREADS) -> None:
+        """Nobody knows what was said since: where somebody spoke lately, it is to be caught up with.
+
+        A channel that was silent for longer than a day may have begun to speak in a long gap, so that `within` a day
+        means every channel.
+        """
+        places = sorted((*self.channels.items(), *self.threads.items()), key=lambda heard: float(heard[1]))
+        for place, ts in places[-most:]:
+            heard = moment(ts)
+            if heard is not None and (now - heard < within or (within >= OLDEST and place in self.channels)):
                 self.missed.setdefault(place, ts)
 
     def caught_up(self, place: str) -> None:

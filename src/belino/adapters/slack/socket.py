@@ -28,6 +28,8 @@ MOST_LINES = 4
 _LASTING = (AddressRefused, Unauthorized, Refused)
 
 Take = Callable[[Raw], Awaitable[None]]
+Opened = Callable[[float | None], None]
+"""Told whenever a line is open, and for how many seconds there had been none; None if there was one all the time."""
 
 
 class Frame(Protocol):
@@ -68,13 +70,13 @@ class SocketMode:
         self._failures = 0
         self._silent_since: float | None = None
 
-    async def listen(self, take: Take, opened: Callable[[float], None]) -> None:
-        """Hand over every envelope until cancelled; `opened` is told for how many seconds there was no line."""
+    async def listen(self, take: Take, opened: Opened) -> None:
+        """Hand over every envelope until cancelled."""
         async with asyncio.TaskGroup() as group:
             failure = await self._stay(group, take, opened)
         raise failure
 
-    async def _stay(self, group: asyncio.TaskGroup, take: Take, opened: Callable[[float], None]) -> BelinoError:
+    async def _stay(self, group: asyncio.TaskGroup, take: Take, opened: Opened) -> BelinoError:
         lines: set[asyncio.Task[None]] = set()
         try:
             while True:
@@ -102,11 +104,11 @@ class SocketMode:
         await self._clock.sleep(wait)
         return True
 
-    async def _line(self, over: asyncio.Event, take: Take, opened: Callable[[float], None]) -> None:
+    async def _line(self, over: asyncio.Event, take: Take, opened: Opened) -> None:
         """One line, from its hello to its end. It raises nothing: why it ended is noted, unless it was replaced."""
         try:
             async with self._open() as socket:
-                gap = 0.0 if self._silent_since is None else self._clock.monotonic() - self._silent_since
+                gap = None if self._silent_since is None else self._clock.monotonic() - self._silent_since
                 self._failures, self._silent_since = 0, None
                 opened(gap)
                 await self._hear(socket, over, take)
