@@ -16,7 +16,7 @@ from belino.adapters.discord.history import channel_history, is_in, missed, plac
 from belino.adapters.discord.limits import FETCH_BYTES, LIMITS, MIB, limits_of
 from belino.adapters.discord.parse import Known, is_news, parse
 from belino.adapters.discord.people import DIRECT, PLATFORM, Me, Place
-from belino.adapters.discord.raw import Raw, as_identity, as_table, count, identity, line, table, whole, words
+from belino.adapters.discord.raw import as_identity, identity
 from belino.adapters.discord.read_back import find_sent
 from belino.adapters.discord.send import channel_of, edit, send
 from belino.adapters.discord.socket import Listener, Session, session_of
@@ -30,6 +30,7 @@ from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.ports import Accept, Desk, OpensSockets, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
+from belino.net.raw import Raw, as_table, count, line, table, whole, words
 
 __all__ = ["REF_LETTERS", "SETUP", "Adapter", "Config", "hosts"]
 

@@ -7,13 +7,13 @@ from datetime import datetime
 from urllib.parse import quote, urlencode
 
 from belino.adapters.discord.pacing import Pacing
-from belino.adapters.discord.raw import Raw, as_table, line, real, whole
-from belino.adapters.discord.upload import Form
 from belino.domain.dispatch import SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized, Unreached
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import DEFAULT_RETRY_AFTER, error_for
+from belino.net.form import Form
 from belino.net.pace import LONGEST_WAIT, retry_after
+from belino.net.raw import Raw, as_table, line, measure, whole
 from belino.net.redact import Secret, redact
 
 CALL_SECONDS = 30.0
@@ -129,7 +129,7 @@ class Calls:
 
     def _limited(self, what: str, bucket: str, answer: HttpAnswer, told: Raw) -> RateLimited:
         """The body says how long to the millisecond; who stands before Discord answers with a page and a header."""
-        wait = real(told, "retry_after")
+        wait = measure(told, "retry_after")
         if wait is None:
             wait = retry_after(answer.headers, now=self._clock.now())
         wait = min(DEFAULT_RETRY_AFTER if wait is None else wait, LONGEST_WAIT)

@@ -3,9 +3,10 @@
 from collections.abc import AsyncIterator, Iterator
 
 from belino.adapters.discord.calls import Calls
-from belino.adapters.discord.raw import Raw, as_table, as_tables, count, identity, line, table, words
+from belino.adapters.discord.raw import identity
 from belino.domain.errors import AdapterError, Unauthorized
 from belino.domain.outcome import Finding
+from belino.net.raw import Raw, as_table, as_tables, count, line, table, words
 
 # The application's flags for the message content intent: for verified bots, and for those in few servers.
 MESSAGE_CONTENT_FLAGS = 1 << 18 | 1 << 19

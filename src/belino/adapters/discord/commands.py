@@ -8,9 +8,10 @@ from datetime import datetime
 from belino.adapters.discord.content import text_of
 from belino.adapters.discord.files import Bearer, attachment_ref
 from belino.adapters.discord.people import SOMEBODY, Me, Places, channel_name, chat_type, user
-from belino.adapters.discord.raw import Raw, as_table, count, identity, line, made_at, table, tables, words
+from belino.adapters.discord.raw import identity, made_at
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message, Quote
+from belino.net.raw import Raw, as_table, count, line, table, tables, words
 
 COMMAND = 2
 MOST_OPTIONS = 25

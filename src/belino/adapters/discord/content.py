@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from belino.adapters.discord.people import Me, Places, name_of
-from belino.adapters.discord.raw import Raw, count, identity, line, table, tables, words, yes
+from belino.adapters.discord.raw import identity
+from belino.net.raw import Raw, count, line, table, tables, words, yes
 
 MOST_LINES = 50
 EMBED_CHARS = 4_096

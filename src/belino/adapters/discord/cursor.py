@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterable
 
 from belino.adapters.discord.people import Place
-from belino.adapters.discord.raw import as_identity, as_table, count, identity, words
+from belino.adapters.discord.raw import as_identity, identity
 from belino.adapters.discord.socket import Session
+from belino.net.raw import as_table, count, words
 
 MOST_CHANNELS = 100
 MOST_ROLES = 100

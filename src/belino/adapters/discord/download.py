@@ -5,10 +5,11 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from belino.adapters.discord.calls import Calls, Refused
-from belino.adapters.discord.raw import Raw, as_identity, as_table, identity, table, tables, words
+from belino.adapters.discord.raw import as_identity, identity
 from belino.domain.errors import AdapterError, MediaExpired, MediaTooLarge
 from belino.domain.media import MediaRef
 from belino.domain.ports import Clock, HttpAnswer
+from belino.net.raw import Raw, as_table, table, tables, words
 from belino.net.stream import range_headers, resumed
 
 CDN_HOSTS = frozenset({"cdn.discordapp.com", "media.discordapp.net"})

@@ -8,9 +8,10 @@ from functools import cache
 from mimetypes import MimeTypes
 
 from belino.adapters.discord.people import PLATFORM
-from belino.adapters.discord.raw import Raw, count, identity, line, real, tables, words
+from belino.adapters.discord.raw import identity
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import ConversationKey
+from belino.net.raw import Raw, count, line, measure, tables, words
 
 VOICE_MESSAGE = 1 << 13
 NAME_CHARS = 255
@@ -59,7 +60,7 @@ def attachment_ref(file: Raw, bearer: Bearer, *, voice: bool = False) -> MediaRe
         created=bearer.sent,
         file_name=words(file, "filename").strip()[:NAME_CHARS] or None,
         size=count(file, "size"),
-        duration=real(file, "duration_secs"),
+        duration=measure(file, "duration_secs"),
         width=count(file, "width"),
         height=count(file, "height"),
         caption=words(file, "description").strip()[:CAPTION_CHARS] or None,

@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 from belino.adapters.discord.calls import Calls, Refused
 from belino.adapters.discord.parse import Known, parse_message
 from belino.adapters.discord.people import Place
-from belino.adapters.discord.raw import Raw, as_identity, as_table, as_tables, identity, table
+from belino.adapters.discord.raw import as_identity, identity
 from belino.adapters.discord.refusals import UNKNOWN_CHANNEL, UNKNOWN_MESSAGE
 from belino.domain.errors import RateLimited
 from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Clock
+from belino.net.raw import Raw, as_table, as_tables, table
 
 PAGE = 100
 MOST_PAGES = 5

@@ -17,20 +17,7 @@ from belino.adapters.discord.people import (
     conversation,
     user,
 )
-from belino.adapters.discord.raw import (
-    Raw,
-    as_table,
-    count,
-    identities,
-    identity,
-    line,
-    made_at,
-    moment,
-    table,
-    tables,
-    whole,
-    words,
-)
+from belino.adapters.discord.raw import identities, identity, made_at, moment
 from belino.adapters.discord.wordless import SAID, kind_of_event, what_it_is
 from belino.domain.message import (
     Arrival,
@@ -43,6 +30,7 @@ from belino.domain.message import (
     Reaction,
     Unsupported,
 )
+from belino.net.raw import Raw, as_table, count, line, table, tables, whole, words
 
 # What tells of servers, channels, people and calls; nothing in it was said to anybody.
 _QUIET = (

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from belino.adapters.discord.raw import Raw, count, identity, line, table, yes
+from belino.adapters.discord.raw import identity
 from belino.domain.message import Author, ChatType, ConversationKey
+from belino.net.raw import Raw, count, line, table, yes
 
 PLATFORM = "discord"
 

@@ -4,20 +4,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from belino.adapters.discord.calls import Calls, Refused
-from belino.adapters.discord.raw import (
-    Raw,
-    as_identity,
-    as_tables,
-    count,
-    identity,
-    made_at,
-    moment,
-    table,
-    tables,
-    words,
-)
+from belino.adapters.discord.raw import as_identity, identity, made_at, moment
 from belino.adapters.discord.send import MESSAGES, channel_of
 from belino.domain.reply import Parcel, Receipt
+from belino.net.raw import Raw, as_tables, count, table, tables, words
 
 PAGE = 100
 # Discord's clock and ours may differ by that much.

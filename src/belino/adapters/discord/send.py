@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from belino.adapters.discord.calls import Calls, Refused
-from belino.adapters.discord.raw import Raw, as_identity, as_table, count, identity, moment, tables, words
+from belino.adapters.discord.raw import as_identity, identity, moment
 from belino.adapters.discord.refusals import has_nothing_to_edit, refusal, refuses_voice
-from belino.adapters.discord.upload import Form
 from belino.domain.errors import AdapterError, Undeliverable
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
+from belino.net.form import Form
+from belino.net.raw import Raw, as_table, count, tables, words
 
 MESSAGES = "/channels/{}/messages"
 MESSAGE = "/channels/{}/messages/{}"
@@ -96,7 +97,8 @@ def fields_of(parcel: Parcel) -> dict[str, object]:
 async def _made(calls: Calls, parcel: Parcel) -> Receipt:
     channel, fields = channel_of(parcel.conversation), fields_of(parcel)
     if parcel.files:
-        told = as_table(await calls.upload(MESSAGES, channel, form=Form(fields, parcel.files)))
+        form = Form({"payload_json": fields}, {f"files[{number}]": file for number, file in enumerate(parcel.files)})
+        told = as_table(await calls.upload(MESSAGES, channel, form=form))
     else:
         told = as_table(await calls.call("POST", MESSAGES, channel, fields=fields))
     own = identity(told, "id")

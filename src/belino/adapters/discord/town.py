@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from belino.adapters.discord.people import DIRECT, Me, Place, place_of
-from belino.adapters.discord.raw import Raw, identity, table, tables, words, yes
+from belino.adapters.discord.raw import identity
+from belino.net.raw import Raw, table, tables, words, yes
 
 MOST_PLACES = 20_000
 

@@ -1,6 +1,6 @@
 """What a message or an event is that nobody wrote: joins, pins, boosts and the other things Discord reports."""
 
-from belino.adapters.discord.raw import Raw, count, line, words
+from belino.net.raw import Raw, count, line, words
 
 SAID = frozenset({0, 19, 20, 23, 46})
 """The types of messages with something to read: plain, replies, answers to commands, the end of a poll."""

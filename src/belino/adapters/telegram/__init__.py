@@ -20,7 +20,6 @@ from belino.adapters.telegram.limits import LIMITS, local_limits
 from belino.adapters.telegram.pacing import Pacing
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.adapters.telegram.people import PLATFORM, Me
-from belino.adapters.telegram.raw import Raw, as_table, whole, words
 from belino.adapters.telegram.send import edit, send
 from belino.adapters.telegram.works import WORKS
 from belino.domain.errors import AdapterError, ConfigError
@@ -31,6 +30,7 @@ from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Incoming, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
+from belino.net.raw import Raw, as_table, whole, words
 from belino.net.redact import Secret
 
 OFFICIAL_URL = "https://api.telegram.org"

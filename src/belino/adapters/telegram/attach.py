@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from belino.adapters.telegram.raw import Raw, as_table, count, words
 from belino.domain.limits import Markup, SendAs
 from belino.domain.reply import OutgoingFile, StoredFile
+from belino.net.raw import Raw, as_table, count, words
 
 METHODS = {
     SendAs.PHOTO: "sendPhoto",

@@ -8,13 +8,13 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote
 
-from belino.adapters.telegram.raw import Raw, as_table, line, real, table, whole
-from belino.adapters.telegram.upload import Form
 from belino.domain.dispatch import SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized, Unreached
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import error_for
+from belino.net.form import Form
 from belino.net.pace import LONGEST_WAIT
+from belino.net.raw import Raw, as_table, line, real, table, whole
 from belino.net.redact import Secret, redact
 
 CALL_SECONDS = 30.0

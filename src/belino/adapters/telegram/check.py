@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from belino.adapters.telegram.calls import Answered, Calls
-from belino.adapters.telegram.raw import Raw, as_table, count, line, moment, whole, words, yes
+from belino.adapters.telegram.raw import moment
 from belino.domain.errors import AdapterError, Unauthorized
 from belino.domain.outcome import Finding
 from belino.domain.ports import Clock
+from belino.net.raw import Raw, as_table, count, line, whole, words, yes
 
 SKEW_SECONDS = 60.0
 

@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 from belino.adapters.telegram.calls import Calls, Refused
-from belino.adapters.telegram.raw import as_table, count, words
 from belino.domain.errors import AdapterError, MediaExpired, MediaTooLarge
 from belino.domain.media import MediaRef
 from belino.domain.ports import Clock, HttpAnswer
+from belino.net.raw import as_table, count, words
 from belino.net.redact import Secret
 from belino.net.stream import ATTEMPTS, range_headers, resumed, retried
 

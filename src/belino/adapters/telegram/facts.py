@@ -5,7 +5,7 @@ Every label in these lines was typed by somebody: it stands in one line, and is 
 
 from collections.abc import Iterator
 
-from belino.adapters.telegram.raw import Raw, count, line, real, table, tables, whole, yes
+from belino.net.raw import Raw, count, line, real, table, tables, whole, yes
 
 MOST_LINES = 50
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from belino.adapters.telegram.people import PLATFORM
-from belino.adapters.telegram.raw import Raw, count, line, real, table, tables, words, yes
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import ConversationKey
+from belino.net.raw import Raw, count, line, real, table, tables, words, yes
 
 NAME_CHARS = 255
 UNKNOWN_MIME = "application/octet-stream"

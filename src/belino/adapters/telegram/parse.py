@@ -19,7 +19,7 @@ from belino.adapters.telegram.people import (
     thread_of,
     user,
 )
-from belino.adapters.telegram.raw import Raw, as_table, identity, moment, table, tables, whole, words
+from belino.adapters.telegram.raw import identity, moment
 from belino.adapters.telegram.rich import rich_files, rich_text
 from belino.adapters.telegram.wordless import what_it_is
 from belino.domain.media import MediaRef
@@ -34,6 +34,7 @@ from belino.domain.message import (
     Reaction,
     Unsupported,
 )
+from belino.net.raw import Raw, as_table, table, tables, whole, words
 
 # Asked for by name: without the list Telegram leaves reactions out, and sends what we would only count.
 ALLOWED_UPDATES = (

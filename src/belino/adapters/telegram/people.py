@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from belino.adapters.telegram.raw import Raw, identity, line, moment, table, whole, words, yes
+from belino.adapters.telegram.raw import identity, moment
 from belino.domain.message import Author, ChatType, ConversationKey, Quote
+from belino.net.raw import Raw, line, table, whole, words, yes
 
 PLATFORM = "telegram"
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from belino.adapters.telegram.files import Bearer, refs_of
-from belino.adapters.telegram.raw import Raw, words
 from belino.domain.media import MediaRef
+from belino.net.raw import Raw, words
 
 # Deeper than anybody writes, and far from what would exhaust the stack.
 MOST_DEPTH = 16

@@ -7,13 +7,14 @@ from datetime import datetime
 from belino.adapters.telegram.attach import Call, as_documents, files_call, kept_as
 from belino.adapters.telegram.calls import Calls, Refused
 from belino.adapters.telegram.people import DIRECT_TOPIC
-from belino.adapters.telegram.raw import Raw, as_table, identity, moment, whole
+from belino.adapters.telegram.raw import identity, moment
 from belino.adapters.telegram.refusals import has_nothing_to_edit, is_unchanged, misses_question, refusal, refuses_photo
-from belino.adapters.telegram.upload import Form
 from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelKind, Receipt
+from belino.net.form import Form
+from belino.net.raw import Raw, as_table, whole
 
 CALLS_AT_MOST = 4
 """A group that moved, a picture that is none and a question that is gone are each answered with another call, once."""

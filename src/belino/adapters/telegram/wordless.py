@@ -1,6 +1,7 @@
 """What a message is that says nothing: joins, pins, titles and the other things a platform reports."""
 
-from belino.adapters.telegram.raw import Raw, identity
+from belino.adapters.telegram.raw import identity
+from belino.net.raw import Raw
 
 # Everything around a message's content; what stands besides these is the content.
 _AROUND = (
