@@ -19,7 +19,17 @@ from belino.media.sandbox import Sandbox
 from belino.media.sniff import sniff
 from belino.testing.documents import document_files
 from faults.test_fuzz import mutated, open_descriptors, rounds, starts, within
-from media.document.office97 import VANISH, early_word, make_slides97, make_word97, words
+from media.document.office97 import (
+    VANISH,
+    early_word,
+    hidden_columns,
+    make_book97,
+    make_slides97,
+    make_word97,
+    number_cell,
+    words,
+    words_cell,
+)
 
 # What is read by Python alone can be tried here; the rest only where a crash takes nothing along.
 HERE = {
@@ -44,6 +54,7 @@ PIECES = (
 OLD = {
     "old.doc": make_word97([([("Words ", b""), ("hidden", VANISH), ("\r", b"")], style, b"") for style in range(5)]),
     "older.doc": early_word("Words of\ra\x07b\x07\x07", "cp1252"),
+    "old.xls": make_book97(words_cell(0, 0, "a") + number_cell(0, 1, 1, 0.5) + hidden_columns(0, 1), "0%"),
     "old.ppt": make_slides97(*[(words(f"Slide {at}", at), "notes", at == 2) for at in range(6)], outline=words("x")),
 }
 

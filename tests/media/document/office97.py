@@ -66,6 +66,50 @@ def early_word(text: str, codec: str) -> bytes:
     return make_ole({"WordDocument": (bytes(head) + raw).ljust(4096, b"\0")})
 
 
+def make_book97(cells: bytes, *formats: str, locked: bool = False) -> bytes:
+    """A workbook of one sheet with these records; style 0 has no format, style 1 the first of these, and so on."""
+    begin, end = struct.pack("<HHIII", 0x600, 5, 0, 0, 0x600), _biff(0x0A, b"")
+    codes = [struct.pack("<HHB", 164 + at, len(code), 0) + code.encode() for at, code in enumerate(formats)]
+    head = _biff(0x809, begin) + (_biff(0x2F, bytes(6)) if locked else b"")
+    head += b"".join(_biff(0x41E, code) for code in codes)
+    head += b"".join(_biff(0xE0, struct.pack("<HH16x", 0, form)) for form in (0, *range(164, 164 + len(formats))))
+    place = len(head) + 4 + 13 + len(end)
+    head += _biff(0x85, struct.pack("<IBBBB", place, 0, 0, 5, 0) + b"Sheet") + end
+    sheet = _biff(0x809, struct.pack("<HHIII", 0x600, 0x10, 0, 0, 0x600)) + cells + end
+    return make_ole({"Workbook": (head + sheet).ljust(4096, b"\0")})
+
+
+def number_cell(row: int, column: int, style: int, value: float) -> bytes:
+    return _biff(0x203, struct.pack("<HHHd", row, column, style, value))
+
+
+def packed_cells(row: int, column: int, *cells: tuple[int, int]) -> bytes:
+    """Styles and packed numbers of a row."""
+    inside = b"".join(struct.pack("<HI", style, value) for style, value in cells)
+    return _biff(0xBD, struct.pack("<HH", row, column) + inside + struct.pack("<H", column + len(cells) - 1))
+
+
+def words_cell(row: int, column: int, text: str) -> bytes:
+    return _biff(0x204, struct.pack("<HHHHB", row, column, 0, len(text), 0) + text.encode("latin-1"))
+
+
+def hidden_row(row: int) -> bytes:
+    return _biff(0x208, struct.pack("<HHHHIHH", row, 0, 5, 300, 0, 0x20, 0))
+
+
+def hidden_columns(first: int, last: int) -> bytes:
+    return _biff(0x7D, struct.pack("<HHHHHH", first, last, 2_000, 0, 1, 0))
+
+
+def chart(cells: bytes) -> bytes:
+    """A chart on a sheet, with numbers of its own."""
+    return _biff(0x809, struct.pack("<HHIII", 0x600, 0x20, 0, 0, 0x600)) + cells + _biff(0x0A, b"")
+
+
+def _biff(kind: int, content: bytes) -> bytes:
+    return struct.pack("<HH", kind, len(content)) + content
+
+
 def record(kind: int, content: bytes, *, inside: bool = False, instance: int = 0) -> bytes:
     """One record of a presentation."""
     return struct.pack("<HHI", instance << 4 | (0xF if inside else 0), kind, len(content)) + content

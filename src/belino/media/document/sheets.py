@@ -1,18 +1,18 @@
 """Spreadsheets: each sheet as a table, values as they are shown, hidden sheets, rows and columns marked."""
 
-from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from belino.domain.document import DocumentText, Unit, Unread
-from belino.media.document import container, opendocument_sheets, workbook
+from belino.media.document import container, opendocument_sheets, workbook, workbook97
 from belino.media.document.formats import general
 from belino.media.document.grid import Grid
 from belino.media.document.parts import CannotRead, Parts, Wish
+from belino.media.document.workbook97 import Cell, Marks
 
-_FILE_PASS = 0x2F
-_RECORDS_AT_MOST = 20
-"""A lock is stated among the first records of a workbook."""
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet
+
 _OLD = frozenset({"application/vnd.ms-excel", "application/vnd.ms-excel.sheet.binary.macroenabled.12"})
 
 
@@ -33,10 +33,14 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
 
 
 def _old(file: BinaryIO, wish: Wish) -> DocumentText:
-    """The binary formats, whose number formats nobody tells us."""
+    """The binary formats; what calamine leaves out of old workbooks is read beside it."""
     import python_calamine as calamine
 
     parts = Parts(wish, Unit.SHEET)
+    records = workbook97.opened(file)
+    if records is not None and records.locked:  # calamine takes what follows for nonsense, or for text
+        raise CannotRead(Unread.UNREADABLE, "it is protected by a password")
+    file.seek(0)
     try:
         book = calamine.CalamineWorkbook.from_filelike(file)
         known = book.sheets_metadata
@@ -44,38 +48,37 @@ def _old(file: BinaryIO, wish: Wish) -> DocumentText:
             if parts.wants(number):
                 grid = Grid(parts, sheet.name, hidden_sheet=sheet.visible != calamine.SheetVisibleEnum.Visible)
                 if sheet.typ == calamine.SheetTypeEnum.WorkSheet:
-                    _fill(grid, book.get_sheet_by_name(sheet.name).iter_rows())
+                    told = records is not None and len(records.sheets) == len(known)
+                    marks = records.marks(number - 1) if records and told else Marks(whole=False)
+                    _fill(grid, book.get_sheet_by_name(sheet.name), marks)
                 grid.add_to(number)
     except calamine.PasswordError as error:
         raise CannotRead(Unread.UNREADABLE, "it is protected by a password") from error
     except calamine.CalamineError as error:
-        locked = is_locked(file)
-        raise CannotRead(
-            Unread.UNREADABLE, "it is protected by a password" if locked else "the workbook is broken"
-        ) from error
+        raise CannotRead(Unread.UNREADABLE, "the workbook is broken") from error
     return parts.document(len(known))
 
 
-def is_locked(file: BinaryIO) -> bool:
-    """Whether an old workbook states that its records are encrypted, which calamine takes for nonsense."""
-    try:
-        ole = container.opened(file)
-        start = container.top_stream(ole, "Workbook") or container.top_stream(ole, "Book")
-    except CannotRead:
-        return False
-    at = 0
-    for _ in range(_RECORDS_AT_MOST):
-        kind, size = (int.from_bytes(start[at + side : at + side + 2], "little") for side in (0, 2))
-        if kind == _FILE_PASS:
-            return True
-        at += 4 + size
-    return False
-
-
-def _fill(grid: Grid, rows: Iterable[Sequence[object]]) -> None:
-    for at, row in enumerate(rows, 1):
-        if not grid.row(at, {column: text for column, value in enumerate(row, 1) if (text := _shown(value))}):
+def _fill(grid: Grid, sheet: "CalamineSheet", marks: Marks) -> None:
+    left = sheet.start[1] if sheet.start else 0  # empty rows above are handed over, empty columns before are not
+    grid.hidden_columns.update(marks.columns)
+    for at, row in enumerate(sheet.iter_rows(), 1):
+        cells = {
+            column: text
+            for column, value in enumerate(row, left + 1)
+            if (text := _text(grid, marks, (at, column), value))
+        }
+        if not grid.row(at, cells, hides=at in marks.rows):
             return
+
+
+def _text(grid: Grid, marks: Marks, cell: Cell, value: object) -> str:
+    if isinstance(value, (str, bool)):
+        return _shown(value)
+    told = marks.shown.get(cell)
+    if told is None:  # a number that is not the sheet's belongs to a chart on it, which calamine does not tell apart
+        return "" if marks.whole else _shown(value)
+    return grid.conceal(told) if cell in marks.unseen else told
 
 
 def _shown(value: object) -> str:
