@@ -4,6 +4,7 @@ import itertools
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -211,3 +212,12 @@ async def test_news_of_delivery_is_noted_once(store: SqliteStore) -> None:
 
 async def _one(chunk: bytes) -> AsyncIterator[bytes]:
     yield chunk
+
+
+async def test_of_two_edits_in_one_second_that_came_before_their_message_the_later_counts(
+    store: SqliteStore, say: Say
+) -> None:
+    for number in (9, 10):
+        await store.take_in(replace(edit(f"edit {number}"), id=f"1@1.{number}"), OBSERVE)
+    await store.take_in(say("1", "as it was said"), OBSERVE)
+    assert (await the_message(store)).text == "edit 10"

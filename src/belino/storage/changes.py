@@ -47,7 +47,7 @@ def apply_changes(connection: sqlite3.Connection, keys: Keys, number: int, messa
     kept = connection.execute(
         # Without the name SQLite would walk through all changes of the channel, with every arrival.
         "SELECT * FROM changes INDEXED BY changes_of_message "
-        "WHERE channel = ? AND message_id = ? AND outcome = 'kept' ORDER BY sent",
+        "WHERE channel = ? AND message_id = ? AND outcome = 'kept' ORDER BY sent, number",
         (channel, message_id),
     ).fetchall()
     for change in kept:
