@@ -11,6 +11,7 @@ from adapters.slack_desk import LIMIT, App, making_apps, place
 from adapters.slack_samples import NAMES, parsed, sample
 from adapters.telegram_desk import until
 from belino.adapters import slack
+from belino.adapters.slack.socket import ATTEMPTS
 from belino.domain.errors import (
     AdapterError,
     ConfigError,
@@ -205,6 +206,26 @@ async def test_socket_mode_that_is_off_is_said(server: SlackServer, app: App) ->
     server.api.socket_mode_on = False
     with pytest.raises(AdapterError, match=r"apps\.connections\.open"):
         await app.listen()
+
+
+async def test_a_slack_that_ends_every_line_at_once_is_not_asked_in_a_tight_loop(
+    server: SlackServer, apps: Apps
+) -> None:
+    clock = FakeClock()
+    app = apps(clock=clock)
+
+    async def end_every_line() -> None:
+        while True:
+            server.drop_sockets()
+            await clock.advance(1)
+            await asyncio.sleep(0.002)
+
+    async with asyncio.TaskGroup() as group:
+        ending = group.create_task(end_every_line())
+        with pytest.raises(AdapterError):
+            await app.listen()
+        ending.cancel()
+    assert server.calls["apps.connections.open"] <= ATTEMPTS + 1
 
 
 async def test_an_unreachable_line_is_tried_again_before_the_account_is_down(server: SlackServer, apps: Apps) -> None:

@@ -22,7 +22,6 @@ from belino.adapters.slack.names import Names
 from belino.adapters.slack.pacing import Pacing
 from belino.adapters.slack.parse import View, is_own_change, parse, said, says_nothing_new
 from belino.adapters.slack.people import PLATFORM, Me
-from belino.adapters.slack.raw import Raw, line, table, words
 from belino.adapters.slack.send import edit, send
 from belino.adapters.slack.socket import SocketMode
 from belino.adapters.slack.status import THINKING, UPLOADING, Status
@@ -36,6 +35,7 @@ from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Incoming, OpensS
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
 from belino.net.guard import host_of
+from belino.net.raw import Raw, line, table, words
 from belino.net.redact import Secret
 
 OFFICIAL_URL = "https://slack.com/api/"

@@ -7,8 +7,9 @@ from belino.adapters.slack.blocks import Blocks
 from belino.adapters.slack.files import Bearer, refs_of, wordings_of
 from belino.adapters.slack.mrkdwn import link, readable
 from belino.adapters.slack.people import Directory, Me, user_named
-from belino.adapters.slack.raw import Raw, line, moment, stamp, table, tables, words, yes
+from belino.adapters.slack.raw import moment, stamp
 from belino.domain.message import Author, Quote
+from belino.net.raw import Raw, line, table, tables, words, yes
 
 MOST = 20
 """Attachments are read so far; people see no more of them either."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from belino.adapters.slack.mrkdwn import link, readable, user_shown
 from belino.adapters.slack.people import Directory, Me
-from belino.adapters.slack.raw import Raw, as_table, line, table, tables, words
+from belino.net.raw import Raw, as_table, line, table, tables, words
 
 MOST_BLOCKS = 100
 """Slack takes fifty in a message; whoever sends more is not read to the end."""

@@ -8,12 +8,13 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlencode
 
-from belino.adapters.slack.raw import Raw, line, parsed
+from belino.adapters.slack.raw import parsed
 from belino.domain.dispatch import SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import DEFAULT_RETRY_AFTER, error_for
 from belino.net.pace import retry_after
+from belino.net.raw import Raw, line
 from belino.net.redact import Secret, redact
 
 CALL_SECONDS = 30.0

@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from belino.adapters.slack.calls import Refused
 from belino.adapters.slack.cursor import Reached, since
 from belino.adapters.slack.history import Past
-from belino.adapters.slack.raw import Raw, stamp
+from belino.adapters.slack.raw import stamp
 from belino.domain.errors import BelinoError, RateLimited
 from belino.domain.ports import Clock
+from belino.net.raw import Raw
 
 log = logging.getLogger(__name__)
 

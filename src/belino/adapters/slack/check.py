@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from belino.adapters.slack.calls import Answered, Calls, Refused
 from belino.adapters.slack.manifest import SCOPES
 from belino.adapters.slack.names import KINDS
-from belino.adapters.slack.raw import line, tables
 from belino.domain.errors import AdapterError, Unauthorized
 from belino.domain.outcome import Finding
+from belino.net.raw import line, tables
 
 SKEW_SECONDS = 60.0
 _WHAT_FOR = {

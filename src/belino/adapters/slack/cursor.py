@@ -4,8 +4,9 @@ import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from belino.adapters.slack.raw import Raw, moment, parsed, stamp, table
+from belino.adapters.slack.raw import moment, parsed, stamp
 from belino.domain.message import ConversationKey
+from belino.net.raw import Raw, table
 
 MOST_CHANNELS = 128
 MOST_THREADS = 32

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 
 from belino.adapters.slack.calls import Calls, Refused
 from belino.adapters.slack.files import CANVAS_MIME, has_bytes, mime_of
-from belino.adapters.slack.raw import Raw, table, words
 from belino.domain.errors import AdapterError, MediaExpired, MediaRefused
 from belino.domain.media import MediaRef
 from belino.domain.ports import HttpAnswer
 from belino.net.guard import host_of, parse_url
+from belino.net.raw import Raw, table, words
 from belino.net.stream import range_headers, resumed
 
 FILE_PATHS = ("/files-pri/", "/files-tmb/")

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from belino.adapters.slack.mrkdwn import link
 from belino.adapters.slack.people import PLATFORM
-from belino.adapters.slack.raw import Raw, count, line, real, words, yes
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import ConversationKey
+from belino.net.raw import Raw, count, line, measure, words, yes
 
 NAME_CHARS = 255
 UNKNOWN_MIME = "application/octet-stream"
@@ -83,7 +83,7 @@ def is_voice(file: Raw) -> bool:
 
 
 def _ref(file: Raw, bearer: Bearer, caption: str | None) -> MediaRef:
-    mime, milliseconds = mime_of(file), real(file, "duration_ms")
+    mime, milliseconds = mime_of(file), measure(file, "duration_ms")
     return MediaRef(
         platform=PLATFORM,
         account=bearer.where.account,

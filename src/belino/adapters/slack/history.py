@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from belino.adapters.slack.calls import Calls, Refused
 from belino.adapters.slack.pacing import Pacing
-from belino.adapters.slack.raw import Raw, moment, stamp, tables, words
+from belino.adapters.slack.raw import moment, stamp
 from belino.adapters.slack.send import key_of
 from belino.adapters.slack.upload import comment_of
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, Receipt
+from belino.net.raw import Raw, tables, words
 
 HISTORY, REPLIES = "conversations.history", "conversations.replies"
 MOST_MESSAGES = 200

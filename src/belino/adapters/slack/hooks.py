@@ -6,8 +6,9 @@ import json
 from datetime import datetime
 from urllib.parse import parse_qsl
 
-from belino.adapters.slack.raw import Raw, parsed, words
+from belino.adapters.slack.raw import parsed
 from belino.domain.ports import Hook
+from belino.net.raw import Raw, words
 from belino.net.redact import Secret
 
 SIGNATURE, TIMESTAMP = "x-slack-signature", "x-slack-request-timestamp"

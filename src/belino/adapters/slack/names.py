@@ -8,8 +8,8 @@ from belino.adapters.slack.calls import Calls
 from belino.adapters.slack.mrkdwn import mentioned
 from belino.adapters.slack.pacing import Pacing
 from belino.adapters.slack.people import Directory, shown_name
-from belino.adapters.slack.raw import Raw, line, table, tables, words
 from belino.domain.errors import AdapterError
+from belino.net.raw import Raw, line, table, tables, words
 
 MOST_NAMES = 20_000
 PAGE = 1_000

@@ -9,7 +9,7 @@ from belino.adapters.slack.blocks import Blocks
 from belino.adapters.slack.files import Bearer, refs_of, wordings_of
 from belino.adapters.slack.mrkdwn import mentioned, readable
 from belino.adapters.slack.people import Directory, Me, author_of, chat_type, place, user_named
-from belino.adapters.slack.raw import Raw, as_table, line, moment, stamp, table, tables, words
+from belino.adapters.slack.raw import moment, stamp
 from belino.adapters.slack.wordless import what_it_is
 from belino.domain.message import (
     Arrival,
@@ -22,6 +22,7 @@ from belino.domain.message import (
     Reaction,
     Unsupported,
 )
+from belino.net.raw import Raw, as_table, line, table, tables, words
 
 EVENTS, COMMANDS = "events_api", "slash_commands"
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from belino.adapters.slack.raw import Raw, line, table, words
 from belino.domain.message import Author, ChatType, ConversationKey
+from belino.net.raw import Raw, line, table, words
 
 PLATFORM = "slack"
 SLACKBOT = "USLACKBOT"

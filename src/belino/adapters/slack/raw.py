@@ -1,67 +1,14 @@
-"""Look into JSON that may be anything: what is not of the expected type is simply not there."""
+"""What Slack writes in a way of its own: ids that are times, and JSON wherever there is text."""
 
 import json
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from math import isfinite
-from types import MappingProxyType
 
-Raw = Mapping[str, object]
-
-NOTHING: Raw = MappingProxyType({})
+from belino.net.raw import NOTHING, Raw, as_table
 
 # A message's id and time in one: seconds since 1970, a dot, and what makes it one of its kind in its channel.
-_TS = re.compile(r"(\d{1,11})\.(\d{1,9})")
-_MOST = 2**63 - 1
-
-
-def as_table(value: object) -> Raw:
-    return value if isinstance(value, dict) else NOTHING
-
-
-def table(raw: Raw, key: str) -> Raw:
-    """The object under a key; an empty one if there is none."""
-    return as_table(raw.get(key))
-
-
-def tables(raw: Raw, key: str) -> tuple[Raw, ...]:
-    """The objects in the list under a key."""
-    value = raw.get(key)
-    return tuple(item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
-
-
-def words(raw: Raw, key: str) -> str:
-    """The text under a key, fit to be stored: half a surrogate pair, which JSON may hold, becomes U+FFFD."""
-    value = raw.get(key)
-    if not isinstance(value, str):
-        return ""
-    if value.isascii():
-        return value
-    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def line(raw: Raw, key: str, *, most: int = 300) -> str:
-    """A label in one line of ours: white space collapsed, so that it cannot start a line of its own."""
-    label = " ".join(words(raw, key).split())
-    return label if len(label) <= most else f"{label[: most - 1]}…"
-
-
-def count(raw: Raw, key: str) -> int | None:
-    """An integer that counts something: never negative, and true and false are none."""
-    value = raw.get(key)
-    return value if type(value) is int and 0 <= value <= _MOST else None
-
-
-def real(raw: Raw, key: str) -> float | None:
-    """The number under a key, integer or not, that is not negative and can be written down."""
-    value = raw.get(key)
-    number = float(value) if type(value) is int and abs(value) <= _MOST else value
-    return number if isinstance(number, float) and isfinite(number) and number >= 0 else None
-
-
-def yes(raw: Raw, key: str) -> bool:
-    return raw.get(key) is True
+_TS = re.compile(r"(\d{1,11})\.(\d{1,9})", re.ASCII)
 
 
 def stamp(raw: Raw, key: str) -> str:

@@ -7,12 +7,13 @@ from datetime import datetime
 from belino.adapters.slack.calls import Calls, Refused
 from belino.adapters.slack.limits import EDIT_CHARS
 from belino.adapters.slack.mrkdwn import escaped
-from belino.adapters.slack.raw import Raw, moment, stamp, table, words
+from belino.adapters.slack.raw import moment, stamp
 from belino.adapters.slack.refusals import has_nothing_to_edit, refusal
 from belino.adapters.slack.upload import share
 from belino.domain.errors import AdapterError, NothingToEdit
 from belino.domain.limits import Markup
 from belino.domain.reply import Parcel, ParcelKind, Receipt
+from belino.net.raw import Raw, table, words
 
 KEY_EVENT = "belino_parcel"
 """The type of the metadata that carries a parcel's key; people do not see it."""

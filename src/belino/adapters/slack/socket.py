@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager, suppress
 from typing import Protocol, cast
 
 from belino.adapters.slack.calls import Calls, Refused
-from belino.adapters.slack.raw import NOTHING, Raw, parsed, words
+from belino.adapters.slack.raw import parsed
 from belino.domain.errors import AdapterError, AddressRefused, BelinoError, RateLimited, Unauthorized
 from belino.domain.ports import Clock, OpensSockets
 from belino.net.pace import backoff
+from belino.net.raw import NOTHING, Raw, words
 
 log = logging.getLogger(__name__)
 
@@ -19,11 +20,10 @@ OPEN_SECONDS = 20.0
 HEARTBEAT_SECONDS = 10.0
 # A line that answers no ping has been dead for as long as this when it is found out.
 DEAD_SECONDS = HEARTBEAT_SECONDS * 1.5
+STEADY_SECONDS = 30.0
 ATTEMPTS = 6
-"""How often in a row a line is tried before the account counts as down."""
+"""How often in a row a line may end before it was steady, until the account counts as down."""
 LONGEST_WAIT = 60.0
-MOST_LINES = 4
-"""Slack lets an app have ten; a few end later than they are replaced."""
 
 _LASTING = (AddressRefused, Unauthorized, Refused)
 
@@ -68,6 +68,8 @@ class SocketMode:
         """Another line is wanted: the newest has ended, or Slack says that it will."""
         self._why: BelinoError | None = None
         self._failures = 0
+        self._since: float | None = None
+        """When the newest line said hello."""
         self._silent_since: float | None = None
 
     async def listen(self, take: Take, opened: Opened) -> None:
@@ -80,36 +82,38 @@ class SocketMode:
         lines: set[asyncio.Task[None]] = set()
         try:
             while True:
-                self._over, self._why = asyncio.Event(), None
+                self._over, self._why, self._since = asyncio.Event(), None, None
                 lines = {line for line in lines if not line.done()}
                 lines.add(group.create_task(self._line(self._over, take, opened)))
                 await self._over.wait()
-                if len(lines) > MOST_LINES:
-                    return AdapterError("Slack ends one connection after the other")
-                if self._why is not None and not await self._may_try_again(self._why):
-                    return self._why
+                if (failure := await self._pause()) is not None:
+                    return failure
         finally:
             for line in lines:
                 line.cancel()
 
-    async def _may_try_again(self, why: BelinoError) -> bool:
-        """Wait as long as it takes, if that is sensible. What cannot be kept is not asked for again by us."""
-        if not isinstance(why, AdapterError) or isinstance(why, _LASTING):
-            return False
-        self._failures += 1
-        wait = why.retry_after if isinstance(why, RateLimited) else backoff(self._failures - 1) * (self._failures > 1)
+    async def _pause(self) -> BelinoError | None:
+        """Wait as long as it takes before another line is opened; the reason why none is, where that is sensible."""
+        why = self._why
+        if why is not None and (isinstance(why, _LASTING) or not isinstance(why, AdapterError)):
+            return why
+        lasted = 0.0 if self._since is None else self._clock.monotonic() - self._since
+        self._failures = 0 if lasted >= STEADY_SECONDS else self._failures + 1
+        wait = why.retry_after if isinstance(why, RateLimited) else 0.0
+        if self._failures > 1:
+            wait = max(wait, backoff(self._failures - 1))
         if self._failures > ATTEMPTS or wait > LONGEST_WAIT:
-            return False
-        log.info("the line is opened again: %s", type(why).__name__)
+            return why or AdapterError("Slack ends one connection after the other")
+        log.info("another line is opened: %s", "in good time" if why is None else type(why).__name__)
         await self._clock.sleep(wait)
-        return True
+        return None
 
     async def _line(self, over: asyncio.Event, take: Take, opened: Opened) -> None:
         """One line, from its hello to its end. It raises nothing: why it ended is noted, unless it was replaced."""
         try:
             async with self._open() as socket:
                 gap = None if self._silent_since is None else self._clock.monotonic() - self._silent_since
-                self._failures, self._silent_since = 0, None
+                self._since, self._silent_since = self._clock.monotonic(), None
                 opened(gap)
                 await self._hear(socket, over, take)
         except BelinoError as error:

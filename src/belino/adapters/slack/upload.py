@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator, Sequence
 
 from belino.adapters.slack.calls import Calls
 from belino.adapters.slack.mrkdwn import escaped
-from belino.adapters.slack.raw import Raw, as_table, moment, stamp, table, tables, words
+from belino.adapters.slack.raw import moment, stamp
 from belino.domain.errors import AdapterError, MediaError, Unanswered, Undeliverable, Unreached
 from belino.domain.limits import Markup
 from belino.domain.reply import OutgoingFile, Parcel, Receipt, StoredFile
+from belino.net.raw import Raw, as_table, table, tables, words
 
 # Slack shares a file a moment after it says that it did; only then does it know the message.
 SHARED_AFTER = (0.0, 0.5, 1.0, 2.0, 4.0)

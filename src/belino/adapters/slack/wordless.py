@@ -1,6 +1,6 @@
 """What an event is that says nothing: joins, topics, pins and the other things a platform reports."""
 
-from belino.adapters.slack.raw import Raw, line
+from belino.net.raw import Raw, line
 
 _WORDS = {
     "channel_join": "somebody joined",
