@@ -213,7 +213,7 @@ class ReadsBack(Protocol):
 
 @runtime_checkable
 class Edits(Protocol):
-    """Can change a message it has sent."""
+    """Can change a message it has sent; NothingToEdit where it is gone, and its words are said anew."""
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt: ...
 
