@@ -308,6 +308,14 @@ async def test_a_wait_is_obeyed_to_the_millisecond_where_telegram_names_it(serve
     assert caught.value.retry_after == 1.25
 
 
+async def test_a_wait_that_only_the_sentence_names_is_obeyed_too(server: TelegramServer, bot: Bot) -> None:
+    body = b'{"ok": false, "error_code": 429, "description": "Too Many Requests: retry after 35"}'
+    server.fail("sendMessage", Answer(status=429, body=body))
+    with pytest.raises(RateLimited) as caught:
+        await bot.adapter.send(parcel(server.user("Ada"), text="hi"))
+    assert caught.value.retry_after == 35
+
+
 async def test_a_message_is_changed_and_one_that_reads_so_already_counts_as_changed(
     server: TelegramServer, bot: Bot
 ) -> None:

@@ -1,6 +1,7 @@
 """Bot API calls: the only place that knows the token, and where every refusal becomes an error of ours."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from belino.net.redact import Secret, redact
 CALL_SECONDS = 30.0
 # A hundred updates of the longest messages are some 4 MB.
 ANSWER_BYTES = 32 * 1024 * 1024
+
+_RETRY_AFTER = re.compile(r"retry after (\d{1,9})\b")
 
 
 class Refused(AdapterError):
@@ -104,7 +107,7 @@ class Calls:
         code = whole(told, "error_code") or answer.status
         description = redact(line(told, "description"))
         parameters = table(told, "parameters")
-        wait = _wait(parameters)
+        wait = _wait(parameters, description)
         if code == 429 and wait is not None:
             wait = min(max(wait, 0.0), LONGEST_WAIT)
             return RateLimited(f"Telegram asks to wait {wait:g} seconds before {method}", retry_after=wait)
@@ -124,10 +127,14 @@ class Calls:
         )
 
 
-def _wait(parameters: Raw) -> float | None:
+def _wait(parameters: Raw, description: str) -> float | None:
     """How long Telegram asks to wait: in seconds, and to the millisecond where it says so."""
-    precise = real(parameters, "adaptive_retry")
-    return precise / 1000 if precise is not None else real(parameters, "retry_after")
+    if (precise := real(parameters, "adaptive_retry")) is not None:
+        return precise / 1000
+    if (seconds := real(parameters, "retry_after")) is not None:
+        return seconds
+    said = _RETRY_AFTER.search(description)
+    return float(said[1]) if said else None
 
 
 def _conflict(description: str) -> str:
