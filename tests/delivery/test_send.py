@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from belino.delivery.send import FIRST_WAIT, TRIES, UNAUTHORIZED_SECONDS
+from belino.delivery.send import FIRST_WAIT, PATIENCE_GROWS, TRIES, UNAUTHORIZED_SECONDS
 from belino.domain.dispatch import CALL_SECONDS as SEND_SECONDS
 from belino.domain.errors import AdapterError, NothingToEdit, RateLimited, StoreFull, Unauthorized, Undeliverable
 from belino.domain.limits import Limits, Once
@@ -45,6 +45,20 @@ async def test_being_asked_to_wait_ever_so_often_does_not_lose_an_answer(house: 
             await until(lambda: gateway.counters.parcels["ready"] == times + 1)  # noqa: B023 - awaited in its round
             await until(lambda: house.clock.sleeping > RESTING)
             await house.clock.advance(1)
+        await until(lambda: house.wire.texts() == ["turn 1"])
+
+
+async def test_a_platform_that_asks_for_no_time_again_and_again_is_given_some(house: House) -> None:
+    house.prepare().refusals.extend(RateLimited("too fast", retry_after=0) for _ in range(20))
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say())
+        await until(lambda: len(house.wire.offered) == 2 and house.clock.sleeping > RESTING)
+        record = await parcel(gateway, ParcelState.READY)
+        assert (record.ready - house.clock.now()).total_seconds() == PATIENCE_GROWS
+        for times in range(3, 21):
+            await house.clock.advance(PATIENCE_GROWS * times)
+            await until(lambda: len(house.wire.offered) == times and house.clock.sleeping > RESTING)  # noqa: B023 - awaited in its round
+        await house.clock.advance(PATIENCE_GROWS * 21)
         await until(lambda: house.wire.texts() == ["turn 1"])
 
 

@@ -152,6 +152,15 @@ async def test_a_platform_that_asks_to_wait_is_given_exactly_that_time() -> None
         assert ward.runs == 2
 
 
+async def test_a_platform_that_asks_for_no_time_is_not_called_without_a_pause() -> None:
+    ward = Ward(RateLimited("wait", retry_after=0))
+    async with ward.supervised():
+        await ward.clock.advance(0.9)
+        assert ward.runs == 1
+        await ward.clock.advance(0.1)
+        assert ward.runs == 2
+
+
 @pytest.mark.parametrize("error", [ValueError("bot123:secret"), KeyError("bot123:secret")])
 async def test_what_a_library_throws_is_told_by_its_type_only(
     error: Exception, caplog: pytest.LogCaptureFixture

@@ -49,6 +49,7 @@ NOTED_DELAYS = 12
 """A platform that is down for a week is not told of a thousand times."""
 # A platform that is down for a minute must not cost an answer: six tries wait up to two and a half minutes in all.
 FIRST_WAIT, LONGEST_WAIT = 5.0, 300.0
+PATIENCE_GROWS, MOST_PATIENCE = 0.05, 5.0
 NOTICE_CHARS = 300
 PERHAPS_TWICE = "an earlier try may have arrived too"
 
@@ -225,6 +226,8 @@ class Sender:
         await self._delay(claimed, wait, reason, failed=True, doubt=doubt)
 
     async def _be_patient(self, claimed: ClaimedParcel, seconds: float, reason: str) -> None:
+        # Asked to wait for next to nothing again and again, we would call without end.
+        seconds = max(seconds, min(PATIENCE_GROWS * (claimed.attempt - 1), MOST_PATIENCE))
         self._patience[claimed.parcel.conversation] = self._clock.monotonic() + seconds
         await self._delay(claimed, seconds, reason, patience=True)
 

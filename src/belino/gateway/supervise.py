@@ -65,7 +65,7 @@ async def keep_running(
         except Unauthorized as error:
             state, reason, wait = "unauthorized", reason_of(error), UNAUTHORIZED_SECONDS
         except RateLimited as error:
-            reason, wait = reason_of(error), error.retry_after
+            reason, wait = reason_of(error), max(error.retry_after, FIRST_WAIT)
         except Exception as error:  # noqa: BLE001 - whatever kills one adapter must not reach the others
             reason = reason_of(error)
             log.error("adapter %s:%s died of %s", adapter.platform, account, place_of(error))
