@@ -232,6 +232,9 @@ async def test_the_text_of_a_scan_is_priced_with_the_pages_that_are_shown(town: 
     ref = await sent(town, MIXED)
     await fetched(town, ref, "text")
     assert re.search(r"\|text ~32[0-9]{2} image", words(await town.toolbox().call("list_media", {})))
+    assert "cannot look" in await refused(town, ref, "image", sees_images=False)
+    blind = words(await town.toolbox(sees_images=False).call("list_media", {}))
+    assert re.search(r"\|text [0-9]{1,2} image", blind), "who is shown no page pays for none"
 
 
 async def test_frames_of_a_time_range_come_with_their_moments_within_the_price(town: Town, sandbox: Watched) -> None:

@@ -4,7 +4,7 @@ Tokens are what a model pays, bytes what must be fetched from the platform first
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from belino.domain.document import Unit
 from belino.domain.media import MediaKind
@@ -123,8 +123,9 @@ def price(record: RefRecord, *, side: int = BLOCK_SIDE) -> dict[str, Price]:
     return prices(facts_of(record), side=side)
 
 
-def prices(facts: Facts, *, side: int = BLOCK_SIDE) -> dict[str, Price]:
+def prices(facts: Facts, *, side: int = BLOCK_SIDE, sees_images: bool = True) -> dict[str, Price]:
     """What each rendition of a file costs, by its name in `fetch_media`; pictures are at most `side` pixels long."""
+    facts = facts if sees_images else replace(facts, scans=0)
     tokens: dict[str, tuple[int, bool]] = {}
     if is_picture(facts.kind, facts.mime):
         tokens["image"] = picture_tokens(facts.dimensions, side), True

@@ -148,7 +148,9 @@ async def _listed(shelf: Shelf, records: Sequence[RefRecord]) -> list[_Listed]:
     return [
         _Listed(
             record=record,
-            prices=prices(await renderer.known(facts_of(record), record.ref.sha256), side=side),
+            prices=prices(
+                await renderer.known(facts_of(record), record.ref.sha256), side=side, sees_images=shelf.sees_images
+            ),
             is_read=record.ref.sha256 in read,
             likeness=before.get(record.ref.id, ""),
         )

@@ -261,7 +261,7 @@ async def _heard(shelf: Shelf, blob: Blob) -> str:
 async def _forms(shelf: Shelf, record: RefRecord, blob: Blob) -> str:
     facts = replace(facts_of(record), mime=blob.mime, size=blob.size, held=True)
     known = await shelf.renderer.known(facts, blob.sha256)
-    costs = prices(known, side=shelf.image_block_side)
+    costs = prices(known, side=shelf.image_block_side, sees_images=shelf.sees_images)
     if not shelf.sees_images:
         costs = {form: cost for form, cost in costs.items() if form not in _SEEN}
     told = ", ".join(f"{form} {cost}" for form, cost in costs.items() if form != "file")
