@@ -394,7 +394,9 @@ async def test_a_command_is_said_to_us_wherever_it_is_typed(server: SlackServer,
         ({"bot_token": "xoxp-user"}, "bot_token"),
         ({"app_token": "xoxb-wrong"}, "app_token"),
         ({"mode": "http", "signing_secret": " "}, "signing_secret"),
-        ({"api_url": "http://slack.example.org/api/"}, "https://"),
+        ({"api_url": "http://slack.example.org/api/"}, "encrypted"),
+        ({"files_url": "http://files.example.org"}, "files_url must be encrypted"),
+        ({"socket_url": "ws://sockets.example.org"}, "socket_url must be encrypted"),
         ({"api_url": "https://user@slack.com/api/"}, "login"),
     ],
 )
@@ -408,6 +410,8 @@ def test_tokens_go_to_slacks_own_hosts_alone() -> None:
     assert slack.hosts(config) == {"slack.com", "files.slack.com", "files-origin.slack.com"}
     own = replace(config, api_url="http://127.0.0.1:8080/api/")
     assert slack.hosts(own) == {"127.0.0.1:8080"}
+    apart = replace(own, files_url="http://127.0.0.1:8081/", socket_url="ws://127.0.0.1:8082/")
+    assert slack.hosts(apart) == {"127.0.0.1:8080", "127.0.0.1:8081", "127.0.0.1:8082"}
 
 
 async def test_no_token_is_in_an_error(server: SlackServer, app: App) -> None:

@@ -64,7 +64,15 @@ class Config:
     mode: Literal["socket", "http"] = field(
         default="socket", metadata={"says": "Whether belino opens a line to Slack, or Slack calls with events."}
     )
-    api_url: str = field(default=OFFICIAL_URL, metadata={"says": "Where the Web API is."})
+    api_url: str = field(
+        default=OFFICIAL_URL, metadata={"says": "Where the Web API is; another one for a server of your own."}
+    )
+    files_url: str | None = field(
+        default=None, metadata={"says": "Where a server of your own has its files, if that is elsewhere."}
+    )
+    socket_url: str | None = field(
+        default=None, metadata={"says": "Where a server of your own has its sockets, if that is elsewhere."}
+    )
     drafts: Literal["direct", "always", "never"] = field(
         default="direct",
         metadata={"says": "Where an answer is shown while it is written: in direct messages, everywhere, or nowhere."},
@@ -83,13 +91,17 @@ class Config:
             raise ConfigError(
                 "signing_secret is needed for mode http, or anybody could speak as Slack; Basic Information has it"
             )
-        _check_url(self.api_url)
+        for key, url in (("api_url", self.api_url), ("files_url", self.files_url), ("socket_url", self.socket_url)):
+            if url is not None:
+                _check_url(key, _as_http(url))
 
 
 def hosts(config: Config) -> frozenset[str]:
-    """Whom the tokens may be told: the API, and the hosts of its files; at a named port they are in the same place."""
+    """Whom the tokens may be told: the API, the hosts of its files, and what the operator names beside it."""
     api = host_of(config.api_url)
-    return frozenset({api}) if ":" in api else frozenset({api, *(f"{name}.{api}" for name in FILE_HOSTS)})
+    files = () if ":" in api else (f"{name}.{api}" for name in FILE_HOSTS)
+    beside = [host_of(_as_http(url)) for url in (config.files_url, config.socket_url) if url is not None]
+    return frozenset({api, *files, *beside})
 
 
 class Adapter:
@@ -173,7 +185,8 @@ class Adapter:
     @asynccontextmanager
     async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
         """The bytes of a ref, by the link that Slack names now."""
-        download = Download(self._calls, ref, api_url=self._config.api_url, hosts=hosts(self._config))
+        config = self._config
+        download = Download(self._calls, ref, api_url=config.api_url, files_url=config.files_url, hosts=hosts(config))
         await download.prepare()
         async with aclosing(download.chunks()) as chunks:
             yield chunks
@@ -299,17 +312,22 @@ def _check_token(key: str, secret: Secret, begins: str) -> None:
         raise ConfigError(f"{key} is no such token of Slack's; it begins with {begins}")
 
 
-def _check_url(text: str) -> None:
+def _as_http(url: str) -> str:
+    """A web socket's address as the one its first request goes to."""
+    return f"http{url[2:]}" if url.startswith(("ws://", "wss://")) else url
+
+
+def _check_url(key: str, text: str) -> None:
     """Refuse an address that would say the tokens in the clear, or hide another one in it."""
     try:
         url = urlsplit(text)
         name, _ = url.hostname or "", url.port
     except ValueError:
-        raise ConfigError("api_url is not a URL; write https://host/api/") from None
+        raise ConfigError(f"{key} is not a URL; write https://host/path") from None
     if url.scheme not in ("https", "http") or not name or "@" in url.netloc or url.query or url.fragment:
-        raise ConfigError("api_url must be https://host[:port]/path, without a login, ? or #")
+        raise ConfigError(f"{key} must be https://host[:port]/path, without a login, ? or #")
     if url.scheme == "http" and not _is_at_home(name):
-        raise ConfigError("api_url must begin with https://; plain http is for a server on this machine or network")
+        raise ConfigError(f"{key} must be encrypted; plain http is for a server on this machine or network")
 
 
 def _is_at_home(name: str) -> bool:

@@ -25,11 +25,14 @@ _PAGES = frozenset({"text/html", CANVAS_MIME})
 class Download:
     """One file on its way."""
 
-    def __init__(self, calls: Calls, ref: MediaRef, *, api_url: str, hosts: frozenset[str]) -> None:
+    def __init__(
+        self, calls: Calls, ref: MediaRef, *, api_url: str, files_url: str | None, hosts: frozenset[str]
+    ) -> None:
         """`hosts` are whom the token may be told; of the API's own host, nothing below `api_url`."""
         self._calls = calls
         self._ref = ref
         self._api = parse_url(api_url)
+        self._files = None if files_url is None else host_of(files_url)
         self._hosts = hosts
         self._url: str | None = None
         self._is_page = False
@@ -80,7 +83,7 @@ class Download:
             # An API at the root of its host has its methods there, one step deep.
             is_file = not place.rest.startswith(self._api.rest) or (self._api.rest == "/" and "/" in place.rest[1:])
         else:
-            is_file = place.rest.startswith(FILE_PATHS)
+            is_file = place.rest.startswith(FILE_PATHS) or host_of(url) == self._files
         if host_of(url) not in self._hosts or not is_file or _STEPS.search(place.rest):
             raise AdapterError("Slack named no link of its own for this file")
         return url

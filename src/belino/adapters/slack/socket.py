@@ -1,4 +1,8 @@
-"""Socket Mode: a line to Slack that is replaced before it ends, and every envelope acknowledged once it is on disk."""
+"""Socket Mode: a line to Slack that is replaced before it ends, and every envelope acknowledged once it is on disk.
+
+Written by hand: slack-sdk's client opens sockets past our guard, keeps what it hears in a queue without a bound, drops
+the old line before it has the new one, and asks with a refused token for ever.
+"""
 
 import asyncio
 import json
