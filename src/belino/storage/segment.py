@@ -43,7 +43,7 @@ Postings = dict[int, tuple["array[int]", "array[int]"]]
 
 
 def impacts(terms: Sequence[int], captions: int, usual: float = USUAL_TERMS) -> dict[int, int]:
-    """What each term of a text is worth before it is known how rare it is; `usual` terms make a text of usual length."""
+    """What each term of a text is worth before it is known how rare it is; `usual` terms are a text of usual length."""
     weights: dict[int, float] = {}
     said = len(terms) - captions
     for position, term in enumerate(terms):

@@ -165,7 +165,7 @@ class Sends:
         for number, upload in call.files.items():
             if upload.announced > most:
                 raise too_large()
-            described = next((item for item in listed if str(item.get("id")) == number), {})
+            described: Json = next((item for item in listed if str(item.get("id")) == number), {})
             made.append(self._attachment(channel, upload, described))
         return made
 
@@ -204,7 +204,7 @@ class Sends:
     def _mentions(self, text: str, allowed: Any, message: Json) -> list[Json]:
         """Who is really mentioned: everybody named, unless `allowed_mentions` says otherwise."""
         named = mentioned_users(text)
-        told = allowed if isinstance(allowed, dict) else {"parse": ["users"], "replied_user": True}
+        told: Json = allowed if isinstance(allowed, dict) else {"parse": ["users"], "replied_user": True}
         if "users" not in (told.get("parse") or []):
             named = [number for number in named if number in (told.get("users") or [])]
         if message["type"] == Kind.REPLY and told.get("replied_user", False):
