@@ -91,7 +91,9 @@ class Deliveries:
             if reason is None:
                 self.acknowledged.append(name)
                 return
-            if reason == NO_RETRY:
+            if (
+                reason == NO_RETRY or self._group is None
+            ):  # a line that ends with the server may take the end for a delay
                 break
         self.lost.append(name)
 
