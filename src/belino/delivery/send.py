@@ -241,7 +241,7 @@ class Sender:
         doubt: Doubt | None = None,
         patience: bool = False,
     ) -> None:
-        key, fence, ready = claimed.parcel.key, claimed.fence, self._in(seconds)
+        key, fence, ready, failed_at = claimed.parcel.key, claimed.fence, self._in(seconds), self._clock.now()
         await self._insist(
             key,
             lambda: self._outbox.delay_parcel(
@@ -249,7 +249,7 @@ class Sender:
             ),
         )
         if claimed.attempt <= NOTED_DELAYS:
-            await self._note(claimed.parcel, "delayed", f"{reason}; again after {seconds:.1f} s")
+            await self._note(claimed.parcel, "delayed", f"{reason}; again after {seconds:.1f} s", at=failed_at)
         self._tell(claimed.parcel, ParcelState.READY, reason)
 
     async def _end(self, claimed: ClaimedParcel, state: ParcelState, reason: str, doubt: Doubt | None = None) -> None:
@@ -280,9 +280,11 @@ class Sender:
             self._on_message(said)
         self._tell(parcel, ParcelState.SENT, reason)
 
-    async def _note(self, parcel: Parcel, outcome: str, reason: str) -> None:
+    async def _note(self, parcel: Parcel, outcome: str, reason: str, *, at: datetime | None = None) -> None:
         """The store keeps a parcel's last reason; the story tells the earlier ones too."""
-        step = Step(at=self._clock.now(), stage=Stage.DELIVERY, outcome=outcome, reason=reason, subject=parcel.key)
+        step = Step(
+            at=at or self._clock.now(), stage=Stage.DELIVERY, outcome=outcome, reason=reason, subject=parcel.key
+        )
         with suppress(StoreError):
             await self._notes(parcel.trace, step)
 
