@@ -2,9 +2,15 @@
 
 import ipaddress
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+TESTS = Path(__file__).parent
+# Whole gateways and web servers, one for each test: together they take longer than all other quick tests.
+SLOW_ROOMS = ("gateway", "web")
 
 # A slow machine is no failure: how long an example takes is for the bench to say.
 settings.register_profile("belino", deadline=None)
@@ -29,3 +35,9 @@ def _watch(event: str, arguments: tuple[object, ...], *, is_here: Callable[[obje
 
 
 sys.addaudithook(_watch)
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        if item.path.relative_to(TESTS).parts[0] in SLOW_ROOMS:
+            item.add_marker(pytest.mark.slow)

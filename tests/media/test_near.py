@@ -13,6 +13,8 @@ from belino.media.near import PRINT_BYTES, Print, make_print, read_print, recogn
 from media.pictures import saved
 from media.scenery import cropped, page, scene
 
+pytestmark = pytest.mark.slow
+
 prepare()
 
 

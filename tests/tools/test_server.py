@@ -22,6 +22,8 @@ from belino.testing.files import make_pdf, make_png
 from belino.tools.server import App, McpDoor
 from tools.town import HERE, THERE, File, Town
 
+pytestmark = pytest.mark.slow
+
 PNG = make_png(64, 48)
 
 
