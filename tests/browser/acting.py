@@ -1,6 +1,10 @@
 """What a person does on the page and looks for, in the words of the tests."""
 
 import base64
+import io
+import math
+import struct
+import wave
 from collections.abc import Callable
 from typing import Literal
 
@@ -79,6 +83,21 @@ def layout_shift(page: Page) -> float:
 def card(page: Page, name: str) -> Locator:
     """What the page shows of a file."""
     return page.locator(".file, .player", has_text=name)
+
+
+def hum(seconds: int = 3) -> bytes:
+    """A tone that swells."""
+    written = io.BytesIO()
+    with wave.open(written, "wb") as target:
+        target.setparams((1, 2, 8000, 0, "NONE", ""))
+        tone = (int(30_000 * at / (8000 * seconds) * math.sin(at / 4)) for at in range(8000 * seconds))
+        target.writeframes(b"".join(struct.pack("<h", sample) for sample in tone))
+    return written.getvalue()
+
+
+def play(sound: Locator) -> None:
+    """Play it without a noise, over and over."""
+    sound.locator("audio").evaluate("audio => { audio.muted = true; audio.loop = true; return audio.play(); }")
 
 
 def reader(page: Page) -> Locator:

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Page, Route, WebSocketRoute, expect
 
 from belino.testing import GatewayProcess, make_png
 from browser.acting import MAIN, Enter, OpenPage, answered, bubbles, messages, say, send
@@ -23,6 +23,21 @@ def test_enter_sends_and_shift_enter_starts_a_new_line(page: Page, enter: Enter)
     expect(bubbles(page, "mine").locator(".words p")).to_have_text(re.compile("^one\\s*two$"))
     expect(box).to_have_value("")
     expect(page.get_by_role("button", name="Send")).to_be_disabled()
+
+
+def test_nothing_can_be_written_before_there_is_a_conversation_to_write_it_in(
+    page: Page, gateway: GatewayProcess
+) -> None:
+    held: list[Route] = []
+    page.route("**/api/conversations", lambda route: held.append(route), times=1)
+    page.goto(gateway.login_url)
+    expect(page.get_by_role("button", name="New conversation")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Message")).to_be_disabled()
+    expect(page.get_by_role("button", name="Attach files")).to_be_disabled()
+    held.pop().continue_()
+    expect(page.get_by_role("textbox", name="Message")).to_be_focused()
+    send(page, "hello")
+    answered(page)
 
 
 def test_a_draft_and_the_conversation_survive_a_reload(page: Page, enter: Enter) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from belino.domain.dispatch import Doubt
 from belino.domain.message import ConversationKey
@@ -109,6 +109,22 @@ def test_the_outbox_is_worked_off_by_keyboard_alone(page: Page, enter: Enter, ga
         "held": ("dead", True),
         "gone": ("dead", True),
     }
+
+
+def test_who_has_moved_on_is_not_called_back_when_the_last_decision_is_done(page: Page, enter: Enter) -> None:
+    enter(page)
+    page.get_by_role("button", name="Outbox, 3 not sent").click()
+    held: list[Route] = []
+    page.route("**/api/outbox/lost", lambda route: held.append(route), times=1)
+    page.get_by_role("button", name=re.compile("^Drop: The lost one")).press("Enter")
+    next_one = page.get_by_role("button", name=re.compile("^Drop: The held one"))
+    next_one.focus()
+    next_one.evaluate("button => { button.same = true; }")
+    held.pop().continue_()
+    expect(parcels(page, "Waiting for you")).to_have_count(2)
+    expect(page.get_by_text("It will not be sent.")).to_be_visible()
+    expect(next_one).to_be_focused()
+    assert next_one.evaluate("button => button.same === true")
 
 
 def test_what_another_decides_is_seen_at_once(page: Page, enter: Enter, gateway: GatewayProcess) -> None:

@@ -1,10 +1,6 @@
 """Files on the page: seen before they are opened, read page by page, and fetched only when somebody asks."""
 
-import io
-import math
 import re
-import struct
-import wave
 
 import pytest
 from playwright.sync_api import Page, Request, Route, expect
@@ -16,10 +12,12 @@ from browser.acting import (
     OpenPage,
     answered,
     card,
+    hum,
     layout_shift,
     messages,
     no_sideways_scroll,
     no_violation,
+    play,
     reader,
     say,
 )
@@ -30,16 +28,6 @@ pytestmark = pytest.mark.slow
 
 MARKUP = "<img src=x onerror=alert(1)>"
 REPORT = make_pdf(*(line(f"This is what page {number} says") for number in range(1, 12)), SCANNED)
-
-
-def hum(seconds: int = 3) -> bytes:
-    """A tone that swells."""
-    written = io.BytesIO()
-    with wave.open(written, "wb") as target:
-        target.setparams((1, 2, 8000, 0, "NONE", ""))
-        tone = (int(30_000 * at / (8000 * seconds) * math.sin(at / 4)) for at in range(8000 * seconds))
-        target.writeframes(b"".join(struct.pack("<h", sample) for sample in tone))
-    return written.getvalue()
 
 
 def test_a_document_shows_its_first_lines_and_is_read_page_by_page_by_keyboard_alone(
@@ -122,7 +110,7 @@ def test_a_sound_shows_how_loud_and_how_long_it_is_before_a_byte_of_it_is_loaded
     expect(hummed.get_by_role("img", name="Waveform, 0:03")).to_be_visible()
     expect(hummed).to_contain_text("0:03 · ")
     assert [request.url for request in asked if request.url.endswith(".wav")] == []
-    hummed.locator("audio").evaluate("audio => { audio.muted = true; audio.play(); }")
+    play(hummed)
     expect(hummed.locator(".glance")).to_have_attribute("style", re.compile("--played: [1-9]"))
 
 
@@ -154,6 +142,8 @@ def test_what_cannot_be_shown_says_why_on_its_card(page: Page, enter: Enter, gat
     )
     enter(page)
     for name in ("broken.pdf", "broken.mp4", "broken.wav", "broken.heic"):
+        # Only what is in view is looked at.
+        card(page, name).scroll_into_view_if_needed()
         expect(card(page, name).locator(".file-trouble")).to_have_text(re.compile("^No preview: .{10}"))
     no_violation(page)
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from belino.testing import GatewayProcess
-from browser.acting import Enter, answered, bubbles, no_violation, send
+from browser.acting import Enter, answered, bubbles, card, hum, no_violation, play, say, send
 
 pytestmark = pytest.mark.slow
 
@@ -121,6 +121,15 @@ def test_stop_ends_the_turn_and_the_message_says_so(page: Page, enter: Enter) ->
     page.reload()
     expect(bubbles(page, "mine")).to_contain_text("Stopped")
     expect(bubbles(page, "theirs")).to_have_count(0)
+
+
+def test_a_sound_plays_on_while_its_message_is_drawn_anew(page: Page, enter: Enter, gateway: GatewayProcess) -> None:
+    say(gateway, "", ("hum.wav", "audio/wav", hum()))
+    enter(page)
+    play(card(page, "hum.wav"))
+    page.get_by_role("button", name="Stop").click()
+    expect(bubbles(page, "mine")).to_contain_text("Stopped")
+    assert page.locator("audio").evaluate("audio => !audio.paused && !audio.ended")
 
 
 def test_a_failed_turn_is_told_in_the_conversation(page: Page, enter: Enter, patience: Patience) -> None:

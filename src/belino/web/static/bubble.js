@@ -9,12 +9,12 @@ import { parcelWords, sendWords } from "./parcels.js";
 // `does` holds what a bubble may ask for: why(message), open(pictures, index), read(item), fetch(item), retry(id), edit(id),
 // discard(id), ask(message), sendParcel(key), dropParcel(key).
 // `place` says where it was said: on which platform, and under which author the reader speaks there.
-// `answered` is the message it answers, where that one is on the page.
-export function bubble(message, does, place, answered) {
+// `answered` is the message it answers, where that one is on the page; `media` are its media, where they are drawn already.
+export function bubble(message, does, place, { answered, media }) {
   return make("article", { class: `message ${side(message, place)}`, "data-id": message.id, "data-state": message.state ?? "stored" },
     make("p", { class: "author" }, message.author.name || message.author.id, spoken(" wrote:")),
     quote(answered),
-    ...mediaNodes(message.media, does),
+    ...(media ? [media] : mediaNodes(message.media, does)),
     words(message),
     reactions(message),
     meta(message, does, place),

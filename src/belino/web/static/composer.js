@@ -14,7 +14,7 @@ export class Composer {
   #attachments;
   #conversation = null;
   #readOnly = false;
-  #takesFiles = true;
+  #takesFiles = false;
   #waiting = false;
   #failedBefore = 0;
   #onsend;

@@ -2,6 +2,7 @@
 import { call } from "./api.js";
 import { byId, make, say, show, spoken } from "./dom.js";
 import * as format from "./format.js";
+import { Rows } from "./rows.js";
 
 const narrow = matchMedia("(max-width: 860px)");
 
@@ -21,6 +22,7 @@ export class Conversations {
   #open = null;
   #unseen = new Set();
   #isBusy;
+  #rows = new Rows(byId("conversations"), ({ conversation }) => conversation, (one) => this.#item(one));
 
   constructor(isBusy) {
     this.#isBusy = isBusy;
@@ -68,7 +70,7 @@ export class Conversations {
   }
 
   draw() {
-    byId("conversations").replaceChildren(...this.#sorted().map((one) => this.#item(one)));
+    this.#rows.fill(this.#sorted());
   }
 
   // Newest first; a conversation nobody has written in yet is newer than all.

@@ -34,6 +34,11 @@ export function show(element, visible) {
   if (element.hidden === visible) element.hidden = !visible;
 }
 
+// Whoever pressed a button that is gone is led to where the dialog begins; whoever has moved on is left in peace.
+export function stay(dialog, beginning) {
+  if (dialog.open && !dialog.contains(document.activeElement)) beginning.focus();
+}
+
 // Changing a live region to the same text would announce it again in some screen readers.
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;

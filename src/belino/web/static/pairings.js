@@ -1,8 +1,9 @@
 // Who asks to be let in by direct message, and who was: a code is entered here, and a pairing taken back.
 import { call, query } from "./api.js";
-import { byId, button, make, say, show } from "./dom.js";
+import { byId, button, make, say, show, stay } from "./dom.js";
 import * as format from "./format.js";
 import { mark } from "./marks.js";
+import { Rows } from "./rows.js";
 
 const WRONG = "Nobody waits under this code: it was mistyped, has run out, or was refused. A wrong code costs everybody who waits a try.";
 // Codes run out on the gateway's clock, not on this one.
@@ -11,9 +12,15 @@ const LOOK_AGAIN_AFTER = 5000;
 const nameOf = ({ name, sender }) => name || sender;
 const placeOf = ({ platform, account, sender }) => (account === "default" ? `${platform} · ${sender}` : `${platform} · ${account} · ${sender}`);
 
+const rows = (name, draw) => new Rows(byId(`pairings-${name}`), ({ who }) => who, draw);
+
 export class Pairings {
   #all = [];
   #timer = 0;
+  #rows = {
+    asking: rows("asking", (one) => this.#asks(one)),
+    paired: rows("paired", (one) => this.#item(one, `since ${format.when(one.at)}`, "Take back")),
+  };
 
   constructor() {
     const dialog = byId("pairings");
@@ -75,7 +82,7 @@ export class Pairings {
       this.#say("", error.status === 404 ? "" : error.message);
     }
     await this.load().catch(() => {});
-    byId("pairings-title").focus();
+    stay(byId("pairings"), byId("pairings-title"));
   }
 
   #say(done, wrong) {
@@ -84,12 +91,10 @@ export class Pairings {
   }
 
   #draw() {
-    const { who } = document.activeElement?.dataset ?? {};
     const paired = this.#all.filter(({ state }) => state === "paired");
     const asking = this.#all.filter(({ state }) => state !== "paired");
-    this.#fill("asking", asking, (one) => this.#asks(one));
-    this.#fill("paired", paired, (one) => this.#item(one, `since ${format.when(one.at)}`, "Take back"));
-    if (who) [...byId("pairings").querySelectorAll("[data-who]")].find((one) => one.dataset.who === who)?.focus();
+    this.#fill("asking", asking);
+    this.#fill("paired", paired);
     const count = this.#waiting().length;
     say(byId("pairings-count"), count ? String(count) : "");
     show(byId("pairings-count"), count > 0);
@@ -97,8 +102,8 @@ export class Pairings {
     mark("people", count ? `${format.count(count, "person", "people")} waiting` : "");
   }
 
-  #fill(name, items, draw) {
-    byId(`pairings-${name}`).replaceChildren(...items.map(draw));
+  #fill(name, items) {
+    this.#rows[name].fill(items);
     show(byId(`pairings-${name}`), items.length > 0);
     show(byId(`pairings-${name}-none`), !items.length);
   }
@@ -114,7 +119,7 @@ export class Pairings {
         make("strong", { dir: "auto", text: nameOf(one) }),
         make("p", { class: "quiet", text: placeOf(one) }),
         make("p", { class: "quiet", text: says })),
-      does ? button(`${does}: ${nameOf(one)}`, { class: "button", "data-who": one.who, onclick: () => this.#end(one) }, does) : null);
+      does ? button(`${does}: ${nameOf(one)}`, { class: "button", onclick: () => this.#end(one) }, does) : null);
   }
 
   // A code that has run out is no longer waited for, though nothing happens that would be told.

@@ -1,8 +1,9 @@
 // The agent's answers that are not with their readers yet: on their way, held, uncertain or given up, and a say in it.
 import { call, query } from "./api.js";
-import { byId, button, make, say, show } from "./dom.js";
+import { byId, button, make, say, show, stay } from "./dom.js";
 import * as format from "./format.js";
 import { mark } from "./marks.js";
+import { Rows } from "./rows.js";
 
 // Most answers are sent in less: they are never shown as waiting.
 const PAUSE = 400;
@@ -14,6 +15,7 @@ export class Parcels extends EventTarget {
   #all = [];
   #timer = 0;
   #known = null;
+  #rows = { waiting: this.#list("waiting"), going: this.#list("going") };
 
   constructor() {
     super();
@@ -83,7 +85,7 @@ export class Parcels extends EventTarget {
       this.#say("", error.message);
     }
     await this.load().catch(() => {});
-    if (byId("outbox").open) byId("outbox-title").focus();
+    stay(byId("outbox"), byId("outbox-title"));
   }
 
   #say(done, wrong) {
@@ -92,11 +94,9 @@ export class Parcels extends EventTarget {
   }
 
   #draw() {
-    const { parcel } = document.activeElement?.dataset ?? {};
     const waiting = this.#waiting();
     this.#fill("waiting", [...waiting].reverse());
     this.#fill("going", this.#all.filter(({ state }) => UNDER_WAY.has(state)));
-    if (parcel) byId("outbox").querySelector(`[data-parcel="${CSS.escape(parcel)}"]`)?.focus();
     const count = waiting.length;
     say(byId("outbox-count"), count ? String(count) : "");
     show(byId("outbox-count"), count > 0);
@@ -104,8 +104,12 @@ export class Parcels extends EventTarget {
     mark("outbox", count ? `${format.count(count, "answer", "answers")} not sent` : "");
   }
 
+  #list(name) {
+    return new Rows(byId(`outbox-${name}`), ({ key }) => key, (one) => this.#item(one));
+  }
+
   #fill(name, parcels) {
-    byId(`outbox-${name}`).replaceChildren(...parcels.map((one) => this.#item(one)));
+    this.#rows[name].fill(parcels);
     show(byId(`outbox-${name}`), parcels.length > 0);
     show(byId(`outbox-${name}-none`), !parcels.length);
   }
@@ -113,7 +117,7 @@ export class Parcels extends EventTarget {
   #item(one) {
     const what = [...one.files.map(({ name }) => name), one.text].filter(Boolean).join(", ");
     const short = what.length > SNIPPET ? `${what.slice(0, SNIPPET)}…` : what;
-    const act = (text, does) => button(`${text}: ${short}`, { class: "button", "data-parcel": `${one.key} ${text}`, onclick: does }, text);
+    const act = (text, does) => button(`${text}: ${short}`, { class: "button", onclick: does }, text);
     return make("li", { class: "pairing" },
       make("div", { class: "pairing-words" },
         make("p", { dir: "auto", text: short }),

@@ -2,6 +2,7 @@
 import { bubble } from "./bubble.js";
 import { byId, make, show } from "./dom.js";
 import * as format from "./format.js";
+import { arrange } from "./rows.js";
 
 const SAME_BREATH = 5 * 60 * 1000;
 
@@ -47,7 +48,7 @@ export class Timeline {
       if (!known && !this.#unsent.has(message.id)) fresh += 1;
       this.#unsent.delete(message.id);
       this.#messages.set(message.id, message);
-      this.#draw(message);
+      this.#draw(message, known);
       this.#drawAnswers(message);
     }
     this.#arrange();
@@ -58,7 +59,7 @@ export class Timeline {
     const known = this.#unsent.get(message.id);
     if (this.#messages.has(message.id) || (known && JSON.stringify(known) === JSON.stringify(message))) return;
     this.#unsent.set(message.id, message);
-    this.#draw(message);
+    this.#draw(message, known);
     this.#arrange();
   }
 
@@ -75,49 +76,40 @@ export class Timeline {
 
   // What answers a message shows a little of it.
   #drawAnswers({ id }) {
-    for (const other of [...this.#messages.values(), ...this.#unsent.values()]) if (other.reply_to === id) this.#draw(other);
+    for (const other of [...this.#messages.values(), ...this.#unsent.values()]) if (other.reply_to === id) this.#draw(other, other);
   }
 
-  #draw(message) {
-    const node = bubble(message, this.#does, this.#place, this.#messages.get(message.reply_to));
+  // Media that did not change since `before` stay as they are: a sound plays on, a picture is not loaded again.
+  #draw(message, before) {
     const old = this.#nodes.get(message.id);
-    if (old) {
-      this.#keepFocus(old, node);
-      old.replaceWith(node);
-    }
+    const focused = old?.contains(document.activeElement) ? document.activeElement : null;
+    const media = before && JSON.stringify(before.media) === JSON.stringify(message.media) ? old.querySelector(".media") : null;
+    const node = bubble(message, this.#does, this.#place, { answered: this.#messages.get(message.reply_to), media });
+    old?.replaceWith(node);
+    if (focused) this.#keepFocus(focused, node);
     this.#nodes.set(message.id, node);
   }
 
   // A message that changes under the reader's fingers must not throw them back to the top of the page.
-  #keepFocus(old, node) {
-    if (!old.contains(document.activeElement)) return;
-    const kind = document.activeElement.className;
+  #keepFocus(focused, node) {
     queueMicrotask(() => {
-      const same = [...node.querySelectorAll("button, a")].find((one) => one.className === kind);
+      const same = node.contains(focused) ? focused : [...node.querySelectorAll("button, a")].find((one) => one.className === focused.className);
       (same ?? node.querySelector(".media button, .media a"))?.focus({ preventScroll: true });
     });
   }
 
   #arrange() {
+    const nodes = [];
     let before = null;
-    let place = this.#list.firstChild;
-    const step = (node) => {
-      if (place === node) place = node.nextSibling;
-      else this.#list.insertBefore(node, place);
-    };
     for (const message of [...this.stored, ...this.#unsent.values()]) {
       const newDay = !before || format.dayKey(before.sent) !== format.dayKey(message.sent);
-      if (newDay) step(this.#day(message.sent));
+      if (newDay) nodes.push(this.#day(message.sent));
       const node = this.#nodes.get(message.id);
       node.classList.toggle("follows", !newDay && sameBreath(before, message));
-      step(node);
+      nodes.push(node);
       before = message;
     }
-    while (place) {
-      const next = place.nextSibling;
-      place.remove();
-      place = next;
-    }
+    arrange(this.#list, nodes);
     show(this.#empty, before === null);
   }
 
