@@ -234,6 +234,11 @@ def test_a_picture_cut_short_is_refused_or_shown_never_half_believed(format_: st
         assert opened(made).size == (320, 200), share
 
 
+def test_a_picture_nobody_recognises_is_refused_in_words_for_a_person(fitted: Fit) -> None:
+    with pytest.raises(MediaRefused, match=r"^the image/heic cannot be opened: its beginning is damaged$"):
+        fitted(b"\0\0\0\x18ftypheic" + bytes(60))
+
+
 @pytest.mark.parametrize("format_", ["JPEG", "PNG"])
 @pytest.mark.parametrize("max_bytes", [GENEROUS, 4_000])
 def test_half_a_jpeg_and_half_a_png_are_refused(format_: str, max_bytes: int, fitted: Fit) -> None:

@@ -395,5 +395,9 @@ def _turned(image: Any, orientation: int) -> Any:
 
 def _short(error: BaseException) -> str:
     """One line for a person; a library's text may hold bytes of the file."""
+    from PIL import UnidentifiedImageError
+
+    if isinstance(error, UnidentifiedImageError):
+        return "its beginning is damaged"
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return re.sub(r"[^\x20-\x7e]", "?", lines[0])[:120]
