@@ -200,6 +200,37 @@ async def test_a_session_the_gateway_ends_is_resumed_or_begun_anew(
     assert len(discord.sessions.identified) == sessions
 
 
+@pytest.mark.parametrize(("code", "tries"), [(4007, 1), (4009, 1), (4003, listening.MOST_RESUMES)])
+async def test_a_session_that_every_resume_is_hung_up_on_is_begun_anew(
+    discord: DiscordServer, discord_bot: Bot, code: int, tries: int
+) -> None:
+    ada = discord.user("ada")
+    async with discord_bot.listening():
+        discord.say(ada, ada, "before")
+        await until(lambda: discord_bot.texts)
+        discord.gateway.resume_code = code
+        await discord.drop_socket()
+        discord.say(ada, ada, "meanwhile")
+        await until(lambda: len(discord_bot.texts) == 2)
+    assert discord_bot.texts == ["before", "meanwhile"]
+    assert (discord.gateway.resumes, len(discord.sessions.identified)) == (tries, 2)
+
+
+@pytest.mark.parametrize("url", ["ws://127.0.0.1:9/", "http://127.0.0.1", "none"])
+async def test_a_session_is_resumed_at_the_front_door_if_its_own_place_cannot_be_reached(
+    discord: DiscordServer, discord_bot: Bot, url: str
+) -> None:
+    ada, discord.resume_url = discord.user("ada"), url
+    async with discord_bot.listening():
+        first = discord.say(ada, ada, "before")
+        await until(lambda: discord_bot.texts)
+        await discord.drop_socket()
+        discord.edit(first, "before, again")
+        await until(lambda: len(discord_bot.taken) == 2)
+    assert [arrival.kind for arrival, _ in discord_bot.taken] == ["message", "edit"]
+    assert (discord.sessions.resumed, len(discord.sessions.identified)) == (["/"], 1)
+
+
 async def test_a_line_that_is_open_and_dead_is_given_up(
     discord: DiscordServer, discord_bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,7 +450,7 @@ async def test_a_place_to_resume_at_that_is_none_of_discords_is_not_told_the_tok
         discord.say(ada, ada, "meanwhile")
         await until(lambda: len(discord_bot.texts) == 2)
     assert discord_bot.texts == ["before", "meanwhile"]
-    assert not discord.sessions.resumed and len(discord.sessions.identified) == 2
+    assert (discord.sessions.resumed, len(discord.sessions.identified)) == (["/"], 1)
 
 
 async def test_without_discord_py_the_operator_is_told_what_to_install(

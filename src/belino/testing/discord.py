@@ -73,6 +73,8 @@ class DiscordServer(Town):
         self.gateway = Gateway(self.sessions, self._ready)
         self.gateway.heartbeat_seconds = heartbeat_seconds
         self.gateway.token = token
+        self.resume_url: str | None = None
+        """Where sessions are told to be resumed, if not at the gateway itself."""
         self._answers = Calls(self)
         self._gate = Gate(self.clock, pace or DiscordPace())
         self._faults = Faults()
@@ -151,7 +153,7 @@ class DiscordServer(Town):
             "user": {**self.bot, "verified": True, "mfa_enabled": False, "email": None, "flags": 0},
             "guilds": [{"id": guild, "unavailable": True} for guild in self.guilds],
             "session_id": session.id,
-            "resume_gateway_url": f"{self.gateway_url}/resume",
+            "resume_gateway_url": self.resume_url or f"{self.gateway_url}/resume",
             "session_type": "normal",
             "application": {"id": self.bot["id"], "flags": self._answers.application_flags()},
             "private_channels": [],

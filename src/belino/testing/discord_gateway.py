@@ -61,6 +61,9 @@ class Gateway:
         self.heartbeats = 0
         self.frozen = False
         """A connection that stays open and is dead: nothing is answered, nothing is told."""
+        self.resumes = 0
+        self.resume_code: int | None = None
+        """The close code that every resume ends with."""
         self.connections: list[Connection] = []
 
     async def take(self, request: "web.Request") -> "web.StreamResponse":
@@ -179,6 +182,9 @@ class Connection:
             raise Closed(4005)
         if str(content.get("token", "")).removeprefix("Bot ") != self._gateway.token:
             raise Closed(4004)
+        self._gateway.resumes += 1
+        if self._gateway.resume_code is not None:
+            raise Closed(self._gateway.resume_code)
         session = self._gateway.sessions.find(str(content.get("session_id")))
         seq = content.get("seq")
         if session is None or not isinstance(seq, int) or not session.can_replay(seq):

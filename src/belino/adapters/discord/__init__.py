@@ -190,11 +190,9 @@ class Adapter:
             raise AdapterError("Discord named a gateway that belino does not tell its token")
         return url
 
-    def _way_back(self, session: Session) -> Session | None:
-        """A session at a place where the token may be said; where it may not, the configured gateway is asked."""
-        if may_resume_at(self._config, session.url):
-            return session
-        return None if self._config.gateway_url is None else replace(session, url=self._config.gateway_url)
+    def _way_back(self, session: Session) -> Session:
+        """A session at a place where the token may be said; where it may not, it is resumed where one would begin."""
+        return session if may_resume_at(self._config, session.url) else replace(session, url="")
 
     async def _take_all(self, heard: asyncio.Queue[Raw], accept: Accept) -> None:
         while True:

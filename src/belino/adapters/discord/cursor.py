@@ -19,7 +19,7 @@ class Cursor:
         told = as_table(_read(written))
         held = as_table(told.get("session"))
         seq = count(held, "seq")
-        complete = words(held, "id") and words(held, "url") and seq is not None
+        complete = words(held, "id") and seq is not None
         self.session = Session(id=words(held, "id"), seq=seq or 0, url=words(held, "url")) if complete else None
         self.newest: dict[str, str] = {}
         """By channel, least lately heard of first: the id of its newest message."""

@@ -21,6 +21,8 @@ COMPRESSION = Decompression.COMPRESSION_TYPE
 # It logs whole events, what people wrote among them; what goes wrong is told by who uses it.
 logging.getLogger("discord").setLevel(logging.ERROR)
 
+# The gateway's words for a session that is over: resuming it would end the same way.
+SESSION_OVER = frozenset({4007, 4009})
 # A line that is silent for longer is dead: beats are answered every forty seconds or so.
 SILENCE_SECONDS = 60.0
 
@@ -48,6 +50,9 @@ class GatewaySocket(DiscordWebSocket):
         unpacked = self._decompressor.decompress(msg) if isinstance(msg, bytes) else msg
         if unpacked is not None:
             await super().received_message(_complete(unpacked))
+
+    def _can_handle_close(self) -> bool:
+        return self.socket.close_code not in SESSION_OVER and super()._can_handle_close()
 
     def _hear(self, event: str, content: Any) -> None:
         self._heard.append({"t": event, "s": self.sequence, "d": content})

@@ -29,6 +29,8 @@ OPEN_SECONDS = 20.0
 # Discord asks for so long a pause before a new session takes the place of one that cannot be resumed.
 LEAST_PAUSE, LONGEST_PAUSE = 1.0, 5.0
 LONGEST_WAIT = 60.0
+# A gateway that lets us in and hangs up on every resume does not say so in any other way.
+MOST_RESUMES = 3
 DISALLOWED = 4014
 _REFUSALS = {
     4004: "Discord does not know this bot token; reset it in the developer portal and set it anew",
@@ -44,7 +46,10 @@ _DICE = Random()  # noqa: S311 - jitter, not a secret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What can be resumed: a session, the number of the last event that counts, and where Discord wants us back."""
+    """What can be resumed: a session, the number of the last event that counts, and where Discord wants us back.
+
+    Without a place it is resumed where a new one would begin.
+    """
 
     id: str
     seq: int
@@ -67,7 +72,7 @@ class Listener:
         *,
         token: Secret,
         gateway: Callable[[], Awaitable[str]],
-        way_back: Callable[[Session], Session | None],
+        way_back: Callable[[Session], Session],
         session: Session | None = None,
         rng: Random = _DICE,
     ) -> None:
@@ -82,6 +87,8 @@ class Listener:
         self._rng = rng
         self._intents = INTENTS
         self._failures = 0
+        self._resumes = 0
+        """How often a session was to be resumed and told nothing."""
 
     async def run(self, take: Callable[[Raw], Awaitable[None]]) -> None:
         """Hand on every event, in order, until cancelled; Unauthorized if Discord will not have us."""
@@ -100,7 +107,10 @@ class Listener:
                 self._session = self._session if again.resume else None
             except library.Closed as closed:
                 self._refused(closed.code)
-            except (AddressRefused, Unauthorized, RateLimited):
+            except AddressRefused:
+                if not self._returns:
+                    raise
+            except (Unauthorized, RateLimited):
                 raise
             except (AdapterError, OSError, TimeoutError, ValueError) as error:
                 # ValueError: what came was no JSON, or not compressed as it should be.
@@ -110,7 +120,7 @@ class Listener:
     @asynccontextmanager
     async def _connected(self, library: Any) -> AsyncIterator["GatewaySocket"]:
         session = self._session
-        url = await self._gateway() if session is None else session.url
+        url = session.url if session is not None and self._returns else await self._gateway()
         query = f"v={API_VERSION}&encoding=json&compress={library.COMPRESSION}"
         async with self._http.socket(f"{url.rstrip('/')}/?{query}", timeout=OPEN_SECONDS) as opened:
             socket = library.GatewaySocket(opened, url=url, token=self._token.reveal(), intents=self._intents)
@@ -120,6 +130,7 @@ class Listener:
                 async with asyncio.timeout(OPEN_SECONDS):
                     await socket.poll_event()  # hello
                     await (socket.identify() if session is None else socket.resume())
+                self._resumes += session is not None
                 yield socket
             finally:
                 await socket.close()
@@ -128,9 +139,15 @@ class Listener:
         while True:
             await socket.poll_event()
             for event in socket.heard():
-                self._failures = 0
+                self._failures = self._resumes = 0
                 self._follow(event)
                 await take(event)
+
+    @property
+    def _returns(self) -> bool:
+        """Whether to go where Discord wants the session back; if that failed, every other try is at its front door."""
+        session = self._session
+        return session is not None and bool(session.url) and (self._failures < 2 or self._failures % 2 == 1)
 
     def _follow(self, event: Raw) -> None:
         """Keep up with what could be resumed from here."""
@@ -154,6 +171,8 @@ class Listener:
 
     async def _pause(self) -> None:
         self._failures += 1
+        if self._resumes >= MOST_RESUMES:
+            self._session, self._resumes = None, 0
         wait = backoff(self._failures, most=LONGEST_WAIT, rng=self._rng)
         if self._session is None:
             wait = max(wait, self._rng.uniform(LEAST_PAUSE, LONGEST_PAUSE))
