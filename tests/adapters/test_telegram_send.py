@@ -15,6 +15,7 @@ from belino.domain.errors import (
     MediaNotFound,
     NothingToEdit,
     RateLimited,
+    Unanswered,
     Undeliverable,
 )
 from belino.domain.limits import Markup, SendAs
@@ -155,6 +156,56 @@ async def test_markup_that_telegram_cannot_read_is_told_from_other_refusals(
         await bot.adapter.send(outgoing)
     assert len(server.sent) == 1
     await bot.adapter.send(replace(outgoing, markup=Markup.PLAIN))
+
+
+@pytest.mark.parametrize("why", ["ENTITIES_TOO_LONG", "ENTITY_BOUNDS_INVALID"])
+async def test_markup_that_telegrams_servers_find_too_much_is_refused_markup_too(
+    server: TelegramServer, bot: Bot, why: str
+) -> None:
+    outgoing = parcel(server.user("Ada"), text="<b>x</b>", markup=Markup.HTML)
+    server.fail("sendMessage", Answer(status=400, description=f"Bad Request: {why}"))
+    with pytest.raises(MarkupRefused):
+        await bot.adapter.send(outgoing)
+    server.fail("sendMessage", Answer(status=400, description=f"Bad Request: {why}"))
+    with pytest.raises(Undeliverable):
+        await bot.adapter.send(replace(outgoing, markup=Markup.PLAIN))
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"ok": true, "result": {}}', b'{"ok": true, "result": [{"message_id": 7}, {}]}', b"<html>", b""]
+)
+async def test_a_message_that_telegram_took_without_a_readable_receipt_may_have_arrived(
+    server: TelegramServer, bot: Bot, body: bytes
+) -> None:
+    server.fail("sendMessage", Answer(status=200, body=body))
+    with pytest.raises(Unanswered):
+        await bot.adapter.send(parcel(server.user("Ada"), text="hello"))
+
+
+@pytest.mark.parametrize("answer", [Answer(status=302, body=b""), Answer(status=200, body=b'{"ok": false}')])
+async def test_a_message_that_telegram_did_not_take_did_not_arrive(
+    server: TelegramServer, bot: Bot, answer: Answer
+) -> None:
+    server.fail("sendMessage", answer)
+    with pytest.raises(AdapterError) as caught:
+        await bot.adapter.send(parcel(server.user("Ada"), text="hello"))
+    assert not isinstance(caught.value, Unanswered)
+
+
+async def test_of_an_album_that_was_too_many_in_its_middle_a_part_may_have_arrived(
+    server: TelegramServer, bot: Bot
+) -> None:
+    why = 'Bad Request: failed to send message #2 with the error message "Too Many Requests: retry after 8"'
+    server.fail("sendMediaGroup", Answer(status=400, description=why))
+    with pytest.raises(Unanswered, match="in the middle of the album"):
+        await bot.adapter.send(parcel(server.user("Ada"), PDF, replace(PDF, name="other.pdf")))
+
+
+@pytest.mark.parametrize(("why", "says"), [("TOPIC_CLOSED", "is closed"), ("message thread not found", "is gone")])
+async def test_a_topic_that_takes_no_answers_is_named(server: TelegramServer, bot: Bot, why: str, says: str) -> None:
+    server.fail("sendMessage", Answer(status=400, description=f"Bad Request: {why}"))
+    with pytest.raises(Undeliverable, match=f"the topic {says}"):
+        await bot.adapter.send(parcel(server.group("Ferry"), text="at nine", thread="5"))
 
 
 async def test_formatted_text_is_sent_as_html(server: TelegramServer, bot: Bot) -> None:
@@ -338,6 +389,26 @@ async def test_a_message_that_was_deleted_is_not_changed_and_nothing_is_shown_in
     with pytest.raises(NothingToEdit, match="is gone"):
         await bot.adapter.send(parcel(ada, text="the answer", kind=ParcelKind.EDIT, edits="4711"))
     assert not server.sent
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(status=400, description="Bad Request: MESSAGE_EDIT_TIME_EXPIRED"),
+        Answer(
+            status=400,
+            description="Bad Request: group chat was upgraded to a supergroup chat",
+            parameters={"migrate_to_chat_id": -1007},
+        ),
+    ],
+    ids=["too old", "group moved"],
+)
+async def test_a_draft_that_can_no_longer_be_changed_does_not_cost_the_answer(
+    server: TelegramServer, bot: Bot, answer: Answer
+) -> None:
+    server.fail("editMessageText", answer)
+    with pytest.raises(NothingToEdit):
+        await bot.adapter.send(parcel(server.group("Ferry"), text="42", kind=ParcelKind.EDIT, edits="7"))
 
 
 @pytest.mark.parametrize("why", ["message to be replied not found", "replied message not found"])

@@ -85,7 +85,7 @@ class Calls:
         try:
             body = await answer.read(ANSWER_BYTES)
         except MediaTooLarge:
-            raise AdapterError(f"Telegram's answer to {method} is over {ANSWER_BYTES} bytes") from None
+            raise Unanswered(f"Telegram's answer to {method} is over {ANSWER_BYTES} bytes") from None
         told = _read(body)
         if told.get("ok") is not True or "result" not in told:
             raise self._error(method, answer, told)
@@ -116,7 +116,9 @@ class Calls:
         if code == 409:
             return AdapterError(_conflict(description))
         if code < 400:
-            return AdapterError(f"Telegram's answer to {method} cannot be read")
+            unread = f"Telegram's answer to {method} cannot be read"
+            # It did not say no: what it was asked for, it may have done.
+            return AdapterError(unread) if code >= 300 or told.get("ok") is False else Unanswered(unread)
         if code == 429 or code >= 500:
             return error_for(code, answer.headers, now=self._clock.now()) or AdapterError(f"{method} failed")
         return Refused(

@@ -1,15 +1,36 @@
 """What Telegram's refusals of a parcel mean: another form, no markup, or never."""
 
 from belino.adapters.telegram.calls import Refused
-from belino.domain.errors import AdapterError, MarkupRefused, Undeliverable
+from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable
 from belino.domain.limits import Markup, SendAs
 from belino.domain.reply import Parcel
 
 # Telegram could not make a photo of it; as a document it takes any file.
-_NO_PHOTO = ("photo_invalid_dimensions", "photo_save_file_invalid", "photo_ext_invalid", "image_process_failed")
-_NOTHING_TO_EDIT = ("message to edit not found", "message can't be edited", "message_id_invalid")
+_NO_PHOTO = (
+    "photo_invalid_dimensions",
+    "photo_save_file_invalid",
+    "photo_ext_invalid",
+    "photo_content_type_invalid",
+    "image_process_failed",
+    "too big for a photo",
+)
+_NOTHING_TO_EDIT = (
+    "message to edit not found",
+    "message can't be edited",
+    "no text in the message to edit",
+    "message_id_invalid",
+    "message_edit_time_expired",
+    "message_author_required",
+)
+# Tags it cannot read, and those that its servers find too many, too long or out of place.
+_BAD_MARKUP = ("can't parse entities", "entities_", "entity_")
 # Telegram promises to send without it, but not across topics and chats.
-_NO_QUESTION = ("message to be replied not found", "replied message not found", "reply message not found")
+_NO_QUESTION = (
+    "message to be replied not found",
+    "replied message not found",
+    "reply message not found",
+    "reply_message_id_invalid",
+)
 _SENTENCES = {
     "voice_messages_forbidden": "this person takes no voice messages",
     "is too big": "Telegram takes no file that large",
@@ -17,6 +38,9 @@ _SENTENCES = {
     "wrong file identifier": "Telegram could not read the file",
     "wrong type of the web page content": "Telegram could not read the file",
     "file must be non-empty": "the file is empty",
+    "topic_closed": "the topic is closed",
+    "topic_deleted": "the topic is gone",
+    "message thread not found": "the topic is gone",
 }
 
 
@@ -33,18 +57,21 @@ def misses_question(error: Refused, parcel: Parcel) -> bool:
 
 def is_unchanged(error: Refused) -> bool:
     """Whether a message reads already what it was to be changed to."""
-    return _says(error, "message is not modified")
+    return _says(error, "message is not modified", "message_not_modified")
 
 
 def has_nothing_to_edit(error: Refused) -> bool:
-    """Whether the message to be changed is gone."""
-    return _says(error, *_NOTHING_TO_EDIT)
+    """Whether the message to be changed is gone, or stayed behind in a group that moved."""
+    return error.migrate_to is not None or _says(error, *_NOTHING_TO_EDIT)
 
 
 def refusal(error: Refused, parcel: Parcel) -> AdapterError:
     """The error of ours that a refusal is."""
-    if parcel.markup is Markup.HTML and _says(error, "can't parse entities"):
+    if parcel.markup is Markup.HTML and _says(error, *_BAD_MARKUP):
         return MarkupRefused("Telegram cannot read the markup")
+    if len(parcel.files) > 1 and _says(error, "too many requests"):
+        # Told as a refusal of one item; others of the album have been seen to arrive all the same.
+        return Unanswered("Telegram had enough in the middle of the album")
     if error.code == 413:
         return Undeliverable("Telegram takes no file that large")
     for words, sentence in _SENTENCES.items():

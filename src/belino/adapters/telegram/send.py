@@ -9,7 +9,7 @@ from belino.adapters.telegram.calls import Calls, Refused
 from belino.adapters.telegram.people import DIRECT_TOPIC
 from belino.adapters.telegram.raw import identity, moment
 from belino.adapters.telegram.refusals import has_nothing_to_edit, is_unchanged, misses_question, refusal, refuses_photo
-from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
+from belino.domain.errors import NothingToEdit, Unanswered, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelKind, Receipt
@@ -78,7 +78,7 @@ async def _made(calls: Calls, call: Call) -> Receipt:
     messages = [as_table(message) for message in (result if isinstance(result, list) else [result])]
     ids = [identity(message, "message_id") for message in messages]
     if not ids or not all(ids):
-        raise AdapterError("Telegram took the message and did not say under which id")
+        raise Unanswered("Telegram took the message and did not say under which id")
     return Receipt(
         message_id=ids[0],
         sent=_when(messages[0], "date", calls),
