@@ -127,6 +127,16 @@ def test_bots_are_bots() -> None:
     assert (message("bot_message").author.is_bot, message("bot_message").author.name) == (True, "ci")
 
 
+def test_a_bot_that_tells_nothing_but_its_name_is_a_bot() -> None:
+    author = message("bot_message", user=None, bot_id=None, bot_profile=None, username="github").author
+    assert (author.id, author.name, author.is_bot) == ("unknown", "github", True)
+
+
+def test_what_slackbot_answers_is_said() -> None:
+    answer = message("text_channel", subtype="slackbot_response", user="USLACKBOT", text="It is 1234.")
+    assert (answer.text, answer.author.is_bot) == ("It is 1234.", True)
+
+
 def test_a_forward_brings_who_said_it_and_its_files() -> None:
     forward = message("forward_image").forward
     assert forward is not None
@@ -140,6 +150,71 @@ def test_a_pasted_link_to_a_message_quotes_it() -> None:
     quote = message("quote_link").quote
     assert quote is not None
     assert quote.text == "The ferry leaves at 9:40"
+
+
+def test_a_second_message_that_is_pasted_brings_its_author_words_and_files() -> None:
+    pasted = [
+        {
+            "is_msg_unfurl": True,
+            "author_id": "U0BOBOBO01",
+            "text": text,
+            "files": [{"id": own, "mimetype": "image/png"}],
+        }
+        for text, own in (("the harbour", "F0HARBOUR1"), ("the ferry", "F0FERRY001"))
+    ]
+    told = message("text_channel", attachments=pasted)
+    assert told.quote is not None
+    assert [ref.item for ref in (*told.quote.media, *told.media)] == ["F0HARBOUR1", "F0FERRY001"]
+    assert told.text.endswith("Bo\nthe ferry")
+
+
+def rich(*texts: str) -> dict[str, Any]:
+    sections = [{"type": "rich_text_section", "elements": [{"type": "text", "text": text}]} for text in texts]
+    return {"type": "rich_text", "block_id": "b", "elements": sections}
+
+
+def plain(text: str) -> dict[str, Any]:
+    return {"type": "plain_text", "text": text}
+
+
+def test_what_an_app_writes_richly_counts_beside_the_text_for_notifications() -> None:
+    assert message("app_message", text="A report", blocks=[rich("Rain: 42 mm")]).text == "A report\nRain: 42 mm"
+    assert message("app_message", text="run `make`", blocks=[rich("run make")]).text == "run `make`"
+
+
+def test_what_an_app_writes_richly_can_be_changed_under_the_same_text() -> None:
+    raw = sample("edit_text")
+    before = {**raw["event"]["previous_message"], "bot_id": "B0CICICI01", "blocks": [rich("41 mm")]}
+    for now, changed in (("42 mm", True), ("41 mm", False)):
+        raw["event"] |= {"previous_message": before, "message": {**before, "blocks": [rich(now) | {"block_id": "c"}]}}
+        assert says_nothing_new(raw) is not changed
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "says"),
+    [
+        ("card", {"title": plain("Oslo"), "body": plain("Rain")}, "Oslo\nRain"),
+        ("carousel", {"elements": [{"type": "card", "title": plain("a")}] * 2}, "a\na"),
+        ("plan", {"title": "Plan", "tasks": [{"title": "dig", "output": rich("deep")}]}, "Plan\ndig\ndeep"),
+        ("container", {"child_blocks": [{"type": "header", "text": plain("Hi")}]}, "Hi"),
+        ("data_table", {"rows": [[{"type": "raw_text", "text": "mm"}, {"type": "raw_number", "text": "3"}]]}, "mm | 3"),
+        ("call", {"call_id": "R1", "call": {"v1": {"name": "Standup"}}}, "Standup"),
+        ("video", {"title": plain("V"), "title_url": "https://example.org/v"}, "V (https://example.org/v)"),
+    ],
+)
+def test_a_block_of_a_newer_kind_is_told_by_the_words_in_it(kind: str, fields: dict[str, Any], says: str) -> None:
+    assert message("app_message", text="", blocks=[{"type": kind, **fields}]).text == says
+
+
+def test_a_list_that_goes_on_is_numbered_on() -> None:
+    numbered = {"type": "rich_text_list", "style": "ordered", "offset": 4, "elements": rich("five")["elements"]}
+    assert message("app_message", text="", blocks=[{"type": "rich_text", "elements": [numbered]}]).text == "5. five"
+
+
+def test_a_sound_that_slack_calls_a_film_is_a_sound() -> None:
+    file = {"id": "F0SOUND001", "mimetype": "video/mp4", "media_display_type": "audio", "name": "talk.mp4"}
+    (ref,) = message("text_dm", files=[file]).media
+    assert (ref.kind, ref.mime) == (MediaKind.AUDIO, "audio/mp4")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ class Attached:
     """A message that was shared here."""
     quote: Quote | None = None
     """A message whose address was pasted."""
+    files: tuple[Raw, ...] = ()
+    """The files of everything that is told as text."""
 
 
 class Attachments:
@@ -42,8 +44,9 @@ class Attachments:
                 read = replace(read, forward=self._quote(each, bearer))
             elif _is_pasted(each) and read.quote is None:
                 read = replace(read, quote=self._quote(each, bearer))
-            elif text := self._text(each):
-                read = replace(read, text=f"{read.text}\n{text}" if read.text else text)
+            else:
+                said = "\n".join(part for part in (read.text, self._text(each)) if part)
+                read = replace(read, text=said, files=(*read.files, *tables(each, "files")))
         return read
 
     def _quote(self, raw: Raw, bearer: Bearer) -> Quote:
@@ -82,8 +85,8 @@ class Attachments:
 
     def _parts(self, raw: Raw) -> Iterator[str]:
         yield readable(words(raw, "pretext"), self._me, self._directory)
-        service, author = line(raw, "service_name"), line(raw, "author_name")
-        yield ", ".join(part for part in (service, author) if part)
+        service, author = line(raw, "service_name"), self._author(raw)
+        yield ", ".join(part for part in (service, author.name if author else "") if part)
         title = readable(line(raw, "title"), self._me, self._directory)
         address = words(raw, "title_link") or words(raw, "from_url")
         yield link(address, title) if address else title

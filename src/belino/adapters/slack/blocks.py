@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from belino.adapters.slack.mrkdwn import link, readable, user_shown
 from belino.adapters.slack.people import Directory, Me
-from belino.net.raw import Raw, as_table, line, table, tables, words
+from belino.net.raw import Raw, as_table, count, line, table, tables, words
 
 MOST_BLOCKS = 100
 """Slack takes fifty in a message; whoever sends more is not read to the end."""
 DEEPEST = 8
+# Where blocks keep words that are no text objects.
+_WORDED = frozenset({"title", "subtitle", "text", "body", "label", "description", "caption", "name"})
 
 
 class Blocks:
@@ -32,17 +34,32 @@ class Blocks:
             case "image":
                 return _picture(block)
             case "video":
-                return _lines(self._words(table(block, "title")), self._words(table(block, "description")))
+                title, address = self._words(table(block, "title")), words(block, "title_url")
+                return _lines(link(address, title) if address else title, self._words(table(block, "description")))
             case "context" | "actions" | "context_actions":
                 return " ".join(part for each in tables(block, "elements") if (part := self._control(each)))
             case "input":
                 return self._words(table(block, "label"))
-            case "table":
-                return self._table(block, depth)
+            case "table" | "data_table":
+                return _lines(line(block, "caption"), self._table(block, depth))
             case "rich_text":
                 return self._rich(block, depth)
             case _:
-                return self._words(table(block, "text")) or line(block, "title")
+                return self._unknown(block, depth)
+
+    def _unknown(self, block: Raw, depth: int) -> str:
+        """The words of a block of a newer kind (cards, plans, containers), wherever it keeps them."""
+        if depth > DEEPEST:
+            return ""
+        plain = {name: words(block, name) for name in _WORDED}
+        return _lines(*(plain.get(name) or self._inside(block[name], depth + 1) for name in block))
+
+    def _inside(self, value: object, depth: int) -> str:
+        if isinstance(value, list):
+            return _lines(*(self._inside(each, depth) for each in value[:MOST_BLOCKS])) if depth <= DEEPEST else ""
+        inner = as_table(value)
+        is_text = words(inner, "type") in ("mrkdwn", "plain_text")
+        return self._words(inner) if is_text else self._block(inner, depth)
 
     def _words(self, text: Raw) -> str:
         said = words(text, "text")
@@ -65,7 +82,7 @@ class Blocks:
         )
 
     def _cell(self, cell: Raw, depth: int) -> str:
-        return words(cell, "text") if words(cell, "type") == "raw_text" else self._block(cell, depth + 1)
+        return words(cell, "text") or self._block(cell, depth + 1)
 
     def _rich(self, element: Raw, depth: int) -> str:
         """Rich text and everything in it: sections, lists, quotes and code."""
@@ -85,9 +102,8 @@ class Blocks:
                 return "".join(map(self._inline, inner))
 
     def _items(self, element: Raw, inner: tuple[Raw, ...], depth: int) -> Iterator[str]:
-        indent = element.get("indent")
-        space = "  " * min(indent if type(indent) is int and indent > 0 else 0, DEEPEST)
-        for number, each in enumerate(inner, 1):
+        space = "  " * min(count(element, "indent") or 0, DEEPEST)
+        for number, each in enumerate(inner, 1 + (count(element, "offset") or 0)):
             sign = f"{number}." if words(element, "style") == "ordered" else "•"
             yield f"{space}{sign} {self._rich(each, depth + 1)}"
 

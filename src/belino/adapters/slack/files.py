@@ -70,12 +70,11 @@ def has_bytes(file: Raw) -> bool:
 
 
 def mime_of(file: Raw) -> str:
-    """The type Slack tells, without parameters; voice messages are told as films without a picture."""
+    """The type Slack tells, without parameters; some recordings are told as films without a picture."""
     told = words(file, "mimetype")[:256].partition(";")[0].strip().lower()
     told = told if _MIME.fullmatch(told) else UNKNOWN_MIME
-    if is_voice(file):
-        return f"audio/{told.partition('/')[2]}" if told.startswith("video/") else told
-    return told
+    is_sound = is_voice(file) or words(file, "media_display_type") == "audio"
+    return f"audio/{told.partition('/')[2]}" if is_sound and told.startswith("video/") else told
 
 
 def is_voice(file: Raw) -> bool:

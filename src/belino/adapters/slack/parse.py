@@ -28,8 +28,11 @@ EVENTS, COMMANDS = "events_api", "slash_commands"
 
 # Subtypes that somebody says something with; every other one reports what happened.
 _SAID = frozenset(
-    {"", "file_share", "bot_message", "me_message", "thread_broadcast", "assistant_app_thread", "reply_broadcast"}
-)
+    {
+        "", "file_share", "bot_message", "slackbot_response", "me_message", "thread_broadcast", "reply_broadcast",
+        "assistant_app_thread",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +94,8 @@ def said(raw: Raw, channel: str, view: View, *, kind: str = "", always: bool = F
     sent, text = view.when(ts), _words(raw, view)
     bearer = Bearer(where=where, message_id=own_id, sent=sent, caption=text)
     files = tables(raw, "files")
-    refs = refs_of(files, bearer)
     below = Attachments(view.me, view.directory).read(tables(raw, "attachments"), bearer)
+    refs = refs_of((*files, *below.files), bearer)
     whole = "\n".join(part for part in (text, *wordings_of(files), below.text) if part)
     if words(raw, "subtype") not in _SAID or not (whole or refs or below.forward or below.quote):
         return Unsupported(
@@ -248,12 +251,17 @@ def _thread(ts: str, thread: str, *, starts: bool) -> str | None:
 def _words(raw: Raw, view: View) -> str:
     """What a message says itself. Apps lay words out in blocks, and then `text` is what a notification shows."""
     text = readable(words(raw, "text"), view.me, view.directory)
-    blocks = tables(raw, "blocks")
-    laid_out = any(words(block, "type") != "rich_text" for block in blocks)
-    if blocks and (laid_out or not text):
-        shown = Blocks(view.me, view.directory).text(blocks)
-        text = shown if _letters(text) in _letters(shown) else f"{text}\n{shown}".strip()
+    if _laid_out(raw) or not text:
+        shown = Blocks(view.me, view.directory).text(tables(raw, "blocks"))
+        if _letters(shown) not in _letters(text):
+            text = shown if _letters(text) in _letters(shown) else f"{text}\n{shown}".strip()
     return f"/me {text}" if words(raw, "subtype") == "me_message" and text else text
+
+
+def _laid_out(raw: Raw) -> tuple[Raw, ...]:
+    """The blocks that may say something else than the text: those that Slack's own clients write say the same."""
+    by_app = bool(words(raw, "bot_id"))
+    return tuple(block for block in tables(raw, "blocks") if by_app or words(block, "type") != "rich_text")
 
 
 def _letters(text: str) -> str:
@@ -311,6 +319,6 @@ def _content(message: Raw, key: str) -> object:
         case "files":
             return [(words(file, "id"), words(file, "mode")) for file in tables(message, key)]
         case "blocks":
-            return [block for block in tables(message, key) if words(block, "type") != "rich_text"]
+            return [{name: block[name] for name in block if name != "block_id"} for block in _laid_out(message)]
         case _:
             return words(message, key)

@@ -1,7 +1,7 @@
 """Who said it, and where: users, bots and conversations as our own values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from belino.domain.message import Author, ChatType, ConversationKey
 from belino.net.raw import Raw, line, table, words
@@ -42,7 +42,8 @@ def author_of(message: Raw, me: Me, directory: Directory) -> Author:
     """Who sent a message. Names may be anything and may change; only the id counts."""
     user, bot = words(message, "user"), words(message, "bot_id")
     if not user and not bot:
-        return SOMEBODY
+        is_bot = words(message, "subtype") == "bot_message"
+        return replace(SOMEBODY, name=line(message, "username") or SOMEBODY.name, is_bot=True) if is_bot else SOMEBODY
     if _is_me(user, bot, me):
         return Author(id=me.user or bot, name=me.name or "belino", is_bot=True, is_agent=True)
     name = _profile_name(message) or directory.users.get(user, "")
