@@ -13,6 +13,7 @@ from belino.domain.message import Message
 from belino.testing import FakeClock, make_gif, make_jpeg, make_png
 from belino.testing.discord import TOKEN, DiscordServer
 from belino.testing.discord_faults import CDN, refusal
+from belino.testing.discord_pace import DiscordPace
 from belino.testing.discord_shapes import Json
 from belino.testing.telegram_faults import Answer, Truncate
 from belino.testing.telegram_shapes import Upload
@@ -50,6 +51,17 @@ async def test_a_file_is_fetched_by_a_link_of_its_message_and_the_cdn_is_told_no
     assert discord.calls[CDN] == 0
     assert await discord_bot.fetch(said.media[0]) == PICTURE
     assert (discord.calls[MESSAGE], discord.calls[CDN], discord.credentials_leaked) == (1, 1, 0)
+
+
+async def test_files_whose_links_discord_makes_us_wait_for_come_all_the_same() -> None:
+    pace = DiscordPace(routes={MESSAGE: (2, 0.2)})
+    async with DiscordServer(pace=pace) as server:
+        ada, bot, pictures = server.user("ada"), Bot(server), [make_jpeg(64, 48 + number) for number in range(5)]
+        said = await heard(bot, server, ada, ada, files=pictures)
+        server.fail(MESSAGE, Answer(status=502, body=b"<html>Bad Gateway</html>"))
+        assert [await bot.fetch(ref) for ref in said.media] == pictures
+        await bot.client.close()
+        assert server.calls[MESSAGE] == 6
 
 
 async def test_three_days_later_the_link_is_a_fresh_one() -> None:

@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 
 from belino.adapters.discord.calls import Calls, Refused
 from belino.adapters.discord.raw import as_identity, identity
-from belino.domain.errors import AdapterError, MediaExpired, MediaTooLarge
+from belino.domain.errors import AddressRefused, MediaExpired, MediaTooLarge
 from belino.domain.media import MediaRef
 from belino.domain.ports import Clock, HttpAnswer
 from belino.net.raw import Raw, as_table, table, tables, words
-from belino.net.stream import range_headers, resumed
+from belino.net.stream import range_headers, resumed, retried
 
 CDN_HOSTS = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
 # Of stickers only GIFs live with the media, see "Image formatting" in the reference.
@@ -36,7 +36,7 @@ class Download:
         """Get the link; a file that is too large by what Discord said of it is refused without a call."""
         if self._ref.size is not None and self._ref.size > self._limit:
             raise MediaTooLarge(f"the file is over {self._limit} bytes", limit=self._limit)
-        self._url = await self._link()
+        self._url = await retried(self._link, clock=self._clock)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         async for chunk in resumed(self._open_at, clock=self._clock):
@@ -98,7 +98,7 @@ class Download:
             raise self._expired()
         parts = urlsplit(url)
         if self._official and (parts.scheme != "https" or parts.netloc.lower() not in CDN_HOSTS):
-            raise AdapterError("Discord named a file outside its own servers, which belino does not fetch")
+            raise AddressRefused("Discord named a file outside its own servers, which belino does not fetch")
         return url
 
     def _refusal(self, error: Refused) -> Exception:
