@@ -13,7 +13,15 @@ from adapters.discord_desk import Bot, place
 from adapters.telegram_desk import until
 from belino.adapters.discord.limits import FORM_BYTES
 from belino.adapters.discord.send import nonce_of
-from belino.domain.errors import AdapterError, MediaRefused, RateLimited, Unanswered, Undeliverable, Unreached
+from belino.domain.errors import (
+    AdapterError,
+    MediaRefused,
+    NothingToEdit,
+    RateLimited,
+    Unanswered,
+    Undeliverable,
+    Unreached,
+)
 from belino.domain.limits import Markup, Once, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
@@ -130,7 +138,7 @@ async def test_an_answer_pings_nobody(discord: DiscordServer, discord_bot: Bot, 
     assert posted.fields["allowed_mentions"] == changed.fields["allowed_mentions"] == {"parse": []}
 
 
-async def test_a_draft_grows_and_one_that_was_deleted_is_said_anew(
+async def test_a_draft_grows_and_one_that_cannot_be_changed_any_more_is_to_be_said_anew(
     discord: DiscordServer, discord_bot: Bot, room: Json
 ) -> None:
     draft = await discord_bot.adapter.send(parcel(room, "Once", kind=ParcelKind.DRAFT))
@@ -139,10 +147,48 @@ async def test_a_draft_grows_and_one_that_was_deleted_is_said_anew(
     assert (await discord_bot.adapter.send(final)).message_id == draft.message_id
     assert [text for _, text in discord.edited] == ["Once upon", "Once upon a time"]
     discord.delete(discord.sent[0])
-    anew = await discord_bot.adapter.send(replace(final, key="again"))
-    assert anew.message_id == discord.sent[-1]["id"] != draft.message_id
-    never = replace(final, key="never", edits="draft:abc")
-    assert (await discord_bot.adapter.send(never)).message_id == discord.sent[-1]["id"]
+    for gone in (final, replace(final, edits="draft:abc")):
+        with pytest.raises(NothingToEdit):
+            await discord_bot.adapter.send(gone)
+    other = await discord_bot.adapter.send(parcel(room, "Twice"))
+    for code in (50083, 30046):
+        discord.fail(EDIT, refusal(400, code, "not any more"))
+        with pytest.raises(NothingToEdit):
+            await discord_bot.adapter.send(replace(final, edits=other.message_id))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refusal(403, 160002, "Cannot reply without permission to read message history"),
+        refusal(404, 10008, "Unknown Message"),
+        refusal(
+            400,
+            50035,
+            "Invalid Form Body",
+            errors={"message_reference": {"_errors": [{"code": "REPLIES_CANNOT_REPLY_TO_SYSTEM_MESSAGE"}]}},
+        ),
+    ],
+    ids=lambda answer: str(answer.status),
+)
+async def test_what_may_not_be_a_reply_is_said_without_being_one(
+    discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json, answer: Answer
+) -> None:
+    asked = discord.say(room, ada, "hello?")
+    discord.fail(SEND, answer)
+    await discord_bot.adapter.send(parcel(room, "hello", reply_to=asked["id"], files=(file(b"abc"),)))
+    (said,) = discord.sent
+    assert (said["content"], len(said["attachments"]), "message_reference" in said) == ("hello", 1, False)
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 408])
+async def test_a_page_of_somebody_before_discord_is_no_word_of_discords(
+    discord: DiscordServer, discord_bot: Bot, room: Json, status: int
+) -> None:
+    discord.fail(SEND, Answer(status=status, body=b"<html>Just a moment...</html>"))
+    with pytest.raises(AdapterError, match="before Discord") as failed:
+        await discord_bot.adapter.send(parcel(room, "hello"))
+    assert not isinstance(failed.value, Undeliverable)
 
 
 async def test_drafts_are_shown_where_the_settings_say(

@@ -13,10 +13,11 @@ from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import DEFAULT_RETRY_AFTER, error_for
 from belino.net.form import Form
 from belino.net.pace import LONGEST_WAIT, retry_after
-from belino.net.raw import Raw, as_table, line, measure, whole
+from belino.net.raw import NOTHING, Raw, as_table, line, measure, table, whole
 from belino.net.redact import Secret, redact
 
 CALL_SECONDS = 30.0
+TOO_LARGE = 413
 # A hundred messages of the longest kind, with embeds, are some 4 MB.
 ANSWER_BYTES = 16 * 1024 * 1024
 # Discord asks every bot to name itself this way, and shuts out who does not.
@@ -26,12 +27,16 @@ USER_AGENT = "DiscordBot (https://belino.invalid, 1)"
 class Refused(AdapterError):
     """Discord answered and said no; what that means depends on what was asked."""
 
-    def __init__(self, message: str, *, status: int, code: int, description: str) -> None:
+    def __init__(
+        self, message: str, *, status: int, code: int, description: str, fields: frozenset[str] = frozenset()
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         """Discord's own, from its list of JSON error codes."""
         self.description = description
+        self.fields = fields
+        """What was wrong of what we sent, by name."""
 
 
 class Calls:
@@ -104,27 +109,31 @@ class Calls:
         self._pacing.learn(bucket, answer.headers)
         told, readable = _read(body)
         if answer.status >= 400:
-            raise self._error(what, bucket, answer, as_table(told))
+            raise self._error(what, bucket, answer, as_table(told) if readable else None)
         if not readable and answer.status != 204:
             raise AdapterError(f"Discord's answer to {what} cannot be read")
         return told
 
-    def _error(self, what: str, bucket: str, answer: HttpAnswer, told: Raw) -> AdapterError:
+    def _error(self, what: str, bucket: str, answer: HttpAnswer, told: Raw | None) -> AdapterError:
         status = answer.status
         if status == 429:
-            return self._limited(what, bucket, answer, told)
+            return self._limited(what, bucket, answer, told or NOTHING)
         if status == 401:
             return Unauthorized(
                 "Discord does not know this bot token; reset it in the developer portal and set it anew"
             )
         if status >= 500:
             return error_for(status, answer.headers, now=self._clock.now()) or AdapterError(f"{what} failed")
+        if told is None and status != TOO_LARGE:
+            return AdapterError(f"{what} was answered by somebody before Discord, with status {status}")
+        told = told or NOTHING
         description = redact(line(told, "message"))
         return Refused(
             f"Discord refused {what}: {description or f'status {status}'}",
             status=status,
             code=whole(told, "code") or 0,
             description=description,
+            fields=frozenset(table(told, "errors")),
         )
 
     def _limited(self, what: str, bucket: str, answer: HttpAnswer, told: Raw) -> RateLimited:

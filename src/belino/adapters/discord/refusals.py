@@ -4,7 +4,12 @@ from belino.adapters.discord.calls import Refused
 from belino.domain.errors import Undeliverable
 
 UNKNOWN_CHANNEL, UNKNOWN_MESSAGE = 10003, 10008
+INVALID_FORM = 50035
 VOICE_REFUSED = frozenset({50159, 50160, 50161, 50173})
+# Gone, another's, or one of Discord's own; in an archived thread, or changed too often by now.
+NOT_TO_EDIT = frozenset({UNKNOWN_MESSAGE, 50005, 50021, 50083, 30046})
+# The message that is answered is gone, or what was said before is hidden from the bot.
+REPLY_REFUSED = frozenset({UNKNOWN_MESSAGE, 160002})
 _SENTENCES = {
     UNKNOWN_CHANNEL: "the channel or thread is gone",
     20026: "Discord marked this bot's messages as spam",
@@ -16,6 +21,7 @@ _SENTENCES = {
     50083: "the thread is archived and locked",
     160005: "the thread is locked",
     200000: "the server's moderation rules block this text",
+    400001: "Discord takes no files in this server for now",
     240000: "Discord blocks a link in this text",
 }
 
@@ -29,8 +35,13 @@ def refusal(error: Refused) -> Undeliverable:
 
 
 def has_nothing_to_edit(error: Refused) -> bool:
-    """Whether the message to be changed is gone, or is not ours to change."""
-    return error.code in (UNKNOWN_MESSAGE, 50005, 50021)
+    """Whether the message to be changed is gone, or can no longer be."""
+    return error.code in NOT_TO_EDIT
+
+
+def refuses_reply(error: Refused) -> bool:
+    """Whether it may still be said, only not as a reply."""
+    return error.code in REPLY_REFUSED or (error.code == INVALID_FORM and "message_reference" in error.fields)
 
 
 def refuses_voice(error: Refused) -> bool:

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from belino.adapters.discord.calls import Calls, Refused
 from belino.adapters.discord.raw import as_identity, identity, moment
-from belino.adapters.discord.refusals import has_nothing_to_edit, refusal, refuses_voice
-from belino.domain.errors import AdapterError, Undeliverable
+from belino.adapters.discord.refusals import has_nothing_to_edit, refusal, refuses_reply, refuses_voice
+from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
@@ -25,28 +25,28 @@ WAVEFORM_BYTES = 256
 NO_MENTIONS: dict[str, list[str]] = {"parse": []}
 
 
-class NothingToEdit(Undeliverable):
-    """Somebody deleted the message that was to be changed."""
-
-
 async def send(calls: Calls, parcel: Parcel) -> Receipt:
-    """Make one message or change. A draft that is gone is said anew, a voice message that may not be is a file."""
+    """Make one message or change; what may not be a reply or a voice message here is a plain one."""
     if parcel.kind is ParcelKind.EDIT:
+        return await edit(calls, parcel.edits or "", parcel)
+    while True:
         try:
-            return await edit(calls, parcel.edits or "", parcel)
-        except NothingToEdit:
-            # Said anew: the text is worth more than its place.
-            parcel = replace(parcel, kind=ParcelKind.TEXT, edits=None)
-    try:
-        return await _made(calls, parcel)
-    except Refused as error:
-        if not (refuses_voice(error) and any(file.send_as is SendAs.VOICE for file in parcel.files)):
-            raise refusal(error) from error
-    plain = tuple(replace(file, send_as=SendAs.AUDIO) for file in parcel.files)
-    try:
-        return await _made(calls, replace(parcel, files=plain))
-    except Refused as error:
-        raise refusal(error) from error
+            return await _made(calls, parcel)
+        except Refused as error:
+            humbler = _humbler(parcel, error)
+            if humbler == parcel:
+                raise refusal(error) from error
+            parcel = humbler
+
+
+def _humbler(parcel: Parcel, error: Refused) -> Parcel:
+    """The parcel without what was refused of it; the same one if nothing can be left out."""
+    if refuses_reply(error):
+        return replace(parcel, reply_to=None)
+    if refuses_voice(error):
+        plain = (replace(file, send_as=SendAs.AUDIO) if file.send_as is SendAs.VOICE else file for file in parcel.files)
+        return replace(parcel, files=tuple(plain))
+    return parcel
 
 
 async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
