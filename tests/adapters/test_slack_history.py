@@ -12,6 +12,7 @@ from belino.adapters import slack
 from belino.adapters.slack.cursor import MOST_CHANNELS, Reached
 from belino.domain.errors import AdapterError, RateLimited
 from belino.domain.message import ConversationKey
+from belino.domain.reply import Parcel
 from belino.testing import FakeClock, SlackPace, SlackServer, make_png
 from belino.testing.telegram_faults import Answer
 
@@ -114,6 +115,73 @@ async def test_what_was_said_while_nobody_listened_is_caught_up_with(server: Sla
     assert sorted(second.texts) == ["a late reply", "a reply to zwei", "two", "zwei"]
     assert server.calls["conversations.history"] == 2
     assert "missed" not in json.loads(second.cursor or "{}")
+
+
+async def test_an_app_that_is_given_fifteen_a_minute_catches_up_page_by_page() -> None:
+    clock = FakeClock()
+    async with SlackServer(clock=clock, pace=SlackPace(unlisted=True)) as server, making_apps(server) as make:
+        ada = server.user("Ada")
+        general = server.channel("general", ada)
+        first = make(clock=clock)
+        async with first.listening():
+            root = server.say(general, ada, "one")
+            server.say(general, ada, "a reply", thread=root)
+            await until(lambda: len(first.texts) == 2)
+        server.deliveries.subscribed.clear()
+        for number in range(20):
+            server.say(general, ada, f"message {number}")
+            server.say(general, ada, f"reply {number}", thread=root)
+        second = make(clock=clock)
+        async with second.listening(first.cursor):
+            await passing(clock, lambda: len(second.texts) == 40)
+        assert len(set(second.texts)) == 40
+        assert server.calls["conversations.history"] + server.calls["conversations.replies"] <= 8
+
+
+async def test_a_slack_that_tells_what_is_nearest_to_the_gap_first_is_heard_to_the_end(
+    server: SlackServer, apps: Apps
+) -> None:
+    """Its documentation says that the newest come first; asked for no end, it has also begun with the oldest."""
+    first, second = (
+        {"messages": [{"type": "message", "user": "U0ADA00001", "text": t, "ts": ts}]}
+        for t, ts in (
+            ("one", f"{server.clock.now().timestamp() - 9:.6f}"),
+            ("two", f"{server.clock.now().timestamp() - 8:.6f}"),
+        )
+    )
+    more = {"has_more": True, "response_metadata": {"next_cursor": "more"}}
+    for told in ({**first, **more}, second):
+        server.fail("conversations.history", Answer(status=200, body=json.dumps({"ok": True, **told}).encode()))
+    clock = FakeClock(server.clock.now())
+    app = apps(clock=clock)
+    async with app.listening(json.dumps({"channels": {"C0GENERAL1": f"{clock.now().timestamp() - 10:.6f}"}})):
+        await passing(clock, lambda: app.texts == ["one", "two"])
+
+
+@pytest.mark.parametrize("threaded", [True, False], ids=["thread", "channel"])
+async def test_a_parcel_is_found_again_however_much_was_said_before_and_after_it(threaded: bool) -> None:
+    clock = FakeClock()
+    async with SlackServer(clock=clock, pace=SlackPace(unlisted=threaded)) as server, making_apps(server) as make:
+        ada = server.user("Ada")
+        general = server.channel("general", ada)
+        root = server.say(general, ada, "who comes?")
+        thread = root if threaded else None
+
+        def chatter(count: int) -> None:
+            for number in range(count):
+                server.say(general, ada, f"message {number}", thread=thread)
+
+        chatter(30)
+        await clock.advance(3600)
+        where = place(general, root["ts"] if threaded else None)
+        parcel = Parcel(key="k", conversation=where, text="I do", created=clock.now())
+        app = make(clock=clock)
+        receipt = await app.adapter.send(parcel)
+        chatter(300)
+        found = await app.adapter.find_sent(parcel)
+        assert found is not None
+        assert found.message_id == receipt.message_id
+        assert server.calls["conversations.history"] + server.calls["conversations.replies"] == 1
 
 
 async def test_a_fresh_start_asks_for_nothing(server: SlackServer, app: App) -> None:

@@ -195,7 +195,7 @@ class Adapter:
         self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
     ) -> Sequence[Message]:
         """The newest messages of a channel, by one call; replies in threads are not among them."""
-        raws, _ = await self._past.channel(channel.channel, latest=before, limit=limit)
+        raws = await self._past.channel(channel.channel, latest=before, limit=limit)
         return await self._messages(channel.channel, raws)
 
     async def thread(self, conversation: ConversationKey) -> Sequence[Message]:

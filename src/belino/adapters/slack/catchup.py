@@ -54,22 +54,29 @@ class CatchUp:
 
     async def _fill(self, place: str, oldest: str) -> None:
         channel, _, thread = place.partition(" ")
-        if thread:
-            replies = await self._past.thread(channel, thread, oldest=oldest)
-            await self._take(place, [reply for reply in replies if float(stamp(reply, "ts")) > float(oldest)])
-            return
-        found: list[Raw] = []
-        latest: str | None = None
+        found: dict[str, Raw] = {}
+        cursor: str | None = None
         for _ in range(MOST_PAGES):
-            page, more = await self._past.channel(channel, oldest=oldest, latest=latest)
-            found = [*page, *found]
-            if not more or not page:
+            page, cursor = await self._page(channel, thread, oldest, cursor)
+            found |= {stamp(message, "ts"): message for message in page}
+            if cursor is None:
                 break
-            latest = stamp(page[0], "ts")
             await self._clock.sleep(PAUSE_SECONDS)
-        for message in found:
+        for message in found.values() if not thread else ():
             self._note_thread(channel, message, oldest)
-        await self._take(place, found)
+        await self._take(place, [found[ts] for ts in sorted(found, key=float)])
+
+    async def _page(
+        self, channel: str, thread: str, oldest: str, cursor: str | None
+    ) -> tuple[Sequence[Raw], str | None]:
+        """The next page, however long it takes: begun anew after a wait, an app that is given one would never end."""
+        while True:
+            try:
+                return await self._past.since(channel, thread, oldest, cursor)
+            except RateLimited as error:
+                if cursor is None:
+                    raise
+                await self._clock.sleep(max(error.retry_after, PAUSE_SECONDS))
 
     def _note_thread(self, channel: str, message: Raw, oldest: str) -> None:
         """A thread that began in the gap is told by its first message alone: its replies are asked for."""

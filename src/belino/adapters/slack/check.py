@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from belino.adapters.slack.calls import Answered, Calls, Refused
 from belino.adapters.slack.manifest import SCOPES
-from belino.adapters.slack.names import KINDS
+from belino.adapters.slack.names import KINDS, PAGE
 from belino.domain.errors import AdapterError, Unauthorized
 from belino.domain.outcome import Finding
 from belino.net.raw import line, tables
@@ -79,7 +79,7 @@ async def _socket(calls: Calls, name: str) -> Finding:
 async def _channels(calls: Calls, name: str) -> Finding:
     name = f"{name} channels"
     try:
-        told = await calls.call("users.conversations", {"types": KINDS, "exclude_archived": "true", "limit": "1000"})
+        told = await calls.call("users.conversations", {"types": KINDS, "exclude_archived": "true", "limit": str(PAGE)})
     except AdapterError as error:
         return Finding(name=name, ok=True, says=f"Slack does not tell which channels the app is in ({error})")
     inside = len(tables(told, "channels"))

@@ -1,6 +1,7 @@
 """What was said before: one call for a channel, one for a thread, and one to find a parcel of ours again."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from belino.adapters.slack.calls import Calls, Refused
 from belino.adapters.slack.pacing import Pacing
@@ -9,12 +10,14 @@ from belino.adapters.slack.send import key_of
 from belino.adapters.slack.upload import comment_of
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, Receipt
-from belino.net.raw import Raw, tables, words
+from belino.net.raw import Raw, table, tables, words
 
 HISTORY, REPLIES = "conversations.history", "conversations.replies"
 MOST_MESSAGES = 200
-MOST_REPLIES = 1_000
-LOOKED_THROUGH = 100
+MOST_AT_ONCE = 999
+"""The most that Slack gives in one answer, where one has to do."""
+SKEW = timedelta(minutes=5)
+"""So far Slack's clock may be behind ours."""
 
 _NO_SUCH_THREAD = frozenset({"thread_not_found", "message_not_found"})
 
@@ -26,35 +29,49 @@ class Past:
         self._calls = calls
         self._pacing = pacing
 
-    async def channel(
-        self, channel: str, *, latest: str | None = None, oldest: str | None = None, limit: int = MOST_MESSAGES
-    ) -> tuple[Sequence[Raw], bool]:
-        """The newest messages, oldest first, and whether there are more before them."""
-        told = await self._ask(
-            HISTORY,
-            {"channel": channel, "latest": latest, "oldest": oldest, "limit": str(min(limit, MOST_MESSAGES))},
+    async def channel(self, channel: str, *, latest: str | None = None, limit: int = MOST_MESSAGES) -> Sequence[Raw]:
+        """The newest messages, oldest first."""
+        return _in_order(
+            await self._ask(
+                HISTORY, {"channel": channel, "latest": latest, "limit": str(max(1, min(limit, MOST_MESSAGES)))}
+            )
         )
-        return _in_order(told), told.get("has_more") is True
 
-    async def thread(self, channel: str, thread: str, *, oldest: str | None = None) -> Sequence[Raw]:
+    async def thread(self, channel: str, thread: str) -> Sequence[Raw]:
         """The first message and the replies, oldest first; nothing if there is no such thread."""
         try:
-            told = await self._ask(
-                REPLIES, {"channel": channel, "ts": thread, "oldest": oldest, "limit": str(MOST_REPLIES)}
-            )
+            told = await self._ask(REPLIES, {"channel": channel, "ts": thread, "limit": str(MOST_AT_ONCE)})
         except Refused as error:
             if error.error in _NO_SUCH_THREAD:
                 return ()
             raise
         return _in_order(told)
 
+    async def since(
+        self, channel: str, thread: str, oldest: str, cursor: str | None = None
+    ) -> tuple[Sequence[Raw], str | None]:
+        """A page of what was said after `oldest` in a channel, or in one of its threads, and where the next begins."""
+        fields: dict[str, object] = {"channel": channel, "oldest": oldest, "cursor": cursor}
+        if thread:
+            told = await self._ask(REPLIES, {**fields, "ts": thread, "limit": str(MOST_AT_ONCE)})
+        else:
+            told = await self._ask(HISTORY, {**fields, "limit": str(MOST_MESSAGES)})
+        after = [message for message in _in_order(told) if float(stamp(message, "ts")) > float(oldest)]
+        return after, words(table(told, "response_metadata"), "next_cursor") or None
+
     async def find(self, parcel: Parcel, own_user: str, own_bot: str) -> Receipt | None:
         """The message a parcel became: by the key it carries; files carry none, and are known by name and size."""
-        where: dict[str, object] = {"channel": parcel.conversation.channel, "include_all_metadata": "true"}
+        fields: dict[str, object] = {
+            "channel": parcel.conversation.channel,
+            # Nothing from before: a thread is told from its beginning, and might be told to its end by no one call.
+            "oldest": None if parcel.created is None else f"{(parcel.created - SKEW).timestamp():.6f}",
+            "include_all_metadata": "true",
+            "limit": str(MOST_AT_ONCE),
+        }
         if (thread := parcel.conversation.thread) is None:
-            told = await self._ask(HISTORY, {**where, "limit": str(LOOKED_THROUGH)})
+            told = await self._ask(HISTORY, fields)
         else:
-            told = await self._ask(REPLIES, {**where, "ts": thread, "limit": str(MOST_REPLIES)})
+            told = await self._ask(REPLIES, {**fields, "ts": thread})
         for message in reversed(_in_order(told)):
             ours = words(message, "user") == own_user or bool(own_bot and words(message, "bot_id") == own_bot)
             if ours and _is_parcel(message, parcel):

@@ -12,7 +12,8 @@ from belino.domain.errors import AdapterError
 from belino.net.raw import Raw, line, table, tables, words
 
 MOST_NAMES = 20_000
-PAGE = 1_000
+PAGE = 999
+"""Slack takes no thousand."""
 MOST_ASKED = 5
 """Names asked for at once: a message that mentions more shows ids for the others."""
 LEARN_SECONDS = 2.0
@@ -63,7 +64,7 @@ class Names:
 
     async def _learn_users(self, wanted: list[str]) -> None:
         if wanted and not self._listed:
-            # One call for up to a thousand people: after a start they all speak at once.
+            # One call for nearly a thousand people: after a start they all speak at once.
             self._listed = True
             for member in tables(await self._ask("users.list", {"limit": str(PAGE)}), "members"):
                 self._keep(self._users, words(member, "id"), shown_name(member))
