@@ -69,16 +69,32 @@ def read_html(html: str) -> str:
         ("https://a/b_c_d", "https://a/b_c_d", "https://a/b_c_d", "https://a/b_c_d"),
         (r"\# no", "# no", r"\# no", "# no"),
         ("**a `b` c**", "<b>a </b><code>b</code><b> c</b>", "**a `b` c**", "*a `b` c*"),
+        ("[`a` b](https://c)", '<a href="https://c">a b</a>', "[`a` b](https://c)", "<https://c|`a` b>"),
     ],
     ids=["nested", "code", "heading", "deep", "link", "quote", "fence", "plain fence", "signs", "escaped", "address",
-         "hash", "code in bold"],
+         "hash", "code in bold", "code in a link"],
 )  # fmt: skip
 def test_each_platform_gets_its_own_signs(source: str, html: str, discord: str, mrkdwn: str) -> None:
     styled = parse(source)
     assert render(styled, Markup.HTML) == html
     assert render(styled, Markup.CHAT) == discord
     assert render(styled, Markup.MRKDWN) == mrkdwn
-    assert render(styled, Markup.PLAIN) == styled.text
+    if "](" not in source:
+        assert render(styled, Markup.PLAIN) == styled.text
+
+
+@pytest.mark.parametrize(
+    ("source", "plain"),
+    [
+        ("[a](https://b/?c&d), **x**", "a (https://b/?c&d), x"),
+        ("<https://b/c> and [https://b/c/](https://b/c)", "https://b/c and https://b/c/"),
+        ("<me@b.org>", "me@b.org"),
+        ("![a](https://b/c.png) [**d** `e`](https://f)", "a (https://b/c.png) d e (https://f)"),
+    ],
+    ids=["link", "address", "mail", "picture"],
+)
+def test_without_markup_the_address_of_a_link_stands_behind_its_words(source: str, plain: str) -> None:
+    assert render(parse(source), Markup.PLAIN) == plain
 
 
 @settings(max_examples=300, deadline=None)

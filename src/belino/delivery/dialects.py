@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
+from urllib.parse import unquote
 
 from belino.delivery.styled import Run, Span, Style, Styled
 from belino.domain.limits import Markup
@@ -42,7 +43,22 @@ def render(styled: Styled, markup: Markup) -> str:
         case Markup.MRKDWN:
             return _quoted(styled, _MRKDWN)
         case _:
-            return styled.text
+            return _spelled_out(styled)
+
+
+def _spelled_out(styled: Styled) -> str:
+    """Without any markup; the address of a link stands behind its words, unless they are the address."""
+    written, at = list[str](), 0
+    for link in sorted((span for span in styled.spans if span.style is Style.LINK), key=lambda span: span.end):
+        label = styled.text[link.start : link.end]
+        written += [styled.text[at : link.end], "" if _is_address(label, link.detail) else f" ({link.detail})"]
+        at = link.end
+    return "".join([*written, styled.text[at:]])
+
+
+def _is_address(label: str, address: str) -> bool:
+    shown = label.strip().rstrip("/")
+    return any(shown in (each, each.partition(":")[2]) for each in (address.rstrip("/"), unquote(address).rstrip("/")))
 
 
 def _nested(styled: Styled, dialect: Dialect) -> str:
@@ -58,8 +74,12 @@ def _nested(styled: Styled, dialect: Dialect) -> str:
 
 
 def _without_others(run: Run) -> tuple[Span, ...]:
-    if Style.CODE not in _styles(run):
+    styles = _styles(run)
+    if Style.CODE not in styles:
         return run.spans
+    if Style.LINK in styles:
+        # Of the two, the link says more.
+        return tuple(span for span in run.spans if span.style is not Style.CODE)
     return tuple(span for span in run.spans if span.style in (Style.QUOTE, Style.CODE))
 
 

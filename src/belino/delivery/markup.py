@@ -15,6 +15,7 @@ PARSED_CHARS = 40_000
 """A longer text is taken as it is: reading it would keep everybody else waiting."""
 DEEPEST = 18
 """The library leaves out what is nested more than twenty deep; such a text is taken as it is too."""
+LINK_CHARS = 2_000
 BULLET = "• "
 RULE = "———"
 
@@ -24,12 +25,15 @@ _CLOSING = {"strong_close": Style.BOLD, "em_close": Style.ITALIC, "s_close": Sty
 _SAFE_LINK = re.compile(r"(https?|mailto|tel|tg):", re.IGNORECASE)
 
 
-def parse(source: str) -> Styled:
-    """The text as a reader sees it, and its styles. Takes any text; what is no Markdown stays as it is."""
+def parse(source: str, *, link_chars: int = LINK_CHARS) -> Styled:
+    """The text as a reader sees it, and its styles. Takes any text; what is no Markdown stays as it is.
+
+    An address longer than `link_chars` makes no link: it stands behind its words, where it can be cut.
+    """
     tokens = _parser().parse(source) if len(source) <= PARSED_CHARS else []
     if any(token.level > DEEPEST for token in tokens):
         tokens = []
-    writer = _Writer()
+    writer = _Writer(link_chars)
     for token in tokens:
         writer.block(token)
     # A text that would say nothing at all, the definition of a link for example, is shown as it was written.
@@ -60,7 +64,8 @@ def _parser() -> "MarkdownIt":
 class _Writer:
     """Writes the text token by token. A gap is written with what follows it, so that nothing ends with one."""
 
-    def __init__(self) -> None:
+    def __init__(self, link_chars: int) -> None:
+        self._link_chars = link_chars
         self._pieces: list[str] = []
         self._length = 0
         self._gap = ""
@@ -148,7 +153,7 @@ class _Writer:
             for child in token.children or ():
                 self._inline(child)
             return
-        cell = _Writer()
+        cell = _Writer(self._link_chars)
         for child in token.children or ():
             cell._inline(child)
         written = cell.styled()
@@ -192,7 +197,7 @@ class _Writer:
         if start is None:
             self._write(address)
             return
-        if _SAFE_LINK.match(address):
+        if _SAFE_LINK.match(address) and len(address) <= self._link_chars:
             self._spans.append(Span(start=start, end=self._length, style=Style.LINK, detail=address))
         elif address and address != "".join(self._pieces)[start:]:
             self._write(f" ({address})")

@@ -1,6 +1,7 @@
 """A reply's text as messages: in the platform's markup, each well formed on its own and within the limits."""
 
 from dataclasses import dataclass
+from math import inf
 
 from belino.delivery.chunk import best_cut, chunk, farthest
 from belino.delivery.dialects import render
@@ -22,7 +23,7 @@ def texts(source: str, limits: Limits) -> tuple[Text, ...]:
     """The messages that say this Markdown, in order; none if there is nothing to see."""
     if limits.markup is Markup.MARKDOWN:
         return _as_it_is(source, limits)
-    styled = parse(source)
+    styled = _parsed(source, limits)
     found, start = list[Text](), 0
     while start < len(styled.text):
         end = _end(styled, start, limits)
@@ -38,15 +39,20 @@ def caption(source: str, limits: Limits) -> Text | None:
     if limits.markup is Markup.MARKDOWN:
         text = Text(text=source.strip())
     else:
-        styled = parse(source)
+        styled = _parsed(source, limits)
         piece = _trimmed(styled, 0, len(styled.text))
         text = _written(piece, limits) if piece is not None else Text(text="")
     return text if length(text, limits) <= limits.caption_chars else None
 
 
 def length(text: Text, limits: Limits) -> int:
-    """How long the platform takes a message to be."""
+    """How long the platform takes a message to be; where it does not count markup, as long as it must be without."""
     return limits.unit.length(text.text if limits.counts_markup or not text.plain else text.plain)
+
+
+def _parsed(source: str, limits: Limits) -> Styled:
+    # A link must leave room for its words, or each letter of them would be a message of its own.
+    return parse(source, link_chars=limits.text_chars // 2)
 
 
 def _as_it_is(source: str, limits: Limits) -> tuple[Text, ...]:
@@ -68,7 +74,7 @@ def _end(styled: Styled, start: int, limits: Limits) -> int:
         piece = _trimmed(styled, start, end)
         if piece is None or end - start <= 1:
             return end
-        over = _over(_written(piece, limits), limits)
+        over = max(_over(_written(piece, limits), limits), _styled(piece) / (limits.styles or inf))
         if over <= 1:
             return end
         # Markup takes its room from the text; how much of it, only another look tells.
@@ -81,6 +87,11 @@ def _over(text: Text, limits: Limits) -> float:
     return max(length(text, limits) / limits.text_chars, lines / limits.text_lines if limits.text_lines else 0)
 
 
+def _styled(piece: Styled) -> int:
+    """How many stretches a platform could count at most that takes styles apart wherever one begins."""
+    return sum(len(run.spans) for run in piece.runs())
+
+
 def _trimmed(styled: Styled, start: int, end: int) -> Styled | None:
     """A piece without the blank lines around it, which platforms trim too; None if nothing else is in it."""
     body = styled.text[start:end]
@@ -91,5 +102,5 @@ def _trimmed(styled: Styled, start: int, end: int) -> Styled | None:
 
 
 def _written(piece: Styled, limits: Limits) -> Text:
-    text = render(piece, limits.markup)
-    return Text(text=text, plain=piece.text if text != piece.text else "")
+    text, plain = render(piece, limits.markup), render(piece, Markup.PLAIN)
+    return Text(text=text, plain=plain if text != plain else "")

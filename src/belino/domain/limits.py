@@ -107,6 +107,8 @@ class Limits:
     markup: Markup = Markup.PLAIN
     counts_markup: bool = True
     """Whether tags and signs count as text; if not, only what a reader sees does."""
+    styles: int | None = None
+    """How many styled stretches a message may have; the platform drops the rest, and the addresses of links with it."""
     files: Mapping[SendAs, FileLimit] = field(default_factory=dict)
     """Forms that are missing cannot be sent."""
     album_items: int = 1

@@ -53,6 +53,7 @@ LIMITS = Limits(
     unit=Unit.UTF16,
     markup=Markup.HTML,
     counts_markup=False,
+    styles=100,
     once=Once.UNCERTAIN,
     files=_FILES,
     album_items=10,
