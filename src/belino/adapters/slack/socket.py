@@ -25,6 +25,8 @@ HEARTBEAT_SECONDS = 10.0
 # A line that answers no ping has been dead for as long as this when it is found out.
 DEAD_SECONDS = HEARTBEAT_SECONDS * 1.5
 STEADY_SECONDS = 30.0
+REPLACED_SECONDS = 30.0
+"""For so long a line is heard after Slack wanted another, if Slack does not end it; ten may be open at once."""
 ATTEMPTS = 6
 """How often in a row a line may end before it was steady, until the account counts as down."""
 LONGEST_WAIT = 60.0
@@ -115,11 +117,11 @@ class SocketMode:
     async def _line(self, over: asyncio.Event, take: Take, opened: Opened) -> None:
         """One line, from its hello to its end. It raises nothing: why it ended is noted, unless it was replaced."""
         try:
-            async with self._open() as socket:
+            async with self._open() as (socket, first):
                 gap = None if self._silent_since is None else self._clock.monotonic() - self._silent_since
                 self._since, self._silent_since = self._clock.monotonic(), None
                 opened(gap)
-                await self._hear(socket, over, take)
+                await self._hear(socket, first, over, take)
         except BelinoError as error:
             self._ended(error, was_replaced=over.is_set())
 
@@ -133,31 +135,38 @@ class SocketMode:
         self._over.set()
 
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[WebSocket]:
+    async def _open(self) -> AsyncIterator[tuple[WebSocket, Raw]]:
+        """A line and the first that is said over it, which is hello where Slack keeps to its own rules."""
         told = (await self._calls.ask("apps.connections.open", as_app=True)).told
-        async with self._http.socket(words(told, "url"), timeout=OPEN_SECONDS, heartbeat=HEARTBEAT_SECONDS) as opened:
+        if not (url := words(told, "url")):
+            raise AdapterError("Slack did not say where a line can be opened")
+        async with self._http.socket(url, timeout=OPEN_SECONDS, heartbeat=HEARTBEAT_SECONDS) as opened:
             socket = cast("WebSocket", opened)
             try:
                 async with asyncio.timeout(OPEN_SECONDS):
-                    hello = await self._next(socket)
+                    first = await self._next(socket)
             except TimeoutError:
                 raise AdapterError("Slack opened a line and says nothing") from None
-            if words(hello, "type") != "hello":
-                raise AdapterError("Slack opened a line and did not say hello")
-            yield socket
+            if _is_goodbye(first):
+                raise AdapterError("Slack opened a line and ended it")
+            yield socket, first
 
-    async def _hear(self, socket: WebSocket, over: asyncio.Event, take: Take) -> None:
+    async def _hear(self, socket: WebSocket, envelope: Raw, over: asyncio.Event, take: Take) -> None:
+        ends: float | None = None
         while True:
-            envelope = await self._next(socket)
-            if words(envelope, "type") == "disconnect":
-                if words(envelope, "reason") == "link_disabled":
-                    raise Refused("Socket Mode was turned off; turn it on at api.slack.com/apps", error="link_disabled")
+            if _is_goodbye(envelope):
                 over.set()  # the next line is opened while this one is heard to its end
+                ends = asyncio.get_running_loop().time() + REPLACED_SECONDS
             elif own := words(envelope, "envelope_id"):
                 async with self._one_by_one:
                     await take(envelope)
                 with suppress(ConnectionError):  # it is on disk: told again, it is recognised
                     await socket.send_str(json.dumps({"envelope_id": own}))
+            try:
+                async with asyncio.timeout_at(ends):
+                    envelope = await self._next(socket)
+            except TimeoutError:
+                raise Ended("the line was replaced", seconds=0.0) from None
 
     async def _next(self, socket: WebSocket) -> Raw:
         data = (await socket.receive()).data
@@ -167,3 +176,11 @@ class SocketMode:
             return NOTHING
         dead = DEAD_SECONDS if isinstance(data, TimeoutError) else 0.0
         raise Ended("the line ended", seconds=dead)
+
+
+def _is_goodbye(envelope: Raw) -> bool:
+    if words(envelope, "type") != "disconnect":
+        return False
+    if words(envelope, "reason") == "link_disabled":
+        raise Refused("Socket Mode was turned off; turn it on at api.slack.com/apps", error="link_disabled")
+    return True

@@ -1,0 +1,71 @@
+"""Slack as other people write it: less is said than Slack says, and things happen that its own servers seldom do."""
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from adapters.slack_stranger import visiting
+from adapters.telegram_desk import until
+
+
+def envelope(text: str, *, number: int = 1) -> dict[str, Any]:
+    event = {"type": "message", "channel": "D0DIRECT01", "user": "U0ADA00001", "ts": f"170000000{number}.000100"}
+    payload = {"type": "event_callback", "event": {**event, "text": text}}
+    return {"type": "events_api", "envelope_id": f"e{number}", "payload": payload}
+
+
+async def test_a_line_that_begins_without_hello_is_heard_from_its_first_word() -> None:
+    async with visiting() as (stranger, guest):
+
+        async def speak(socket: web.WebSocketResponse) -> None:
+            await socket.send_json(envelope("good morning"))
+
+        stranger.socket = speak
+        async with guest.listening():
+            await until(lambda: stranger.acks)
+        assert guest.texts == ["good morning"]
+        assert stranger.acks == [{"envelope_id": "e1"}]
+
+
+async def test_a_line_that_is_refused_with_its_first_word_is_no_line() -> None:
+    async with visiting() as (stranger, guest):
+        refused = iter([True])
+
+        async def speak(socket: web.WebSocketResponse) -> None:
+            too_many = next(refused, False)
+            await socket.send_json(
+                {"type": "disconnect", "reason": "too_many_websockets"} if too_many else {"type": "hello"}
+            )
+
+        stranger.socket = speak
+        async with guest.listening():
+            await until(lambda: stranger.calls["apps.connections.open"] == 2 and stranger.sockets)
+            await stranger.tell(envelope("hi"))
+            await until(lambda: guest.texts == ["hi"])
+
+
+async def test_lines_that_slack_wants_replaced_and_does_not_end_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("belino.adapters.slack.socket.REPLACED_SECONDS", 0.05)
+    async with visiting() as (stranger, guest), guest.listening():
+        for number in range(1, 4):
+            await until(lambda count=number: stranger.calls["apps.connections.open"] == count)  # type: ignore[misc]
+            await until(lambda: len(stranger.sockets) == 1)
+            await stranger.tell(envelope(f"message {number}", number=number))
+            await until(lambda count=number: len(guest.texts) == count)  # type: ignore[misc]
+            await stranger.tell({"type": "disconnect", "reason": "refresh_requested"})
+        await until(lambda: stranger.calls["apps.connections.open"] == 4 and len(stranger.sockets) == 1)
+
+
+async def test_nonsense_over_a_line_ends_nothing() -> None:
+    async with visiting() as (stranger, guest), guest.listening():
+        await until(lambda: stranger.sockets)
+        socket = stranger.sockets[0]
+        for nonsense in ("", "null", "[]", "{", '"hello"', '{"type": 5}', '{"type": "new_thing", "envelope_id": "n"}'):
+            await socket.send_str(nonsense)
+        await socket.send_bytes(b"\x00\xff")
+        await socket.send_str('{"type": "events_api", "envelope_id": "p", "payload": null}')
+        await stranger.tell(envelope("still here"))
+        await until(lambda: len(stranger.acks) == 3)
+        assert [ack["envelope_id"] for ack in stranger.acks] == ["n", "p", "e1"]
+        assert guest.texts == ["still here"]
