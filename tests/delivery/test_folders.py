@@ -41,7 +41,7 @@ class Desk:
         return sorted(path.name for path in (self.outgoing / folder).iterdir())
 
     async def settle(self, mark: str, state: ParcelState, reason: str = "") -> frozenset[str]:
-        return await self.folders.settle({mark: Fate(state=state, reason=reason)})
+        return await self.folders.settle({mark: Fate(state=state, reason=reason, since=self.clock.now())})
 
 
 @pytest.fixture
@@ -135,6 +135,27 @@ async def test_what_was_given_up_and_arrived_after_all_is_no_error(desk: Desk) -
     await desk.settle(mark, ParcelState.SENT)
     assert desk.names("error") == []
     assert desk.names("sent") == ["chart.png"]
+
+
+async def test_a_file_that_failed_is_not_taken_for_an_older_one_that_arrived(desk: Desk) -> None:
+    older = Fate(state=ParcelState.SENT, since=desk.clock.now())
+    desk.clock.shift(60)
+    mark = desk.put("chart.png")
+    await desk.settle(mark, ParcelState.DEAD, "it is no picture")
+    inode, mtime, size = mark.split("-")
+    assert inode and size, "a file system gives the number of a deleted file to the next one"
+    await desk.folders.settle({f"{inode}-{int(mtime, 16) - 1:x}-{size}": older})
+    assert desk.names("error") == ["chart.png", "chart.png.error.txt"]
+
+
+async def test_however_many_files_of_one_name_were_sent_the_next_one_is_filed_too(desk: Desk) -> None:
+    (desk.outgoing / "sent" / "chart.png").write_bytes(b"x")
+    for number in range(2, 1_100):
+        (desk.outgoing / "sent" / f"chart-{number}.png").write_bytes(b"x")
+    for _ in range(2):
+        await desk.settle(desk.put("chart.png"), ParcelState.SENT)
+    assert desk.names("pending") == []
+    assert len(desk.names("sent")) == 1_101
 
 
 async def test_a_link_in_pending_is_moved_itself_and_what_it_points_at_stays(desk: Desk) -> None:

@@ -38,6 +38,7 @@ class Fate:
 
     state: ParcelState
     reason: str = ""
+    since: datetime | None = None
 
 
 def mark_of(seen: Seen) -> str:
@@ -129,10 +130,18 @@ class Folders:
             beneath.write(f"{ERROR}/{ending_in(moved, REASON)}", f"{fate.reason or fate.state}\n")
 
     def _forgive(self, beneath: Beneath, fates: Mapping[str, Fate]) -> None:
-        """What was given up on and arrived after all, because somebody tried it again, is no error any more."""
-        arrived = {_lasting(mark) for mark, fate in fates.items() if fate.state is ParcelState.SENT}
+        """What was given up on and arrived after all, because somebody tried it again, is no error any more.
+
+        It arrived after it was put there: what arrived before was another file, whose number in the file system and
+        size this one happens to have.
+        """
+        arrived: dict[tuple[str, str], datetime] = {}
+        for mark, fate in fates.items():
+            if fate.state is ParcelState.SENT and fate.since is not None:
+                arrived.setdefault(_lasting(mark), fate.since)
         for seen in list(beneath.files(ERROR, deep=0, most=LOOKED_AT)) if arrived else ():
-            if _lasting(mark_of(seen)) in arrived:
+            since = arrived.get(_lasting(mark_of(seen)))
+            if since is not None and since.timestamp() >= seen.mtime_ns / 1e9:
                 self._move(beneath, seen, SENT)
                 beneath.remove(f"{ERROR}/{ending_in(seen.name, REASON)}")
 
@@ -153,12 +162,12 @@ def is_half_done(name: str) -> bool:
     return name.startswith(".") or name.lower().endswith(_HALF_DONE)
 
 
-def fates_of(carried: Iterable[tuple[str, ParcelState, str]]) -> dict[str, Fate]:
+def fates_of(carried: Iterable[tuple[str, ParcelState, str, datetime]]) -> dict[str, Fate]:
     """By mark, from what parcels carried, newest first: the last word counts."""
     fates: dict[str, Fate] = {}
-    for marks, state, reason in carried:
+    for marks, state, reason, since in carried:
         for mark in split(marks):
-            fates.setdefault(mark, Fate(state=state, reason=reason))
+            fates.setdefault(mark, Fate(state=state, reason=reason, since=since))
     return fates
 
 

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from belino.domain.concordance import Concordance
-from belino.domain.context import ThreadSummary
 from belino.domain.dispatch import Doubt
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
@@ -210,8 +209,8 @@ class Outbox(Protocol):
         """The draft of a turn that was cut off, if it had one."""
         ...
 
-    async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str], ...]:
-        """What parcels carry out of the folder `pending`, newest first: mark, state and reason."""
+    async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
+        """What parcels carry out of the folder `pending`, newest first: mark, state, reason and since when."""
         ...
 
     async def parcel(self, key: str) -> ParcelRecord | None: ...
@@ -348,14 +347,6 @@ class Archive(Protocol):
 
     async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
         """Ask a channel's word index, brought up to date, in a thread; None if nothing is known of the channel."""
-        ...
-
-    async def numbered(self, channel: ConversationKey, seqs: Sequence[int]) -> tuple[StoredMessage, ...]:
-        """Those of these seqs that the channel has, oldest first."""
-        ...
-
-    async def thread_summaries(self, channel: ConversationKey, roots: Sequence[str]) -> Mapping[str, ThreadSummary]:
-        """The threads under these messages, without those that nobody replied to."""
         ...
 
     async def index_ahead(self) -> int:

@@ -6,6 +6,7 @@ everything is named relative to that handle, and the kernel itself refuses whate
 
 import errno
 import os
+import secrets
 import stat
 import struct
 import sys
@@ -22,7 +23,8 @@ from belino.storage.blobs import on_disk, write_all
 PIECE = 1 << 20
 DEEP = 8
 """Folders within folders that are looked into."""
-NAMES_AT_MOST = 1_000
+NUMBERS_AT_MOST = 100
+"""Tried for a name that is taken; a script that puts the same name there every minute gets a random one then."""
 NAME_BYTES = 255
 EXTENSION_CHARS = 20
 TAIL_BYTES = 48
@@ -215,13 +217,14 @@ def _free_name(folder: int, name: str) -> str:
     stem, dot, extension = name.rpartition(".")
     if not stem or len(extension) > EXTENSION_CHARS:
         stem, dot, extension = name, "", ""
-    for count in range(1, NAMES_AT_MOST + 1):
-        candidate = name if count == 1 else ending_in(stem, f"-{count}{dot}{extension}")
+    numbers = (f"-{count}" for count in range(2, NUMBERS_AT_MOST + 1))
+    for number in ("", *numbers):
+        candidate = ending_in(stem, f"{number}{dot}{extension}") if number else name
         try:
             os.stat(candidate, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return candidate
-    raise StoreError(f"{NAMES_AT_MOST} files of that name lie there already")
+    return ending_in(stem, f"-{secrets.token_hex(8)}{dot}{extension}")
 
 
 def _open_beneath(handle: int, path: str, flags: int) -> int:

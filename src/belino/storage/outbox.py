@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -94,11 +95,11 @@ def put_parcels(connection: sqlite3.Connection, places: Places, parcels: Sequenc
 
 def carried_files(
     connection: sqlite3.Connection, conversation: ConversationKey
-) -> tuple[tuple[str, ParcelState, str], ...]:
+) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
     """What parcels of a conversation carry out of its folder `pending`, newest first."""
     place = find_place(connection, conversation)
     rows = connection.execute(
-        "SELECT files, state, reason FROM parcels WHERE conversation = ? AND files IS NOT NULL "
+        "SELECT files, state, reason, changed FROM parcels WHERE conversation = ? AND files IS NOT NULL "
         "ORDER BY id DESC LIMIT ?",
         (-1 if place is None else place.conversation, CARRIED_AT_MOST),
     )
@@ -106,7 +107,8 @@ def carried_files(
     for row in rows:
         told = (more for *_, more in orjson.loads(row["files"]) if isinstance(more, dict))
         marks = (more.get("pending") for more in told)
-        carried += [(str(mark), ParcelState(row["state"]), str(row["reason"])) for mark in marks if mark]
+        fate = ParcelState(row["state"]), str(row["reason"]), from_micros(row["changed"])
+        carried += [(str(mark), *fate) for mark in marks if mark]
     return tuple(carried)
 
 

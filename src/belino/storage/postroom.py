@@ -126,7 +126,7 @@ class PostRoom(ReadingRoom):
     async def draft_of(self, turn: int) -> ParcelRecord | None:
         return await self._readers.read(lambda connection: drafts.draft_of(connection, turn))
 
-    async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str], ...]:
+    async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
         return await self._readers.read(lambda connection: outbox.carried_files(connection, conversation))
 
     async def parcel(self, key: str) -> ParcelRecord | None:
