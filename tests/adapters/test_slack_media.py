@@ -144,6 +144,26 @@ async def test_a_page_somebody_sent_is_a_file(server: SlackServer, app: App) -> 
     assert await app.fetch(ref) == b"<html>mine</html>"
 
 
+async def test_a_page_somebody_sent_is_known_by_its_length_where_slack_does_not_call_it_a_file(
+    server: SlackServer, app: App
+) -> None:
+    ref = sent(server, files=[Upload(content=b"<html>mine</html>", name="mine.html", mime="text/html")])
+    html = {"Content-Type": "text/html; charset=utf-8"}
+    server.fail("file", Answer(status=200, headers=html, body=b"<html>mine</html>"))
+    assert await app.fetch(ref) == b"<html>mine</html>"
+    server.fail("file", Answer(status=200, headers=html, body=b"<html>Sign in to Slack</html>"))
+    with pytest.raises(MediaRefused, match="files:read"):
+        await app.fetch(ref)
+
+
+async def test_a_file_that_proves_to_be_kept_elsewhere_is_not_to_be_sent_again(server: SlackServer, app: App) -> None:
+    ref = sent(server, files=[make_png(8, 8)])
+    body = b'{"ok": true, "file": {"id": "F0GOOGLE01", "mode": "external", "is_external": true}}'
+    server.fail("files.info", Answer(status=200, body=body))
+    with pytest.raises(MediaRefused, match="kept elsewhere"):
+        await app.fetch(ref)
+
+
 async def test_several_files_are_one_message_with_their_captions(server: SlackServer, app: App) -> None:
     ada = server.user("Ada")
     files = (outgoing("one.png", make_png(8, 8), caption="the first"), outgoing("two.png", make_png(9, 9)))
@@ -161,6 +181,34 @@ async def test_several_files_are_one_message_with_their_captions(server: SlackSe
     assert found.message_id == receipt.message_id
     other = replace(parcel, files=(outgoing("three.png", make_png(8, 8)),))
     assert await app.adapter.find_sent(other) is None
+
+
+async def test_files_are_found_again_although_slack_keeps_them_and_their_caption_otherwise(
+    server: SlackServer, app: App
+) -> None:
+    caption = "\N{SAILBOAT} from https://example.org/boats, ask ada@example.org"
+    files = (outgoing("Our boat, 2.png", make_png(8, 8), caption=caption),)
+    parcel = Parcel(key="k", conversation=place(server.dm(server.user("Ada"))), files=files)
+    receipt = await app.adapter.send(parcel)
+    (message,) = server.messages[parcel.conversation.channel].values()
+    message["text"] = ":boat: from <https://example.org/boats>, ask <mailto:ada@example.org|ada@example.org>"
+    shape = server.shelf.files[message["files"][0]].shape
+    shape |= {"name": "our_boat__2.png", "size": shape["size"] - 9}  # where it was made is taken out
+    found = await app.adapter.find_sent(parcel)
+    assert found is not None
+    assert found.message_id == receipt.message_id
+    assert await app.adapter.find_sent(replace(parcel, files=(replace(files[0], caption="another boat"),))) is None
+
+
+@pytest.mark.parametrize("status", [204, 302, 403, 500])
+async def test_bytes_that_were_not_taken_are_not_shown(server: SlackServer, app: App, status: int) -> None:
+    parcel = Parcel(
+        key="k", conversation=place(server.dm(server.user("Ada"))), files=(outgoing("one.png", make_png(8, 8)),)
+    )
+    server.fail("upload", Answer(status=status, headers={"Location": f"{server.url}/elsewhere"}, body=b""))
+    with pytest.raises(AdapterError):
+        await app.adapter.send(parcel)
+    assert server.calls["files.completeUploadExternal"] == 0
 
 
 async def test_files_go_into_their_thread(server: SlackServer, app: App) -> None:

@@ -97,9 +97,9 @@ class Calls:
         seconds = CALL_SECONDS + size / SLOWEST_BYTES_A_SECOND
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
         async with self._http.request("POST", url, headers=headers, body=body, timeout=seconds) as answer:
-            refusal = error_for(answer.status, answer.headers, now=self.clock.now())
-            if refusal is not None:
-                raise refusal
+            if answer.status != 200:
+                refusal = error_for(answer.status, answer.headers, now=self.clock.now())
+                raise refusal or AdapterError(f"Slack did not take the file (status {answer.status})")
 
     def file(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
         """The answer to a GET of a private link; the client tells the token to Slack's own hosts alone."""

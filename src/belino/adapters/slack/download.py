@@ -10,7 +10,7 @@ from belino.domain.errors import AdapterError, MediaExpired, MediaRefused
 from belino.domain.media import MediaRef
 from belino.domain.ports import HttpAnswer
 from belino.net.guard import host_of, parse_url
-from belino.net.raw import Raw, table, words
+from belino.net.raw import Raw, count, table, words, yes
 from belino.net.stream import range_headers, resumed
 
 FILE_PATHS = ("/files-pri/", "/files-tmb/")
@@ -37,6 +37,7 @@ class Download:
         self._url: str | None = None
         self._is_page = False
         """Whether the file itself is HTML, or what Slack hands out as such."""
+        self._size: int | None = None
 
     async def prepare(self) -> None:
         """Get the link; what Slack will never hand out is refused here."""
@@ -71,8 +72,10 @@ class Download:
                 raise self._expired(error.error) from error
             raise
         if not has_bytes(file):
+            if words(file, "mode") == "external" or yes(file, "is_external"):
+                raise MediaRefused(f"Slack does not have the bytes of {self._shown}: it is kept elsewhere")
             raise self._expired(words(file, "mode") or words(file, "file_access"))
-        self._is_page = mime_of(file) in _PAGES
+        self._is_page, self._size = mime_of(file) in _PAGES, count(file, "size")
         return self._checked(file)
 
     def _checked(self, file: Raw) -> str:
@@ -93,12 +96,19 @@ class Download:
         named = {name.lower(): value for name, value in headers.items()}
         if not named.get("content-type", "").lower().startswith("text/html"):
             return
-        if not self._is_page or ("content-disposition" not in named and self._ref.mime != CANVAS_MIME):
+        # A page that somebody sent is handed out as a file, or at least as long as Slack says that it is.
+        is_file = "content-disposition" in named or named.get("content-length") == str(self._size)
+        if not self._is_page or not (is_file or self._ref.mime == CANVAS_MIME):
             raise MediaRefused(_ADVICE)
 
+    @property
+    def _shown(self) -> str:
+        return self._ref.id or "this file"
+
     def _expired(self, why: str) -> MediaExpired:
-        shown = self._ref.id or "this file"
-        return MediaExpired(f"Slack no longer hands out {shown} ({why or 'gone'}); ask the sender to send it again")
+        return MediaExpired(
+            f"Slack no longer hands out {self._shown} ({why or 'gone'}); ask the sender to send it again"
+        )
 
 
 _ADVICE = (

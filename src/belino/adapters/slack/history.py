@@ -1,5 +1,6 @@
 """What was said before: one call for a channel, one for a thread, and one to find a parcel of ours again."""
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -9,8 +10,8 @@ from belino.adapters.slack.raw import moment, stamp
 from belino.adapters.slack.send import key_of
 from belino.adapters.slack.upload import comment_of
 from belino.domain.message import ConversationKey
-from belino.domain.reply import Parcel, Receipt
-from belino.net.raw import Raw, table, tables, words
+from belino.domain.reply import OutgoingFile, Parcel, Receipt
+from belino.net.raw import Raw, count, table, tables, words
 
 HISTORY, REPLIES = "conversations.history", "conversations.replies"
 MOST_MESSAGES = 200
@@ -19,6 +20,8 @@ MOST_AT_ONCE = 999
 SKEW = timedelta(minutes=5)
 """So far Slack's clock may be behind ours."""
 
+_LINK = re.compile(r"<[^<>|]*\|([^<>]*)>")
+_EMOJI = re.compile(r":[a-z0-9_+'-]+:")
 _NO_SUCH_THREAD = frozenset({"thread_not_found", "message_not_found"})
 
 
@@ -92,9 +95,23 @@ def in_conversation(message: Raw, conversation: ConversationKey) -> bool:
 def _is_parcel(message: Raw, parcel: Parcel) -> bool:
     if not parcel.files:
         return key_of(message) == parcel.key
-    kept = sorted((words(file, "name"), file.get("size")) for file in tables(message, "files"))
-    wanted = sorted((file.name, file.size) for file in parcel.files)
-    return kept == wanted and words(message, "text") == comment_of(parcel)
+    kept, wanted = tables(message, "files"), parcel.files
+    if len(kept) != len(wanted) or _as_said(words(message, "text")) != _as_said(comment_of(parcel)):
+        return False
+    return all(_is_file(one, other) for one, other in zip(kept, wanted, strict=True))
+
+
+def _is_file(kept: Raw, sent: OutgoingFile) -> bool:
+    """Slack may tidy up a name, never a title; and it takes out of pictures where they were made."""
+    size = count(kept, "size") or 0
+    fits = 0 < size <= sent.size if sent.mime.startswith("image/") else size == sent.size
+    return fits and sent.name in (words(kept, "title"), words(kept, "name"))
+
+
+def _as_said(text: str) -> str:
+    """The letters of a text: Slack writes addresses as links, and emoji by their names."""
+    text = _EMOJI.sub("", _LINK.sub(r"\1", text))
+    return "".join(character for character in text if character.isalnum())
 
 
 def _in_order(told: Raw) -> list[Raw]:
