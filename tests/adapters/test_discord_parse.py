@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adapters.discord_samples import NAMES, TOWN, edit, message, only, parsed, reaction, sample, unsupported
 from belino.adapters.discord.parse import is_news
 from belino.domain.media import MediaKind
-from belino.domain.message import ChatType, ConversationKey, Deletion, Message, Unsupported
+from belino.domain.message import Author, ChatType, ConversationKey, Deletion, Message, Unsupported
 from belino.testing.discord import BOT_ID
 
 ROOM, FORUM = "1456255928369152000", "1456255958777856002"
@@ -144,17 +144,72 @@ def test_a_forward_carries_words_and_files_and_nobody_who_said_them() -> None:
     assert message("forward_elsewhere").forward is not None
 
 
+def test_a_forward_names_the_channel_it_comes_from_and_none_of_another_server() -> None:
+    here = {"type": 1, "channel_id": ROOM, "message_id": "1456260000000000000"}
+    home = sample("text")["d"]["guild_id"]
+    named = message("forward_elsewhere", message_reference=here | {"guild_id": home}).forward
+    strange = message("forward_elsewhere", message_reference=here | {"guild_id": "1456255000000000000"}).forward
+    place = TOWN.places[ROOM]
+    assert named is not None and named.author == Author(id=ROOM, name=f"#{place.name}")
+    assert strange is not None and strange.author is None
+
+
+def test_a_reply_to_a_forward_and_a_menu_command_bring_the_files_too() -> None:
+    forward = sample("forward_image")["d"]
+    reply = message("reply", referenced_message=forward | {"id": message("reply").reply_to})
+    assert reply.quote is not None and reply.quote.text == "The view"
+    (ref,) = reply.quote.media
+    assert ref.locator == {
+        "channel": forward["channel_id"],
+        "message": reply.reply_to,
+        "attachment": forward["message_snapshots"][0]["message"]["attachments"][0]["id"],
+    }
+    shown = sample("image")["d"]
+    given = {"type": 3, "name": "Describe", "target_id": shown["id"], "resolved": {"messages": {shown["id"]: shown}}}
+    command = message("menu_command", data=given)
+    assert command.quote is not None and command.quote.author == message("image").author
+    assert [ref.locator for ref in command.quote.media] == [ref.locator for ref in message("image").media]
+
+
+def test_files_that_only_components_and_cards_show_are_refs_like_any_other() -> None:
+    link = "https://cdn.discordapp.com/attachments/1/{}/{}?ex=1&is=1&hm=canary"
+    gallery = {"media": {"url": link.format(7, "a%20b.png"), "attachment_id": "7", "width": 6}, "description": "seven"}
+    sheet = {"type": 13, "file": {"url": link.format(8, "s.pdf"), "attachment_id": "8"}, "name": "s.pdf", "size": 12}
+    inner = {"type": 9, "components": [], "accessory": {"type": 11, "media": {"url": link.format(9, "t.gif")}}}
+    box = {"type": 17, "components": [{"type": 12, "items": [gallery]}, sheet, inner]}
+    card = {"type": "rich", "title": "Card", "image": {"url": link.format(10, "c.webp")}}
+    linked = {"type": "image", "url": link.format(11, "d.png"), "thumbnail": {"url": link.format(11, "d.png")}}
+    said = message("text", content="", components=[box], embeds=[card, linked], attachments=[{"id": "7", "size": 5}])
+    assert [(ref.item, ref.file_name, ref.mime, ref.size) for ref in said.media] == [
+        ("7", None, "application/octet-stream", 5),
+        ("8", "s.pdf", "application/pdf", 12),
+        ("9", "t.gif", "image/gif", None),
+        ("10", "c.webp", "image/webp", None),
+    ]
+    assert all(ref.locator["message"] == said.id for ref in said.media) and "canary" not in str(said)
+    only = message("text", content="", components=[{"type": 12, "items": [gallery]}])
+    assert [(ref.file_name, ref.width, ref.caption) for ref in only.media] == [("a b.png", 6, "seven")]
+
+
 def test_cards_and_polls_are_told_as_text_and_links_without_their_query() -> None:
     assert message("embed_rich").text.splitlines() == [
         "Embed: Tides (https://example.org/tides)", "Today at the pier", "- High: 04:12", "- Low: 10:31",
-        "without warranty",
+        "without warranty", "- [image] (https://example.org/tides.png)",
     ]  # fmt: skip
     card = {"title": "Report", "url": "https://example.org/r?token=canary"}
     assert message("text", content="", embeds=[card]).text == "Embed: Report (https://example.org/r)"
     assert message("embed_gifv").text == "https://tenor.com/view/cat-123\nEmbed: Tenor"
     assert message("poll").text == "Poll: When do we leave?\n- 🌙 Friday\n- Saturday"
     assert message("poll_result").text == "Poll (closed): When do we leave?\n- Saturday (2 of 3 votes)"
-    assert message("components_v2").text == "# Tides\nHigh at 04:12"
+    curve = "- [image] the curve (https://example.org/tides.png)"
+    assert message("components_v2").text == f"# Tides\nHigh at 04:12\n{curve}"
+    menu = {"type": 3, "placeholder": "Which pier?", "options": [{"label": "East"}, {"label": "West"}]}
+    link = {"type": 2, "style": 5, "label": "Map", "url": "https://example.org/map?token=canary"}
+    rows = [{"type": 1, "components": [menu]}, {"type": 1, "components": [link]}]
+    chosen = "- [menu] Which pier? (East, West)\n- [button] Map (https://example.org/map)"
+    assert message("text", content="", components=rows).text == chosen
+    picture = {"type": "rich", "image": {"url": "https://example.org/p.png?key=canary", "content_type": "image/png"}}
+    assert message("text", content="", embeds=[picture]).text == "Embed:\n- [image] (https://example.org/p.png)"
 
 
 def test_what_somebody_typed_into_a_label_cannot_begin_a_line_of_ours() -> None:

@@ -1,14 +1,13 @@
 """Slash and menu commands: what somebody chose and filled in, read as a message to the agent."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
 from belino.adapters.discord.content import text_of
-from belino.adapters.discord.files import Bearer, attachment_ref
-from belino.adapters.discord.people import SOMEBODY, Me, Places, channel_name, chat_type, user
-from belino.adapters.discord.raw import identity, made_at
+from belino.adapters.discord.files import UPLOADED, Bearer, attachment_ref, carried, refs_of_all
+from belino.adapters.discord.people import SOMEBODY, Me, Places, author_of, channel_name, chat_type, user
+from belino.adapters.discord.raw import identity, made_at, moment
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message, Quote
 from belino.net.raw import Raw, as_table, count, line, table, tables, words
@@ -16,7 +15,6 @@ from belino.net.raw import Raw, as_table, count, line, table, tables, words
 COMMAND = 2
 MOST_OPTIONS = 25
 ON_MESSAGE, FILE = 3, 11
-_PATH = re.compile(r"https?://[^/?#]+/((?:ephemeral-)?attachments/\d{1,20}/\d{1,20}/[^/?#\s]{1,255})")
 
 
 def is_command(interaction: Raw) -> bool:
@@ -47,7 +45,7 @@ def command_of(interaction: Raw, where: ConversationKey, me: Me, places: Places,
         chat_type=chat_type(told, places),
         channel_name=channel_name(channel, places),
         addressed=True,
-        quote=_target(given, where, me, places),
+        quote=_target(given, bearer, me, places),
     )
 
 
@@ -71,18 +69,24 @@ def _files(resolved: Raw, bearer: Bearer) -> Iterator[MediaRef]:
     """No message holds them: a fresh link is had by the path of the old one."""
     for file in map(as_table, table(resolved, "attachments").values()):
         ref = attachment_ref(file, bearer)
-        path = _PATH.match(words(file, "url"))
+        path = UPLOADED.match(words(file, "url"))
         if ref is not None and path is not None:
-            yield replace(ref, locator={"path": path[1]})
+            yield replace(ref, locator={"path": path["path"]})
 
 
-def _target(given: Raw, where: ConversationKey, me: Me, places: Places) -> Quote | None:
-    """The message a menu command was chosen at."""
+def _target(given: Raw, command: Bearer, me: Me, places: Places) -> Quote | None:
+    """The message a menu command was chosen at, with its files."""
     message = table(table(table(given, "resolved"), "messages"), words(given, "target_id"))
-    if count(given, "type") != ON_MESSAGE or not message:
+    own = identity(message, "id")
+    if count(given, "type") != ON_MESSAGE or not own:
         return None
+    channel, sent = identity(message, "channel_id") or command.channel, moment(message, "timestamp")
+    holder = replace(command, channel=channel, message_id=own, sent=sent or command.sent)
+    messages = (message, *carried(message))
     return Quote(
-        author=user(table(message, "author"), me),
-        message_id=identity(message, "id") or None,
-        text=text_of(message, places, me),
+        author=author_of(message, me),
+        message_id=own,
+        text="\n".join(filter(None, (text_of(each, places, me) for each in messages))),
+        sent=sent,
+        media=refs_of_all(messages, holder),
     )

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from belino.adapters.discord.files import RICH, uploaded
 from belino.adapters.discord.people import Me, Places, name_of
-from belino.adapters.discord.raw import identity
-from belino.net.raw import Raw, count, line, table, tables, words, yes
+from belino.adapters.discord.raw import components_in, identity
+from belino.net.raw import NOTHING, Raw, count, line, table, tables, words, yes
 
 MOST_LINES = 50
 EMBED_CHARS = 4_096
+BUTTON, MENUS = 2, frozenset({3, 5, 6, 7, 8})
 
 _REFERENCE = re.compile(
     r"<(?P<sign>@[!&]?|#|a?:(?P<emoji>\w{1,64}):|t:|/(?P<command>[^<>:\n]{1,100}):)(?P<own>-?\d{1,20})"
@@ -24,7 +26,7 @@ _END = re.compile(r"(?::[tTdDfFsSR])?>")
 def text_of(message: Raw, places: Places, me: Me) -> str:
     """Everything a message says in words."""
     parts = [readable(words(message, "content"), message, places, me), *_poll(table(message, "poll"))]
-    parts += [*_stickers(message), *_embeds(message), *_components(tables(message, "components"))]
+    parts += [*_stickers(message), *_embeds(message), *_components(message)]
     return "\n".join(part for part in parts if part)
 
 
@@ -94,9 +96,11 @@ def _embed(embed: Raw, said: str) -> list[str]:
     footer = line(table(embed, "footer"), "text")
     link = _plain_link(words(embed, "url"))
     link = "" if link in said else link
-    if not (title or body or fields or footer):
+    shown = _shown(table(embed, "image")) if words(embed, "type") in RICH else ""
+    if not (title or body or fields or footer or shown):
         return [f"Embed: {link}"] if link else []
-    return [f"Embed: {title}{f' ({link})' if link else ''}" if title or link else "Embed:", body, *fields, footer]
+    first = f"Embed: {title}{f' ({link})' if link else ''}" if title or link else "Embed:"
+    return [first, body, *fields, footer, shown]
 
 
 def _poll_result(embed: Raw) -> list[str]:
@@ -121,12 +125,28 @@ def _plain_link(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path}"[:300]
 
 
-def _components(components: tuple[Raw, ...], depth: int = 0) -> Iterator[str]:
-    """The texts in a message made of components, and the labels of its buttons."""
-    for component in components[:MOST_LINES]:
+def _components(message: Raw) -> Iterator[str]:
+    """The texts in a message made of components, what can be chosen in it, and media that is shown from elsewhere."""
+    for component in components_in(message):
+        kind, label = count(component, "type"), line(component, "label", most=100)
         yield words(component, "content").strip()
-        if label := line(component, "label", most=100):
-            yield f"- [button] {label}" if count(component, "type") == 2 else label
-        if depth < 4:
-            yield from _components(tables(component, "components"), depth + 1)
-            yield from _components((table(component, "accessory"),), depth + 1)
+        if kind == BUTTON:
+            yield _labelled("button", label, _plain_link(words(component, "url")))
+        elif kind in MENUS:
+            choices = (line(each, "label", most=100) for each in tables(component, "options")[:25])
+            yield _labelled("menu", line(component, "placeholder", most=150), ", ".join(filter(None, choices)))
+        else:
+            yield label
+        for item in (component, *tables(component, "items")):
+            yield _shown(table(item, "media"), line(item, "description"))
+
+
+def _shown(media: Raw, description: str = "") -> str:
+    """A picture or video of somebody else's; what was uploaded has a ref."""
+    link = "" if uploaded(media, NOTHING) else _plain_link(words(media, "url"))
+    kind = words(media, "content_type").partition("/")[0]
+    return _labelled(kind if kind in ("video", "audio") else "image", description, link) if link else ""
+
+
+def _labelled(kind: str, label: str, more: str) -> str:
+    return " ".join(filter(None, (f"- [{kind}]", label, more and f"({more})"))) if label or more else ""

@@ -5,11 +5,12 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from belino.adapters.discord.calls import Calls, Refused
+from belino.adapters.discord.files import carried, files_in
 from belino.adapters.discord.raw import as_identity, identity
 from belino.domain.errors import AddressRefused, MediaExpired, MediaTooLarge
 from belino.domain.media import MediaRef
 from belino.domain.ports import Clock, HttpAnswer
-from belino.net.raw import Raw, as_table, table, tables, words
+from belino.net.raw import Raw, as_table, tables, words
 from belino.net.stream import range_headers, resumed, retried
 
 CDN_HOSTS = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
@@ -76,9 +77,8 @@ class Download:
         except Refused as error:
             raise self._refusal(error) from error
         wanted = self._ref.locator.get("attachment", "")
-        inside = (table(snapshot, "message") for snapshot in tables(told, "message_snapshots"))
-        for holder in (told, *inside):
-            for file in tables(holder, "attachments"):
+        for holder in (told, *carried(told)):
+            for file in files_in(holder):
                 if identity(file, "id") == wanted:
                     return words(file, "url")
         raise self._expired()

@@ -6,17 +6,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from mimetypes import MimeTypes
+from urllib.parse import unquote
 
 from belino.adapters.discord.people import PLATFORM
-from belino.adapters.discord.raw import identity
+from belino.adapters.discord.raw import components_in, identity
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import ConversationKey
-from belino.net.raw import Raw, count, line, measure, tables, words
+from belino.net.raw import NOTHING, Raw, count, line, measure, table, tables, words
 
 VOICE_MESSAGE = 1 << 13
 NAME_CHARS = 255
 CAPTION_CHARS = 1_024
 UNKNOWN_MIME = "application/octet-stream"
+UPLOADED = re.compile(
+    r"https?://[^/?#]+/(?P<path>(?:ephemeral-)?attachments/\d{1,20}/(?P<own>\d{1,20})/(?P<name>[^/?#\s]{1,255}))"
+)
+"""Where the CDN keeps what somebody uploaded."""
+RICH = ("rich", "")
+"""The cards that bots make; Discord makes the others, of links that stand in the text."""
 # PNG, APNG, Lottie and GIF, by their numbers; each has a path of its own at the CDN.
 STICKERS = {1: ("png", "image/png"), 2: ("png", "image/png"), 3: ("json", "application/json"), 4: ("gif", "image/gif")}
 
@@ -36,10 +43,43 @@ class Bearer:
 
 def refs_of(message: Raw, bearer: Bearer) -> tuple[MediaRef, ...]:
     """Every file of a message, each once; also of a forwarded one, which has the same fields."""
+    return refs_of_all((message,), bearer)
+
+
+def refs_of_all(messages: tuple[Raw, ...], bearer: Bearer) -> tuple[MediaRef, ...]:
+    """Every file of a message and of those it carries, each once."""
     found: dict[str, MediaRef] = {}
-    for ref in (*_attachments(message, bearer), *_stickers(message, bearer)):
-        found.setdefault(ref.item, ref)
+    for message in messages:
+        for ref in (*_attachments(message, bearer), *_stickers(message, bearer)):
+            found.setdefault(ref.item, ref)
     return tuple(found.values())
+
+
+def carried(message: Raw) -> tuple[Raw, ...]:
+    """The messages that a forward holds."""
+    return tuple(filter(None, (table(snapshot, "message") for snapshot in tables(message, "message_snapshots"))))
+
+
+def files_in(message: Raw) -> Iterator[Raw]:
+    """What was uploaded with a message; a file that its components or cards show is told by them alone."""
+    yield from tables(message, "attachments")
+    for component in components_in(message):
+        for item in (component, *tables(component, "items")):
+            yield from filter(None, (uploaded(table(item, "media"), item), uploaded(table(item, "file"), item)))
+    for embed in tables(message, "embeds"):
+        if words(embed, "type") in RICH:
+            shown = (table(embed, name) for name in ("image", "thumbnail", "video"))
+            yield from filter(None, (uploaded(media, NOTHING) for media in shown))
+
+
+def uploaded(media: Raw, item: Raw) -> Raw:
+    """A shown file as an attachment would tell it; nothing if it is somebody else's, of which there is only a link."""
+    path = UPLOADED.match(words(media, "url"))
+    own = identity(media, "attachment_id") or (path["own"] if path is not None else "")
+    if not own:
+        return NOTHING
+    name = words(item, "name") or (unquote(path["name"]) if path is not None else "")
+    return {"description": item.get("description"), "size": item.get("size"), **media, "id": own, "filename": name}
 
 
 def attachment_ref(file: Raw, bearer: Bearer, *, voice: bool = False) -> MediaRef | None:
@@ -70,7 +110,7 @@ def attachment_ref(file: Raw, bearer: Bearer, *, voice: bool = False) -> MediaRe
 
 def _attachments(message: Raw, bearer: Bearer) -> Iterator[MediaRef]:
     voice = bool((count(message, "flags") or 0) & VOICE_MESSAGE)
-    for file in tables(message, "attachments"):
+    for file in files_in(message):
         if (ref := attachment_ref(file, bearer, voice=voice)) is not None:
             yield ref
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from belino.adapters.discord.commands import command_of, is_command
 from belino.adapters.discord.content import text_of
-from belino.adapters.discord.files import Bearer, refs_of
+from belino.adapters.discord.files import Bearer, carried, refs_of, refs_of_all
 from belino.adapters.discord.people import (
     SOMEBODY,
     Me,
@@ -21,6 +21,7 @@ from belino.adapters.discord.raw import identities, identity, made_at, moment
 from belino.adapters.discord.wordless import SAID, kind_of_event, what_it_is
 from belino.domain.message import (
     Arrival,
+    Author,
     ChatType,
     ConversationKey,
     Deletion,
@@ -202,31 +203,43 @@ def _quote(raw: Raw, known: Known) -> Quote | None:
     return Quote(
         author=author_of(answered, known.me),
         message_id=own,
-        text=text_of(answered, known.places, known.me) or _forwarded_text(answered, known),
+        text=_said_in((answered, *carried(answered)), known),
         sent=moment(answered, "timestamp"),
-        media=refs_of(answered, bearer),
+        media=refs_of_all((answered, *carried(answered)), bearer),
     )
 
 
 def _forward(raw: Raw, known: Known) -> Quote | None:
-    """The message carried inside; Discord does not say who wrote it. Its files come with the message that brings it."""
-    reference, snapshots = table(raw, "message_reference"), tables(raw, "message_snapshots")
-    if not snapshots:
+    """The message carried inside, of which Discord says where it was said, and not by whom.
+
+    Its files come with the message that brings it.
+    """
+    inside = carried(raw)
+    if not inside:
         return None
-    inside = table(snapshots[0], "message")
     own = identity(raw, "id") or "unnamed"
     bearer = Bearer(where=known.where(raw), channel=identity(raw, "channel_id"), message_id=own, sent=_sent(raw, known))
     return Quote(
-        message_id=identity(reference, "message_id") or None,
-        text=text_of(inside, known.places, known.me),
-        sent=moment(inside, "timestamp"),
-        media=refs_of(inside, bearer),
+        author=_origin(raw, known),
+        message_id=identity(table(raw, "message_reference"), "message_id") or None,
+        text=_said_in(inside, known),
+        sent=moment(inside[0], "timestamp"),
+        media=refs_of_all(inside, bearer),
     )
 
 
-def _forwarded_text(raw: Raw, known: Known) -> str:
-    forward = _forward(raw, known)
-    return "" if forward is None else forward.text
+def _said_in(messages: tuple[Raw, ...], known: Known) -> str:
+    return "\n".join(filter(None, (text_of(each, known.places, known.me) for each in messages)))
+
+
+def _origin(raw: Raw, known: Known) -> Author | None:
+    """The channel a forward comes from, if it is in the same server: of others not even the name is told."""
+    reference = table(raw, "message_reference")
+    channel, guild = identity(reference, "channel_id"), identity(reference, "guild_id")
+    place = known.places.get(channel)
+    if place is None or not place.name or not guild or guild != identity(raw, "guild_id"):
+        return None
+    return Author(id=channel, name=f"#{place.name}")
 
 
 def _is_addressed(raw: Raw, known: Known) -> bool:

@@ -1,8 +1,12 @@
-"""Times and ids as Discord writes them."""
+"""Times, ids and nested components as Discord writes them."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from belino.net.raw import MOST, Raw, words
+from belino.net.raw import MOST, Raw, table, tables, words
+
+# Discord takes forty in all, three deep.
+MOST_COMPONENTS, DEEPEST = 50, 4
 
 # An id's first 42 bits are milliseconds since 2015; see "Snowflakes" in the reference.
 _EPOCH = datetime(2015, 1, 1, tzinfo=UTC)
@@ -41,3 +45,11 @@ def made_at(own: str) -> datetime | None:
         return _EPOCH + timedelta(milliseconds=int(own) >> 22) if own else None
     except OverflowError:
         return None
+
+
+def components_in(holder: Raw, depth: int = 0) -> Iterator[Raw]:
+    """Everything a message is made of besides its text, what stands inside of it too, from top to bottom."""
+    inner = (*tables(holder, "components")[:MOST_COMPONENTS], table(holder, "accessory"), table(holder, "component"))
+    for component in filter(None, inner if depth < DEEPEST else ()):
+        yield component
+        yield from components_in(component, depth + 1)

@@ -22,10 +22,10 @@ WORKS = (
         comes="yes, with the media of the message that is answered",
         goes="answers in servers are replies to what they answer",
     ),
-    Works(thing=Thing.FORWARD, comes="yes, with their media; Discord does not say who wrote them"),
+    Works(thing=Thing.FORWARD, comes="yes, with their media and channel; Discord does not say who wrote them"),
     Works(thing=Thing.THREAD, comes="yes: each thread and forum post is a conversation of its own", goes=YES),
     Works(thing=Thing.MENTION, comes="yes: the bot, its role, slash and menu commands", goes="nobody is pinged"),
-    Works(thing=Thing.PREVIEW, comes="embeds, cards and buttons, as text"),
+    Works(thing=Thing.PREVIEW, comes="embeds, cards, buttons and menus, as text; files in them as files"),
     Works(thing=Thing.PLACE, comes="polls and their results, as text"),
     Works(
         thing=Thing.EDIT,
