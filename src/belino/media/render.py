@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from belino.media.likeness import Likenesses
     from belino.media.video import Frame, VideoFacts
 
-READER = "document.2"
+READER = "document.3"
 """What reads documents; another number when it reads them otherwise."""
 PARTS_AT_ONCE = 200
 JSON = "application/json"

@@ -1,43 +1,63 @@
 """Numbers and dates of a spreadsheet as their number format shows them."""
 
+import operator
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import lru_cache
 from math import isfinite
 
-_BUILT_IN = {
-    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 14: "yyyy-mm-dd",
-    15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss",
-    22: "yyyy-mm-dd h:mm", 37: "#,##0", 38: "#,##0", 39: "#,##0.00", 40: "#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss",
-    47: "mm:ss.0", 48: "##0.0E+0", 49: "@",
-}  # fmt: skip
-"""The formats a file only names; short dates differ from country to country and are written so that none misreads."""
+from belino.media.document.moments import is_date, moment
+from belino.media.document.numerals import general, numeral
 
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-           "November", "December")  # fmt: skip
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_TOKEN = re.compile(
-    r'"([^"]*)"|\\(.)|_.|\*.|\[\$([^\]-]*)[^\]]*\]|(\[(?:h+|m+|s+)\])|\[[^\]]*\]'
-    r"|(AM/PM|A/P|y+|m+|d+|h+|s+|0(?=[^0#?]|$)|e+)|(.)",
-    re.IGNORECASE | re.DOTALL,
-)
-_NUMBER = re.compile(r"[0#?][0#?,]*(?:\.[0#?]*)?(?:E[+-][0#?]+)?|\.[0#?]+", re.IGNORECASE)
+_WHOLE, _MONEY = "#,##0_);(#,##0)", "#,##0.00_);(#,##0.00)"
+_IN_COLUMNS, _IN_COLUMNS_MONEY = '#,##0_);(#,##0);"-"_)', '#,##0.00_);(#,##0.00);"-"_)'
+_DAY = "yyyy-mm-dd"
+_BUILT_IN = {
+    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: _WHOLE, 6: _WHOLE, 7: _MONEY, 8: _MONEY, 9: "0%", 10: "0.00%",
+    11: "0.00E+00", 12: "# ?/?", 13: "# ??/??", 14: _DAY, 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy",
+    18: "h:mm AM/PM", 19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 22: f"{_DAY} h:mm", 32: "h:mm", 33: "h:mm:ss",
+    37: _WHOLE, 38: _WHOLE, 39: _MONEY, 40: _MONEY, 41: _IN_COLUMNS, 42: _IN_COLUMNS, 43: _IN_COLUMNS_MONEY,
+    44: _IN_COLUMNS_MONEY, 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0", 48: "##0.0E+0", 49: "@",
+    **dict.fromkeys((27, 28, 29, 30, 31, 34, 35, 36, *range(50, 59)), _DAY),
+}  # fmt: skip
+"""The formats a file only names; short dates and currencies differ from country to country: dates are written so that
+none misreads them, amounts without a currency."""
+
+_PIECE = re.compile(r'"[^"]*"?|\\.|[_*].|\[[^\]]*\]?|;|.', re.DOTALL)
+_CONDITION = re.compile(r"\[(<=|>=|<>|<|>|=)\s*(-?[0-9]{1,15}(?:\.[0-9]{1,15})?)\]")
+_HOLDS = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "<>": operator.ne,
+}  # fmt: skip
+_TEXT = re.compile(r'(?:"[^"]*"?|\\.|\[[^\]]*\]?|[^"\\\[@])*@', re.DOTALL)
 _LONGEST_CODE = 255
-_ASIDE = 0xF0000
-"""Characters for private use, one for each word that was put aside."""
-_LAST_DAY = 2_958_465
-"""The year 9999 ends there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Section:
+    """What a format says of some of the values."""
+
+    code: str
+    condition: tuple[str, float] | None = None
+    date: bool = False
+
+    def takes(self, value: float) -> bool:
+        """Whether a condition is stated, and holds."""
+        return self.condition is not None and bool(_HOLDS[self.condition[0]](value, self.condition[1]))
+
+    @property
+    def of_the_negative(self) -> bool:
+        """Whether its condition says already what a minus would."""
+        return self.condition is not None and self.condition[0] in ("<", "<=") and self.condition[1] <= 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A number format, read once for all cells that have it."""
 
-    code: str = ""
-    date: bool = False
+    sections: tuple[_Section, ...] = ()
+    """For numbers: all of them, or the positive, the negative and zero; or those that a condition holds for."""
     hides: bool = False
-    """Three semicolons: the value is there and nobody sees it."""
+    """Text is there and nobody sees it."""
 
 
 GENERAL = Format()
@@ -49,129 +69,57 @@ def format_of(number: int, code: str | None) -> Format:
     code = code if code is not None else _BUILT_IN.get(number, "")
     if len(code) > _LONGEST_CODE or code.lower() in ("", "general", "@"):
         return GENERAL
-    if not code.replace(";", "").strip():
-        return Format(code=code, hides=True)
-    return Format(code=code, date=_is_date(code))
+    codes = _split(code)
+    numeric = [each for at, each in enumerate(codes[:3]) if not at or not _TEXT.match(each)]
+    return Format(sections=tuple(map(_section, numeric)), hides=len(codes) > 3 and not codes[3].strip())
 
 
 def shown(value: float, form: Format, *, since_1904: bool = False) -> str:
-    """The number as a person sees it in its cell."""
+    """The number as a person sees it in its cell; nothing, if its format hides it."""
     if not isfinite(value):
         return str(value)
-    if form.date:
-        return _moment(value + (1462 if since_1904 else 0), form.code.split(";")[0])
-    return _numeral(value, form.code) if form.code else general(value)
-
-
-def general(value: float) -> str:
-    """A number without a format: no more digits than a spreadsheet keeps."""
-    if isfinite(value) and abs(value) < 1e17 and value == int(value):
-        return str(int(value))
-    return f"{value:.15g}"
-
-
-def _is_date(code: str) -> bool:
-    section = code.split(";")[0]
-    plain = re.sub(r'"[^"]*"|\\.|_.|\*.|\[(?!h+\]|m+\]|s+\])[^\]]*\]', "", section, flags=re.IGNORECASE).lower()
-    return any(letter in plain.replace("general", "").replace("e+", "").replace("e-", "") for letter in "ymdhs")
-
-
-def _numeral(value: float, code: str) -> str:
-    sections = code.split(";")
-    section, minus = sections[0], "-" if value < 0 else ""
-    if value < 0 and len(sections) > 1:
-        section, minus = sections[1], ""
-    elif value == 0 and len(sections) > 2:
-        section = sections[2]
-    words: list[str] = []
-    bare = "".join(_bare(found, words) for found in _TOKEN.finditer(section))
-    found = _NUMBER.search(bare)
-    if found is None:
-        return _restored(minus + bare, words) or general(value)
-    if "/" in bare[found.end() :]:
+    if not form.sections:
         return general(value)
-    number = abs(value) * 100 ** bare.count("%")
-    return _restored(minus + bare[: found.start()] + _digits(number, found.group(0)) + bare[found.end() :], words)
-
-
-def _bare(found: re.Match[str], words: list[str]) -> str:
-    """A piece of a format; words are put aside, so that nothing in them is taken for the place of a digit."""
-    quoted, escaped, currency, _, letters, other = found.groups()
-    literal = next((word for word in (quoted, escaped, currency) if word is not None), None)
-    if literal is None:
-        return letters or other or ""
-    words.append(literal)
-    return chr(_ASIDE + len(words) - 1)
-
-
-def _restored(text: str, words: list[str]) -> str:
-    for at, word in enumerate(words):
-        text = text.replace(chr(_ASIDE + at), word)
-    return text.strip()
-
-
-def _digits(number: float, pattern: str) -> str:
-    if "E" in pattern.upper():
-        decimals = len(pattern.upper().split("E")[0].partition(".")[2])
-        return f"{number:.{min(decimals, 15)}E}"
-    whole, _, fraction = pattern.partition(".")
-    while whole.endswith(","):
-        whole, number = whole[:-1], number / 1000
-    least, most = fraction.count("0"), min(len(fraction), 15)
-    text = f"{number:,.{most}f}" if "," in whole else f"{number:.{most}f}"
-    before, dot, after = text.partition(".")
-    while len(after) > least and after.endswith("0"):
-        after = after[:-1]
-    before = before.zfill(min(whole.count("0"), 30))
-    if before == "0" and "0" not in whole and after:
-        before = ""
-    return before + dot + after if after else before
-
-
-def _moment(value: float, code: str) -> str:
-    """A day and a time of day; days are counted from the end of 1899, as if 1900 had been a leap year."""
-    if not 0 <= value < _LAST_DAY + 1:
+    section, minus = _chosen(form.sections, value)
+    if section is None:
         return general(value)
-    whole, seconds = divmod(round(value * 86_400, 3), 86_400)
-    day = datetime(1899, 12, 30) + timedelta(days=whole + (1 if whole < 60 else 0))
-    moment = day + timedelta(seconds=seconds if "." in code else round(seconds))
-    tokens = list(_TOKEN.finditer(code))
-    half = any((found.group(5) or "").upper() in ("AM/PM", "A/P") for found in tokens)
-    text, clock = "", False
-    for at, found in enumerate(tokens):
-        quoted, escaped, currency, elapsed, letters, other = found.groups()
-        if elapsed:
-            text, clock = text + _elapsed(value, elapsed), True
-        elif letters:
-            after = next((later.group(5) for later in tokens[at + 1 :] if later.group(5)), "") or ""
-            minutes = letters.lower() in ("m", "mm") and (clock or after.lower().startswith("s"))
-            text += _piece(moment, letters.lower(), half=half, minutes=minutes)
-            clock = letters[0].lower() in "hs" or (clock and letters[0].lower() not in "yd")
+    if section.date:
+        return moment(value + (1462 if since_1904 else 0), section.code)
+    return numeral(value if minus else abs(value), section.code)
+
+
+def seen(value: float, form: Format, *, since_1904: bool = False) -> tuple[str, bool]:
+    """The number as its format shows it, or as it is and that its format hides it; a hidden zero is nothing."""
+    text = shown(value, form, since_1904=since_1904)
+    return (text, False) if text or not value else (general(value), True)
+
+
+def _split(code: str) -> list[str]:
+    codes = [""]
+    for piece in _PIECE.findall(code):
+        if piece == ";":
+            codes.append("")
         else:
-            text += next((word for word in (quoted, escaped, currency, other) if word is not None), "")
-    return text.strip() or moment.isoformat(" ")
+            codes[-1] += piece
+    return codes
 
 
-def _elapsed(value: float, token: str) -> str:
-    width = len(token) - 2
-    return f"{int(value * {'h': 24, 'm': 1440, 's': 86_400}[token[1].lower()] + 1e-6):0{width}}"
+def _section(code: str) -> _Section:
+    found = _CONDITION.search(code)
+    condition = (found.group(1), float(found.group(2))) if found else None
+    return _Section(code=code, condition=condition, date=is_date(code))
 
 
-def _piece(moment: datetime, letters: str, *, half: bool, minutes: bool) -> str:
-    hour = moment.hour % 12 or 12 if half else moment.hour
-    width, first = len(letters), letters[0]
-    match first:
-        case "a":
-            return "AM" if moment.hour < 12 else "PM"
-        case "y" | "e":
-            return f"{moment.year:04}" if width > 2 or first == "e" else f"{moment.year % 100:02}"
-        case "m" if minutes:
-            return f"{moment.minute:0{min(width, 2)}}"
-        case "m" | "d" if width >= 3:
-            name = _MONTHS[moment.month - 1] if first == "m" else _DAYS[moment.weekday()]
-            return name[:3] if width == 3 else name[:1] if width == 5 else name
-        case "m" | "d" | "h" | "s":
-            number = {"m": moment.month, "d": moment.day, "h": hour, "s": moment.second}[first]
-            return f"{number:0{min(width, 2)}}"
-        case _:
-            return f"{moment.microsecond // 100_000}"
+def _chosen(sections: tuple[_Section, ...], value: float) -> tuple[_Section | None, bool]:
+    """The section that speaks of a value, and whether a minus is left to be written."""
+    if all(section.condition is None for section in sections):
+        if value < 0 and len(sections) > 1:
+            return sections[1], False
+        return sections[2 if value == 0 and len(sections) > 2 else 0], True
+    for section in sections:
+        if section.takes(value):
+            return section, not section.of_the_negative
+    others = [section for section in sections if section.condition is None]
+    if not others:
+        return None, True
+    return others[0 if value < 0 else -1], True

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from belino.domain.document import DocumentText, Unit, Unread
 from belino.media.document import container, opendocument_sheets, workbook, workbook97
-from belino.media.document.formats import general
 from belino.media.document.grid import Grid
+from belino.media.document.numerals import general
 from belino.media.document.parts import CannotRead, Parts, Wish
 from belino.media.document.workbook97 import Cell, Marks
 

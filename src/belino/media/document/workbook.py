@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 
 from belino.domain.document import DocumentText, Unit, Unread
 from belino.media.document import drawing
-from belino.media.document.formats import GENERAL, Format, format_of, shown
+from belino.media.document.formats import GENERAL, Format, format_of, seen
 from belino.media.document.grid import Grid
 from belino.media.document.package import Link, Package
 from belino.media.document.parts import CannotRead, Parts, Wish, one_line
@@ -111,13 +111,20 @@ def _row(grid: Grid, book: _Book, row: Element) -> Iterator[tuple[int, str]]:
         column = _column(place.rstrip("0123456789")) if place else column + 1
         number = _whole(cell.get("s", ""))
         style = book.styles[number] if number < len(book.styles) else _PLAIN
-        text = _cell(book, cell, style)
+        text, hides = _cell(book, cell, style)
         if text and 0 < column <= COLUMNS_AT_MOST:
-            yield column, grid.conceal(text) if style.unseen or style.form.hides else text
+            yield column, grid.conceal(text) if style.unseen or hides else text
 
 
-def _cell(book: _Book, cell: Element, style: _Style) -> str:
+def _cell(book: _Book, cell: Element, style: _Style) -> tuple[str, bool]:
+    """What a cell holds, and whether its format hides it."""
     kind = cell.get("t", "n")
+    if kind == "n" and (kept := find(cell, "v")) is not None and kept.text:
+        return _number(book, kept.text, style)
+    return _written(book, cell, kind), style.form.hides
+
+
+def _written(book: _Book, cell: Element, kind: str) -> str:
     if kind == "inlineStr":
         return _words(cell)
     kept = find(cell, "v")
@@ -131,17 +138,15 @@ def _cell(book: _Book, cell: Element, style: _Style) -> str:
             return book.strings[at] if at < len(book.strings) else ""
         case "b":
             return "TRUE" if text == "1" else "FALSE"
-        case "n":
-            return _number(book, text, style)
         case _:
             return text
 
 
-def _number(book: _Book, text: str, style: _Style) -> str:
+def _number(book: _Book, text: str, style: _Style) -> tuple[str, bool]:
     try:
-        return shown(float(text), style.form, since_1904=book.since_1904)
+        return seen(float(text), style.form, since_1904=book.since_1904)
     except (ValueError, OverflowError):
-        return text
+        return text, style.form.hides
 
 
 def _words(element: Element) -> str:

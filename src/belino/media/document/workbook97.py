@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from belino.media.document import container
 from belino.media.document.container import number
-from belino.media.document.formats import GENERAL, Format, format_of, shown
+from belino.media.document.formats import GENERAL, Format, format_of, seen
 from belino.media.document.parts import CannotRead
 
 CELLS_AT_MOST = 500_000
@@ -64,8 +64,9 @@ class Book:
                 found.columns.update(range(first + 1, last + 2))
             for row, column, style, value in _numbers(content, kind, at, size):
                 form = self.styles[style] if style < len(self.styles) else GENERAL
-                found.shown[row + 1, column + 1] = shown(value, form, since_1904=self.since_1904)
-                if form.hides:
+                text, hides = seen(value, form, since_1904=self.since_1904)
+                found.shown[row + 1, column + 1] = text
+                if hides:
                     found.unseen.add((row + 1, column + 1))
         return found
 
