@@ -50,6 +50,14 @@ async def test_a_younger_answer_is_sent_at_the_start(tmp_path: Path) -> None:
         await until(lambda: house.shown == ["turn 1"])
 
 
+async def test_what_was_put_off_by_a_clock_that_was_turned_back_meanwhile_is_sent_at_the_start(tmp_path: Path) -> None:
+    house = PostHouse(tmp_path / "home")
+    await left_behind(house)
+    house.clock.turn(timedelta(hours=-1))
+    async with house.at_work():
+        await until(lambda: house.shown == ["turn 1"])
+
+
 async def test_what_a_person_asked_for_is_not_old_again_at_the_next_start(tmp_path: Path) -> None:
     house = PostHouse(tmp_path / "home")
     await left_behind(house)

@@ -1,5 +1,6 @@
 """Answers on their way out, through the whole gateway."""
 
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -34,6 +35,22 @@ async def test_a_platform_that_asks_to_wait_is_given_exactly_that_time(house: Ho
         await house.clock.advance(42.4)
         assert len(house.wire.offered) == 1
         await house.clock.advance(0.2)
+        await until(lambda: house.wire.texts() == ["turn 1"])
+
+
+@pytest.mark.parametrize("why", [RateLimited("too fast", retry_after=42.5), Unauthorized("who are you?")], ids=str)
+async def test_a_clock_that_is_turned_back_has_no_answer_wait_for_it_to_come_round(
+    house: House, why: AdapterError
+) -> None:
+    house.prepare().refusals.append(why)
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say())
+        await parcel(gateway, ParcelState.READY)
+        await until(lambda: house.clock.sleeping > RESTING)
+        house.clock.turn(timedelta(hours=-1))
+        await house.clock.advance(42.4)
+        assert len(house.wire.offered) == 1
+        await house.clock.advance(300)
         await until(lambda: house.wire.texts() == ["turn 1"])
 
 

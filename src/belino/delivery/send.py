@@ -35,6 +35,7 @@ from belino.domain.ports import Adapter, Clock, ReadsBack
 from belino.domain.record import ClaimedParcel, Ready, StoredMessage
 from belino.domain.reply import Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.store import Outbox
+from belino.net.clock import SteadyClock
 from belino.net.pace import backoff
 
 log = logging.getLogger(__name__)
@@ -102,7 +103,9 @@ class Sender:
         self._owner = secrets.token_hex(8)
         self._patience: dict[ConversationKey, float] = {}
         """Until when on the monotonic clock platforms asked us to wait: a wall clock that jumps is no reason not to."""
-        self._lanes = Lanes(self._step, width=WIDTH, clock=clock)
+        self._steady = SteadyClock(clock)
+        """What parcels wait by: a clock that is turned back would have them wait for it to come round again."""
+        self._lanes = Lanes(self._step, width=WIDTH, clock=self._steady)
         self.wake = self._lanes.wake
         self.stop = self._lanes.stop
         self.lines = Lines(adapters, self.wake)
@@ -131,13 +134,13 @@ class Sender:
             if (why := self.lines.why_not(conversation)) is not None:
                 await self._keep_waiting(conversation, why)
                 return None
-            claimed = await self._outbox.claim_parcel(conversation, self._clock.now(), owner=self._owner)
+            claimed = await self._outbox.claim_parcel(conversation, self._steady.now(), owner=self._owner)
             if claimed is None:
                 return None
             if isinstance(claimed, Ready):
                 return claimed.at
             await self._deliver(claimed, until=begun + lease_seconds(size_of(claimed.parcel)))
-            return self._clock.now()
+            return self._steady.now()
         except Exception as error:  # noqa: BLE001 - one conversation's trouble must not end the others'
             log.error("sending in %s failed: %s", conversation, place_of(error))
             return self._in(STORE_RETRY_SECONDS)
@@ -293,7 +296,7 @@ class Sender:
 
     def _in(self, seconds: float) -> datetime:
         # Rounded up: a platform that asks for patience is not called a microsecond early.
-        return self._clock.now() + timedelta(microseconds=ceil(seconds * 1_000_000))
+        return self._steady.now() + timedelta(microseconds=ceil(seconds * 1_000_000))
 
 
 def notices_of(parcel: Parcel, reason: str) -> tuple[Parcel, ...]:

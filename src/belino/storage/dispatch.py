@@ -150,8 +150,17 @@ def end_parcel(
 
 
 def recover_parcels(connection: sqlite3.Connection, before: int, held: str, uncertain: str, now: int) -> int:
-    """After a start: nobody else sends, and what waited since before then does not leave by itself any more."""
+    """After a start: nobody else sends, and what waited since before then does not leave by itself any more.
+
+    What was put off at a time that is yet to come was so by a clock that has been turned back since: it is due now.
+    """
     connection.execute("UPDATE leases SET owner = '', until = 0")
+    connection.execute(
+        "UPDATE leases SET patience = 0 WHERE conversation IN "
+        "(SELECT conversation FROM parcels WHERE state = 'ready' AND changed > ?)",
+        (now,),
+    )
+    connection.execute("UPDATE parcels SET ready = ?1 WHERE state = 'ready' AND changed > ?1", (now,))
     stopped = connection.execute(
         "UPDATE parcels SET state = 'uncertain', reason = ?, changed = ?, doubt = max(doubt, ?) "
         "WHERE state = 'sending' AND coalesce(asked, created) < ?",

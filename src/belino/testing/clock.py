@@ -47,6 +47,10 @@ class FakeClock:
         """Move the time without letting anybody run: for code that only reads the clock."""
         self._elapsed += seconds
 
+    def turn(self, by: timedelta) -> None:
+        """Set the wall clock forward or back, as people and machines do; no time passes."""
+        self._start += by
+
     async def advance(self, seconds: float) -> None:
         """Move the time forward, waking every sleeper on the way when its time comes."""
         target = self._elapsed + seconds
