@@ -91,3 +91,9 @@ def test_every_channel_is_told_and_all_of_them_add_up() -> None:
 
 def test_nothing_at_all_is_a_bill_too() -> None:
     assert str(as_json([])["says"]).startswith("0 messages")
+
+
+def test_a_text_of_no_size_saves_nothing_and_breaks_nothing() -> None:
+    nothing = (group(MediaKind.STICKER, "application/json", 2, 0), group(MediaKind.DOCUMENT, "text/plain", 3, 2))
+    tally = tallied(messages=5, seen=5, fetched=0, fetched_bytes=0, unfetched=nothing)
+    assert savings(tally).tokens_not_spent == 0

@@ -77,7 +77,10 @@ def _tokens(group: Unfetched) -> int:
     each = prices(Facts(mime=group.mime, kind=group.kind, size=size, width=group.width, height=group.height))
     if "image" in each:
         return group.items * each["image"].tokens
-    return group.items * min(each["text"].tokens, _TEXT_TOKENS_AT_MOST) if is_text(group.mime) else 0
+    # A text of no size, as stickers are told that are drawn from JSON, has no price.
+    if not is_text(group.mime) or "text" not in each:
+        return 0
+    return group.items * min(each["text"].tokens, _TEXT_TOKENS_AT_MOST)
 
 
 def _number(value: int) -> str:
