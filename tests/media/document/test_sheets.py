@@ -119,3 +119,17 @@ def test_a_cell_repeated_a_billion_times_is_not() -> None:
 </table:table-row></table:table>"""
     text = read(make_opendocument(f"<office:spreadsheet>{sheet}</office:spreadsheet>"), ODS, max_chars=50_000)
     assert len(text.parts[0].text) == 50_000
+
+
+def test_values_that_an_opendocument_sheet_does_not_write_out_are_told_all_the_same() -> None:
+    cells = (
+        'office:value-type="percentage" office:value="0.285"',
+        'office:value-type="time" office:time-value="PT12H30M00S"',
+        'office:value-type="boolean" office:boolean-value="true"',
+        'office:value-type="date" office:date-value="2020-01-02T03:04:05"',
+        'table:formula="of:=SUM([.A1:.A2])"',
+    )
+    row = "".join(f"<table:table-cell {about}/>" for about in cells)
+    sheet = f'<table:table table:name="S"><table:table-row>{row}</table:table-row></table:table>'
+    text = read(make_opendocument(f"<office:spreadsheet>{sheet}</office:spreadsheet>"), ODS)
+    assert text.parts[0].text.startswith("| 28.5% | 12:30:00 | TRUE | 2020-01-02 03:04:05 | =SUM([.A1:.A2]) |")

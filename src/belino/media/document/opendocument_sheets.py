@@ -1,5 +1,6 @@
 """OpenDocument spreadsheets: each cell as the program that wrote it showed it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -7,6 +8,7 @@ from xml.etree.ElementTree import Element
 
 from belino.domain.document import DocumentText, Unit
 from belino.media.document.grid import Grid
+from belino.media.document.numerals import numeral
 from belino.media.document.opendocument_text import Words, content_of, repeats
 from belino.media.document.parts import CannotRead, Parts, Wish
 from belino.media.document.xml import children, find, local, value
@@ -19,6 +21,7 @@ _PARENTS = frozenset({
     "table-rows", "table-row-group", "table-header-rows",
 })  # fmt: skip
 _UNSEEN = ("collapse", "filter")
+_DURATION = re.compile(r"PT(?:([0-9]{1,6})H)?(?:([0-9]{1,6})M)?(?:([0-9]{1,6})(?:\.[0-9]+)?S)?")
 
 
 @dataclass(slots=True)
@@ -91,7 +94,7 @@ class _Sheets:
     def _text(self, cell: Element) -> str:
         lines = [block.text for child in cell for block in self.words.blocks(child) if block.text]
         if not lines:
-            lines = [value(cell, "value") or value(cell, "date-value") or value(cell, "string-value")]
+            lines = [_untold(cell)]
         remarks = [self.words.line(wrapped) for wrapped in _annotations(cell)]
         text = "\n".join(lines)
         if value(cell, "style-name") in self.words.unseen and text and self.grid is not None:
@@ -111,6 +114,19 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
         parts.broke(error)
     sheets.close()
     return parts.document(sheets.total)
+
+
+def _untold(cell: Element) -> str:
+    """The value of a cell that is not written out: programs that make a sheet without showing it leave that away."""
+    if (kept := value(cell, "value")) and value(cell, "value-type") == "percentage":
+        try:
+            return numeral(float(kept), "0.##########%")
+        except ValueError:
+            return kept
+    if found := _DURATION.fullmatch(value(cell, "time-value")):
+        return ":".join(f"{int(each or 0):02}" for each in found.groups())
+    told = kept or value(cell, "date-value").replace("T", " ") or value(cell, "string-value")
+    return told or value(cell, "boolean-value").upper() or value(cell, "formula").partition(":")[2]
 
 
 def _annotations(cell: Element) -> Iterator[Element]:
