@@ -150,6 +150,26 @@ def test_a_tar_that_is_cut_off_is_listed_as_far_as_it_goes() -> None:
     assert "- a.txt" in text.parts[0].text
 
 
+@pytest.mark.parametrize(
+    ("raw", "mime"),
+    [
+        (make_tar(("a.txt", b"x" * 600), ("b.txt", b"y" * 600))[:1600], TAR),
+        (gzip.compress(make_tar(("a.txt", b"x" * 600), ("b.txt", bytes(range(256)) * 9)))[:300], "application/gzip"),
+        (gzip.compress(b"line\n" * 200)[:20], "application/gzip"),
+        (bz2.compress(b"line\n" * 200)[:30], "application/x-bzip2"),
+    ],
+    ids=["tar", "tar.gz", "gzip", "bzip2"],
+)
+def test_an_archive_that_ends_before_its_end_says_so(raw: bytes, mime: str) -> None:
+    assert any("broken" in note for note in read(raw, mime).notes)
+
+
+def test_an_archive_without_entries_says_that_it_is_empty() -> None:
+    with pytest.raises(CannotRead, match="the archive is empty") as error:
+        read(make_zip({}), ZIP)
+    assert error.value.unread is Unread.NO_TEXT
+
+
 def seven(
     names: list[tuple[str, int | None]], *, method: bytes = b"", settings: bytes = b"", pack: object = None
 ) -> bytes:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from belino.domain.document import DocumentText, Unit
+from belino.domain.document import DocumentText, Unit, Unread
 from belino.media.document import charset, entries_7z, entries_tar, entries_zip
 from belino.media.document.entries import UNTOLD, Entry
-from belino.media.document.parts import Parts, Wish
+from belino.media.document.parts import CannotRead, Parts, Wish
 from belino.media.placeholder import clean_name, format_size
 
 ENTRIES_A_PART = 200
@@ -76,6 +76,8 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
             )
     if tally.entries > ENTRIES_AT_MOST:
         parts.note(f"there are more than {ENTRIES_AT_MOST:,} entries; the rest was not counted")
+    if not tally.entries:
+        raise CannotRead(Unread.NO_TEXT, "the archive is empty")
     parts.note(*tally.notes(size))
     return parts.document(total)
 

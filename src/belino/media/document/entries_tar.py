@@ -20,6 +20,8 @@ SECONDS_AT_MOST = 10
 DICTIONARY_BYTES = 128 * 1024 * 1024
 _CHUNK = 256 * 1024
 _PACKINGS = {"application/gzip": ".gz", "application/x-bzip2": ".bz2", "application/x-xz": ".xz"}
+_EARLY = "the archive is broken: the listing ends early"
+_ENDLESS = "the packed file is broken: its end is missing"
 _BROKEN = (
     zlib.error,
     lzma.LZMAError,
@@ -47,6 +49,8 @@ class _Unpacked(RawIOBase):
         self._rest = b""
         self._begun = time.process_time()
         self.given = 0
+        self.cut = False
+        """It ended before its end."""
 
     def readable(self) -> bool:
         return True
@@ -73,6 +77,7 @@ class _Unpacked(RawIOBase):
             if needs and not self._rest:
                 self._rest = self._file.read(_CHUNK)
                 if not self._rest:
+                    self.cut = True
                     return b""
             piece = self._unpacker.decompress(self._rest, size)
             self._rest = getattr(self._unpacker, "unconsumed_tail", b"")
@@ -83,13 +88,20 @@ class _Unpacked(RawIOBase):
 def entries(file: BinaryIO, mime: str, name: str) -> Iterator[Entry]:
     """Every entry; for a packed file that is no archive, the one file it is."""
     if mime not in _PACKINGS:
+        cut = file.seek(0, 2) % tarfile.BLOCKSIZE > 0
+        file.seek(0)
         yield from _headers(file)
+        if cut:
+            yield Entry(note=_EARLY)
         return
     stream = _Unpacked(file, mime)
     head = _head(stream)
     if tar_begins(head):
         file.seek(0)
-        yield from _headers(_Unpacked(file, mime))
+        stream = _Unpacked(file, mime)
+        yield from _headers(stream)
+        if stream.cut:
+            yield Entry(note=_EARLY)
         return
     yield from _single(stream, len(head), name or "file", _PACKINGS[mime])
 
@@ -120,7 +132,7 @@ def _headers(stream: IO[bytes] | RawIOBase) -> Iterator[Entry]:
     except _BROKEN as error:
         if before < 0:
             raise CannotRead(Unread.UNREADABLE, "the archive is broken") from error
-        yield Entry(note="the archive is broken: the listing ends early")
+        yield Entry(note=_EARLY)
 
 
 def _entry(member: tarfile.TarInfo) -> Entry:
@@ -151,7 +163,9 @@ def _single(stream: _Unpacked, size: int, name: str, suffix: str) -> Iterator[En
     except _Enough as so_far:
         note = f"unpacked, it is larger than {so_far}"
     except _BROKEN:
-        note = "the packed file is broken: its end is missing"
+        note = _ENDLESS
+    if stream.cut:
+        note = _ENDLESS
     last = name.replace("\\", "/").rpartition("/")[2]
     yield Entry(name=last.removesuffix(suffix) or last, size=size)
     if note:
