@@ -66,3 +66,13 @@ def test_a_quote_that_is_never_closed_does_not_swallow_the_end() -> None:
 def test_an_empty_table_has_no_text() -> None:
     assert read("").unread is Unread.NO_TEXT
     assert read("\n\n").unread is Unread.NO_TEXT
+
+
+def test_the_line_that_names_the_separator_is_no_row() -> None:
+    text = read("sep=;\nname;a,b\nAnn;1,5\n")
+    assert text.parts[0].text == "| name | a,b |\n| --- | --- |\n| Ann | 1,5 |"
+    assert text.notes == ("2 rows, 2 columns, separated by semicolons",)
+
+
+def test_one_row_and_one_column_are_counted_as_such() -> None:
+    assert read("only\n").notes == ("1 row, one column",)

@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ SAMPLE_ROWS = 200
 CELL_CHARS = 1024 * 1024
 """A quote that is never closed must not swallow a hundred megabytes."""
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", ":": "colons"}
+_TOLD = re.compile(r"sep=([^\w\s\"]|\t)\s*\n", re.IGNORECASE)
+"""A line before the table that Excel understands, and does not show."""
 
 
 @dataclass(slots=True)
@@ -37,7 +40,15 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
     """Tables of some hundred rows, each under the first row again, and how many there are in all."""
     _, texts = open_text(file)
     sample = next(texts, "")
-    separator = "\t" if wish.mime.endswith("tab-separated-values") else separator_of(sample[:SAMPLE_CHARS])
+    told = _TOLD.match(sample)
+    sample = sample[told.end() :] if told else sample
+    separator = (
+        told.group(1)
+        if told
+        else "\t"
+        if wish.mime.endswith("tab-separated-values")
+        else separator_of(sample[:SAMPLE_CHARS])
+    )
     parts = Parts(wish, Unit.PART)
     head: list[str] = []
     rows = total = 0
@@ -49,7 +60,8 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
             shown = part.rows if total == 1 else [head, *part.rows]
             parts.add(total, table(shown), _title(part) if total > 1 else "")
     if total:
-        parts.note(f"{rows:,} rows, {len(head):,} columns, separated by {_SEPARATORS.get(separator, separator)}")
+        width = f", {len(head):,} columns, separated by {_SEPARATORS.get(separator, separator)}"
+        parts.note(f"{rows:,} row{'' if rows == 1 else 's'}{width if len(head) > 1 else ', one column'}")
     return parts.document(total)
 
 
