@@ -30,7 +30,7 @@ async def slack() -> AsyncIterator[SlackServer]:
 
 
 async def setup(belino: Belino, server: SlackServer, *more: str, **tokens: str) -> subprocess.CompletedProcess[str]:
-    given = ("--set", "bot_token=env:BOT", "--set", "app_token=env:APP", "--set", f"api_url={server.api_url}")
+    given = ("--token-env", "bot_token=BOT", "--token-env", "app_token=APP", "--set", f"api_url={server.api_url}")
     environment = {"BOT": server.bot_token, "APP": server.app_token, **tokens}
     return await asyncio.to_thread(belino, "setup", "slack", *given, *more, **environment)
 
@@ -70,8 +70,19 @@ async def test_http_needs_a_secret_and_no_app_token(belino: Belino, home: Path, 
     done = await asyncio.to_thread(belino, "setup", "slack", *given, **environment)
     assert done.returncode == 78
     assert "signing_secret" in done.stderr
-    signed = ("--set", "signing_secret=env:HOOK")
+    signed = ("--token-env", "signing_secret=HOOK")
     assert read(await asyncio.to_thread(belino, "setup", "slack", *given, *signed, **environment))["ok"]
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [("BOT", "--token-env bot_token=NAME --token-env app_token=NAME"), ("token=BOT", "bot_token, app_token")],
+    ids=["none", "unknown"],
+)
+def test_an_environment_variable_is_of_one_secret_and_says_of_which(belino: Belino, named: str, told: str) -> None:
+    done = belino("setup", "slack", "--token-env", named, "--no-check", BOT="xoxb-1")
+    assert done.returncode == 78
+    assert told in done.stderr
 
 
 async def test_the_doctor_names_a_missing_scope_with_its_cure(belino: Belino, home: Path, slack: SlackServer) -> None:

@@ -21,6 +21,7 @@ from belino.config.secrets import read_secret, write_secret
 from belino.domain.errors import BelinoError, ConfigError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Checks, Closes, Question
+from belino.net.redact import Secret
 from belino.storage.home import Home
 
 AGENT = "agent"
@@ -57,7 +58,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("platform", metavar="PLATFORM", help="what to connect; or agent: who answers")
     parser.add_argument("--kind", metavar="KIND", help="with agent: its kind, like claude or llm")
     parser.add_argument("--account", default="default", metavar="NAME", help="which account, if there are several")
-    parser.add_argument("--token-env", metavar="NAME", help="the secret stands in this environment variable")
+    parser.add_argument(
+        "--token-env",
+        action="append",
+        default=[],
+        metavar="[KEY=]NAME",
+        help="a secret stands in this environment variable; KEY says which, if there are several",
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an answer, given here")
     parser.add_argument("--yes", action="store_true", help="ask nothing: take defaults for what is not given")
     parser.add_argument("--no-check", action="store_true", help="do not try it on the platform first")
@@ -157,6 +164,7 @@ def _answers(
     if unknown:
         raise ConfigError(f"{plugin.name} has no key {unknown[0]!r}; known keys: {', '.join(sorted(hints))}")
     answers = Answers(values={key: _typed(hints[key], key, text) for key, text in given.items()})
+    answers.values |= _in_environment(args.token_env, plugin.name, questions, hints)
     for question in questions:
         if question.key in answers.values:
             continue
@@ -169,11 +177,27 @@ def _answers(
     return answers
 
 
+def _in_environment(
+    named: Sequence[str], who: str, questions: Sequence[Question], hints: Mapping[str, Any]
+) -> Mapping[str, str]:
+    """Where the secrets stand that are named by environment variables; a lone secret needs no key."""
+    asked = [question.key for question in questions if question.secret]
+    secrets = [key for key, hint in hints.items() if Secret in (hint, *get_args(hint))]
+    found: dict[str, str] = {}
+    for text in named:
+        key, _, name = text.rpartition("=")
+        if not key and len(asked) > 1:
+            each = " ".join(f"--token-env {one}=NAME" for one in asked)
+            raise ConfigError(f"{who} has several secrets; say which stands where: {each}")
+        key = key or next(iter(asked), "")
+        if key not in secrets:
+            raise ConfigError(f"{who} has no secret {key!r}; its secrets: {', '.join(secrets) or 'none'}")
+        found[key] = f"env:{name}"
+    return found
+
+
 def _answer_secret(args: Namespace, question: Question, there: Mapping[str, Any], answers: Answers) -> None:
     """A secret's name goes into the configuration; the secret itself into a file of its own, or nowhere."""
-    if args.token_env is not None:
-        answers.values[question.key] = f"env:{args.token_env}"
-        return
     secret = _asked_secretly(args, question, kept=question.key in there)
     if secret:
         account = "" if args.account == "default" else f"{args.account}."
@@ -198,8 +222,8 @@ def _asked_secretly(args: Namespace, question: Question, *, kept: bool) -> str:
         if kept or question.default is not None:
             return ""
         raise ConfigError(
-            f"{question.key} is needed; put it into an environment variable and name that with --token-env, "
-            "or run this in a terminal to be asked"
+            f"{question.key} is needed; put it into an environment variable and name that with "
+            f"--token-env {question.key}=NAME, or run this in a terminal to be asked"
         )
     _tell_first(question)
     hint = " (Enter keeps the one there is)" if kept else ""
