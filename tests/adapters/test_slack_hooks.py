@@ -111,6 +111,23 @@ async def test_a_command_and_an_interaction_come_as_forms(apps: Apps) -> None:
     assert len(app.taken) == 2
 
 
+@pytest.mark.parametrize(
+    ("method", "query", "body"), [("GET", "ssl_check=1", b""), ("POST", "", b"token=x&ssl_check=1")]
+)
+async def test_who_only_looks_at_the_certificate_is_answered_and_not_heard(
+    apps: Apps, method: str, query: str, body: bytes
+) -> None:
+    app = apps(mode="http")
+    async with app.listening():
+        answer = await app.adapter.take_hook(
+            Hook(method=method, path="/hooks/slack/default", query=query, headers={}, body=body)
+        )
+        said = urlencode({**sample("command"), "text": "ssl_check=1"}).encode()
+        form: Any = {"content-type": "application/x-www-form-urlencoded"}
+        assert (await app.adapter.take_hook(signed(app, said, **form))).status == 200
+    assert (answer.status, app.texts) == (200, ["/belino ssl_check=1"])
+
+
 async def test_nobody_is_called_who_listens_otherwise_or_not_at_all(app: App, apps: Apps) -> None:
     assert (await app.adapter.take_hook(signed(app, event("text_dm")))).status == 404
     idle = apps(mode="http")

@@ -15,7 +15,7 @@ from belino.adapters.slack.check import check_app
 from belino.adapters.slack.cursor import Reached
 from belino.adapters.slack.download import Download
 from belino.adapters.slack.history import Past, in_conversation
-from belino.adapters.slack.hooks import challenge_of, is_signed, read_hook
+from belino.adapters.slack.hooks import challenge_of, is_signed, looks_at_certificate, read_hook
 from belino.adapters.slack.limits import LIMITS
 from belino.adapters.slack.manifest import SETUP as SETUP
 from belino.adapters.slack.names import Names
@@ -214,6 +214,8 @@ class Adapter:
         """One call of Slack: who it is before what it says, and 200 only after commit."""
         if self._config.mode != "http":
             return HookAnswer(status=404)
+        if looks_at_certificate(hook):
+            return HookAnswer(status=200)
         if not is_signed(hook, self._config.signing_secret, self._desk.clock.now()):
             return HookAnswer(status=401)
         payload = read_hook(hook) if hook.method == "POST" else None

@@ -41,6 +41,11 @@ def read_hook(hook: Hook) -> Raw | None:
     return (parsed(fields["payload"]) if "payload" in fields else fields) or None
 
 
+def looks_at_certificate(hook: Hook) -> bool:
+    """Whether Slack calls only to see the address's certificate, as it does now and then, and wants a 200."""
+    return b"ssl_check=1" in (*hook.query.encode().split(b"&"), *hook.body.split(b"&", _FIELDS))
+
+
 def challenge_of(payload: Raw) -> bytes | None:
     """What Slack wants to hear back before it sends events to an address."""
     if words(payload, "type") != "url_verification":
