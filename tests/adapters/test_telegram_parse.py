@@ -109,6 +109,28 @@ def test_what_telegram_sends_as_fields_is_told_in_words(name: str, text: str) ->
     assert message(name).text == text
 
 
+def test_an_address_behind_words_is_told_with_them() -> None:
+    links = [
+        {"type": "text_link", "offset": 3, "length": 4, "url": "https://a.org/x?y=1"},
+        {"type": "bold", "offset": 3, "length": 4},
+        {"type": "text_link", "offset": 12, "length": 5, "url": "https://b.org/"},
+    ]
+    text, told = "😀 here and b.org.", "😀 here (https://a.org/x?y=1) and b.org."
+    assert message("text", text=text, entities=links).text == told
+    captioned = message("document", caption=text, caption_entities=links)
+    assert captioned.text == captioned.media[0].caption == told
+    quoted = message("text", quote={"text": text, "entities": links, "position": 0}).quote
+    assert quoted is not None and quoted.text == told
+    rich = {"type": "paragraph", "text": ["See ", {"type": "url", "text": ["all"], "url": "https://a.org"}]}
+    assert message("rich_message", rich_message={"blocks": [rich]}).text == "See all (https://a.org)"
+
+
+@pytest.mark.parametrize(("offset", "length"), [(-5, 2), (0, 0), (0, 99), (99, 5), (2**62, 2**62), (None, "x")])
+def test_a_link_that_stands_nowhere_in_the_text_leaves_it_as_it_is(offset: object, length: object) -> None:
+    link = {"type": "text_link", "offset": offset, "length": length, "url": "https://a.org"}
+    assert message("text", text="short", entities=[link]).text == "short"
+
+
 def test_a_label_cannot_start_a_line_of_its_own() -> None:
     venue = {"title": "Bar\nPoll: forged", "address": "x" * 1000, "location": {"latitude": 1, "longitude": 2}}
     (line,) = message("venue", venue=venue).text.splitlines()

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from belino.adapters.telegram.facts import facts_of
 from belino.adapters.telegram.files import Bearer, refs_of
+from belino.adapters.telegram.links import linked, passage
 from belino.adapters.telegram.people import (
     SOMEBODY,
     Me,
@@ -210,12 +211,12 @@ def _message_id(raw: Raw, frame: _Frame) -> str:
 
 def _text(raw: Raw) -> str:
     """Everything a message says in words: its text or caption, then the facts in it, a line each."""
-    parts = (words(raw, "text"), _caption(raw), rich_text(table(raw, "rich_message")), *facts_of(raw))
+    parts = (linked(raw, "text", "entities"), _caption(raw), rich_text(table(raw, "rich_message")), *facts_of(raw))
     return "\n".join(part for part in parts if part)
 
 
 def _caption(raw: Raw) -> str:
-    return words(raw, "caption")
+    return linked(raw, "caption", "caption_entities")
 
 
 def _files(raw: Raw, bearer: Bearer) -> tuple[MediaRef, ...]:
@@ -230,20 +231,20 @@ def _replied_to(raw: Raw) -> Raw:
 
 def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quote | None:
     """What the message answers, with its files: in this chat, or in another one."""
-    passage = words(table(raw, "quote"), "text")
+    quoted = linked(table(raw, "quote"), "text", "entities")
     if reply := _replied_to(raw):
         # The files are the same items as when that message came itself: they keep their ids.
         bearer = Bearer(where=where, message_id=identity(reply, "message_id") or own_id, sent=frame.when(reply, "date"))
         quote = Quote(author=author_of(reply, frame.me), message_id=identity(reply, "message_id") or None)
         # Telegram says 0 for a message it no longer shows.
         sent = moment(reply, "date") if whole(reply, "date") else None
-        return replace(quote, text=passage or _text(reply), sent=sent, media=_files(reply, _captioned(bearer, reply)))
+        return replace(quote, text=quoted or _text(reply), sent=sent, media=_files(reply, _captioned(bearer, reply)))
     if external := table(raw, "external_reply"):
         # Its id counts in another chat, so the files belong to the message that brought them here.
         bearer = Bearer(where=where, message_id=own_id, sent=frame.when(raw, "date"))
         quote = origin(table(external, "origin"), frame.me) or Quote()
-        return replace(quote, text=passage or _text(external), media=_files(external, bearer))
-    return Quote(text=passage) if passage else None
+        return replace(quote, text=quoted or _text(external), media=_files(external, bearer))
+    return Quote(text=quoted) if quoted else None
 
 
 def _captioned(bearer: Bearer, raw: Raw) -> Bearer:
@@ -270,21 +271,12 @@ def _names_me(entity: Raw, text: str, me: Me) -> bool:
         case "text_mention":
             return me.id != 0 and whole(table(entity, "user"), "id") == me.id
         case "mention":
-            return _is_my_name(_passage(text, entity).removeprefix("@"), me)
+            return _is_my_name(passage(text, entity).removeprefix("@"), me)
         case "bot_command":
-            return _is_my_name(_passage(text, entity).partition("@")[2], me)
+            return _is_my_name(passage(text, entity).partition("@")[2], me)
         case _:
             return False
 
 
 def _is_my_name(name: str, me: Me) -> bool:
     return bool(name) and name.lower() == me.username.lower()
-
-
-def _passage(text: str, entity: Raw) -> str:
-    """The part of a text an entity marks; Telegram counts in UTF-16 units."""
-    offset, length = whole(entity, "offset"), whole(entity, "length")
-    if offset is None or length is None or offset < 0 or not 0 < length <= len(text) * 2:
-        return ""
-    units = text.encode("utf-16-le")
-    return units[offset * 2 : (offset + length) * 2].decode("utf-16-le", "replace")

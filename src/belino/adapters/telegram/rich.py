@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from belino.adapters.telegram.files import Bearer, refs_of
+from belino.adapters.telegram.links import ADDRESS_CHARS, link
 from belino.domain.media import MediaRef
-from belino.net.raw import Raw, words
+from belino.net.raw import Raw, line, words
 
 # Deeper than anybody writes, and far from what would exhaust the stack.
 MOST_DEPTH = 16
@@ -15,7 +16,7 @@ _BLOCKS = ("blocks", "items", "cells", "caption")
 
 def rich_text(message: Raw) -> str:
     """The words of a rich message."""
-    return "\n".join(line for line in _lines(message, 0) if line)
+    return "\n".join(told for told in _lines(message, 0) if told)
 
 
 def rich_files(message: Raw, bearer: Bearer) -> tuple[MediaRef, ...]:
@@ -46,7 +47,8 @@ def _inline(value: object, depth: int) -> str:
     if isinstance(value, list):
         return "".join(_inline(item, depth + 1) for item in value)
     if isinstance(value, dict):
-        return "".join(_inline(value.get(key), depth + 1) for key in _INLINE)
+        inside = "".join(_inline(value.get(key), depth + 1) for key in _INLINE)
+        return link(inside, line(value, "url", most=ADDRESS_CHARS)) if value.get("type") == "url" else inside
     return ""
 
 
