@@ -112,6 +112,20 @@ def test_what_was_filled_into_a_form_and_remarked_on_a_page_is_read() -> None:
     assert text.parts[0].text == "Name:\nAnn Poe\n\n(comment: check this)"
 
 
+def test_what_a_form_holds_is_read_even_if_nobody_has_drawn_it() -> None:
+    """Programs that fill in a form may leave the drawing to whoever shows it."""
+    place = "/Rect [20 90 200 110] /F 4"
+    extra = {
+        101: f"<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (Ann Poe) {place} >>",
+        102: f"<< /Type /Annot /Subtype /Widget /FT /Btn /T (b1) /TU (I agree) /V /Yes /AS /Yes {place} >>",
+        103: f"<< /Type /Annot /Subtype /Widget /FT /Btn /T (b2) /AS /Off {place} >>",
+        104: f"<< /Type /Annot /Subtype /FreeText /Contents (see page 2) {place} >>",
+    }
+    text = read(make_pdf(line("Name:"), extra=extra, page="/Annots [101 0 R 102 0 R 103 0 R 104 0 R]"))
+    told = ["Name:", "(field name: Ann Poe)", "(ticked: I agree)", "(comment: see page 2)"]
+    assert text.parts[0].text.split("\n\n") == told
+
+
 def test_bookmarks_title_their_pages_even_if_they_run_in_a_ring() -> None:
     extra = {
         101: "<< /Type /Outlines /First 102 0 R /Last 103 0 R >>",

@@ -5,6 +5,7 @@ import mmap
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import BinaryIO
@@ -27,6 +28,17 @@ _HYPHENS = dict.fromkeys((0x02, 0xFFFE), "")
 """What PDFium writes for a hyphen at the end of a line, where it puts the word together again."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PutOn:
+    """A remark on a page, or a field of a form."""
+
+    kind: int
+    hides: bool
+    words: str
+    name: str
+    ticks: bool
+
+
 def prepare() -> None:
     """Load the library; in the child it would be too late."""
     pdfium.load()
@@ -43,11 +55,11 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
         for number in range(wish.first, min(wish.last or total, total) + 1):
             if not parts.wants(number):
                 break
-            with _page(document, number) as (page, remarks):
+            with _page(document, number) as (page, put_on):
                 text, pictures = _text(page, parts) if page else ("", False)
                 if not page:
                     parts.note(f"page {number} is broken")
-            text = "\n\n".join(filter(None, [text, *remarks]))
+            text = "\n\n".join(filter(None, [text, *_remarks(put_on, text)]))
             pictured = pictured or (pictures and not text)
             parts.add(number, text, titles.get(number, ""))
         return parts.document(total, without_text=Unread.RENDERED if pictured else Unread.NO_TEXT)
@@ -91,17 +103,17 @@ def _opened(file: BinaryIO) -> Iterator[int]:
 
 
 @contextmanager
-def _page(document: int, number: int) -> Iterator[tuple[int | None, list[str]]]:
-    """A page with the filled fields of its form in place, or None if it cannot be had; and the remarks on it."""
+def _page(document: int, number: int) -> Iterator[tuple[int | None, list[_PutOn]]]:
+    """A page with the filled fields of its form in place, or None if it cannot be had; and what was put on it."""
     library = pdfium.load()
     page = library.FPDF_LoadPage(document, number - 1)
     put_on = _annotations(page) if page else []
-    if any(kind in _DRAWN for kind, _, _ in put_on) and library.FPDFPage_Flatten(page, 0) == 1:
+    if any(each.kind in _DRAWN for each in put_on) and library.FPDFPage_Flatten(page, 0) == 1:
         # What was put on the page is part of it now, or gone.
         library.FPDF_ClosePage(page)
         page = library.FPDF_LoadPage(document, number - 1)
     try:
-        yield page, list(_remarks(put_on))
+        yield page, put_on
     finally:
         if page:
             library.FPDF_ClosePage(page)
@@ -156,23 +168,47 @@ def _tidy(text: str) -> str:
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
-def _remarks(put_on: list[tuple[int, int, str]]) -> Iterator[str]:
-    for kind, flags, words in put_on:
-        if kind in pdfium.NOTES and (said := one_line(words)):
-            yield hidden(said) if flags & pdfium.ANNOTATION_HIDDEN else f"(comment: {said})"
+def _remarks(put_on: list[_PutOn], text: str) -> Iterator[str]:
+    """What was put on a page and is not in its text: remarks, ticks, and words that nobody has drawn there."""
+    drawn = "".join(text.split())
+    for each in put_on:
+        said = one_line(each.words)
+        if not said or (each.kind in _DRAWN and not each.ticks and "".join(said.split()) in drawn):
+            continue
+        if each.kind == pdfium.WIDGET:
+            name = one_line(each.name)
+            said = f"ticked: {name or said}" if each.ticks else f"field {name}: {said}"
+            yield hidden(said) if each.hides else f"({said})"
+        elif each.kind in pdfium.NOTES or each.kind == pdfium.FREE_TEXT:
+            yield hidden(said) if each.hides else f"(comment: {said})"
 
 
-def _annotations(page: int) -> list[tuple[int, int, str]]:
-    """Kind, flags and words of what was put on a page."""
+def _annotations(page: int) -> list[_PutOn]:
     library = pdfium.load()
     found = []
     for at in range(min(library.FPDFPage_GetAnnotCount(page), ANNOTATIONS_AT_MOST)):
         if annotation := library.FPDFPage_GetAnnot(page, at):
-            kind = library.FPDFAnnot_GetSubtype(annotation)
-            words = pdfium.string(library.FPDFAnnot_GetStringValue, annotation, b"Contents")
-            found.append((kind, library.FPDFAnnot_GetFlags(annotation), words))
+            found.append(_put_on(annotation))
             library.FPDFPage_CloseAnnot(annotation)
     return found
+
+
+def _put_on(annotation: int) -> _PutOn:
+    library = pdfium.load()
+
+    def told(key: bytes) -> str:
+        return pdfium.string(library.FPDFAnnot_GetStringValue, annotation, key)
+
+    kind = library.FPDFAnnot_GetSubtype(annotation)
+    flags = library.FPDFAnnot_GetFlags(annotation)
+    words, ticks = told(b"Contents"), False
+    if kind == pdfium.WIDGET:
+        state = told(b"AS")
+        ticks = state not in ("", "Off")
+        # A field of several boxes keeps what it is in the one above them.
+        words = state if ticks else told(b"V") if told(b"FT") in ("Tx", "Ch") else ""
+    name = told(b"TU") or told(b"T")
+    return _PutOn(kind=kind, hides=bool(flags & pdfium.ANNOTATION_HIDDEN), words=words, name=name, ticks=ticks)
 
 
 def _attachments(document: int, parts: Parts) -> None:

@@ -15,7 +15,8 @@ INVISIBLE = 3
 WIDGET, FREE_TEXT, STAMP = 20, 3, 13
 NOTES = frozenset({1, 9, 10, 11, 12})
 """Annotations that carry a remark: notes, and marks on the text."""
-ANNOTATION_HIDDEN = 0x2
+ANNOTATION_HIDDEN = 0x2 | 0x20
+"""Not shown at all, or not on a screen."""
 RGB, DRAW_ANNOTATIONS, RGB_ORDER = 2, 0x01, 0x10
 
 
