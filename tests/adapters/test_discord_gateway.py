@@ -12,6 +12,7 @@ import pytest
 from adapters.discord_desk import Bot, place
 from adapters.telegram_desk import until
 from belino.adapters.discord import Config
+from belino.adapters.discord import history as past
 from belino.adapters.discord import socket as listening
 from belino.adapters.discord.config import may_resume_at
 from belino.adapters.discord.cursor import MOST_CHANNELS, Cursor
@@ -183,6 +184,46 @@ async def test_a_long_absence_is_caught_up_page_by_page_and_429_is_obeyed(
         await until(lambda: len(later.texts) == 230)
     assert later.texts == [f"message {number}" for number in range(230)]
     assert discord.calls[HISTORY] == 4
+
+
+async def test_of_more_than_can_be_caught_up_the_latest_is_told_and_the_rest_is_not_silent(
+    discord: DiscordServer,
+    discord_bot: Bot,
+    discord_bot_at: BotAt,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(past, "MOST_PAGES", 2)
+    ada = discord.user("ada")
+    async with discord_bot.listening():
+        discord.say(ada, ada, "before")
+        await until(lambda: discord_bot.taken)
+    await discord.forget_sessions()
+    for number in range(230):
+        discord.compose(discord.dm(ada), ada, f"message {number}")
+    later = discord_bot_at(discord)
+    async with later.listening(cursor=discord_bot.cursor):
+        await until(lambda: len(later.texts) == 200)
+    assert later.texts == [f"message {number}" for number in range(30, 230)]
+    assert "the oldest are not told" in caplog.text
+
+
+async def test_a_thread_that_was_archived_meanwhile_is_asked_for_what_was_missed(
+    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
+) -> None:
+    ada = discord.user("ada")
+    room = discord.channel(discord.guild("Club", ada), "harbour")
+    thread = discord.thread(room, ada, "talk")
+    async with discord_bot.listening():
+        discord.say(thread, ada, "before")
+        await until(lambda: discord_bot.texts == ["before"])
+    await discord.forget_sessions()
+    discord.say(thread, ada, "missed")
+    discord.channels[thread["id"]]["thread_metadata"]["archived"] = True
+    later = discord_bot_at(discord)
+    async with later.listening(cursor=discord_bot.cursor):
+        await until(lambda: later.taken)
+    assert later.texts == ["missed"] and later.taken[0][0].conversation == place(room, thread)
 
 
 @pytest.mark.parametrize(("resumable", "sessions"), [(True, 1), (False, 2)])

@@ -20,7 +20,7 @@ from belino.adapters.discord.raw import as_identity, identity
 from belino.adapters.discord.read_back import find_sent
 from belino.adapters.discord.send import channel_of, edit, send
 from belino.adapters.discord.socket import Listener, Session, session_of
-from belino.adapters.discord.town import Town, places_in
+from belino.adapters.discord.town import Town
 from belino.adapters.discord.works import WORKS
 from belino.domain.errors import AdapterError, ConfigError, RateLimited
 from belino.domain.limits import Limits, SendAs
@@ -278,14 +278,8 @@ class Adapter:
 
         Until that is done the cursor names no session: whoever begins again here has to ask again.
         """
-        told, newest = table(event, "d"), dict(self._cursor.newest)
-        if words(event, "t") == "READY":
-            places = self._town.places
-            channels = [each for each in newest if each in places and places[each].kind == DIRECT]
-        else:
-            here = {identity(each, "id"): identity(each, "last_message_id") for each in places_in(told)}
-            channels = [each for each in newest if int(here.get(each) or 0) > int(newest[each])]
-        for channel in channels:
+        newest = dict(self._cursor.newest)
+        for channel in self._town.to_ask(event, newest):
             async for page in missed(self._calls, self._desk.clock, channel, newest[channel]):
                 parsed = [(parse({"t": "MESSAGE_CREATE", "d": raw}, self._known), raw) for raw in page]
                 caught = [arrival for arrivals, raw in parsed for arrival in self._theirs(arrivals, raw)]

@@ -1,5 +1,6 @@
 """What was said before: a channel's latest messages, a thread with the message it began at, and what was missed."""
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 
 from belino.adapters.discord.calls import Calls, Refused
@@ -12,8 +13,11 @@ from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Clock
 from belino.net.raw import Raw, as_table, as_tables, table
 
+log = logging.getLogger(__name__)
+
 PAGE = 100
-MOST_PAGES = 5
+MOST_PAGES = 10
+MOST_MISSED = PAGE * MOST_PAGES
 LONGEST_WAIT = 60.0
 
 MESSAGES, MESSAGE = "/channels/{}/messages", "/channels/{}/messages/{}"
@@ -42,14 +46,23 @@ async def thread_history(calls: Calls, known: Known, conversation: ConversationK
 
 
 async def missed(calls: Calls, clock: Clock, channel: str, newest: str) -> AsyncIterator[Sequence[Raw]]:
-    """What was said in a channel since a message, oldest first, a page at a time; no more than five of them."""
-    for _ in range(MOST_PAGES):
-        page = await patient_page(calls, clock, channel, {"after": newest, "limit": PAGE})
+    """What was said in a channel since a message, oldest first, a page at a time.
+
+    Of more than ten pages the latest are told: who asked a moment ago still waits for an answer.
+    """
+    pages: list[Sequence[Raw]] = []
+    query: dict[str, object] = {"limit": PAGE}
+    while len(pages) < MOST_PAGES:
+        page = await patient_page(calls, clock, channel, query)
+        pages.append([raw for raw in page if int(identity(raw, "id")) > int(newest)])
+        if len(pages[-1]) < PAGE:
+            break
+        query["before"] = identity(page[0], "id")
+    else:
+        log.warning("in channel %s more than %d messages were missed; the oldest are not told", channel, MOST_MISSED)
+    for page in reversed(pages):
         if page:
             yield page
-        if len(page) < PAGE:
-            return
-        newest = identity(page[-1], "id")
 
 
 async def patient_page(calls: Calls, clock: Clock, channel: str, query: dict[str, object]) -> Sequence[Raw]:

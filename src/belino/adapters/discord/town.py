@@ -1,6 +1,6 @@
 """What the bot knows of its servers: the kinds of channels, which threads belong where, and its own roles."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from belino.adapters.discord.people import DIRECT, Me, Place, place_of
@@ -54,6 +54,21 @@ class Town:
             self.places[channel] = Place(kind=DIRECT)
             return ""
         return channel
+
+    def to_ask(self, event: Raw, newest: Mapping[str, str]) -> list[str]:
+        """Which of the channels we listened in may have more than their `newest`, when a session or server begins.
+
+        Nobody says so of private channels, nor of threads that are archived by now: these are not listed.
+        """
+        if words(event, "t") == "READY":
+            return [each for each in newest if each in self.places and self.places[each].kind == DIRECT]
+        here = {identity(each, "id"): identity(each, "last_message_id") for each in places_in(table(event, "d"))}
+        archived = {own for own in newest if own not in here and self._parent(own) in here}
+        return [own for own in newest if own in archived or int(here.get(own) or 0) > int(newest[own])]
+
+    def _parent(self, channel: str) -> str | None:
+        place = self.places.get(channel)
+        return place.parent if place is not None and place.is_thread else None
 
     def _add_roles(self, roles: list[Raw]) -> None:
         own = {identity(role, "id") for role in roles if self._is_mine(role)}
