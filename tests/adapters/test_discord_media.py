@@ -144,6 +144,15 @@ async def test_the_file_of_a_command_is_fetched_by_a_renewed_link(discord: Disco
         await discord_bot.fetch(replace(REF, locator={"path": "attachments/1/2/gone.jpg"}))
 
 
+async def test_the_file_of_a_command_is_had_where_links_are_not_renewed(
+    discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json
+) -> None:
+    ref = (await heard(discord_bot, discord, room, ada, files=[PICTURE])).media[0]
+    discord.cdn.put_plain("/ephemeral-attachments/1/2/p.jpg", PICTURE)
+    discord.fail(REFRESH, refusal(404, 0, "404: Not Found"))
+    assert await discord_bot.fetch(replace(ref, locator={"path": "ephemeral-attachments/1/2/p.jpg"})) == PICTURE
+
+
 async def test_what_was_deleted_or_taken_out_of_its_message_is_gone(
     discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json
 ) -> None:

@@ -122,6 +122,21 @@ def test_a_file_says_what_is_known_of_it() -> None:
     assert len({ref.item for ref in message("files_ten").media}) == 10
 
 
+@pytest.mark.parametrize(
+    ("filename", "title", "name"),
+    [
+        ("berblick_2026.pdf", "Überblick 2026", "Überblick 2026.pdf"),
+        ("a_b.PNG", "a b.PNG", "a b.PNG"),
+        ("README", "READ ME", "READ ME"),
+        ("plain.txt", None, "plain.txt"),
+        (None, "", None),
+    ],
+)
+def test_a_file_has_the_name_somebody_gave_it(filename: str | None, title: str | None, name: str | None) -> None:
+    file = {"id": "7", "filename": filename, "title": title}
+    assert [ref.file_name for ref in message("text", attachments=[file]).media] == [name]
+
+
 def test_a_reply_brings_the_files_of_what_it_answers_under_the_ids_they_came_with() -> None:
     reply, original = message("reply_image"), message("image")
     assert reply.quote is not None and reply.reply_to == original.id

@@ -142,7 +142,9 @@ class Calls:
         if wait is None:
             wait = retry_after(answer.headers, now=self._clock.now())
         wait = min(DEFAULT_RETRY_AFTER if wait is None else wait, LONGEST_WAIT)
-        self._pacing.close(bucket, wait, everything=told.get("global") is True or "retry_after" not in told)
+        scope = answer.headers.get("X-RateLimit-Scope", "")
+        everything = told.get("global") is True or scope == "global" or "retry_after" not in told
+        self._pacing.close(bucket, wait, everything=everything)
         return RateLimited(f"Discord asks to wait {wait:g} seconds before {what}", retry_after=wait)
 
 

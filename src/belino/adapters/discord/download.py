@@ -10,7 +10,7 @@ from belino.adapters.discord.raw import as_identity, identity
 from belino.domain.errors import AddressRefused, MediaExpired, MediaTooLarge
 from belino.domain.media import MediaRef
 from belino.domain.ports import Clock, HttpAnswer
-from belino.net.raw import Raw, as_table, tables, words
+from belino.net.raw import as_table, tables, words
 from belino.net.stream import range_headers, resumed, retried
 
 CDN_HOSTS = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
@@ -84,11 +84,15 @@ class Download:
         raise self._expired()
 
     async def _refreshed(self, path: str) -> str:
-        """A new signature for a file that no message holds."""
-        asked = {"attachment_urls": [f"{self._cdn_url}/{path}"]}
+        """A new signature for a file that no message holds; Discord's documentation does not promise to give one."""
+        plain = f"{self._cdn_url}/{path}"
         try:
-            told: Raw = as_table(await self._calls.call("POST", "/attachments/refresh-urls", fields=asked))
+            told = as_table(
+                await self._calls.call("POST", "/attachments/refresh-urls", fields={"attachment_urls": [plain]})
+            )
         except Refused as error:
+            if error.status == 404:
+                return plain
             raise self._refusal(error) from error
         return next((words(each, "refreshed") for each in tables(told, "refreshed_urls")), "")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from mimetypes import MimeTypes
+from pathlib import PurePosixPath
 from urllib.parse import unquote
 
 from belino.adapters.discord.people import PLATFORM
@@ -98,7 +99,7 @@ def attachment_ref(file: Raw, bearer: Bearer, *, voice: bool = False) -> MediaRe
         kind=kind,
         mime=mime,
         created=bearer.sent,
-        file_name=words(file, "filename").strip()[:NAME_CHARS] or None,
+        file_name=_name(file),
         size=count(file, "size"),
         duration=measure(file, "duration_secs"),
         width=count(file, "width"),
@@ -133,6 +134,15 @@ def _stickers(message: Raw, bearer: Bearer) -> Iterator[MediaRef]:
             file_name=f"{line(sticker, 'name', most=64) or 'sticker'}.{ending}",
             locator={"sticker": own, "ending": ending},
         )
+
+
+def _name(file: Raw) -> str | None:
+    """The name somebody gave a file; of one that does not fit into a link Discord keeps the beginning as a title."""
+    name, title = words(file, "filename").strip(), words(file, "title").strip()
+    ending = PurePosixPath(name).suffix
+    if title and not title.endswith(ending or title):
+        title += ending
+    return (title or name)[:NAME_CHARS] or None
 
 
 def _mime(file: Raw) -> str:
