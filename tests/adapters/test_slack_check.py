@@ -70,6 +70,21 @@ async def test_an_app_in_no_channel_is_told_how_to_get_into_one(app: App) -> Non
     assert "/invite" in found.cure
 
 
+async def test_listed_channels_the_app_is_not_in_are_named_with_the_cure(server: SlackServer, app: App) -> None:
+    ada = server.user("Ada")
+    inside, outside, old = (server.channel(name, ada) for name in ("inside", "outside", "old"))
+    server.members[outside["id"]].discard(server.bot["id"])
+    old["is_archived"] = True
+    direct = server.dm(ada)
+    found = await app.adapter.check_channels([direct["id"], inside["id"], outside["id"], old["id"], "C0NOWHERE1"])
+    assert [(finding.ok, finding.name.rpartition(" ")[2]) for finding in found] == [
+        (False, outside["id"]), (False, old["id"]), (False, "C0NOWHERE1"),
+    ]  # fmt: skip
+    assert "#outside" in found[0].says
+    assert "/invite" in found[0].cure
+    assert "archived" in found[1].says
+
+
 async def test_an_unreachable_slack_and_a_wrong_clock_are_found(server: SlackServer, apps: Apps) -> None:
     app = apps(clock=FakeClock(server.clock.now() + timedelta(hours=1)))
     found = next(finding for finding in await app.adapter.check() if finding.name.endswith("clock"))

@@ -85,9 +85,13 @@ def test_an_environment_variable_is_of_one_secret_and_says_of_which(belino: Beli
     assert told in done.stderr
 
 
-async def test_the_doctor_names_a_missing_scope_with_its_cure(belino: Belino, home: Path, slack: SlackServer) -> None:
+async def test_the_doctor_names_a_missing_scope_and_a_channel_the_app_is_not_in_with_their_cures(
+    belino: Belino, home: Path, slack: SlackServer
+) -> None:
     slack.scopes.discard("files:read")
     read(await setup(belino, slack, "--json"))
+    with (home / "belino.toml").open("a", encoding="utf-8") as config:
+        config.write('\n[adapters.slack.access.channels.C0NOWHERE1]\nsenders = ["U0ADA00001"]\n')
     process = GatewayProcess(home, environment={"BOT": slack.bot_token, "APP": slack.app_token})
     await asyncio.to_thread(process.start)
     try:
@@ -98,6 +102,7 @@ async def test_the_doctor_names_a_missing_scope_with_its_cure(belino: Belino, ho
     assert findings["slack:default token"]["ok"]
     assert "files:read" in findings["slack:default scopes"]["says"]
     assert "Reinstall" in findings["slack:default scopes"]["cure"]
+    assert "/invite" in findings["slack:default channel C0NOWHERE1"]["cure"]
 
 
 async def test_who_is_asked_sees_the_manifest_and_types_both_tokens_unseen(home: Path, slack: SlackServer) -> None:

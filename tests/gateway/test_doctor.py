@@ -118,6 +118,17 @@ async def test_a_disk_that_takes_nothing_is_told_with_its_reason(tmp_path: Path)
         await store.close()
 
 
+async def test_an_adapter_is_asked_for_the_channels_that_are_listed() -> None:
+    class Travelled(CheckedAdapter):
+        async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
+            return [Finding(name=channel, ok=False, says="not in it") for channel in channels]
+
+    key = ("memory", "main")
+    adapters: dict[tuple[str, str], Any] = {key: Travelled(MemoryConfig(), FakeDesk())}
+    _, _, *found = await doctor.check_adapters(adapters, {}, {key: ["C1", "C2"], ("memory", "other"): ["C3"]})
+    assert [finding.name for finding in found] == ["C1", "C2"]
+
+
 async def test_an_adapter_is_as_well_as_it_says_and_as_its_platform_is() -> None:
     adapter = CheckedAdapter(MemoryConfig(), FakeDesk())
     key = ("memory", "main")

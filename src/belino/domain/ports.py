@@ -252,6 +252,15 @@ class Checks(Protocol):
     async def check(self) -> Sequence[Finding]: ...
 
 
+@runtime_checkable
+class ChecksChannels(Checks, Protocol):
+    """Can tell whether it hears what is said in the channels that the operator listed."""
+
+    async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
+        """What is wrong with any of them; nothing where nothing is."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One question of `belino setup PLATFORM`. An adapter module lists its own as SETUP."""

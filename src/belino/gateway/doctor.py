@@ -12,7 +12,7 @@ from types import MappingProxyType
 from belino.config import AgentConfig
 from belino.domain.errors import BelinoError, StoreError
 from belino.domain.outcome import Finding
-from belino.domain.ports import Adapter, Checks
+from belino.domain.ports import Adapter, Checks, ChecksChannels
 from belino.domain.store import Store
 from belino.gateway.agents import Agents
 from belino.gateway.supervise import AdapterHealth
@@ -24,6 +24,7 @@ CHECK_SECONDS = 15.0
 
 NO_ADAPTERS: Mapping[tuple[str, str], Adapter] = MappingProxyType({})
 NO_HEALTH: Mapping[tuple[str, str], AdapterHealth] = MappingProxyType({})
+NO_CHANNELS: Mapping[tuple[str, str], Sequence[str]] = MappingProxyType({})
 NO_TROUBLES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -33,20 +34,24 @@ async def examine(
     store: Store,
     adapters: Mapping[tuple[str, str], Adapter] = NO_ADAPTERS,
     health: Mapping[tuple[str, str], AdapterHealth] = NO_HEALTH,
+    channels: Mapping[tuple[str, str], Sequence[str]] = NO_CHANNELS,
     agents: Iterable[tuple[str, Checks]] = (),
     troubles: Mapping[str, str] = NO_TROUBLES,
     sandbox: Sandbox | None = None,
     sandbox_required: bool = False,
     soundness: Iterable[Finding] = (),
 ) -> tuple[Finding, ...]:
-    """Everything, in the order a person would look; without a running gateway there are no adapters to ask."""
+    """Everything, in the order a person would look; without a running gateway there are no adapters to ask.
+
+    `channels` are those that each account is to listen in.
+    """
     return (
         check_python(),
         await check_sandbox(sandbox, required=sandbox_required),
         *check_folder(home.path),
         await check_store(home, store, troubles),
         *soundness,
-        *await check_adapters(adapters, health),
+        *await check_adapters(adapters, health, channels),
         *await check_agents(agents),
     )
 
@@ -137,7 +142,9 @@ async def check_store(home: Home, store: Store, troubles: Mapping[str, str] = NO
 
 
 async def check_adapters(
-    adapters: Mapping[tuple[str, str], Adapter], health: Mapping[tuple[str, str], AdapterHealth]
+    adapters: Mapping[tuple[str, str], Adapter],
+    health: Mapping[tuple[str, str], AdapterHealth],
+    channels: Mapping[tuple[str, str], Sequence[str]] = NO_CHANNELS,
 ) -> tuple[Finding, ...]:
     """Each adapter's state, and what it finds out about its platform."""
     findings: list[Finding] = []
@@ -145,7 +152,7 @@ async def check_adapters(
         who = ":".join(key)
         findings.append(_state(who, health.get(key)))
         if isinstance(adapter, Checks):
-            findings.extend(await _ask(who, adapter))
+            findings.extend(await _ask(who, adapter, channels.get(key, ())))
     return tuple(findings)
 
 
@@ -158,10 +165,13 @@ def _state(who: str, health: AdapterHealth | None) -> Finding:
     return Finding(name=who, ok=ok, says=says, cure=cure)
 
 
-async def _ask(who: str, asked: Checks) -> Sequence[Finding]:
+async def _ask(who: str, asked: Checks, channels: Sequence[str] = ()) -> Sequence[Finding]:
     try:
         async with asyncio.timeout(CHECK_SECONDS):
-            return await asked.check()
+            found = await asked.check()
+            if channels and isinstance(asked, ChecksChannels) and found and found[0].ok:
+                found = (*found, *await asked.check_channels(channels))
+            return found
     except TimeoutError:
         return (Finding(name=who, ok=False, says=f"no answer within {CHECK_SECONDS:.0f} seconds"),)
     except BelinoError as error:

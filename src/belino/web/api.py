@@ -157,6 +157,7 @@ async def doctor(call: Call) -> Response:
         store=gateway.store,
         adapters=gateway.adapters,
         health=gateway.health(),
+        channels={(each.platform, each.account): tuple(each.access.channels) for each in gateway.config.adapters},
         agents=gateway.agents.checks(),
         troubles=gateway.troubles(),
         sandbox=gateway.sandbox,

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from belino.adapters.slack.calls import Calls
 from belino.adapters.slack.catchup import CatchUp
-from belino.adapters.slack.check import check_app
+from belino.adapters.slack.check import check_app, check_places
 from belino.adapters.slack.cursor import Reached
 from belino.adapters.slack.download import Download
 from belino.adapters.slack.history import Past, in_conversation
@@ -209,6 +209,10 @@ class Adapter:
         """Tokens, scopes, the way events come, channels and clock, for the doctor."""
         name = f"{PLATFORM}:{self._desk.account}"
         return await check_app(self._calls, name=name, socket=self._config.mode == "socket")
+
+    async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
+        """Which of them the app is not in, for the doctor."""
+        return await check_places(self._calls, channels, name=f"{PLATFORM}:{self._desk.account}")
 
     async def take_hook(self, hook: Hook) -> HookAnswer:
         """One call of Slack: who it is before what it says, and 200 only after commit."""

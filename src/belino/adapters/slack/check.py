@@ -1,15 +1,16 @@
 """What the doctor can find out about an app: its tokens, scopes, how events come, channels, our clock."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from belino.adapters.slack.calls import Answered, Calls, Refused
 from belino.adapters.slack.manifest import SCOPES
 from belino.adapters.slack.names import KINDS, PAGE
 from belino.domain.errors import AdapterError, Unauthorized
 from belino.domain.outcome import Finding
-from belino.net.raw import line, tables
+from belino.net.raw import line, table, tables, yes
 
 SKEW_SECONDS = 60.0
+MOST_PLACES = 20
 _WHAT_FOR = {
     "files:read": "no file can be fetched",
     "files:write": "no file can be sent",
@@ -38,6 +39,29 @@ async def check_app(calls: Calls, *, name: str, socket: bool) -> tuple[Finding, 
     if line_up is not None and not line_up.ok:
         return (line_up, *_token(me, name))
     return (*_token(me, name), *((line_up,) if line_up else ()), await _channels(calls, name), *_clock(me, calls, name))
+
+
+async def check_places(calls: Calls, channels: Sequence[str], *, name: str) -> tuple[Finding, ...]:
+    """What is wrong with channels that the operator listed; direct messages need no invitation."""
+    places = [channel for channel in channels if not channel.startswith("D")][:MOST_PLACES]
+    return tuple([found for channel in places if (found := await _place(calls, channel, name)) is not None])
+
+
+async def _place(calls: Calls, channel: str, name: str) -> Finding | None:
+    name = f"{name} channel {channel}"
+    try:
+        told = table(await calls.call("conversations.info", {"channel": channel}), "channel")
+    except Refused as error:
+        if error.error != "channel_not_found":
+            return None  # of a scope that is missing is told elsewhere
+        says = "the app is not in it and hears nothing there, or Slack knows no such channel"
+        return Finding(name=name, ok=False, says=says, cure="See whether the id is right; /invite the app there.")
+    if yes(told, "is_archived"):
+        return Finding(name=name, ok=False, says="it is archived", cure="Take it out of the configuration.")
+    if told.get("is_member") is not False:
+        return None
+    says = f"the app is not in #{line(told, 'name') or channel} and hears nothing there"
+    return Finding(name=name, ok=False, says=says, cure="/invite the app there.")
 
 
 def _token(me: Answered, name: str) -> Iterator[Finding]:
