@@ -102,6 +102,10 @@ def test_a_message_of_many_links_is_cut_where_telegram_would_drop_some_and_loses
     assert all(TELEGRAM.unit.length(part.plain) <= TELEGRAM.text_chars for part in parts)
 
 
+def test_styles_that_telegram_drops_are_no_reason_for_many_messages() -> None:
+    assert len(texts("> *line* of a quote\n" * 200, TELEGRAM)) == 1
+
+
 @pytest.mark.parametrize("platform", ["telegram", "discord", "slack"])
 def test_an_address_that_leaves_no_room_for_its_words_is_written_behind_them(platform: str) -> None:
     limits = PLATFORMS[platform]

@@ -77,9 +77,9 @@ def best_cut(text: str, start: int, most: int) -> int:
         return len(text)
     least = start + max(1, int((most - start) * _LEAST_FULL))
     for pattern in _BREAKS:
-        places = (match.end() for match in pattern.finditer(text, start, most))
-        best = max((place for place in places if place >= least and is_boundary(text, place)), default=None)
-        if best is not None:
+        places = [match.end() for match in pattern.finditer(text, start, most)]
+        best = next((place for place in reversed(places) if is_boundary(text, place)), 0)
+        if best >= least:
             return best
     return cut_before(text, most, start=start)
 

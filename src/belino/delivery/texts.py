@@ -6,7 +6,7 @@ from math import inf
 from belino.delivery.chunk import best_cut, chunk, farthest
 from belino.delivery.dialects import render
 from belino.delivery.markup import parse
-from belino.delivery.styled import Styled
+from belino.delivery.styled import Style, Styled
 from belino.domain.limits import Limits, Markup
 
 
@@ -88,8 +88,9 @@ def _over(text: Text, limits: Limits) -> float:
 
 
 def _styled(piece: Styled) -> int:
-    """How many stretches a platform could count at most that takes styles apart wherever one begins."""
-    return sum(len(run.spans) for run in piece.runs())
+    """How many styles begin before its last link ends: what a platform drops beyond a number is a pity only there."""
+    end = max((span.end for span in piece.spans if span.style is Style.LINK), default=0)
+    return sum(span.start < end for span in piece.spans)
 
 
 def _trimmed(styled: Styled, start: int, end: int) -> Styled | None:

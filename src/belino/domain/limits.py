@@ -55,7 +55,7 @@ class Unit(StrEnum):
             case Unit.CHARS:
                 return len(text)
             case Unit.UTF16:
-                return len(text) + sum(character > "\uffff" for character in text)
+                return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
             case Unit.BYTES:
                 return len(text.encode(errors="surrogatepass"))
 
@@ -108,7 +108,7 @@ class Limits:
     counts_markup: bool = True
     """Whether tags and signs count as text; if not, only what a reader sees does."""
     styles: int | None = None
-    """How many styled stretches a message may have; the platform drops the rest, and the addresses of links with it."""
+    """How many styles the platform reads in a message: the address of a link beyond them would be lost."""
     files: Mapping[SendAs, FileLimit] = field(default_factory=dict)
     """Forms that are missing cannot be sent."""
     album_items: int = 1
