@@ -80,6 +80,44 @@ def test_white_text_on_a_dark_ground_is_seen() -> None:
     assert not text.notes
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        line("secret") + "1 g 0 190 300 30 re f\n",
+        line("secret") + "0 g 0 190 300 30 re f\n",
+        "0 g 0 190 300 30 re f\n" + line("secret"),
+        ".5 g 0 190 300 30 re f\n" + line("secret", how=".5 g"),
+        "1 g 0 190 300 30 re f\n" + line("secret", how="1 g"),
+    ],
+    ids=["under white", "under black", "black on black", "grey on grey", "white on white"],
+)
+def test_text_under_a_box_or_in_the_colour_of_its_ground_is_marked(content: str) -> None:
+    assert read(make_pdf(content)).parts[0].text == "(hidden text: secret)"
+
+
+GRADIENT = (
+    "<< /Type /Pattern /PatternType 2 /Shading << /ShadingType 2 /ColorSpace /DeviceRGB /Coords [0 0 300 0] /Function"
+    " << /FunctionType 2 /Domain [0 1] /C0 [0 0 .5] /C1 [.5 0 0] /N 1 >> >> >>"
+)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "/Pattern cs /P1 scn 0 190 300 30 re f\n" + line("title", how="1 g"),
+        line("title", how="1 Tr 0 G 1 g"),
+        line("title") + "/G1 gs 1 1 0 rg 0 190 300 30 re f\n",
+        line("title") + "q 0 0 10 10 re W n 1 g 0 0 300 300 re f Q\n",
+        "0 g 0 203 300 1 re f\n" + line("title"),
+        "1 g 0 190 300 30 re f\n" + line("title", how="0 g"),
+    ],
+    ids=["white on a gradient", "outlined", "highlighted", "beside a clipped box", "struck through", "black on white"],
+)
+def test_text_that_is_seen_is_not_marked(content: str) -> None:
+    about = "/Resources << /Font << /F1 3 0 R >> /Pattern << /P1 101 0 R >> /ExtGState << /G1 << /BM /Multiply >> >> >>"
+    assert read(make_pdf(content, extra={101: GRADIENT}, page=about)).parts[0].text == "title"
+
+
 def test_a_small_full_stop_is_not_taken_for_tiny_text() -> None:
     assert read(make_pdf(line("Hello") + line(".", y=150, size=8))).parts[0].text == "Hello\n."
 

@@ -75,13 +75,7 @@ def draw(file: BinaryIO, writer: BinaryIO, *, number: int, max_side: int) -> Non
             raise CannotRead(Unread.UNREADABLE, f"there is no page {number} that can be drawn")
         scale = min(max_side / max(size.width, size.height), MAX_DPI / 72)
         width, height = max(1, int(size.width * scale)), max(1, int(size.height * scale))
-        pixels = bytearray(width * height * 3)
-        there = (ctypes.c_char * len(pixels)).from_buffer(pixels)
-        bitmap = library.FPDFBitmap_CreateEx(width, height, pdfium.RGB, there, width * 3)
-        library.FPDFBitmap_FillRect(bitmap, 0, 0, width, height, 0xFFFFFFFF)
-        flags = pdfium.DRAW_ANNOTATIONS | pdfium.RGB_ORDER
-        library.FPDF_RenderPageBitmap(bitmap, page, 0, 0, width, height, 0, flags)
-        library.FPDFBitmap_Destroy(bitmap)
+        pixels = pdfium.drawn(page, width, height)
     _write_png(writer, pixels, width, height)
 
 

@@ -1,7 +1,7 @@
 """The few functions of PDFium that we call; the whole binding would take 11 MB of every prepared parent."""
 
 import ctypes
-from ctypes import c_char_p, c_float, c_int, c_size_t, c_uint, c_ulong, c_ushort, c_void_p
+from ctypes import c_char_p, c_double, c_float, c_int, c_size_t, c_uint, c_ulong, c_ushort, c_void_p
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +12,8 @@ TEXT, PATH, IMAGE, SHADING, FORM = 1, 2, 3, 4, 5
 """Kinds of things on a page."""
 INVISIBLE = 3
 """The text mode that draws nothing."""
+OUTLINES = frozenset({1, 2, 5, 6})
+ONLY_OUTLINES = frozenset({1, 5})
 WIDGET, FREE_TEXT, STAMP = 20, 3, 13
 NOTES = frozenset({1, 9, 10, 11, 12})
 """Annotations that carry a remark: notes, and marks on the text."""
@@ -52,7 +54,7 @@ class Function(Protocol):
     def __call__(self, *arguments: object) -> Any: ...
 
 
-_P, _FLOATS, _UINTS = c_void_p, ctypes.POINTER(c_float), ctypes.POINTER(c_uint)
+_P, _FLOATS, _UINTS, _INTS = c_void_p, ctypes.POINTER(c_float), ctypes.POINTER(c_uint), ctypes.POINTER(c_int)
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "FPDF_LoadMemDocument64": (_P, (_P, c_size_t, c_char_p)),
     "FPDF_GetLastError": (c_ulong, ()),
@@ -60,6 +62,9 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "FPDF_LoadPage": (_P, (_P, c_int)),
     "FPDF_ClosePage": (None, (_P,)),
     "FPDF_GetPageBoundingBox": (c_int, (_P, ctypes.POINTER(Box))),
+    "FPDF_GetPageWidthF": (c_float, (_P,)),
+    "FPDF_GetPageHeightF": (c_float, (_P,)),
+    "FPDF_PageToDevice": (c_int, (_P, c_int, c_int, c_int, c_int, c_int, c_double, c_double, _INTS, _INTS)),
     "FPDF_GetPageSizeByIndexF": (c_int, (_P, c_int, ctypes.POINTER(Size))),
     "FPDFText_LoadPage": (_P, (_P,)),
     "FPDFText_ClosePage": (None, (_P,)),
@@ -76,6 +81,11 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "FPDFFormObj_GetObject": (_P, (_P, c_ulong)),
     "FPDFPageObj_GetType": (c_int, (_P,)),
     "FPDFPageObj_GetFillColor": (c_int, (_P, _UINTS, _UINTS, _UINTS, _UINTS)),
+    "FPDFPageObj_GetStrokeColor": (c_int, (_P, _UINTS, _UINTS, _UINTS, _UINTS)),
+    "FPDFPageObj_HasTransparency": (c_int, (_P,)),
+    "FPDFPageObj_GetClipPath": (_P, (_P,)),
+    "FPDFClipPath_CountPaths": (c_int, (_P,)),
+    "FPDFPath_CountSegments": (c_int, (_P,)),
     "FPDFPageObj_GetBounds": (c_int, (_P, _FLOATS, _FLOATS, _FLOATS, _FLOATS)),
     "FPDFPath_GetDrawMode": (c_int, (_P, ctypes.POINTER(c_int), ctypes.POINTER(c_int))),
     "FPDFPage_GetAnnotCount": (c_int, (_P,)),
@@ -114,6 +124,18 @@ def load() -> ctypes.CDLL:
         function.restype, function.argtypes = result, arguments
     library.FPDF_InitLibrary()
     return library
+
+
+def drawn(page: int, width: int, height: int) -> bytearray:
+    """A page with what was put on it, three bytes for each pixel."""
+    library = load()
+    pixels = bytearray(width * height * 3)
+    there = (ctypes.c_char * len(pixels)).from_buffer(pixels)
+    bitmap = library.FPDFBitmap_CreateEx(width, height, RGB, there, width * 3)
+    library.FPDFBitmap_FillRect(bitmap, 0, 0, width, height, 0xFFFFFFFF)
+    library.FPDF_RenderPageBitmap(bitmap, page, 0, 0, width, height, 0, DRAW_ANNOTATIONS | RGB_ORDER)
+    library.FPDFBitmap_Destroy(bitmap)
+    return pixels
 
 
 def string(function: Function, *arguments: object) -> str:
