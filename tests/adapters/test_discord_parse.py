@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.discord_samples import NAMES, TOWN, edit, message, only, parsed, reaction, sample, unsupported
+from adapters.discord_samples import NAMES, TOWN, edit, message, only, parsed, reaction, sample, town, unsupported
 from belino.adapters.discord.parse import is_news
 from belino.domain.media import MediaKind
 from belino.domain.message import Author, ChatType, ConversationKey, Deletion, Message, Unsupported
@@ -247,6 +247,23 @@ def test_an_edit_is_one_only_if_somebody_edited() -> None:
     assert [ref.file_name for ref in edit("edit_file_removed").media] == ["b.txt"]
     for name in ("update_unfurl", "update_partial", "update_pinned", "update_embeds_suppressed"):
         assert not is_news(sample(name))
+
+
+def test_an_answer_another_bot_thought_about_is_read_when_it_is_there() -> None:
+    raw = sample("command_answer")
+    thinking = raw | {"d": raw["d"] | {"content": "", "embeds": [], "flags": 1 << 7}}
+    there = raw | {"t": "MESSAGE_UPDATE", "d": raw["d"] | {"flags": 0}}
+    assert not is_news(thinking) and is_news(there)
+    assert parsed(there) == parsed(raw)
+    edited = there | {"d": there["d"] | {"edited_timestamp": "2026-01-01T13:00:00+00:00"}}
+    assert [arrival.kind for arrival in parsed(edited)] == ["edit"]
+
+
+def test_what_only_one_person_sees_makes_no_private_place_of_a_channel() -> None:
+    known = town()
+    told = {"channel_id": "5", "id": "6"}
+    assert known.unknown({"t": "MESSAGE_CREATE", "d": told | {"flags": 1 << 6}}) == "5" and "5" not in known.places
+    assert known.unknown({"t": "MESSAGE_CREATE", "d": told}) == "" and known.places["5"].kind == 1
 
 
 def test_the_same_edit_told_again_has_the_same_id_and_another_one_has_not() -> None:

@@ -17,7 +17,8 @@ from belino.net.raw import NOTHING, Raw, as_table, line, measure, table, whole
 from belino.net.redact import Secret, redact
 
 CALL_SECONDS = 30.0
-TOO_LARGE = 413
+# What somebody before Discord answers with a page of their own, to everybody or to who was too slow: it may pass.
+PASSING = frozenset({403, 408})
 # A hundred messages of the longest kind, with embeds, are some 4 MB.
 ANSWER_BYTES = 16 * 1024 * 1024
 # Discord asks every bot to name itself this way, and shuts out who does not.
@@ -124,7 +125,7 @@ class Calls:
             )
         if status >= 500:
             return error_for(status, answer.headers, now=self._clock.now()) or AdapterError(f"{what} failed")
-        if told is None and status != TOO_LARGE:
+        if told is None and status in PASSING:
             return AdapterError(f"{what} was answered by somebody before Discord, with status {status}")
         told = told or NOTHING
         description = redact(line(told, "message"))

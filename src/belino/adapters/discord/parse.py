@@ -39,6 +39,9 @@ _QUIET = (
     " ENTITLEMENT_ SUBSCRIPTION_ SOUNDBOARD_ APPLICATION_ RATE_LIMITED MESSAGE_POLL_VOTE_"
 )
 _QUIET_BEGINNINGS = tuple(_QUIET.split())
+LOADING = 1 << 7
+ANSWERS = frozenset({20, 23})
+"""The types of what bots answer to slash and menu commands."""
 FORWARD = 1
 """The type of a reference to a message that is carried inside."""
 
@@ -59,9 +62,12 @@ class Known:
 def is_news(event: object) -> bool:
     """Whether an event tells what people said or did. A preview that Discord adds to a message later does not."""
     raw = as_table(event)
-    name = words(raw, "t")
+    name, told = words(raw, "t"), table(raw, "d")
     if name == "MESSAGE_UPDATE":
-        return moment(table(raw, "d"), "edited_timestamp") is not None and "content" in table(raw, "d")
+        edited = moment(told, "edited_timestamp") is not None and "content" in told
+        return edited or _is_late(told)
+    if name == "MESSAGE_CREATE":
+        return not (count(told, "flags") or 0) & LOADING
     return bool(name) and not name.startswith(_QUIET_BEGINNINGS)
 
 
@@ -73,6 +79,8 @@ def parse(event: object, known: Known) -> tuple[Arrival, ...]:
     match words(raw, "t"):
         case "MESSAGE_CREATE" if told:
             found = (parse_message(told, known),)
+        case "MESSAGE_UPDATE" if _is_late(told):
+            found = (parse_message(told, known),)
         case "MESSAGE_UPDATE" if is_news(raw):
             found = (_edited(told, known),)
         case "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK":
@@ -82,6 +90,15 @@ def parse(event: object, known: Known) -> tuple[Arrival, ...]:
         case "INTERACTION_CREATE" if is_command(told):
             found = (command_of(told, known.where(told), known.me, known.places, known.received),)
     return found or (_unread(raw, told, known),)
+
+
+def _is_late(message: Raw) -> bool:
+    """Whether an update is the answer to a command, which another bot was still thinking about when it was told of.
+
+    It may have been told at once, and only its preview be new; then it is the same message again.
+    """
+    thinks = (count(message, "flags") or 0) & LOADING
+    return count(message, "type") in ANSWERS and not thinks and moment(message, "edited_timestamp") is None
 
 
 def parse_message(raw: Raw, known: Known) -> Message | Unsupported:

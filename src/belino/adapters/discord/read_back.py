@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from belino.adapters.discord.calls import Calls, Refused
 from belino.adapters.discord.raw import as_identity, identity, made_at, moment
-from belino.adapters.discord.send import MESSAGES, channel_of
+from belino.adapters.discord.send import MESSAGES, channel_of, nonce_of
 from belino.domain.reply import Parcel, Receipt
 from belino.net.raw import Raw, as_tables, count, table, tables, words
 
@@ -35,10 +35,17 @@ def _candidates(page: tuple[Raw, ...], parcel: Parcel, bot: str) -> Iterator[Raw
 
 
 def _is_it(message: Raw, parcel: Parcel) -> bool:
-    said = words(message, "content").strip() == parcel.text.strip()
+    if nonce := words(message, "nonce"):
+        return nonce == nonce_of(parcel)
+    said = _letters(words(message, "content")) == _letters(parcel.text)
     sizes = sorted(count(file, "size") or 0 for file in tables(message, "attachments"))
     answered = identity(table(message, "message_reference"), "message_id")
     # A message that was answered and is gone by now leaves no reference.
     return (
         said and sizes == sorted(file.size for file in parcel.files) and answered in ("", as_identity(parcel.reply_to))
     )
+
+
+def _letters(text: str) -> str:
+    """What is left of a text whatever Discord strips from it; all of it, if it has no letters."""
+    return "".join(sign for sign in text if sign.isalnum()) or text.strip()

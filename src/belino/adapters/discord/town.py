@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from belino.adapters.discord.people import DIRECT, Me, Place, place_of
 from belino.adapters.discord.raw import identity
-from belino.net.raw import Raw, table, tables, words, yes
+from belino.net.raw import Raw, count, table, tables, words, yes
 
 MOST_PLACES = 20_000
+EPHEMERAL = 1 << 6
+"""What only one person sees is told without its server, wherever it stands."""
 
 
 class Town:
@@ -50,7 +52,7 @@ class Town:
         channel = identity(told, "channel_id")
         if not channel or channel in self.places:
             return ""
-        if not identity(told, "guild_id"):
+        if not identity(told, "guild_id") and not (count(told, "flags") or 0) & EPHEMERAL:
             self.places[channel] = Place(kind=DIRECT)
             return ""
         return channel
