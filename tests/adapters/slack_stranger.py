@@ -29,6 +29,8 @@ class Stranger:
     """Answers by method; sockets and every other page as the test says."""
 
     url: str
+    lines: str
+    """Where its sockets are."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Mapping[str, Any]] = {"auth.test": {"user_id": "U0BELINO01", "team_id": "T0WORK0001"}}
@@ -51,7 +53,7 @@ class Stranger:
         self.calls[method] += 1
         self.asked[method] = {name: str(value) for name, value in (await request.post()).items()}
         if method == "apps.connections.open":
-            return web.json_response({"ok": True, "url": f"{self.url}/socket".replace("http", "ws", 1)})
+            return web.json_response({"ok": True, "url": f"{self.lines}/socket".replace("http", "ws", 1)})
         if method not in self.answers:
             return web.json_response({"ok": False, "error": "unknown_method"})
         return web.json_response({"ok": True, **self.answers[method]})
@@ -88,7 +90,7 @@ class Stranger:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        self.url = self.lines = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
             yield self
         finally:

@@ -392,6 +392,7 @@ async def test_a_command_is_said_to_us_wherever_it_is_typed(server: SlackServer,
     ("settings", "says"),
     [
         ({"bot_token": "xoxp-user"}, "bot_token"),
+        ({"bot_token": "xoxe.xoxb-1-rotating"}, "rotates"),
         ({"app_token": "xoxb-wrong"}, "app_token"),
         ({"mode": "http", "signing_secret": " "}, "signing_secret"),
         ({"api_url": "http://slack.example.org/api/"}, "encrypted"),
@@ -409,9 +410,11 @@ def test_tokens_go_to_slacks_own_hosts_alone() -> None:
     config = slack.Config(bot_token=Secret("B", "xoxb-1"), app_token=Secret("A", "xapp-1"))
     assert slack.hosts(config) == {"slack.com", "files.slack.com", "files-origin.slack.com"}
     own = replace(config, api_url="http://127.0.0.1:8080/api/")
-    assert slack.hosts(own) == {"127.0.0.1:8080"}
+    assert slack.hosts(own) == {"127.0.0.1:8080", "localhost:8080"}
     apart = replace(own, files_url="http://127.0.0.1:8081/", socket_url="ws://127.0.0.1:8082/")
-    assert slack.hosts(apart) == {"127.0.0.1:8080", "127.0.0.1:8081", "127.0.0.1:8082"}
+    assert slack.hosts(apart) == {*slack.hosts(own), "127.0.0.1:8081", "127.0.0.1:8082"}
+    near = replace(config, api_url="http://10.0.0.7:8080/api/")
+    assert slack.hosts(near) == {"10.0.0.7:8080"}
 
 
 async def test_no_token_is_in_an_error(server: SlackServer, app: App) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.slack_samples import NAMES, RECEIVED, VIEW, message, one, parsed, sample
 from belino.adapters.slack.parse import is_own_change, parse, said, says_nothing_new
+from belino.adapters.slack.people import Me
 from belino.domain.media import MediaKind
 from belino.domain.message import ChatType, Deletion, Edit, Message, Reaction, Unsupported
 
@@ -274,6 +275,25 @@ def test_a_reaction_is_told_by_its_name_and_two_of_them_by_two_ids() -> None:
     assert isinstance(on, Reaction)
     assert (on.emoji, on.added, off.added) == (":thumbsup:", True, False)
     assert on.id != off.id
+
+
+@pytest.mark.parametrize("name", ["reaction", "edit_text", "deleted"])
+def test_what_does_not_say_when_it_was_is_told_from_the_next_by_its_event(name: str) -> None:
+    untold: list[str] = []
+    for number in ("Ev1", "Ev2"):
+        raw = sample(name) | {"event_id": number}
+        raw["event"] |= {"event_ts": None, "ts": None}
+        raw["event"].get("message", {}).pop("edited", None)
+        untold += [arrival.id for arrival in parsed(raw)]
+    assert len(set(untold)) == 2
+
+
+def test_ids_of_other_servers_are_ids() -> None:
+    raw = sample("text_channel")
+    raw["event"] |= {"text": "<@U_my-bot> look", "files": [{"id": "F_upload-1", "mimetype": "image/png"}]}
+    (told,) = parse(raw, replace(VIEW, me=Me(user="U_my-bot", name="belino")))
+    assert isinstance(told, Message)
+    assert (told.addressed, [ref.item for ref in told.media]) == (True, ["F_upload-1"])
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(("service_", "unknown_"))])

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from adapters.slack_stranger import visiting
 from adapters.telegram_desk import until
+from belino.domain.errors import AddressRefused
 
 
 def envelope(text: str, *, number: int = 1) -> dict[str, Any]:
@@ -43,6 +44,21 @@ async def test_a_line_that_is_refused_with_its_first_word_is_no_line() -> None:
             await until(lambda: stranger.calls["apps.connections.open"] == 2 and stranger.sockets)
             await stranger.tell(envelope("hi"))
             await until(lambda: guest.texts == ["hi"])
+
+
+async def test_a_line_elsewhere_is_refused_with_the_key_that_names_it() -> None:
+    async with visiting() as (stranger, guest), visiting() as (other, _):
+        stranger.lines = other.url
+        with pytest.raises(AddressRefused, match="socket_url"):
+            await guest.adapter.run(guest.accept, None)
+        assert other.sockets == []
+
+
+async def test_a_server_on_this_machine_may_call_itself_by_its_other_name() -> None:
+    async with visiting() as (stranger, guest):
+        stranger.lines = stranger.url.replace("127.0.0.1", "localhost")
+        async with guest.listening():
+            await until(lambda: stranger.sockets)
 
 
 async def test_lines_that_slack_wants_replaced_and_does_not_end_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,10 @@ def hosts(config: Config) -> frozenset[str]:
     api = host_of(config.api_url)
     files = () if ":" in api else (f"{name}.{api}" for name in FILE_HOSTS)
     beside = [host_of(_as_http(url)) for url in (config.files_url, config.socket_url) if url is not None]
-    return frozenset({api, *files, *beside})
+    # A server on this machine has two names, and may call itself by the other one.
+    name, _, port = api.rpartition(":")
+    same = [f"{other}:{port}" for other in ("localhost", "127.0.0.1") if name in ("localhost", "127.0.0.1")]
+    return frozenset({api, *files, *beside, *same})
 
 
 class Adapter:
@@ -314,6 +317,8 @@ class Adapter:
 
 def _check_token(key: str, secret: Secret, begins: str) -> None:
     token = secret.reveal()
+    if token.startswith("xoxe"):
+        raise ConfigError(f"{key} ends within hours: the app rotates its tokens; make one from belino's manifest")
     if not token.startswith(begins) or not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigError(f"{key} is no such token of Slack's; it begins with {begins}")
 

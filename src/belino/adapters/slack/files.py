@@ -15,7 +15,7 @@ NAME_CHARS = 255
 UNKNOWN_MIME = "application/octet-stream"
 CANVAS_MIME = "application/vnd.slack-docs"
 
-_FILE_ID = re.compile(r"F[A-Z0-9]{2,30}")
+_FILE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
 # Names for what is told of a file whose bytes nobody is given.
 _WITHOUT_BYTES = {

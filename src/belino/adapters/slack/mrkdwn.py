@@ -7,7 +7,8 @@ from belino.adapters.slack.people import Directory, Me
 from belino.net.redact import redact
 
 _TOKEN = re.compile(r"<([^<>]{1,3000})>")
-_MENTION = re.compile(r"<@([UW][A-Z0-9]{2,30})(?:\|[^<>]*)?>")
+# Slack writes U or W and capitals; what other servers call their users counts too.
+_MENTION = re.compile(r"<@([A-Za-z0-9_-]{1,64})(?:\|[^<>]*)?>")
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
 

@@ -131,7 +131,7 @@ def _event(event: Raw, raw: Raw, view: View) -> tuple[Arrival, ...]:
         case "app_mention":
             return (said(event, words(event, "channel"), view, always=True),)
         case "reaction_added" | "reaction_removed" if words(table(event, "item"), "type") == "message":
-            return (_reaction(event, view),)
+            return (_reaction(event, raw, view),)
         case _:
             return (_unread(event, raw, view),)
 
@@ -140,12 +140,12 @@ def _message(event: Raw, raw: Raw, view: View) -> Arrival:
     channel, kind = words(event, "channel"), words(event, "channel_type")
     match words(event, "subtype"):
         case "message_changed" if _is_gone(event):
-            return _deletion(event, channel, stamp(table(event, "message"), "ts"), view)
+            return _deletion(event, raw, channel, stamp(table(event, "message"), "ts"), view)
         case "message_changed" if table(event, "message"):
-            return _edit(event, channel, kind, view)
+            return _edit(event, raw, channel, kind, view)
         case "message_deleted" if stamp(event, "deleted_ts") or stamp(table(event, "previous_message"), "ts"):
             gone = stamp(event, "deleted_ts") or stamp(table(event, "previous_message"), "ts")
-            return _deletion(event, channel, gone, view)
+            return _deletion(event, raw, channel, gone, view)
         case "message_replied" | "message_changed" | "message_deleted":
             return _unread(event, raw, view)
         case "" if _is_growth(event):
@@ -154,10 +154,10 @@ def _message(event: Raw, raw: Raw, view: View) -> Arrival:
             return said(event, channel, view, kind=kind)
 
 
-def _edit(event: Raw, channel: str, kind: str, view: View) -> Edit | Unsupported:
+def _edit(event: Raw, raw: Raw, channel: str, kind: str, view: View) -> Edit | Unsupported:
     now = said(table(event, "message"), channel, view, kind=kind)
     at = stamp(event, "event_ts") or stamp(event, "ts") or stamp(table(table(event, "message"), "edited"), "ts")
-    edit_id = f"{now.id}@{at or '0'}"
+    edit_id = f"{now.id}@{at or _own_id(raw, view)}"
     if isinstance(now, Unsupported):
         return replace(now, id=edit_id, what=f"an edit: {now.what}", addressed=False)
     if not _really_changed(event):
@@ -174,30 +174,30 @@ def _edit(event: Raw, channel: str, kind: str, view: View) -> Edit | Unsupported
     )
 
 
-def _deletion(event: Raw, channel: str, message_id: str, view: View) -> Deletion:
+def _deletion(event: Raw, raw: Raw, channel: str, message_id: str, view: View) -> Deletion:
     """Slack does not say who did it: the author, or somebody who may."""
     before = table(event, "previous_message")
     thread = stamp(before, "thread_ts")
     at = stamp(event, "event_ts") or stamp(event, "ts")
     return Deletion(
         conversation=view.where(channel, thread if thread != message_id else None),
-        id=f"{message_id}@{at or '0'}-gone",
+        id=f"{message_id}@{at or _own_id(raw, view)}-gone",
         message_id=message_id,
         author=author_of(before, view.me, view.directory) if words(before, "user") else None,
         sent=view.when(at),
     )
 
 
-def _reaction(event: Raw, view: View) -> Arrival:
+def _reaction(event: Raw, raw: Raw, view: View) -> Arrival:
     item, at = table(event, "item"), stamp(event, "event_ts")
     added, name = words(event, "type") == "reaction_added", line(event, "reaction", most=100)
     author = user_named(words(event, "user"), view.me, view.directory)
     message_id = stamp(item, "ts")
     if not message_id:
-        return _unread(event, event, view)
+        return _unread(event, raw, view)
     return Reaction(
         conversation=view.where(words(item, "channel")),
-        id=f"{message_id}@{at}-{author.id}-{name}-{'on' if added else 'off'}",
+        id=f"{message_id}@{at or _own_id(raw, view)}-{author.id}-{name}-{'on' if added else 'off'}",
         message_id=message_id,
         author=author,
         sent=view.when(at),
@@ -229,10 +229,15 @@ def _unread(event: Raw, raw: Raw, view: View) -> Unsupported:
     channel = words(event, "channel") or words(table(event, "channel"), "id") or words(table(event, "item"), "channel")
     user = words(event, "user") or words(table(event, "user"), "id")
     ts = stamp(event, "event_ts") or stamp(event, "ts")
-    own = line(raw, "event_id") or line(raw, "trigger_id") or ts or format(view.received.timestamp(), ".6f")
+    own = line(raw, "event_id") or line(raw, "trigger_id") or ts or _own_id(raw, view)
     sort = chat_type(channel) if channel else ChatType.CHANNEL  # without a place nobody spoke to us anywhere
     author = user_named(user, view.me, view.directory)
     return _unsupported(view.where(channel), f"event-{own}", author, view.when(ts), what_it_is(event), sort)
+
+
+def _own_id(raw: Raw, view: View) -> str:
+    """What tells an event from the next of its kind, where it does not say when it was."""
+    return line(raw, "event_id") or format(view.received.timestamp(), ".6f")
 
 
 def _unsupported(

@@ -140,16 +140,22 @@ class SocketMode:
         told = (await self._calls.ask("apps.connections.open", as_app=True)).told
         if not (url := words(told, "url")):
             raise AdapterError("Slack did not say where a line can be opened")
-        async with self._http.socket(url, timeout=OPEN_SECONDS, heartbeat=HEARTBEAT_SECONDS) as opened:
-            socket = cast("WebSocket", opened)
-            try:
-                async with asyncio.timeout(OPEN_SECONDS):
-                    first = await self._next(socket)
-            except TimeoutError:
-                raise AdapterError("Slack opened a line and says nothing") from None
-            if _is_goodbye(first):
-                raise AdapterError("Slack opened a line and ended it")
-            yield socket, first
+        try:
+            async with self._http.socket(url, timeout=OPEN_SECONDS, heartbeat=HEARTBEAT_SECONDS) as opened:
+                socket = cast("WebSocket", opened)
+                yield socket, await self._first(socket)
+        except AddressRefused as error:
+            raise AddressRefused(f"{error}; a server of your own names where its lines are as socket_url") from None
+
+    async def _first(self, socket: WebSocket) -> Raw:
+        try:
+            async with asyncio.timeout(OPEN_SECONDS):
+                first = await self._next(socket)
+        except TimeoutError:
+            raise AdapterError("Slack opened a line and says nothing") from None
+        if _is_goodbye(first):
+            raise AdapterError("Slack opened a line and ended it")
+        return first
 
     async def _hear(self, socket: WebSocket, envelope: Raw, over: asyncio.Event, take: Take) -> None:
         ends: float | None = None
