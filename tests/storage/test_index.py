@@ -12,7 +12,7 @@ from belino.domain.concordance import Concordance
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message
 from belino.domain.outcome import Standing
-from belino.domain.record import Verdict
+from belino.domain.record import StoredMessage, Verdict
 from belino.storage import index
 from belino.storage.home import Home
 from belino.storage.segment import Entry, build, unpack
@@ -37,6 +37,11 @@ async def seqs_with(store: SqliteStore, term: str, channel: ConversationKey = MA
         return sorted(concordance.seqs[place] for place in found)
 
     return await store.consult(channel, look)
+
+
+def numbered(seq: int) -> Callable[[Concordance], tuple[StoredMessage, ...]]:
+    """Asks for the message of a seq."""
+    return lambda index: index.records.numbered([seq])
 
 
 async def talk(store: SqliteStore, say: Say, count: int, channel: ConversationKey = MAIN, start: int = 1) -> None:
@@ -323,12 +328,9 @@ async def test_a_thousand_guesses_reach_no_other_channel(store: SqliteStore, say
     chance = random.Random(9)
     for _ in range(1_000):
         guess = chance.choice([chance.randint(-5, 120), chance.getrandbits(40), chance.getrandbits(63)])
-        for message in await store.numbered(OTHER, [guess]):
+        for message in await store.consult(OTHER, numbered(guess)) or ():
             assert message.conversation == OTHER
             assert message.seq == guess
-    nobody = ConversationKey(platform="web", account="default", channel="nobody")
-    assert await store.numbered(nobody, list(range(1, 60))) == ()
-    assert await store.thread_summaries(nobody, [str(number) for number in range(60)]) == {}
 
 
 async def test_a_thread_is_summed_up_by_its_living_replies(store: SqliteStore, say: Say, clock: FakeClock) -> None:
@@ -339,7 +341,8 @@ async def test_a_thread_is_summed_up_by_its_living_replies(store: SqliteStore, s
     await store.take_in(say("4", "c", reply_to="1", author=bob), OBSERVE)
     await store.take_in(say("5", "d", reply_to="1"), OBSERVE)
     await store.take_in(deletion("5", clock), OBSERVE)
-    summaries = await store.thread_summaries(MAIN, ["1", "2", "1"])
+    summaries = await store.consult(MAIN, lambda index: index.records.thread_summaries(["1", "2", "1"]))
+    assert summaries is not None
     assert list(summaries) == ["1"]
     assert summaries["1"].reply_count == 3
     assert summaries["1"].participant_names == ("Bob", "Anna")

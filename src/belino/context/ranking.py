@@ -9,6 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
+from itertools import chain
+from math import inf
+from typing import NamedTuple
 
 from belino.context.asking import Postings, Reason, Visible, Word, named_people, terms_of, wanted_marks, words_of
 from belino.context.passages import Hit, best_passages
@@ -81,10 +84,10 @@ def rank(index: Concordance, question: Question, weights: Weights = WEIGHTS) -> 
     words = words_of(index, question.text, visible, weights)
     passages = best_passages(index, question.text, question.phrases, visible, weights)
     look = _Look(index, question, weights, words, visible, passages)
-    scores = {place: look.score(place) for place in look.pool}
-    best = [place for _, place in _largest(scores, len(scores))]
+    scores = look.scores()
+    best = _largest(scores, len(scores))
     if question.until is not None:  # who turns pages wants the rest too, though nobody looked at it closely
-        best += [place for _, place in _largest(look.found, weights.kept) if place not in scores and look.may(place)]
+        best += [place for place in _largest(look.found, weights.kept) if place not in scores and look.may(place)]
     return Ranking(
         seqs=tuple(index.seqs[place] for place in best),
         scanned=visible.scanned,
@@ -93,7 +96,7 @@ def rank(index: Concordance, question: Question, weights: Weights = WEIGHTS) -> 
         newest=index.seqs[visible.end - 1],
         recent_media=_media(index, visible) if question.of_media or len(best) < FEW else (),
         lately=frozenset(index.seqs[place] for place in look.latest() if not look.speaks_for(place)),
-        matched={index.seqs[place]: look.matched(place) for place in best[:SHOWN]},
+        matched=look.matched(best[:SHOWN]),
         reasons=tuple(word.reason for word in sorted(words, key=lambda word: -word.worth) if word.exact),
         passages={index.seqs[place]: hit for place, hit in passages.items()},
         read_rather_than_said=frozenset(
@@ -135,6 +138,16 @@ def _media(index: Concordance, visible: Visible) -> tuple[int, ...]:
     return tuple(found)
 
 
+class _Near(NamedTuple):
+    """A candidate, and the places of the two messages before and after it in its thread or session, or NOBODY."""
+
+    place: int
+    before: int
+    earlier: int
+    after: int
+    later: int
+
+
 class _Look:
     """One question's closer look at its candidates."""
 
@@ -159,34 +172,37 @@ class _Look:
         self.phrases = [terms for phrase in question.phrases if (terms := terms_of(index, phrase))]
         self.found = _added(_rarest(words, weights.postings), weights.candidates)
         self.kin = _added([Word(word.reason, word.worth, word.kin, ()) for word in words], weights.kin_candidates)
-        self.pool = self._pool()
+        self.pool = _among(index, self._pool())
         self.masks = self._masks()
         self.topics = self._topics(_rarest(words, weights.topic_postings))
         self.by_worth = sorted(range(len(words)), key=lambda at: -words[at].worth)
         self._worths: dict[int, float] = {}
 
-    def score(self, place: int) -> float:
-        """What speaks for a message, all in all."""
-        index, weights = self.index, self.weights
-        flags = index.flags[place]
-        mask = self.masks.get(place, 0)
-        score = self.said(place)
-        if place in self.passages:
-            score += self.passages[place].score
-        score += self.people.get(index.authors[place], 0.0)
-        score += self._around(place, mask)
-        score += weights.topic * self.topics.get(index.groups[place], 0.0)
-        for mark, weight in self.wanted:
-            if flags & mark:
-                score += weight
-        if flags & Mark.QUESTION:
-            score += weights.question
-        if self.question.spans and self._is_dated(place):
-            score += weights.dated
-        for phrase in self.phrases:
-            score += weights.phrase * _holds(index.terms(place), phrase)
-        age: int = self.visible.end - 1 - place
-        return score + weights.recent * weights.recent_half / (weights.recent_half + age)
+    def scores(self) -> dict[int, float]:
+        """What speaks for each candidate, all in all."""
+        index, weights, people, topics = self.index, self.weights, self.people, self.topics
+        newest = self.visible.end - 1
+        scores: dict[int, float] = {}
+        for near in self.pool:
+            place = near[0]
+            flags = index.flags[place]
+            score = self.said(place)
+            if place in self.passages:
+                score += self.passages[place].score
+            score += people.get(index.authors[place], 0.0)
+            score += self._around(near)
+            score += weights.topic * topics.get(index.groups[place], 0.0)
+            for mark, weight in self.wanted:
+                if flags & mark:
+                    score += weight
+            if flags & Mark.QUESTION:
+                score += weights.question
+            if self.question.spans and self._is_dated(place):
+                score += weights.dated
+            for phrase in self.phrases:
+                score += weights.phrase * _holds(index.terms(place), phrase)
+            scores[place] = score + weights.recent * weights.recent_half / (weights.recent_half + newest - place)
+        return scores
 
     def said(self, place: int) -> float:
         """What a message's own words speak for it."""
@@ -201,10 +217,13 @@ class _Look:
         """The newest messages."""
         return range(max(self.visible.start, self.visible.end - self.weights.latest), self.visible.end)
 
-    def matched(self, place: int) -> tuple[str, ...]:
-        """The words of the question that a message has, what says most first."""
-        mask = self.masks.get(place, 0)
-        return tuple(self.words[at].reason.word for at in self.by_worth if mask >> at & 1)
+    def matched(self, places: Iterable[int]) -> Mapping[int, tuple[str, ...]]:
+        """The words of the question that messages have, what says most first."""
+        told: dict[int, tuple[str, ...]] = {}
+        masks = {place: self.masks.get(place, 0) for place in places}
+        for mask in set(masks.values()):
+            told[mask] = tuple(self.words[at].reason.word for at in self.by_worth if mask >> at & 1)
+        return {self.index.seqs[place]: told[mask] for place, mask in masks.items()}
 
     def speaks_for(self, place: int) -> bool:
         """Whether any word of the question is in a message, in what it brought, next to it, or in its thread."""
@@ -213,28 +232,24 @@ class _Look:
         told = place in self.passages or place in self.kin or index.groups[place] in self.topics
         return told or any(at in found for at in near)
 
-    def _around(self, place: int, mask: int) -> float:
+    def _around(self, near: _Near) -> float:
         """What the messages around it add: words of the question that it answers or goes on about."""
-        index, weights, found = self.index, self.weights, self.found
-        before, after = index.before[place], index.after[place]
-        score, window = 0.0, mask
-        if before != NOBODY:
-            window |= self.masks.get(before, 0)
-            score += weights.led_by * (self._worth(window) - self._worth(mask))
-            if index.flags[before] & Mark.QUESTION and index.authors[before] != index.authors[place]:
-                score += weights.answers + weights.answer * found.get(before, 0.0)
-            earlier = index.before[before]
-            if earlier != NOBODY:
-                score += weights.two_before * found.get(earlier, 0.0)
-                window |= self.masks.get(earlier, 0)
-        if after != NOBODY:
-            score += weights.after * found.get(after, 0.0)
-            window |= self.masks.get(after, 0)
-            later = index.after[after]
-            if later != NOBODY:
-                score += weights.two_after * found.get(later, 0.0)
-                window |= self.masks.get(later, 0)
-        return score + weights.window * (self._worth(window) - self._worth(mask))
+        place, before, earlier, after, later = near
+        index, weights, found, masks = self.index, self.weights, self.found, self.masks
+        mask = masks.get(place, 0)
+        led = mask | masks.get(before, 0)
+        window = led | masks.get(earlier, 0) | masks.get(after, 0) | masks.get(later, 0)
+        score = 0.0
+        if led != mask:
+            score += weights.led_by * (self._worth(led) - self._worth(mask))
+        if before != NOBODY and index.flags[before] & Mark.QUESTION and index.authors[before] != index.authors[place]:
+            score += weights.answers + weights.answer * found.get(before, 0.0)
+        score += weights.two_before * found.get(earlier, 0.0)
+        score += weights.after * found.get(after, 0.0)
+        score += weights.two_after * found.get(later, 0.0)
+        if window != mask:
+            score += weights.window * (self._worth(window) - self._worth(mask))
+        return score
 
     def _worth(self, mask: int) -> float:
         """What the words of a mask are worth together."""
@@ -251,9 +266,9 @@ class _Look:
     def _pool(self) -> list[int]:
         """Candidates: what the words found, what stands around the best of it, and what was said lately."""
         index, weights, visible = self.index, self.weights, self.visible
-        best = [place for _, place in _largest(self.found, weights.candidates)]
+        best = _largest(self.found, weights.candidates)
         pool = dict.fromkeys(best)
-        pool.update(dict.fromkeys(place for _, place in _largest(self.kin, weights.kin_candidates)))
+        pool.update(dict.fromkeys(_largest(self.kin, weights.kin_candidates)))
         for link in (index.before, index.after):
             for place in best[: weights.surrounded]:
                 for _ in range(2):
@@ -280,27 +295,19 @@ class _Look:
 
     def _masks(self) -> Mapping[int, int]:
         """Which words of the question each candidate and its neighbours hold, as bits."""
-        around = set(self.pool)
-        for link in (self.index.before, self.index.after):
-            for place in self.pool:
-                near = link[place]
-                if near != NOBODY:
-                    around.add(near)
-                    around.add(link[near])
+        around = sorted(self.found.keys() & set(chain.from_iterable(self.pool)))
         masks: dict[int, int] = {}
-        shifted = {0: sorted(around & self.found.keys())}
         for at, word in enumerate(self.words):
             for _, base, places, _ in word.exact:
-                if base not in shifted:
-                    shifted[base] = [place - base for place in shifted[0]]
-                for place in _both(shifted[base], places):
+                few = around[bisect_left(around, base + places[0]) : bisect_right(around, base + places[-1])]
+                for place in _both([place - base for place in few], places):
                     masks[base + place] = masks.get(base + place, 0) | 1 << at
         return masks
 
     def _topics(self, words: Sequence[Word]) -> Mapping[int, float]:
         """What the threads and sessions of the candidates say of the question as a whole."""
         groups, threads = self.index.groups, self.index.threads
-        looked_at = {groups[place] for place in self.pool}
+        looked_at = {groups[near.place] for near in self.pool}
         topics: dict[int, float] = {}
         for word in words:
             times: Counter[int] = Counter()
@@ -312,6 +319,17 @@ class _Look:
                 often = times[group] * TOPIC_AT_MOST / (times[group] + TOPIC_AT_MOST - 1)
                 topics[group] = topics.get(group, 0.0) + word.worth * often
         return topics
+
+
+def _among(index: Concordance, pool: Iterable[int]) -> list[_Near]:
+    """Candidates among what stands around them."""
+    before, after = index.before, index.after
+    nears: list[_Near] = []
+    for place in pool:
+        led, on = before[place], after[place]
+        earlier, later = NOBODY if led == NOBODY else before[led], NOBODY if on == NOBODY else after[on]
+        nears.append(_Near(place, led, earlier, on, later))
+    return nears
 
 
 def _rarest(words: Sequence[Word], most: int) -> list[Word]:
@@ -384,8 +402,13 @@ def _both(few: Sequence[int], places: Sequence[int]) -> Iterable[int]:
     return [place for place, at in zip(few, found, strict=True) if at < len(places) and places[at] == place]
 
 
-def _largest(scores: Mapping[int, float], count: int) -> list[tuple[float, int]]:
-    return nlargest(count, zip(scores.values(), scores.keys(), strict=True))
+def _largest(scores: Mapping[int, float], count: int) -> list[int]:
+    """The places that score most, best first; of those that score alike the newest."""
+    least = sorted(scores.values())[-count] if len(scores) > count else -inf
+    return [
+        place
+        for _, place in sorted(((score, place) for place, score in scores.items() if score >= least), reverse=True)
+    ][:count]
 
 
 def _holds(terms: Sequence[int], phrase: Sequence[int]) -> bool:

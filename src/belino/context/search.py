@@ -64,15 +64,18 @@ async def search(
         until=None if bookmark is None else bookmark.until,
     )
     offset = 0 if bookmark is None else bookmark.offset
-    answer = await archive.consult(channel, lambda index: _asked(index, question, offset, limit))
-    if answer is None:
-        return _NOTHING
-    ranking, passages = answer
-    found = await _load(archive, channel, question, ranking, passages, offset, limit)
-    total = len(ranking.seqs)
-    after = offset + limit
+    page = await archive.consult(channel, lambda index: _page(index, question, bound_to, offset, limit))
+    return _NOTHING if page is None else page
+
+
+def _page(index: Concordance, question: Question, bound_to: bytes, offset: int, limit: int) -> SearchPage | None:
+    """Ranked and read from one view of the store, so that no message is gone or other between the two."""
+    ranking = rank(index, question)
+    if ranking is None:
+        return None
+    total, after = len(ranking.seqs), offset + limit
     return SearchPage(
-        results=found,
+        results=_load(index, question, ranking, offset, limit),
         coverage=Coverage(
             messages_scanned=ranking.scanned, time_range=(from_micros(ranking.first), from_micros(ranking.last))
         ),
@@ -81,46 +84,13 @@ async def search(
     )
 
 
-def _asked(
-    index: Concordance, question: Question, offset: int, limit: int
-) -> tuple[Ranking, Mapping[int, FoundPassage]] | None:
-    """The order of all, and what documents say to the results of this page."""
-    ranking = rank(index, question)
-    if ranking is None:
-        return None
-    if not ranking.passages:
-        return ranking, {}
-    wanted = [term for asked in ask(question.text, index.passages.languages) for term in (asked.word, *asked.terms)]
-    passages: dict[int, FoundPassage] = {}
-    for seq in ranking.seqs[offset : offset + limit]:
-        hit = ranking.passages.get(seq)
-        if hit is not None:
-            text = " ".join(index.passages.text(hit.document, hit.number).split())
-            passages[seq] = FoundPassage(
-                ref=hit.ref,
-                unit=Unit(index.passages.unit(hit.document)),
-                number=hit.number,
-                text=excerpt(text, wanted, PASSAGE_CHARS),
-            )
-    return ranking, passages
-
-
-async def _load(
-    archive: Archive,
-    channel: ConversationKey,
-    question: Question,
-    ranking: Ranking,
-    passages: Mapping[int, FoundPassage],
-    offset: int,
-    limit: int,
-) -> tuple[Found, ...]:
+def _load(index: Concordance, question: Question, ranking: Ranking, offset: int, limit: int) -> tuple[Found, ...]:
     seqs = ranking.seqs[offset : offset + limit]
-    media: tuple[int, ...] = ()
-    if not offset:
-        media = tuple(seq for seq in ranking.recent_media if seq not in seqs)
-    stored = {message.seq: message for message in await archive.numbered(channel, (*seqs, *media))}
+    media = () if offset else tuple(seq for seq in ranking.recent_media if seq not in seqs)
+    stored = {message.seq: message for message in index.records.numbered((*seqs, *media))}
     messages = [stored[seq] for seq in (*seqs, *media) if seq in stored and stored[seq].deleted is None]
-    summaries = await archive.thread_summaries(channel, [message.root or message.id for message in messages])
+    summaries = index.records.thread_summaries([message.root or message.id for message in messages])
+    passages = _passages(index, question, ranking, seqs)
     return tuple(
         _found(
             message,
@@ -130,6 +100,25 @@ async def _load(
         )
         for message in messages
     )
+
+
+def _passages(
+    index: Concordance, question: Question, ranking: Ranking, seqs: Sequence[int]
+) -> Mapping[int, FoundPassage]:
+    """What documents say to these results."""
+    hits = {seq: ranking.passages[seq] for seq in seqs if seq in ranking.passages}
+    if not hits:
+        return {}
+    wanted = [term for asked in ask(question.text, index.passages.languages) for term in (asked.word, *asked.terms)]
+    return {
+        seq: FoundPassage(
+            ref=hit.ref,
+            unit=Unit(index.passages.unit(hit.document)),
+            number=hit.number,
+            text=excerpt(" ".join(index.passages.text(hit.document, hit.number).split()), wanted, PASSAGE_CHARS),
+        )
+        for seq, hit in hits.items()
+    }
 
 
 def _found(

@@ -3,6 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from belino.domain.context import ThreadSummary
+from belino.domain.record import StoredMessage
+
 NOBODY = 0xFFFFFFFF
 """In `before` and `after`: there is none."""
 
@@ -68,6 +71,18 @@ class Passages(Protocol):
         ...
 
     def text(self, document: int, number: int) -> str: ...
+
+
+class Records(Protocol):
+    """The channel's messages themselves, in the same view of the store that its index was brought up to."""
+
+    def numbered(self, seqs: Sequence[int]) -> tuple[StoredMessage, ...]:
+        """Those of these seqs that the channel has, oldest first."""
+        ...
+
+    def thread_summaries(self, roots: Sequence[str]) -> Mapping[str, ThreadSummary]:
+        """The threads under these messages, without those that nobody replied to."""
+        ...
 
 
 class Concordance(Protocol):
@@ -139,6 +154,9 @@ class Concordance(Protocol):
 
     @property
     def passages(self) -> Passages: ...
+
+    @property
+    def records(self) -> Records: ...
 
     def number(self, term: str) -> int:
         """What a term is kept as."""

@@ -160,6 +160,13 @@ class Outbox(Protocol):
         """
         ...
 
+    async def take_apart(self, key: str, parts: Sequence[Parcel], reason: str, *, fence: int | None = None) -> bool:
+        """What cannot leave together leaves one by one: the first of `parts` under this key, `ready` at once.
+
+        False, and nothing changes, if somebody has claimed since `fence`.
+        """
+        ...
+
     async def keep_waiting(self, conversation: ConversationKey, reason: str) -> tuple[str, ...]:
         """Say why a conversation's parcels do not leave; no try is counted. Returns the keys of those it is new to."""
         ...

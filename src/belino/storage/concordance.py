@@ -5,7 +5,8 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from belino.domain.concordance import NOBODY, Mark, Passages
+from belino.domain.concordance import NOBODY, Mark, Passages, Records
+from belino.storage.found import NoRecords
 from belino.storage.passages import NoPassages
 from belino.storage.segment import Entry, Postings, Segment, add_postings, build, impacts
 from belino.storage.words import name_parts
@@ -23,6 +24,8 @@ class ChannelConcordance:
         self.number = number
         self.passages: Passages = NoPassages()
         """Those of documents, while somebody asks."""
+        self.records: Records = NoRecords()
+        """The messages, while somebody asks."""
         self.segments: list[Segment] = []
         self.bases: list[int] = []
         """The place of each segment's first message."""

@@ -22,7 +22,9 @@ from belino.domain.errors import StoreError
 from belino.domain.message import ConversationKey
 from belino.storage import passages, words
 from belino.storage.concordance import ChannelConcordance
+from belino.storage.found import ChannelRecords, NoRecords
 from belino.storage.places import SEQ_BITS, SEQ_MASK, find_channel
+from belino.storage.seal import Keys
 from belino.storage.segment import FORMAT, Entry, unpack
 from belino.storage.writer import Readers, Writer
 
@@ -102,10 +104,10 @@ class Settled(NamedTuple):
 class Index:
     """The word indexes of all channels."""
 
-    def __init__(self, readers: Readers, writer: Writer, key: bytes) -> None:
+    def __init__(self, readers: Readers, writer: Writer, keys: Keys) -> None:
         self._readers = readers
         self._writer = writer
-        self._key = key
+        self._keys = keys
         self._hot: OrderedDict[int, Hot] = OrderedDict()
         self._lock = threading.Lock()
         self._held = 0
@@ -139,7 +141,9 @@ class Index:
         """What a term is kept as. Without the key nobody can tell which word it was."""
         known = self._numbers.get(term)
         if known is None:
-            digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=self._key).digest()
+            digest = hashlib.blake2b(
+                term.encode("utf-8", "surrogatepass"), digest_size=8, key=self._keys.word_key
+            ).digest()
             if len(self._numbers) >= REMEMBERED:
                 self._numbers.clear()
             known = self._numbers[term] = int.from_bytes(digest, "big")
@@ -163,10 +167,12 @@ class Index:
             while self._catch_up(connection, hot):
                 hot.concordance.end_tail()
             hot.concordance.passages = passages.ChannelPassages(connection, number)
+            hot.concordance.records = ChannelRecords(connection, self._keys, number)
             try:
                 answer = question(hot.concordance)
             finally:
                 hot.concordance.passages = passages.NoPassages()
+                hot.concordance.records = NoRecords()
             settled = settle(hot, LAZY * STRETCH)
         self._weigh(hot)
         return answer, settled

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from belino.domain.concordance import Concordance
-from belino.domain.context import ThreadSummary
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
@@ -42,7 +41,6 @@ from belino.storage import (
     access,
     aging,
     elsewhere,
-    found,
     gone,
     inbox,
     messages,
@@ -101,7 +99,7 @@ class SqliteStore(PostRoom):
         places = Places()
         super().__init__(Writer(connection, undone=places.forget), Readers(home.database), folder, clock, keys, places)
         self.home = home
-        self._index = Index(self._readers, self._writer, keys.word_key)
+        self._index = Index(self._readers, self._writer, keys)
         self._connection = connection
         self._lock: int | None = lock
 
@@ -321,12 +319,6 @@ class SqliteStore(PostRoom):
 
     async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
         return await self._index.consult(channel, question)
-
-    async def numbered(self, channel: ConversationKey, seqs: Sequence[int]) -> tuple[StoredMessage, ...]:
-        return await self._readers.read(lambda connection: found.numbered(connection, self._keys, channel, seqs))
-
-    async def thread_summaries(self, channel: ConversationKey, roots: Sequence[str]) -> Mapping[str, ThreadSummary]:
-        return await self._readers.read(lambda connection: found.thread_summaries(connection, channel, roots))
 
     async def index_ahead(self) -> int:
         return await self._index.index_ahead()
