@@ -81,6 +81,15 @@ async def test_a_scope_that_is_missing_is_named_with_those_that_are_there(
     assert (await refused(app.users_info(user=server.bot["id"])))["needed"] == "users:read"
 
 
+async def test_people_are_told_page_by_page(server: SlackServer, app: AsyncWebClient) -> None:
+    people = [server.user(f"Person {number}") for number in range(4)]
+    general = server.channel("general", *people)
+    pages = [page["members"] async for page in await app.users_list(limit=2)]
+    assert [len(page) for page in pages] == [2, 2, 1]
+    members = [page["members"] async for page in await app.conversations_members(channel=general["id"], limit=3)]
+    assert [len(page) for page in members] == [3, 2]
+
+
 async def test_a_bot_posts_only_where_it_is(server: SlackServer, app: AsyncWebClient) -> None:
     public = server.channel("public", member=False)
     hidden = server.channel("hidden", private=True, member=False)

@@ -1,6 +1,6 @@
 """The methods that tell an app something: conversations, their history, users, files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from belino.testing.slack_request import Call, Refused, missing_scope
@@ -93,10 +93,7 @@ class Reads:
             and (self._town.is_member(channel) or (kind_of(channel) == "channel" and not mine))
             and not (call.flag("exclude_archived") and channel["is_archived"])
         ]
-        start, limit = _start(call.text("cursor")), call.whole("limit", PAGE, MOST)
-        more = len(shown) > start + limit
-        cursor = _cursor(start + limit) if more else ""
-        return {"channels": shown[start : start + limit], "response_metadata": {"next_cursor": cursor}}
+        return _page(call, "channels", shown, PAGE)
 
     async def conversation(self, call: Call) -> Json:
         channel = self.channel(call, member=False)
@@ -106,8 +103,7 @@ class Reads:
     async def members(self, call: Call) -> Json:
         channel = self.channel(call, member=False)
         self.need(f"{_READ[kind_of(channel)]}:read")
-        found = sorted(self._town.members[channel["id"]])
-        return {"members": found, "response_metadata": {"next_cursor": ""}}
+        return _page(call, "members", sorted(self._town.members[channel["id"]]), PAGE)
 
     async def user(self, call: Call) -> Json:
         found = self._town.users.get(call.needed("user"))
@@ -116,7 +112,7 @@ class Reads:
         return {"user": found}
 
     async def users(self, call: Call) -> Json:
-        return {"members": list(self._town.users.values()), "response_metadata": {"next_cursor": ""}}
+        return _page(call, "members", list(self._town.users.values()), MOST)
 
     async def bot(self, call: Call) -> Json:
         named = call.text("bot") or BOT
@@ -204,8 +200,11 @@ def _stamp_cursor(written: str) -> int:
     return int(number)
 
 
-def _cursor(start: int) -> str:
-    return f"after:{start}"
+def _page(call: Call, name: str, items: Sequence[Any], default: int) -> Json:
+    """Some of the items, and the cursor for those after them; empty after the last."""
+    start, limit = _start(call.text("cursor")), call.whole("limit", default, MOST)
+    end = start + limit
+    return {name: items[start:end], "response_metadata": {"next_cursor": f"after:{end}" if end < len(items) else ""}}
 
 
 def _start(written: str) -> int:
