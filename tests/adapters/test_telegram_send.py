@@ -15,6 +15,7 @@ from belino.domain.errors import (
     MediaNotFound,
     NothingToEdit,
     RateLimited,
+    TogetherRefused,
     Unanswered,
     Undeliverable,
 )
@@ -198,6 +199,26 @@ async def test_of_an_album_that_was_too_many_in_its_middle_a_part_may_have_arriv
     why = 'Bad Request: failed to send message #2 with the error message "Too Many Requests: retry after 8"'
     server.fail("sendMediaGroup", Answer(status=400, description=why))
     with pytest.raises(Unanswered, match="in the middle of the album"):
+        await bot.adapter.send(parcel(server.user("Ada"), PDF, replace(PDF, name="other.pdf")))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(status=413, body=b"<html>413 Request Entity Too Large</html>"),
+        Answer(
+            status=400,
+            description='Bad Request: failed to send message #2 with the error message "MEDIA_INVALID"',
+        ),
+        Answer(status=400, description="Bad Request: group send failed"),
+    ],
+    ids=["too large", "one is bad", "group"],
+)
+async def test_an_album_that_telegram_will_not_take_may_go_file_by_file(
+    server: TelegramServer, bot: Bot, answer: Answer
+) -> None:
+    server.fail("sendMediaGroup", answer)
+    with pytest.raises(TogetherRefused):
         await bot.adapter.send(parcel(server.user("Ada"), PDF, replace(PDF, name="other.pdf")))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from belino.config import AdapterConfig
 from belino.domain.dispatch import CALL_SECONDS, LEASE_MARGIN_SECONDS, SLOWEST_BYTES_A_SECOND
-from belino.domain.errors import AdapterError, MarkupRefused, Undeliverable
+from belino.domain.errors import AdapterError, MarkupRefused, TogetherRefused, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.ports import Adapter, Desk
 from belino.domain.record import ClaimedParcel
@@ -225,6 +225,46 @@ async def test_what_the_platform_stored_otherwise_than_planned_is_told_in_the_st
         assert story is not None
         told = [(step.outcome, step.reason) for step in story.steps if step.outcome == "differs"]
         assert ("differs", "report.pdf: the platform holds 3 of 6 bytes") in told
+
+
+async def test_one_file_that_the_platform_does_not_take_costs_none_of_the_others(house: Make) -> None:
+    async def refuse_two(parcel: Parcel) -> None:
+        names = [file.name for file in parcel.files]
+        if "2.pdf" in names:
+            raise TogetherRefused("the second is bad") if len(names) > 1 else Undeliverable("it is bad")
+
+    one = house(refuse_two)
+    async with one.at_work() as gateway:
+        album = await file_parcel(gateway, "a")
+        files = tuple(replace(album.files[0], name=f"{number}.pdf", caption=f"no. {number}") for number in (1, 2, 3))
+        await one.send(gateway, replace(album, files=files, reply_to="7"), words("w", "the words"))
+        parcels = await one.at_rest(gateway)
+        assert sorted(one.shown) == ["1.pdf", "2.pdf could not be sent: it is bad", "3.pdf", "no. 2", "the words"]
+        assert {parcel.key: parcel.state for parcel in parcels if parcel.files} == {
+            "a": ParcelState.SENT,
+            "a-1": ParcelState.DEAD,
+            "a-2": ParcelState.SENT,
+        }
+        assert [parcel.reply_to for parcel in one.offered if len(parcel.files) == 1] == ["7", None, None]
+
+
+async def test_files_that_the_platform_left_out_are_told_in_the_outbox(house: Make) -> None:
+    async def take(parcel: Parcel) -> None:
+        return None
+
+    one = house(take)
+    async with one.at_work() as gateway:
+        adapter = gateway.adapters[DM.platform, DM.account]
+        send = adapter.send
+
+        async def less(parcel: Parcel) -> Receipt:
+            return replace(await send(parcel), stored=(StoredFile(),))
+
+        adapter.send = less  # type: ignore[method-assign]
+        album = await file_parcel(gateway, "a")
+        await one.send(gateway, replace(album, files=album.files * 2))
+        (parcel,) = await one.at_rest(gateway)
+        assert (parcel.state, parcel.reason) == (ParcelState.SENT, "the platform stored 1 of 2 files")
 
 
 async def test_a_parcel_that_takes_the_process_down_again_and_again_is_given_up(house: Make) -> None:

@@ -1,6 +1,7 @@
 """Parcels leave in order and become one message each, however often they are confirmed."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -204,6 +205,33 @@ async def test_what_is_to_be_said_anew_is_a_text_of_its_own_and_what_it_would_ha
     again = await claim(store, clock)
     assert (again.parcel.kind, again.parcel.edits, again.doubt) == (ParcelKind.TEXT, None, Doubt.NONE)
     assert [(found.id, found.deleted is None) for found in await store.history(MAIN)] == [("1", True), ("m", False)]
+
+
+async def test_what_is_taken_apart_keeps_its_turn_its_doubt_and_its_bytes(
+    store: SqliteStore, clock: FakeClock, say: Say
+) -> None:
+    blobs = [await store.keep(_one(content), mime="text/plain", limit=10) for content in (b"one", b"two")]
+    files = tuple(
+        OutgoingFile(name=blob.sha256[:4], mime="text/plain", size=3, sha256=blob.sha256, pending=blob.sha256[:4])
+        for blob in blobs
+    )
+    album = text("a", "", kind=ParcelKind.FILES, files=files)
+    await answer(store, clock, say, album)
+    fence = (await claim(store, clock)).fence
+    parts = replace(album, files=files[:1]), replace(album, key="a-1", files=files[1:])
+    assert not await store.take_apart("a", parts, "not together", fence=fence - 1)
+    await store.delay_parcel("a", clock.now(), "no answer", doubt=Doubt.UNANSWERED)
+    fence = (await claim(store, clock)).fence
+    assert await store.take_apart("a", parts, "not together", fence=fence)
+    for key, blob in zip(("a", "a-1"), blobs, strict=True):
+        claimed = await claim(store, clock)
+        assert (claimed.parcel.key, [file.sha256 for file in claimed.parcel.files]) == (key, [blob.sha256])
+        assert claimed.doubt is Doubt.UNANSWERED and claimed.asker is not None
+        await store.confirm_parcel(key, Receipt(message_id=key, sent=clock.now()), AGENT)
+    assert [mark for mark, state, *_ in await store.carried_files(MAIN) if state is ParcelState.SENT] == [
+        files[1].pending,
+        files[0].pending,
+    ]
 
 
 async def test_what_a_platform_could_not_deliver_after_all_is_dead_with_its_reason(

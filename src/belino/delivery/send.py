@@ -23,6 +23,7 @@ from belino.domain.errors import (
     NothingToEdit,
     RateLimited,
     StoreError,
+    TogetherRefused,
     Unanswered,
     Unauthorized,
     Undeliverable,
@@ -188,10 +189,8 @@ class Sender:
                 await self._delay(claimed, UNAUTHORIZED_SECONDS, reason)
             case TooLate():
                 await self._delay(claimed, 0, reason)
-            case NothingToEdit():
-                await self._say_anew(claimed, reason)
             case Undeliverable():
-                await self._end(claimed, ParcelState.DEAD, reason)
+                await self._refused(claimed, error, reason)
             case Uncertain():
                 await self._end(claimed, ParcelState.UNCERTAIN, reason)
             case Unreached() | AddressRefused():
@@ -202,6 +201,16 @@ class Sender:
                 if not isinstance(error, AdapterError):
                     log.error("parcel %s: the adapter broke with %s", claimed.parcel.key, place_of(error))
                 await self._unanswered(adapter, claimed, reason)
+
+    async def _refused(self, claimed: ClaimedParcel, error: Undeliverable, reason: str) -> None:
+        """Never, in this form; its words and files may still go in another."""
+        match error:
+            case NothingToEdit():
+                await self._say_anew(claimed, reason)
+            case TogetherRefused() if len(claimed.parcel.files) > 1:
+                await self._take_apart(claimed, reason)
+            case _:
+                await self._end(claimed, ParcelState.DEAD, reason)
 
     async def _unanswered(self, adapter: Adapter, claimed: ClaimedParcel, reason: str) -> None:
         """No answer, or none that can be read: it may have arrived."""
@@ -218,6 +227,14 @@ class Sender:
         await self._insist(key, lambda: self._outbox.say_anew(key, reason, fence=fence))
         await self._note(claimed.parcel, "said anew", reason)
         self._tell(claimed.parcel, ParcelState.READY, reason)
+
+    async def _take_apart(self, claimed: ClaimedParcel, reason: str) -> None:
+        """One file that the platform does not take must not cost the others."""
+        parcel, fence = claimed.parcel, claimed.fence
+        parts = apart(parcel)
+        await self._insist(parcel.key, lambda: self._outbox.take_apart(parcel.key, parts, reason, fence=fence))
+        await self._note(parcel, "taken apart", reason)
+        self._tell(parcel, ParcelState.READY, reason)
 
     async def _try_again(self, claimed: ClaimedParcel, reason: str, doubt: Doubt) -> None:
         failures = claimed.failures + 1
@@ -271,9 +288,10 @@ class Sender:
         parcel = claimed.parcel
         if differs := difference(parcel, receipt):
             await self._note(parcel, "differs", differs)
+        fewer = differs if receipt.stored is not None and len(receipt.stored) < len(parcel.files) else ""
         doubtful = adapter.limits.once is Once.UNCERTAIN and not is_repeatable(adapter, parcel)
         flagged = claimed.doubt is not Doubt.NONE and doubtful
-        reason = PERHAPS_TWICE if flagged else ""
+        reason = "; ".join(told for told in (fewer, PERHAPS_TWICE if flagged else "") if told)
         author = self._author(parcel.conversation)
         said = await self._insist(
             parcel.key, lambda: self._outbox.confirm_parcel(parcel.key, receipt, author, reason=reason)
@@ -297,6 +315,15 @@ class Sender:
     def _in(self, seconds: float) -> datetime:
         # Rounded up: a platform that asks for patience is not called a microsecond early.
         return self._steady.now() + timedelta(microseconds=ceil(seconds * 1_000_000))
+
+
+def apart(parcel: Parcel) -> tuple[Parcel, ...]:
+    """Each file of a parcel in one of its own; the first has its key, and its words."""
+    first, *others = parcel.files
+    return replace(parcel, files=(first,)), *(
+        replace(parcel, key=f"{parcel.key}-{number}", files=(file,), text="", plain="", reply_to=None)
+        for number, file in enumerate(others, 1)
+    )
 
 
 def notices_of(parcel: Parcel, reason: str) -> tuple[Parcel, ...]:

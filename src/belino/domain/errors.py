@@ -87,6 +87,10 @@ class Undeliverable(AdapterError):
     """The platform will never take this parcel, however often it is offered."""
 
 
+class TogetherRefused(Undeliverable):
+    """The platform will never take these files in one call; each may go in one of its own."""
+
+
 class NothingToEdit(Undeliverable):
     """The message that a parcel was to change is gone."""
 

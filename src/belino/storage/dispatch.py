@@ -20,6 +20,7 @@ from belino.storage.outbox import (
     parcel_of,
     parcel_record,
     parcel_row,
+    stored_file,
     take_up_files,
 )
 from belino.storage.places import KEY_COLUMNS, Places, find_place, key_of
@@ -102,6 +103,37 @@ def say_anew(connection: sqlite3.Connection, key: str, reason: str, now: int, *,
         "UPDATE parcels SET state = 'ready', ready = ?, reason = ?, changed = ? WHERE id = ?",
         (now, reason, now, row["id"]),
     )
+    return True
+
+
+def take_apart(
+    connection: sqlite3.Connection,
+    places: Places,
+    key: str,
+    parts: Sequence[Parcel],
+    reason: str,
+    now: int,
+    *,
+    fence: int | None,
+) -> bool:
+    """Several parcels in place of one: the first has its key. False if somebody else has it by now."""
+    row = parcel_row(connection, key)
+    _refuse_sent(row)
+    if not _is_ours(connection, row, fence):
+        return False
+    first, *others = parts
+    files = [stored_file(file) for file in first.files]
+    lay_down_files(connection, key, orjson.loads(row["files"] or b"[]"))
+    take_up_files(connection, key, files)
+    connection.execute(
+        "UPDATE parcels SET files = ?, state = 'ready', ready = ?, reason = ?, changed = ? WHERE id = ?",
+        (orjson.dumps(files), now, reason, now, row["id"]),
+    )
+    insert_parcels(connection, places, None, others, now)
+    for other in others:
+        connection.execute(
+            "UPDATE parcels SET turn = ?, doubt = ? WHERE key = ?", (row["turn"], row["doubt"], other.key)
+        )
     return True
 
 

@@ -46,7 +46,7 @@ def insert_parcels(
     """Put parcels into the outbox, a turn's or the gateway's own; a key that is there already stays as it is."""
     for parcel in parcels:
         place = places.conversation(connection, parcel.conversation, now)
-        files = [_stored(file) for file in parcel.files]
+        files = [stored_file(file) for file in parcel.files]
         connection.execute(
             _INSERT,
             (
@@ -248,7 +248,8 @@ def parcel_of(row: sqlite3.Row, open_file: OpenFile) -> Parcel:
     )
 
 
-def _stored(file: OutgoingFile) -> list[object]:
+def stored_file(file: OutgoingFile) -> list[object]:
+    """A file as a row keeps it."""
     more = {"plain": file.plain, "width": file.width, "height": file.height, "seconds": file.seconds}
     more |= {"waveform": file.waveform.hex(), "pending": file.pending}
     told = {name: value for name, value in more.items() if value}

@@ -72,6 +72,12 @@ class PostRoom(ReadingRoom):
         now = self._now()
         return await self._writer.write(lambda connection: dispatch.say_anew(connection, key, reason, now, fence=fence))
 
+    async def take_apart(self, key: str, parts: Sequence[Parcel], reason: str, *, fence: int | None = None) -> bool:
+        now = self._now()
+        return await self._writer.write(
+            lambda connection: dispatch.take_apart(connection, self._places, key, parts, reason, now, fence=fence)
+        )
+
     async def keep_waiting(self, conversation: ConversationKey, reason: str) -> tuple[str, ...]:
         now = self._now()
         return await self._writer.write(lambda connection: dispatch.keep_waiting(connection, conversation, reason, now))

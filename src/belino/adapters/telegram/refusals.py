@@ -1,7 +1,7 @@
 """What Telegram's refusals of a parcel mean: another form, no markup, or never."""
 
 from belino.adapters.telegram.calls import Refused
-from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable
+from belino.domain.errors import AdapterError, MarkupRefused, TogetherRefused, Unanswered, Undeliverable
 from belino.domain.limits import Markup, SendAs
 from belino.domain.reply import Parcel
 
@@ -31,6 +31,8 @@ _NO_QUESTION = (
     "reply message not found",
     "reply_message_id_invalid",
 )
+# One of its files is at fault, or they are too much for one call.
+_NO_ALBUM = ("failed to send message #", "group send failed", "in the album", "request entity too large")
 _SENTENCES = {
     "voice_messages_forbidden": "this person takes no voice messages",
     "is too big": "Telegram takes no file that large",
@@ -72,6 +74,8 @@ def refusal(error: Refused, parcel: Parcel) -> AdapterError:
     if len(parcel.files) > 1 and _says(error, "too many requests"):
         # Told as a refusal of one item; others of the album have been seen to arrive all the same.
         return Unanswered("Telegram had enough in the middle of the album")
+    if len(parcel.files) > 1 and (error.code == 413 or _says(error, *_NO_ALBUM)):
+        return TogetherRefused(f"Telegram will not take the album: {error.description or error.code}")
     if error.code == 413:
         return Undeliverable("Telegram takes no file that large")
     for words, sentence in _SENTENCES.items():
