@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.discord_samples import NAMES, TOWN, edit, message, only, parsed, reaction, sample, town, unsupported
+from belino.adapters.discord.content import readable
 from belino.adapters.discord.parse import is_news
 from belino.domain.media import MediaKind
 from belino.domain.message import Author, ChatType, ConversationKey, Deletion, Message, Unsupported
@@ -72,6 +73,10 @@ def test_people_channels_times_and_commands_are_told_by_name() -> None:
     assert message("custom_emoji").text == "so :yay: and :spin: 🎉"
     assert message("mention_role").text == "@belino wake up"
     assert message("mention_other").text == "@bo look"
+    everybody = sample("guild_create")["d"]["roles"][0]["id"]
+    far = [{"id": "77", "guild_id": "7", "type": 5, "name": "far away"}]
+    said = message("text", content=f"<@&{everybody}> see <#77> and <#78>", mention_channels=far)
+    assert said.text == "@everyone see #far away and <#78>"
 
 
 @pytest.mark.parametrize(
@@ -257,6 +262,14 @@ def test_an_answer_another_bot_thought_about_is_read_when_it_is_there() -> None:
     assert parsed(there) == parsed(raw)
     edited = there | {"d": there["d"] | {"edited_timestamp": "2026-01-01T13:00:00+00:00"}}
     assert [arrival.kind for arrival in parsed(edited)] == ["edit"]
+
+
+def test_roles_are_named_as_they_are_called_now() -> None:
+    known = town()
+    role = {"id": "55", "name": "crew"}
+    for name in ("crew", "pilots"):
+        known.learn({"t": "GUILD_ROLE_UPDATE", "d": {"guild_id": "1", "role": role | {"name": name}}})
+        assert readable("<@&55>!", {}, known.places, known.me) == f"@{name}!"
 
 
 def test_what_only_one_person_sees_makes_no_private_place_of_a_channel() -> None:

@@ -35,24 +35,25 @@ def readable(text: str, message: Raw, places: Places, me: Me) -> str:
     if "<" not in text:
         return text
     names = {f"@{identity(each, 'id')}": name_of(each) for each in tables(message, "mentions")}
-    names |= {f"@&{role}": me.name for role in me.roles if me.name}
+    names |= {f"#{identity(each, 'id')}": line(each, "name", most=100) for each in tables(message, "mention_channels")}
     pieces, at = [], 0
     for found in _REFERENCE.finditer(text):
         end = _END.match(text, found.end())
-        shown = _named(found, names, places) if end is not None else None
+        shown = _named(found, names, places, me) if end is not None else None
         if end is not None and shown is not None and found.start() >= at:
             pieces += [text[at : found.start()], shown]
             at = end.end()
     return "".join([*pieces, text[at:]])
 
 
-def _named(found: re.Match[str], names: Mapping[str, str], places: Places) -> str | None:
+def _named(found: re.Match[str], names: Mapping[str, str], places: Places, me: Me) -> str | None:
     sign, own = found["sign"], found["own"]
     if sign.startswith("@"):
-        name = names.get(f"{sign.rstrip('!')}{own}")
-        return f"@{name}" if name else None
+        name = me.role(own) if sign == "@&" else names.get(f"@{own}")
+        return f"@{name.removeprefix('@')}" if name else None
     if sign == "#":
-        return f"#{places[own].name}" if own in places and places[own].name else None
+        name = (places[own].name if own in places else "") or names.get(f"#{own}")
+        return f"#{name}" if name else None
     if found["emoji"]:
         return f":{found['emoji']}:"
     if found["command"]:

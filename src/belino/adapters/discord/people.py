@@ -1,7 +1,7 @@
 """Who said it, and where: users, webhooks, channels and threads as our own values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from belino.adapters.discord.raw import identity
 from belino.domain.message import Author, ChatType, ConversationKey
@@ -24,6 +24,12 @@ class Me:
     name: str = ""
     roles: frozenset[str] = frozenset()
     """The roles that stand for this bot alone, one in each server."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """The names of all other roles we were told of."""
+
+    def role(self, own: str) -> str:
+        """The name of a role; the bot's, if it stands for it."""
+        return (self.name if own in self.roles else "") or self.titles.get(own, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

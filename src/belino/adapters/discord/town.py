@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from belino.adapters.discord.people import DIRECT, Me, Place, place_of
 from belino.adapters.discord.raw import identity
-from belino.net.raw import Raw, count, table, tables, words, yes
+from belino.net.raw import Raw, count, line, table, tables, words, yes
 
 MOST_PLACES = 20_000
 EPHEMERAL = 1 << 6
@@ -74,7 +74,9 @@ class Town:
 
     def _add_roles(self, roles: list[Raw]) -> None:
         own = {identity(role, "id") for role in roles if self._is_mine(role)}
-        self.me = replace(self.me, roles=self.me.roles | (own - {""}))
+        titles = {identity(role, "id"): line(role, "name", most=100) for role in roles}
+        known = list({**self.me.titles, **titles}.items())[-MOST_PLACES:]
+        self.me = replace(self.me, roles=self.me.roles | (own - {""}), titles=dict(known))
 
     def _is_mine(self, role: Raw) -> bool:
         """Every bot has a role that Discord made for it alone."""
