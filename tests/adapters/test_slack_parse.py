@@ -304,6 +304,12 @@ def test_what_nobody_said_is_unsupported_and_says_what_it_was(name: str) -> None
     assert not told.addressed
 
 
+def test_who_only_opens_our_page_has_not_written_to_us() -> None:
+    opened = one("app_home_opened", channel="D0DIRECT01")
+    assert isinstance(opened, Unsupported)
+    assert opened.chat_type is ChatType.CHANNEL
+
+
 def test_history_tells_the_same_message_as_the_event() -> None:
     raw = sample("image")["event"]
     told = said(raw, raw["channel"], VIEW)

@@ -85,3 +85,19 @@ async def test_nonsense_over_a_line_ends_nothing() -> None:
         await until(lambda: len(stranger.acks) == 3)
         assert [ack["envelope_id"] for ack in stranger.acks] == ["n", "p", "e1"]
         assert guest.texts == ["still here"]
+
+
+async def test_colleagues_of_an_organisations_app_are_no_strangers_and_others_are() -> None:
+    async with visiting() as (stranger, guest):
+        whole = "E0GRID0001"
+        stranger.answers["auth.test"] = {"user_id": "U0BELINO01", "team_id": whole, "enterprise_id": whole}
+        async with guest.listening():
+            await until(lambda: stranger.sockets)
+            for number, team in enumerate(("T0WORK0002", "T0FARAWAY1"), 1):
+                told = envelope("hi", number=number)
+                told["payload"] |= {"context_team_id": "T0WORK0002", "authorizations": [{"team_id": "T0WORK0002"}]}
+                told["payload"]["event"]["user_team"] = team
+                await stranger.tell(told)
+            await until(lambda: len(guest.texts) == 2)
+        authors = [arrival.author for arrival in guest.arrivals]
+        assert [author.id for author in authors if author] == ["U0ADA00001", "U0ADA00001@T0FARAWAY1"]

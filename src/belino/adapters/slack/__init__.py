@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from ipaddress import ip_address
 from typing import ClassVar, Literal
@@ -20,7 +20,7 @@ from belino.adapters.slack.limits import LIMITS
 from belino.adapters.slack.manifest import SETUP as SETUP
 from belino.adapters.slack.names import Names
 from belino.adapters.slack.pacing import Pacing
-from belino.adapters.slack.parse import View, is_own_change, parse, said, says_nothing_new
+from belino.adapters.slack.parse import View, is_own_change, own_teams, parse, said, says_nothing_new
 from belino.adapters.slack.people import PLATFORM, Me
 from belino.adapters.slack.send import edit, send
 from belino.adapters.slack.socket import SocketMode
@@ -288,6 +288,8 @@ class Adapter:
         """Commit what an event brings; the cursor moves with its messages."""
         if says_nothing_new(payload) or is_own_change(payload, self._me):
             return
+        if not (teams := own_teams(payload)) <= self._me.teams:
+            self._me = replace(self._me, teams=self._me.teams | teams)
         event = table(payload, "event")
         await self._names.learn(words(event, "channel") or words(table(event, "item"), "channel"), [event])
         await hand_in(accept, list(self._incoming(parse(payload, self._view()))))

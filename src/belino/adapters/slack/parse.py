@@ -74,6 +74,13 @@ def says_nothing_new(payload: object) -> bool:
     return words(event, "subtype") == "message_changed" and not _is_gone(event) and not _really_changed(event)
 
 
+def own_teams(payload: object) -> frozenset[str]:
+    """The workspaces an event came to us through: an app of a whole organisation is not told of them otherwise."""
+    raw = as_table(payload)
+    teams = {words(raw, "context_team_id"), *(words(each, "team_id") for each in tables(raw, "authorizations"))}
+    return frozenset(teams - {""})
+
+
 def is_own_change(payload: object, me: Me) -> bool:
     """Whether an event tells that we changed a message of ours, which is known where it was changed."""
     event = table(as_table(payload), "event")
@@ -230,7 +237,8 @@ def _unread(event: Raw, raw: Raw, view: View) -> Unsupported:
     user = words(event, "user") or words(table(event, "user"), "id")
     ts = stamp(event, "event_ts") or stamp(event, "ts")
     own = line(raw, "event_id") or line(raw, "trigger_id") or ts or _own_id(raw, view)
-    sort = chat_type(channel) if channel else ChatType.CHANNEL  # without a place nobody spoke to us anywhere
+    # Who opens our page or presses something has not spoken to us, and is not answered like somebody who has.
+    sort = chat_type(channel) if channel and words(event, "type") == "message" else ChatType.CHANNEL
     author = user_named(user, view.me, view.directory)
     return _unsupported(view.where(channel), f"event-{own}", author, view.when(ts), what_it_is(event), sort)
 
