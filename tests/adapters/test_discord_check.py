@@ -16,6 +16,8 @@ from belino.testing.telegram_faults import Answer
 
 GUILDS = "GET /users/@me/guilds"
 
+APPLICATION = "GET /applications/@me"
+
 
 async def found(bot: Bot) -> dict[str, Finding]:
     return {finding.name.removeprefix("discord:default "): finding for finding in await bot.adapter.check()}
@@ -32,6 +34,16 @@ async def test_all_is_well(discord: DiscordServer, discord_bot: Bot) -> None:
         "token": True, "intent": True, "servers": True, "gateway": True,
     }  # fmt: skip
     assert "Hikers" in findings["servers"].says and invite_link(BOT_ID) in findings["servers"].says
+
+
+async def test_the_link_is_made_of_the_applications_id_which_need_not_be_the_bots(
+    discord: DiscordServer, discord_bot: Bot
+) -> None:
+    discord.fail(APPLICATION, answer({"id": "77", "flags": 1 << 19}))
+    assert invite_link("77") in (await found(discord_bot))["servers"].cure
+    discord.fail(APPLICATION, Answer(status=502))
+    findings = await found(discord_bot)
+    assert not findings["intent"].ok and invite_link(BOT_ID) in findings["servers"].cure
 
 
 async def test_a_wrong_token_is_the_only_finding(discord: DiscordServer, discord_bot_at: Callable[..., Bot]) -> None:

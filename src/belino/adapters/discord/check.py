@@ -34,8 +34,15 @@ async def check_bot(calls: Calls, *, name: str) -> tuple[Finding, ...]:
         return (Finding(name=f"{name} token", ok=False, says=str(error), cure=cure),)
     who = line(me, "username")
     found = [Finding(name=f"{name} token", ok=True, says=f"it is {who}'s" if who else "it is good")]
+    # A bot of the first years has another id than its application, whose id the link is made of.
     link = invite_link(identity(me, "id"))
-    for look in (_intent, _servers, _gateway):
+    try:
+        application = as_table(await calls.call("GET", "/applications/@me"))
+        link = invite_link(identity(application, "id") or identity(me, "id"))
+        found.append(_intent(application, name))
+    except AdapterError as error:
+        found.append(Finding(name=f"{name} intent", ok=False, says=str(error)))
+    for look in (_servers, _gateway):
         try:
             found += [finding async for finding in look(calls, name, link)]
         except AdapterError as error:
@@ -49,12 +56,10 @@ def invite_link(application: str) -> str:
     return f"https://discord.com/oauth2/authorize?client_id={application}&scope=bot&permissions={wanted}"
 
 
-async def _intent(calls: Calls, name: str, link: str) -> AsyncIterator[Finding]:
-    application = as_table(await calls.call("GET", "/applications/@me"))
+def _intent(application: Raw, name: str) -> Finding:
     if (count(application, "flags") or 0) & MESSAGE_CONTENT_FLAGS:
-        yield Finding(name=f"{name} intent", ok=True, says="it may read messages: the message content intent is on")
-        return
-    yield Finding(
+        return Finding(name=f"{name} intent", ok=True, says="it may read messages: the message content intent is on")
+    return Finding(
         name=f"{name} intent",
         ok=False,
         says="the message content intent is off: in servers it reads only what is said to it, without context",
