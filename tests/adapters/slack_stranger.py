@@ -35,6 +35,8 @@ class Stranger:
     def __init__(self) -> None:
         self.answers: dict[str, Mapping[str, Any]] = {"auth.test": {"user_id": "U0BELINO01", "team_id": "T0WORK0001"}}
         """What methods answer; of those that are not named it knows nothing."""
+        self.only_get: set[str] = set()
+        """Methods it knows by that verb alone."""
         self.calls: Counter[str] = Counter()
         self.asked: dict[str, Mapping[str, str]] = {}
         """The fields of the last call of each method."""
@@ -51,7 +53,10 @@ class Stranger:
     async def _api(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
         self.calls[method] += 1
-        self.asked[method] = {name: str(value) for name, value in (await request.post()).items()}
+        if method in self.only_get and request.method != "GET":
+            return web.Response(status=405)
+        fields = {**request.query, **await request.post()}
+        self.asked[method] = {name: str(value) for name, value in fields.items()}
         if method == "apps.connections.open":
             return web.json_response({"ok": True, "url": f"{self.lines}/socket".replace("http", "ws", 1)})
         if method not in self.answers:
@@ -84,7 +89,7 @@ class Stranger:
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Stranger"]:
         app = web.Application()
-        app.router.add_post("/api/{method}", self._api)
+        app.router.add_route("*", "/api/{method}", self._api)
         app.router.add_get("/socket", self._socket)
         app.router.add_route("*", "/{path:.+}", self._any)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)

@@ -8,6 +8,7 @@ from aiohttp import web
 from adapters.slack_stranger import visiting
 from adapters.telegram_desk import until
 from belino.domain.errors import AddressRefused
+from belino.domain.message import ConversationKey
 
 
 def envelope(text: str, *, number: int = 1) -> dict[str, Any]:
@@ -101,3 +102,13 @@ async def test_colleagues_of_an_organisations_app_are_no_strangers_and_others_ar
             await until(lambda: len(guest.texts) == 2)
         authors = [arrival.author for arrival in guest.arrivals]
         assert [author.id for author in authors if author] == ["U0ADA00001", "U0ADA00001@T0FARAWAY1"]
+
+
+async def test_a_server_that_takes_questions_only_as_they_are_documented_is_asked_that_way() -> None:
+    async with visiting() as (stranger, guest):
+        stranger.only_get = {"conversations.history"}
+        message = {"type": "message", "user": "U0ADA00001", "text": "long ago", "ts": "1700000000.000100"}
+        stranger.answers["conversations.history"] = {"messages": [message]}
+        where = ConversationKey(platform="slack", account="default", channel="C0GENERAL1")
+        assert [message.text for message in await guest.adapter.history(where, limit=5)] == ["long ago"]
+        assert stranger.asked["conversations.history"] == {"channel": "C0GENERAL1", "limit": "5"}

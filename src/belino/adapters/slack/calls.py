@@ -25,6 +25,14 @@ JSON = "application/json; charset=utf-8"
 FORM = "application/x-www-form-urlencoded"
 # Slack reads JSON only where something is written; questions are forms.
 _TAKE_JSON = frozenset({"chat.postMessage", "chat.update", "chat.delete", "assistant.threads.setStatus"})
+# Slack takes questions by POST, and documents them as GET: a server of one's own may know the one or the other.
+_QUESTIONS = frozenset(
+    {
+        "conversations.history", "conversations.replies", "conversations.info", "users.conversations", "users.info",
+        "users.list", "files.info",
+    }
+)  # fmt: skip
+_NO_POST = frozenset({404, 405, 501})
 
 _UNAUTHORIZED = frozenset(
     {
@@ -84,12 +92,12 @@ class Calls:
             raise Unauthorized("app_token is missing, which Socket Mode needs")
         takes_json = method in _TAKE_JSON
         body = json_format.dumps(given, ensure_ascii=False) if takes_json else urlencode(_as_form(given))
-        headers = {
-            "Authorization": f"Bearer {token.reveal()}",
-            "Content-Type": JSON if takes_json else FORM,
-        }
+        bearer, kind = {"Authorization": f"Bearer {token.reveal()}"}, {"Content-Type": JSON if takes_json else FORM}
         url, sent = f"{self._api_url}/{method}", body.encode(errors="replace")
-        async with self._http.request("POST", url, headers=headers, body=sent, timeout=CALL_SECONDS) as answer:
+        async with self._http.request("POST", url, headers=bearer | kind, body=sent, timeout=CALL_SECONDS) as answer:
+            if method not in _QUESTIONS or answer.status not in _NO_POST:
+                return await self._answered(method, answer)
+        async with self._http.request("GET", f"{url}?{body}", headers=bearer, timeout=CALL_SECONDS) as answer:
             return await self._answered(method, answer)
 
     async def upload(self, url: str, body: AsyncIterator[bytes], size: int) -> None:
