@@ -14,9 +14,7 @@ from belino.net.redact import Secret
 from belino.testing.discord import BOT_ID, TOKEN, DiscordServer
 from belino.testing.telegram_faults import Answer
 
-GUILDS = "GET /users/@me/guilds"
-
-APPLICATION = "GET /applications/@me"
+GUILDS, APPLICATION = "GET /users/@me/guilds", "GET /applications/@me"
 
 
 async def found(bot: Bot) -> dict[str, Finding]:
@@ -73,6 +71,22 @@ async def test_what_cannot_be_looked_at_is_said_and_keeps_nothing_else_from_bein
     findings = await found(discord_bot)
     assert not findings["servers"].ok and findings["intent"].ok
     assert "3 more sessions" in findings["gateway"].says
+
+
+async def test_listed_channels_the_bot_does_not_hear_are_named_with_their_cures(
+    discord: DiscordServer, discord_bot: Bot
+) -> None:
+    ada = discord.user("ada")
+    club = discord.guild("Hikers", ada)
+    room, hidden, drawer = discord.channel(club, "trips"), discord.channel(club, "staff"), discord.channel(club, "x", 4)
+    thread = discord.thread(room, ada, "talk")
+    discord.forbid(hidden, "VIEW_CHANNEL")
+    listed = [room["id"], "*", hidden["id"], thread["id"], drawer["id"], "12345", "general"]
+    findings = {one.name.rpartition(" ")[2]: one for one in await discord_bot.adapter.check_channels(listed)}
+    assert set(findings) == set(listed) - {room["id"], "*"} and not any(one.ok for one in findings.values())
+    assert "View Channel" in findings[hidden["id"]].cure
+    assert room["id"] in findings[thread["id"]].cure and "category" in findings[drawer["id"]].says
+    assert "no such channel" in findings["12345"].says and "no id" in findings["general"].says
 
 
 @pytest.mark.parametrize(

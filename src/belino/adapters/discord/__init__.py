@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from belino.adapters.discord.calls import Calls
-from belino.adapters.discord.check import check_bot
+from belino.adapters.discord.check import check_bot, check_places
 from belino.adapters.discord.config import Config, hosts, may_resume_at
 from belino.adapters.discord.cursor import Cursor
 from belino.adapters.discord.download import Download
@@ -169,6 +169,10 @@ class Adapter:
     async def check(self) -> Sequence[Finding]:
         """Token, intents, servers and permissions, for the doctor."""
         return await check_bot(self._calls, name=f"{PLATFORM}:{self._desk.account}")
+
+    async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
+        """Which of them the bot does not hear, for the doctor."""
+        return await check_places(self._calls, channels, name=f"{PLATFORM}:{self._desk.account}")
 
     @property
     def _known(self) -> Known:

@@ -1,9 +1,10 @@
 """What the doctor can find out about a bot: its token, what it may read, the servers it is in, and its way there."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 
-from belino.adapters.discord.calls import Calls
-from belino.adapters.discord.raw import identity
+from belino.adapters.discord.calls import Calls, Refused
+from belino.adapters.discord.people import CATEGORY, place_of
+from belino.adapters.discord.raw import as_identity, identity
 from belino.domain.errors import AdapterError, Unauthorized
 from belino.domain.outcome import Finding
 from belino.net.raw import Raw, as_table, as_tables, count, line, table, words
@@ -21,6 +22,8 @@ PERMISSIONS = {
 }
 SERVERS_NAMED = 5
 FEW_SESSIONS = 10
+MOST_CHANNELS, NAMED = 20, 40
+EVERY = "*"
 
 
 async def check_bot(calls: Calls, *, name: str) -> tuple[Finding, ...]:
@@ -48,6 +51,29 @@ async def check_bot(calls: Calls, *, name: str) -> tuple[Finding, ...]:
         except AdapterError as error:
             found.append(Finding(name=f"{name} {look.__name__.strip('_')}", ok=False, says=str(error)))
     return tuple(found)
+
+
+async def check_places(calls: Calls, channels: Sequence[str], *, name: str) -> tuple[Finding, ...]:
+    """What is wrong with channels that the operator listed."""
+    listed = [channel for channel in channels if channel != EVERY][:MOST_CHANNELS]
+    return tuple([found for channel in listed if (found := await _place(calls, channel, name)) is not None])
+
+
+async def _place(calls: Calls, channel: str, name: str) -> Finding | None:
+    says, cure = "it is no id of Discord's", "Copy it anew: Developer Mode, a right click on the channel, Copy ID."
+    try:
+        place = place_of(as_table(await calls.call("GET", "/channels/{}", channel))) if as_identity(channel) else None
+        if place is not None and place.is_thread:
+            says, cure = "it is a thread", f"List its channel instead, {place.parent}: that counts for all its threads."
+        elif place is not None and place.kind == CATEGORY:
+            says, cure = "it is a category", "List the channels in it."
+        elif place is not None:
+            return None
+    except Refused as error:
+        says = "Discord knows no such channel"
+        if error.status == 403:
+            says, cure = "the bot does not see it and hears nothing there", "Give its role View Channel there."
+    return Finding(name=f"{name} channel {channel[:NAMED]}", ok=False, says=says, cure=cure)
 
 
 def invite_link(application: str) -> str:

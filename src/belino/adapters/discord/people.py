@@ -9,7 +9,7 @@ from belino.net.raw import Raw, count, line, table, yes
 
 PLATFORM = "discord"
 
-DIRECT, GROUP_DIRECT, ANNOUNCEMENTS = 1, 3, 5
+DIRECT, GROUP_DIRECT, CATEGORY, ANNOUNCEMENTS = 1, 3, 4, 5
 THREADS = frozenset({10, 11, 12})
 
 SOMEBODY = Author(id="unknown", name="somebody")
