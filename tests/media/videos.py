@@ -38,6 +38,7 @@ def video(
     turned: int = 0,
     sound: bool = False,
     options: dict[str, str] | None = None,
+    between: int = 0,
 ) -> bytes:
     """Frames a tenth of a second apart, unless `times` tells their tenths; a key frame every `key` of them."""
     import av
@@ -51,7 +52,7 @@ def video(
         stream.codec_context.gop_size = key
         if codec == "mpeg4":  # It would make a key frame of every frame that is brighter than the last.
             stream.options = {"sc_threshold": "1000000000"}
-        stream.codec_context.max_b_frames = 0
+        stream.codec_context.max_b_frames = between
         stream.codec_context.time_base = Fraction(1, RATE)
         stream.bit_rate = 2_000_000
         if pixel is not None:

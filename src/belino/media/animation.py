@@ -52,7 +52,7 @@ def taken(
                 found.append((ends[number - 1] if number else 0.0, _opaque(picture, max_side)))
     except image_open.PILLOW_ERRORS as error:
         if not found:
-            raise MediaRefused(f"the {mime} is damaged or cut off ({type(error).__name__})") from error
+            raise MediaRefused(f"the {mime} is damaged or cut off") from error
     return found
 
 

@@ -99,7 +99,7 @@ def opened(source: int, declared: str) -> Iterator["InputContainer"]:
     except MemoryError:
         raise
     except FFmpegError as error:
-        raise MediaRefused(f"the {mime} is damaged or cut off ({type(error).__name__})") from error
+        raise MediaRefused(f"the {mime} is damaged or cut off") from error
 
 
 def video_of(container: "InputContainer") -> "VideoStream | None":

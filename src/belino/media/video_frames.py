@@ -26,6 +26,8 @@ POSTER_SHARE, POSTER_SECONDS = 0.1, 3.0
 """So far in, and no farther: the very first frame is often black."""
 SAME = 0.001
 """Seconds: times that are no further apart are the same, for containers round them."""
+EARLIER = (0.0, 2.0, 10.0, 60.0)
+"""Seconds: seeking may lead behind the time that is meant, where key frames are not found by when they are shown."""
 ODDEST_PIXEL = 10
 """No pixel is more times wider than high, or the other way round."""
 ANIMATIONS = animation.TYPES
@@ -122,9 +124,15 @@ class _Seeker:
             yield from self._forward(0.0, give_up=end)
 
     def _at(self, at: float, *, give_up: float) -> tuple[float, "VideoFrame"] | None:
-        if not self._is_on_the_way(at):
-            self._seek(at)
-        return next(self._forward(at, give_up=give_up), None)
+        if self._is_on_the_way(at):
+            return next(self._forward(at, give_up=give_up), None)
+        found = None
+        for earlier in EARLIER:
+            self._seek(at - earlier)
+            found = next(self._forward(at, give_up=give_up), None)
+            if (found is not None and found[0] <= at + SAME) or earlier >= at or time.monotonic() > give_up:
+                break
+        return found
 
     def _is_on_the_way(self, at: float) -> bool:
         """Whether no key frame lies between here and there: seeking would lead back."""
