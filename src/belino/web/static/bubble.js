@@ -41,7 +41,7 @@ function quote(answered) {
 
 function words(message) {
   if (message.deleted) return make("div", { class: "words gone", text: "This message was deleted." });
-  return message.text ? make("div", { class: "words", dir: "auto" }, render(message.text)) : null;
+  return message.text ? make("div", { class: "words" }, render(message.text)) : null;
 }
 
 function reactions({ reactions: all = [] }) {

@@ -8,7 +8,7 @@ const PATIENCE = 5000;
 export class Draft {
   #place = byId("draft");
   #author = make("p", { class: "author" });
-  #words = make("div", { class: "words", dir: "auto" });
+  #words = make("div", { class: "words" });
   #drafts = new Map();
   #open = null;
 
