@@ -136,6 +136,14 @@ def test_the_page_fits_a_screen_of_320_pixels(open_page: OpenPage, enter: Enter,
     no_sideways_scroll(page)
 
 
+def test_choosing_the_conversation_that_is_open_closes_the_list_on_a_phone(open_page: OpenPage, enter: Enter) -> None:
+    page = enter(open_page(width=390, height=844))
+    page.get_by_role("button", name="Conversations", exact=True).click()
+    page.get_by_role("link", name="Main").click()
+    expect(page.locator("#scrim")).to_be_hidden()
+    page.get_by_role("textbox", name="Message").click()
+
+
 def test_markup_in_names_and_messages_is_shown_as_text(page: Page, enter: Enter, gateway: GatewayProcess) -> None:
     dialogs: list[str] = []
     asked: list[str] = []

@@ -31,6 +31,8 @@ export class Conversations {
     byId("naming-form").addEventListener("submit", (event) => this.#create(event));
     byId("open-sidebar").addEventListener("click", () => this.#drawer(true));
     for (const id of ["close-sidebar", "scrim"]) byId(id).addEventListener("click", () => this.#drawer(false));
+    // Choosing what is open already changes no address.
+    byId("conversations").addEventListener("click", ({ target }) => target.closest("[aria-current]") && this.#drawer(false));
     byId("sidebar").addEventListener("keydown", ({ key }) => key === "Escape" && this.#drawer(false));
     narrow.addEventListener("change", () => this.#drawer(false));
     this.#drawer(false, false);
