@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
 from belino.testing import GatewayProcess
+from belino.testing.documents import document_files
 from belino.testing.samples import make_zip
 from browser.acting import (
     Enter,
@@ -26,6 +27,7 @@ from media.videos import video
 
 pytestmark = pytest.mark.slow
 
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 MARKUP = "<img src=x onerror=alert(1)>"
 REPORT = make_pdf(*(line(f"This is what page {number} says") for number in range(1, 12)), SCANNED)
 
@@ -97,6 +99,20 @@ def test_an_archive_shows_what_is_in_it(page: Page, enter: Enter, gateway: Gatew
     reader(page).get_by_role("button", name="Next").click()
     expect(reader(page)).to_contain_text("/201.txt, 201B")
     expect(reader(page).get_by_role("status")).to_contain_text("Entries 201–400")
+
+
+def test_a_card_names_a_type_that_people_know_and_lines_up_the_columns_of_a_table(
+    page: Page, enter: Enter, gateway: GatewayProcess
+) -> None:
+    files = document_files(paragraphs=2)
+    enter(page)
+    say(gateway, "", ("talk.pptx", PPTX, files["talk.pptx"]), ("people.csv", "text/csv", files["people.csv"]))
+    answered(page)
+    expect(card(page, "talk.pptx").locator(".file-facts")).to_have_text(re.compile(r"KB · PPTX$"))
+    expect(card(page, "people.csv").locator(".file-facts")).to_have_text(re.compile(r" · text/csv$"))
+    expect(card(page, "people.csv").locator(".glance-words")).to_have_css("font-family", re.compile("mono"))
+    page.get_by_role("button", name="Read people.csv").click()
+    expect(reader(page).locator(".reader-text")).to_have_css("font-family", re.compile("mono"))
 
 
 def test_a_sound_shows_how_loud_and_how_long_it_is_before_a_byte_of_it_is_loaded(

@@ -31,7 +31,7 @@ function words(seen, item, does) {
   const name = item.file_name || "this file";
   const read = () => does.read(item);
   const first = seen.text
-    ? make("p", { class: seen.kind === "listing" || seen.unit === "sheet" ? "glance-words rows" : "glance-words", text: seen.text, onclick: read })
+    ? make("p", { class: inRows(seen, item) ? "glance-words rows" : "glance-words", text: seen.text, onclick: read })
     : seen.picture ? picture(seen.picture, item, read) : make("p", { class: "glance-words quiet", text: "Nothing is written here." });
   const line = make("p", { class: "glance-line" }, make("span", { text: placeOf(seen) }),
     make("button", { type: "button", class: "text-button read-button", "aria-haspopup": "dialog", onclick: read }, seen.kind === "listing" ? "Look inside" : "Read", spoken(` ${name}`)));
@@ -47,6 +47,9 @@ const picture = (url, item, open) => {
 };
 
 const reason = (text, bad) => make("p", { class: bad ? "file-trouble" : "quiet", text });
+
+// Columns stand beneath each other only where all letters are as wide.
+export const inRows = ({ kind, unit }, { mime }) => kind === "listing" || unit === "sheet" || /^text\/(csv|tab-separated-values)$/.test(mime);
 
 const UNITS = { page: "Page", sheet: "Sheet", slide: "Slide", chapter: "Chapter", part: "Part", entry: "Part" };
 const capital = (text) => text.replace(/^./, (first) => first.toUpperCase());

@@ -124,7 +124,13 @@ function lasts(line, item, seconds) {
   if (seconds != null && item.duration == null) say(line.querySelector(".file-facts"), factsOf({ ...item, duration: seconds }));
 }
 
-const factsOf = (item) => [item.duration == null ? "" : format.duration(item.duration), format.size(item.size), item.mime].filter(Boolean).join(" · ");
+const factsOf = (item) => [item.duration == null ? "" : format.duration(item.duration), format.size(item.size), typeOf(item)].filter(Boolean).join(" · ");
+
+// Of the long types that vendors made up, the end of a name tells a person more.
+function typeOf({ mime, file_name: name }) {
+  const ending = mime.startsWith("application/vnd.") && /\.(\w{1,8})$/.exec(name ?? "");
+  return ending ? ending[1].toUpperCase() : mime;
+}
 
 function missing(outcome) {
   if (outcome === "referenced") return "Not fetched yet";

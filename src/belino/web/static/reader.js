@@ -1,7 +1,7 @@
 // Reads a document or a listing page by page in a dialog; what it says enters the page as text and as nothing else.
 import { byId, make, say, show } from "./dom.js";
 import * as format from "./format.js";
-import { placeOf, unitOf } from "./glances.js";
+import { inRows, placeOf, unitOf } from "./glances.js";
 import { lookAt } from "./previews.js";
 
 export class Reader {
@@ -67,7 +67,7 @@ export class Reader {
   }
 
   #drawn(seen) {
-    const text = make("div", { class: seen.kind === "listing" || seen.unit === "sheet" ? "reader-text rows" : "reader-text", text: seen.text });
+    const text = make("div", { class: inRows(seen, this.#item) ? "reader-text rows" : "reader-text", text: seen.text });
     return [
       seen.notes.length ? make("ul", { class: "reader-notes" }, ...seen.notes.map((note) => make("li", { text: note }))) : null,
       seen.title && seen.kind === "text" ? make("h3", { dir: "auto", text: seen.title }) : null,
