@@ -243,7 +243,7 @@ def test_a_picture_nobody_recognises_is_refused_in_words_for_a_person(fitted: Fi
 @pytest.mark.parametrize("max_bytes", [GENEROUS, 4_000])
 def test_half_a_jpeg_and_half_a_png_are_refused(format_: str, max_bytes: int, fitted: Fit) -> None:
     content = saved(photo(320, 200), format_)
-    with pytest.raises(MediaRefused, match="damaged"):
+    with pytest.raises(MediaRefused, match=r"is damaged: (its end is missing|it cannot be decoded)$"):
         fitted(content[: len(content) // 2], max_bytes=max_bytes)
 
 

@@ -31,6 +31,7 @@ PILLOW_ERRORS: tuple[type[Exception], ...] = (
     struct.error, zlib.error,
 )  # fmt: skip
 _TURNED = frozenset({5, 6, 7, 8})
+_CUT_OFF = re.compile(r"truncat|premature|end of (?:file|stream)|not enough", re.IGNORECASE)
 _ORIENTATION_TAG = 0x0112
 
 
@@ -394,10 +395,9 @@ def _turned(image: Any, orientation: int) -> Any:
 
 
 def _short(error: BaseException) -> str:
-    """One line for a person; a library's text may hold bytes of the file."""
+    """What is wrong, for a person: a library's own text speaks of its parts, and may hold bytes of the file."""
     from PIL import UnidentifiedImageError
 
     if isinstance(error, UnidentifiedImageError):
         return "its beginning is damaged"
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return re.sub(r"[^\x20-\x7e]", "?", lines[0])[:120]
+    return "its end is missing" if _CUT_OFF.search(str(error)) else "it cannot be decoded"
