@@ -207,6 +207,16 @@ def test_a_block_of_a_newer_kind_is_told_by_the_words_in_it(kind: str, fields: d
     assert message("app_message", text="", blocks=[{"type": kind, **fields}]).text == says
 
 
+@pytest.mark.parametrize("kind", ["table", "card", "lists"])
+def test_blocks_within_blocks_are_read_no_deeper_than_anybody_writes(kind: str) -> None:
+    inner: Any = plain("deep down")
+    for _ in range(300):
+        inner = {"type": "table", "rows": [[inner]]} if kind == "table" else {"type": "card", "body": inner}
+        inner = [inner] if kind == "lists" else inner
+    block = {"type": "card", "title": plain("above"), "body": inner}
+    assert message("app_message", text="", blocks=[block]).text == "above"
+
+
 def test_a_list_that_goes_on_is_numbered_on() -> None:
     numbered = {"type": "rich_text_list", "style": "ordered", "offset": 4, "elements": rich("five")["elements"]}
     assert message("app_message", text="", blocks=[{"type": "rich_text", "elements": [numbered]}]).text == "5. five"

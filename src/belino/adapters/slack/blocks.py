@@ -25,6 +25,8 @@ class Blocks:
         return "\n".join(part for block in blocks[:MOST_BLOCKS] if (part := self._block(block, 0)))
 
     def _block(self, block: Raw, depth: int) -> str:
+        if depth > DEEPEST:
+            return ""
         match words(block, "type"):
             case "section":
                 fields = [self._words(each) for each in tables(block, "fields")]
@@ -49,14 +51,13 @@ class Blocks:
 
     def _unknown(self, block: Raw, depth: int) -> str:
         """The words of a block of a newer kind (cards, plans, containers), wherever it keeps them."""
-        if depth > DEEPEST:
-            return ""
         plain = {name: words(block, name) for name in _WORDED}
         return _lines(*(plain.get(name) or self._inside(block[name], depth + 1) for name in block))
 
     def _inside(self, value: object, depth: int) -> str:
         if isinstance(value, list):
-            return _lines(*(self._inside(each, depth) for each in value[:MOST_BLOCKS])) if depth <= DEEPEST else ""
+            within = value[:MOST_BLOCKS] if depth <= DEEPEST else ()
+            return _lines(*(self._inside(each, depth + 1) for each in within))
         inner = as_table(value)
         is_text = words(inner, "type") in ("mrkdwn", "plain_text")
         return self._words(inner) if is_text else self._block(inner, depth)
