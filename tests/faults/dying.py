@@ -197,7 +197,8 @@ def lived(folder: Path, *given: Any) -> int:
 
 def main(folder: Path, kind: str, policy: str, trouble: str, lives: int) -> None:
     given = (kind, policy, trouble)
-    assert lived(folder / "whole", *given, None) == 0
+    (folder / "whole").mkdir(parents=True)
+    life(folder / "whole", *given, None)  # not forked: what is imported on first use is there for all others then
     count = len(json.loads((folder / "whole" / "told").read_text())["steps"])
     for last in range(1, count + 1):
         again: list[int | None] = [None] if lives < 3 else [None, *range(1, count + 1)]
@@ -208,13 +209,14 @@ def main(folder: Path, kind: str, policy: str, trouble: str, lives: int) -> None
                 continue  # it stopped before it looked for more: that step was not taken this time
             assert ended == -signal.SIGKILL
             killed = (round_folder / "killed").read_text()
-            if second is not None:
-                lived(round_folder, *given, second)
+            second_ended = lived(round_folder, *given, second) if second is not None else None
             assert lived(round_folder, *given, None) == 0
             told = json.loads((round_folder / "told").read_text())
             home = str(round_folder / "home")
             left = {**told, "killed": killed, "round": round_folder.name, "home": home}
             sys.stdout.write(json.dumps(left) + "\n")
+            if second_ended == 0:
+                break  # it had no more steps to be killed at
 
 
 if __name__ == "__main__":
