@@ -18,6 +18,7 @@ from belino.domain.errors import (
     NothingToEdit,
     RateLimited,
     StoreFull,
+    Unanswered,
     Unauthorized,
     Undeliverable,
 )
@@ -423,6 +424,15 @@ async def test_no_token_is_in_an_error(server: SlackServer, app: App) -> None:
         with pytest.raises(AdapterError) as caught:
             await app.adapter.send(Parcel(key="k", conversation=place({"id": "C0NOWHERE"}), text="hi"))
         assert server.bot_token not in repr(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"ok": tr', b"[]"])
+async def test_a_message_of_which_nobody_knows_whether_it_was_taken_is_looked_for(
+    server: SlackServer, app: App, body: bytes
+) -> None:
+    server.fail("chat.postMessage", Answer(status=200, body=body))
+    with pytest.raises(Unanswered):
+        await app.adapter.send(Parcel(key="k", conversation=place(server.dm(server.user("Ada"))), text="hi"))
 
 
 async def test_nobody_waits_twice_for_a_name_that_does_not_come(

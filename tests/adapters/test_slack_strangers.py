@@ -9,6 +9,7 @@ from adapters.slack_stranger import visiting
 from adapters.telegram_desk import until
 from belino.domain.errors import AddressRefused
 from belino.domain.message import ConversationKey
+from belino.domain.reply import Parcel
 
 
 def envelope(text: str, *, number: int = 1) -> dict[str, Any]:
@@ -112,3 +113,11 @@ async def test_a_server_that_takes_questions_only_as_they_are_documented_is_aske
         where = ConversationKey(platform="slack", account="default", channel="C0GENERAL1")
         assert [message.text for message in await guest.adapter.history(where, limit=5)] == ["long ago"]
         assert stranger.asked["conversations.history"] == {"channel": "C0GENERAL1", "limit": "5"}
+
+
+async def test_a_message_that_was_taken_without_an_id_is_not_sent_again() -> None:
+    async with visiting() as (stranger, guest):
+        stranger.answers["chat.postMessage"] = {}
+        where = ConversationKey(platform="slack", account="default", channel="C0GENERAL1")
+        receipt = await guest.adapter.send(Parcel(key="k-1", conversation=where, text="hi"))
+        assert receipt.message_id == "untold-k-1"

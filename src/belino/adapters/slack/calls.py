@@ -140,7 +140,7 @@ class Calls:
             return Unanswered(f"Slack failed at {method} ({error or f'status {answer.status}'})")
         if not error:
             failed = error_for(answer.status, answer.headers, now=self.clock.now())
-            return failed or AdapterError(f"Slack's answer to {method} cannot be read")
+            return failed or Unanswered(f"Slack's answer to {method} cannot be read")
         needed = line(told, "needed", most=200)
         says = f"the scope {needed} is missing" if error == "missing_scope" and needed else error
         return Refused(f"Slack refused {method}: {says}", error=error, needed=needed)
