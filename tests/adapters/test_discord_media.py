@@ -113,14 +113,14 @@ async def test_files_in_threads_forwards_and_quotes_are_found_where_they_are(
     assert await discord_bot.fetch(reply.quote.media[0]) == PICTURE
 
 
-async def test_a_file_that_only_a_component_shows_is_found_in_its_message(
+async def test_files_that_only_components_and_cards_show_are_found_in_their_message(
     discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json
 ) -> None:
-    (kept,) = discord.compose(room, ada, files=[PICTURE])["attachments"]
-    media = {"url": discord.cdn.signed(room["id"], kept)["url"], "attachment_id": kept["id"]}
-    shown = {"type": 12, "items": [{"media": media}]}
-    said = await heard(discord_bot, discord, room, ada, components=[shown])
-    assert await discord_bot.fetch(said.media[0]) == PICTURE
+    gallery = {"type": 12, "items": [{"media": {"url": "attachment://image.jpg"}}]}
+    card = {"type": "rich", "image": {"url": "attachment://image.png"}}
+    files = [PICTURE, make_png(8, 8)]
+    said = await heard(discord_bot, discord, room, ada, files=files, components=[gallery], embeds=[card])
+    assert [await discord_bot.fetch(ref) for ref in said.media] == files
 
 
 async def test_stickers_come_from_the_cdn_by_their_id(

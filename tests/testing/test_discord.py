@@ -4,6 +4,7 @@ import hashlib
 import io
 from base64 import b64encode
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import discord
@@ -87,6 +88,53 @@ async def test_discord_py_replies_edits_reacts_reads_history_opens_a_thread_and_
         assert server.edited == [(str(answer.id), "a better answer")]
         assert str(answer.id) not in server.messages[channel["id"]]
         assert direct.content == "hello Ada"
+
+
+async def test_discord_py_shows_files_in_cards_and_components_and_they_are_no_attachments_then() -> None:
+    async with DiscordServer() as server:
+        channel = server.channel(server.guild("Club", server.user("ada")), "general")
+        picture = make_jpeg(40, 30)
+        async with listening(server) as client:
+            place = client.get_partial_messageable(int(channel["id"]))
+            card = discord.Embed(title="Tides").set_image(url="attachment://a.jpg")
+            both = [discord.File(io.BytesIO(picture), "a.jpg"), discord.File(io.BytesIO(picture), "b.jpg")]
+            sent = await place.send(embed=card, files=both)
+            assert [file.filename for file in sent.attachments] == ["b.jpg"]
+            assert str(sent.embeds[0].image.url).startswith(f"{server.cdn.url}/attachments/")
+            view = discord.ui.LayoutView().add_item(discord.ui.TextDisplay("Tides"))
+            view.add_item(discord.ui.MediaGallery(discord.MediaGalleryItem("attachment://a.jpg")))
+            shown = await place.send(view=view, file=discord.File(io.BytesIO(picture), "a.jpg"))
+            with pytest.raises(discord.HTTPException) as refused:
+                await place.send("and words", view=view)  # type: ignore[call-overload]
+        gallery = shown.components[1]
+        assert isinstance(gallery, discord.MediaGalleryComponent) and not shown.attachments
+        assert str(gallery.items[0].media.attachment_id) in str(gallery.items[0].media.url)
+        assert refused.value.code == 50035
+
+
+async def test_discord_py_pins_clears_reactions_asks_in_polls_posts_in_forums_and_archives() -> None:
+    async with DiscordServer() as server:
+        club = server.guild("Club", server.user("ada"))
+        room, forum = server.channel(club, "general"), server.channel(club, "help", 15)
+        async with listening(server) as client:
+            place, shelf = client.get_channel(int(room["id"])), client.get_channel(int(forum["id"]))
+            assert isinstance(place, discord.TextChannel) and isinstance(shelf, discord.ForumChannel)
+            said = await place.send("read this")
+            await said.add_reaction("👍")
+            await said.clear_reactions()
+            assert (await client.next("raw_reaction_clear")).message_id == said.id
+            await said.pin()
+            assert [pin.id async for pin in place.pins()] == [said.id]
+            poll = discord.Poll(question="When?", duration=timedelta(hours=1)).add_answer(text="Friday")
+            asked = await place.send(poll=poll)
+            assert asked.poll is not None and (await asked.poll.end()).is_finalised()
+            post = await shelf.create_thread(name="Keys", content="My key does not fit")
+            assert post.thread.id == post.message.id and post.thread.parent_id == shelf.id
+            assert (await post.thread.edit(archived=True)).archived
+            await post.thread.delete()
+            roles = await place.guild.fetch_roles()
+        assert server.reactions[str(said.id)] == {} and str(post.thread.id) not in server.channels
+        assert [role.name for role in roles] == ["@everyone", "belino"]
 
 
 async def test_discord_py_waits_when_it_is_limited_and_the_message_appears_once() -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from belino.testing.discord_interactions import Interactions
+from belino.testing.discord_moderation import Moderation
 from belino.testing.discord_request import GONE, Answered, Call, Refused, invalid
 from belino.testing.discord_sends import Sends
 from belino.testing.discord_sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES
@@ -56,6 +57,7 @@ class Calls:
             ("GET", "/guilds/{guild}/threads/active", self._active_threads),
             ("GET", "/guilds/{guild}/members/{user}", self._member),
             *Interactions(town, self._sends).routes,
+            *Moderation(town, self._at, self._kept).routes,
         ]
         self._patterns = [(method, route, _pattern(route), answer) for method, route, answer in self._routes]
 
@@ -223,6 +225,8 @@ class Calls:
         name = call.fields.get("name")
         if not isinstance(name, str) or not 1 <= len(name) <= 100:
             raise invalid("name", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
+        if channel["type"] == Place.FORUM:
+            return self._post_in_forum(call, channel, name)
         if channel["type"] not in (Place.TEXT, Place.NEWS):
             raise Refused(400, 50024, "Cannot execute action on this channel type")
         if message is not None and message["flags"] & Flag.HAS_THREAD:
@@ -231,6 +235,22 @@ class Calls:
             raise Refused(403, 50013, "Missing Permissions")
         kind = Place.PUBLIC_THREAD if message is not None else int(call.fields.get("type", Place.PRIVATE_THREAD))
         return self.town.thread(channel, self.town.bot, name, message=message, kind=int(kind))
+
+    def _post_in_forum(self, call: Call, forum: Json, name: str) -> Json:
+        """A thread with its first message in one call; both have the same id."""
+        if not self.town.may(forum, "SEND_MESSAGES"):
+            raise Refused(403, 50013, "Missing Permissions")
+        fields = call.fields.get("message")
+        if not isinstance(fields, dict):
+            raise invalid("message", "BASE_TYPE_REQUIRED", "This field is required")
+        thread = self.town.thread(forum, self.town.bot, name)
+        try:
+            first = self._sends.post(call, fields, thread, id=thread["id"])
+        except Refused:
+            gone = self.town.channels.pop(thread["id"])
+            self.town.sessions.dispatch("THREAD_DELETE", {n: gone[n] for n in ("id", "guild_id", "parent_id", "type")})
+            raise
+        return {**thread, "message": first}
 
     def _join_thread(self, call: Call) -> Json:
         channel = self._at(call)

@@ -6,6 +6,7 @@ import mimetypes
 import re
 from base64 import b64encode
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from belino.domain.ports import Clock
@@ -59,6 +60,21 @@ class Cdn:
         link = f"{self.url}{path}?{self._signature(path)}"
         return {**attachment, "url": link, "proxy_url": link}
 
+    def shown(self, channel: str, message: Json) -> Json:
+        """The files of a message, and its cards and components with those that they show by `attachment://name`.
+
+        What is shown there is told nowhere else.
+        """
+        files = [self.signed(channel, file) for file in message["attachments"]]
+        used: set[str] = set()
+        embeds = _resolved(message["embeds"], files, used, named=False)
+        components = _resolved(message["components"], files, used, named=True)
+        return {
+            "embeds": embeds,
+            "components": components,
+            "attachments": [file for file in files if file["id"] not in used],
+        }
+
     def refreshed(self, link: str) -> str | None:
         """A new signature for an old link; None for what is no attachment of ours."""
         found = _LINK.search(link)
@@ -80,6 +96,21 @@ class Cdn:
         now = int(self._clock.now().timestamp())
         expires, issued = f"{now + self.link_seconds:x}", f"{now:x}"
         return f"ex={expires}&is={issued}&hm={_sign(path, expires, issued)}&"
+
+
+def _resolved(part: Any, files: list[Json], used: set[str], *, named: bool) -> Any:
+    """Components name the file that they show by its id, cards do not."""
+    if isinstance(part, list):
+        return [_resolved(each, files, used, named=named) for each in part]
+    if not isinstance(part, dict):
+        return part
+    link = str(part.get("url", ""))
+    file = next((each for each in files if link == f"attachment://{each['filename']}"), None)
+    if file is None:
+        return {name: _resolved(value, files, used, named=named) for name, value in part.items()}
+    used.add(file["id"])
+    told = {name: file[name] for name in ("url", "proxy_url", "width", "height", "content_type") if name in file}
+    return {**part, **told, **({"attachment_id": file["id"]} if named else {})}
 
 
 def _sign(path: str, expires: str, issued: str) -> str:

@@ -54,6 +54,8 @@ class Record:
         """By channel, then by id, oldest first; attachments without links, which are made when a message is told."""
         self.reactions: defaultdict[str, dict[str, list[str]]] = defaultdict(dict)
         """By message: each emoji with the users who chose it."""
+        self.pins: dict[str, str] = {}
+        """By message: when it was pinned or taken down last."""
         self.forbidden: defaultdict[str, set[str]] = defaultdict(set)
         """By channel: the permissions the bot lacks there, by their documented names."""
         self.blocked: set[str] = set()
@@ -155,21 +157,17 @@ class Record:
 
     def _bare(self, message: Json) -> Json:
         where = message["channel_id"]
-        told = {**message, "attachments": [self.cdn.signed(where, a) for a in message["attachments"]]}
+        told = {**message, **self.cdn.shown(where, message)}
         if "message_snapshots" in message:
             source = message["message_reference"]["channel_id"]
             told["message_snapshots"] = [
-                {"message": s["message"] | {"attachments": self._resigned(source, s["message"])}}
-                for s in message["message_snapshots"]
+                {"message": s["message"] | self.cdn.shown(source, s["message"])} for s in message["message_snapshots"]
             ]
         if chosen := self.reactions.get(message["id"]):
             told["reactions"] = [self._reaction(emoji, users) for emoji, users in chosen.items()]
         if message["flags"] & Flag.HAS_THREAD and message["id"] in self.channels:
             told["thread"] = dict(self.channels[message["id"]])
         return told
-
-    def _resigned(self, channel: str, snapshot: Json) -> list[Json]:
-        return [self.cdn.signed(channel, attachment) for attachment in snapshot["attachments"]]
 
     def _reaction(self, emoji: str, users: list[str]) -> Json:
         return {

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from belino.testing.discord_request import Call, Refused, invalid, too_large
@@ -21,7 +22,8 @@ WAVEFORM_BYTES = 256
 MIB = 1024 * 1024
 # What a file may weigh by the server's boost tier; direct messages have none.
 FILE_BYTES = {0: 10 * MIB, 1: 10 * MIB, 2: 50 * MIB, 3: 100 * MIB}
-SETTABLE = Flag.SUPPRESS_EMBEDS | Flag.SUPPRESS_NOTIFICATIONS | Flag.VOICE | 1 << 15
+SETTABLE = Flag.SUPPRESS_EMBEDS | Flag.SUPPRESS_NOTIFICATIONS | Flag.VOICE | Flag.COMPONENTS_V2
+MOST_ANSWERS, POLL_HOURS = 10, 24
 
 
 class Sends:
@@ -58,6 +60,10 @@ class Sends:
             made["tts"] = True
         if fields.get("components"):
             made["components"] = fields["components"]
+        if fields.get("poll"):
+            made["poll"] = self._poll(fields["poll"])
+        if flags & Flag.COMPONENTS_V2 and (text or fields.get("embeds") or stickers or fields.get("poll")):
+            raise invalid("flags", "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2", "Components, and no more")
         return self._sent(channel, text, attached, made | more, fields)
 
     def edit(self, call: Call, channel: Json, message: Json) -> Json:
@@ -200,6 +206,21 @@ class Sends:
         if unknown:
             raise Refused(400, 50081, "Invalid sticker sent")
         return [self._town.stickers[str(number)] for number in wanted]
+
+    def _poll(self, asked: Any) -> Json:
+        """A poll as it is told: its answers numbered, its hours a time at which it ends."""
+        answers = asked.get("answers") if isinstance(asked, dict) else None
+        if not isinstance(answers, list) or not 1 <= len(answers) <= MOST_ANSWERS:
+            raise invalid("poll.answers", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {MOST_ANSWERS} in length.")
+        ends = self._town.clock.now() + timedelta(hours=int(asked.get("duration") or POLL_HOURS))
+        return {
+            "question": asked.get("question"),
+            "answers": [{"answer_id": number, **answer} for number, answer in enumerate(answers, 1)],
+            "expiry": stamp(ends),
+            "allow_multiselect": bool(asked.get("allow_multiselect")),
+            "layout_type": 1,
+            "results": {"is_finalized": False, "answer_counts": []},
+        }
 
     def _mentions(self, text: str, allowed: Any, message: Json) -> list[Json]:
         """Who is really mentioned: everybody named, unless `allowed_mentions` says otherwise."""

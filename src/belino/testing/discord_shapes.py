@@ -43,6 +43,7 @@ class Kind(IntEnum):
     """The types of messages that something here depends on."""
 
     DEFAULT = 0
+    PINNED = 6
     THREAD_CREATED = 18
     REPLY = 19
     COMMAND = 20
@@ -60,6 +61,7 @@ class Flag(IntEnum):
     SUPPRESS_NOTIFICATIONS = 1 << 12
     VOICE = 1 << 13
     SNAPSHOT = 1 << 14
+    COMPONENTS_V2 = 1 << 15
 
 
 SNAPSHOT_FIELDS = (
