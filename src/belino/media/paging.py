@@ -97,6 +97,14 @@ def page_of(text: DocumentText, place: Place, *, room: int, price: Callable[[str
     return fill(parts, text.unit, place, room=room, price=price, alone=text.total == 1, more=more)
 
 
+def whole_price(text: DocumentText, price: Callable[[str], int]) -> int:
+    """What the parts that were read cost as they are written, each under its heading."""
+    alone = text.total == 1
+    parts = [Part(number=part.number, text=clean(part.text), title=part.title) for part in text.parts]
+    stretches = _stretches(parts, text.unit, Place(part=0, offset=0, last=text.total), alone)
+    return sum(price(stretch.heading) + price(stretch.text) for stretch in stretches)
+
+
 def fill(
     parts: Sequence[Part],
     unit: Unit,

@@ -24,6 +24,8 @@ PDF = "application/pdf"
 FRAMES = 6
 FRAME_SIDE = 768
 SHEET_FRAMES = 9
+TEXT_TOKENS = 5_000
+"""Told at a time, if nothing else is asked for."""
 PAGES_SHOWN = 4
 """Pages that are pictures: so many are shown at a time."""
 
@@ -56,6 +58,8 @@ _OF_FAMILY: tuple[tuple[str, int], ...] = (
 _TEXT_MIMES = frozenset({"application/json", "application/xml", "application/x-yaml", "application/toml"})
 _FILMS = frozenset({"image/gif"})
 
+_WORDS = 200
+"""About what is said beside pages that are shown."""
 _FETCHED_A_SECOND = 4_000_000
 _SECONDS = {"image": 0.2, "thumb": 0.1, "text": 0.1, "frames": 0.6, "sheet": 0.8, "file": 0.0}
 
@@ -92,7 +96,7 @@ class Price:
     bytes: int = 0
     seconds: float = 0.0
     exact: bool = True
-    """False: guessed from the size of a file that nobody has read yet."""
+    """False: guessed from the size of a file that nobody has looked into yet, or the most that it can be."""
 
     def __str__(self) -> str:
         return f"{self.tokens}" if self.exact else f"~{self.tokens}"
@@ -128,16 +132,16 @@ def prices(facts: Facts, *, side: int = BLOCK_SIDE, sees_images: bool = True) ->
     facts = facts if sees_images else replace(facts, scans=0)
     tokens: dict[str, tuple[int, bool]] = {}
     if is_picture(facts.kind, facts.mime):
-        tokens["image"] = picture_tokens(facts.dimensions, side), True
-        tokens["thumb"] = picture_tokens(facts.dimensions, THUMB_SIDE), True
+        tokens["image"] = picture_tokens(facts.dimensions, side), facts.dimensions is not None
+        tokens["thumb"] = picture_tokens(facts.dimensions, THUMB_SIDE), facts.dimensions is not None
     if has_text(facts.mime) and (facts.size if facts.text_tokens is None else facts.text_tokens or facts.scans):
         tokens["text"] = _text_tokens(facts, side)
     if clean_mime(facts.mime) == PDF:
         tokens["image"] = picture_tokens(None, side), True  # a page
         tokens["thumb"] = picture_tokens(None, THUMB_SIDE), True
     if is_film(facts):
-        tokens["frames"] = FRAMES * picture_tokens(facts.dimensions, FRAME_SIDE), True
-        tokens["sheet"] = IMAGE_TOKENS_AT_MOST, True
+        tokens["frames"] = FRAMES * picture_tokens(facts.dimensions, FRAME_SIDE), facts.dimensions is not None
+        tokens["sheet"] = IMAGE_TOKENS_AT_MOST, False
     tokens["file"] = 0, True
     fetched = 0 if facts.held else facts.size or 0
     return {
@@ -210,8 +214,9 @@ def side_within(tokens: int, dimensions: tuple[int, int] | None, most: int) -> i
 
 def _text_tokens(facts: Facts, side: int) -> tuple[int, bool]:
     if facts.text_tokens is not None:
-        shown = min(facts.scans, PAGES_SHOWN) * picture_tokens(None, side)
-        return facts.text_tokens + shown, not shown
+        page = picture_tokens(None, side)
+        fit = max(0, TEXT_TOKENS - _WORDS - facts.text_tokens) // page
+        return facts.text_tokens + min(facts.scans, PAGES_SHOWN, fit) * page, not facts.scans
     return -(-(facts.size or 0) // _bytes_per_token(clean_mime(facts.mime))), False
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from belino.domain.document import DocumentText, Part, Unit, Unread
+from belino.domain.document import DocumentText, Unit, Unread
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
 from belino.domain.readings import Readings
@@ -16,6 +16,7 @@ from belino.domain.tokens import estimate_tokens
 from belino.media.document import pages_without_text
 from belino.media.image_header import BLOCK_MIMES, image_size
 from belino.media.kept import Kept
+from belino.media.paging import whole_price
 from belino.media.price import Facts
 from belino.media.ranges import NUMBER_MOST
 
@@ -31,7 +32,10 @@ PARTS_AT_ONCE = 200
 JSON = "application/json"
 WAVE_POINTS = 40
 
-_FACTS = "facts.2"
+ANSWER_TOKENS = 70
+"""About what our words and the markers around a text cost."""
+
+_FACTS = "facts.3"
 _FACTS_KEPT = 4096
 _FINAL = frozenset({Unread.UNSUPPORTED, Unread.NOT_ALLOWED, Unread.TOO_LARGE})
 
@@ -129,7 +133,9 @@ class Renderer:
 
     async def probe(self, blob: Blob) -> "ImageFacts":
         """What a picture is."""
-        return await self._makers.images.probe(blob)
+        facts = await self._makers.images.probe(blob)
+        await self.saw(blob.sha256, (facts.width, facts.height))
+        return facts
 
     async def fit(self, blob: Blob, *, max_bytes: int, max_side: int | None = None) -> "Fitted":
         """The best copy of a picture within the limits."""
@@ -242,19 +248,18 @@ class Renderer:
         """What is said of a file, corrected by what was found in its bytes."""
         if sha256 is None:
             return facts
-        if sha256 not in self._facts:
-            found = await self._kept.found(sha256, _FACTS)
-            self._remember(sha256, _read_facts(found[0]) if found else {})
-        learned = self._facts[sha256]
+        learned = await self._learned(sha256)
         return replace(facts, **learned) if learned else facts
+
+    async def saw(self, sha256: str, size: tuple[int, int]) -> None:
+        """Remember how large a picture is; not worth keeping, as its first bytes tell it again."""
+        learned = await self._learned(sha256)
+        self._remember(sha256, learned | {"width": size[0], "height": size[1]})
 
     async def learn(self, sha256: str, **found: object) -> None:
         """Keep what was found in bytes, so that prices told of them are right from now on."""
         news = {name: value for name, value in found.items() if value is not None}
-        if sha256 not in self._facts:
-            kept = await self._kept.found(sha256, _FACTS)
-            self._remember(sha256, _read_facts(kept[0]) if kept else {})
-        before = self._facts[sha256]
+        before = await self._learned(sha256)
         if news.items() <= before.items():
             return
         self._remember(sha256, before | news)
@@ -263,10 +268,19 @@ class Renderer:
     async def _learn_text(self, sha256: str, read: DocumentText) -> None:
         if not read.parts or read.parts[0].number != 1:
             return  # the price of the whole is told by its beginning
-        tokens = await asyncio.to_thread(_tokens, read.parts)
-        whole = tokens * read.total // len(read.parts)
         scans = len(pages_without_text(read))
-        await self.learn(sha256, text_tokens=whole, unit=read.unit, parts=read.total, scans=scans)
+        tokens = 0
+        if any(part.text for part in read.parts):
+            tokens = await asyncio.to_thread(whole_price, read, estimate_tokens)
+            tokens = tokens * read.total // len(read.parts) + ANSWER_TOKENS + estimate_tokens("\n".join(read.notes))
+        await self.learn(sha256, text_tokens=tokens, unit=read.unit, parts=read.total, scans=scans)
+
+    async def _learned(self, sha256: str) -> dict[str, Any]:
+        """What was found in these bytes."""
+        if sha256 not in self._facts:
+            found = await self._kept.found(sha256, _FACTS)
+            self._remember(sha256, _read_facts(found[0]) if found else {})
+        return self._facts[sha256]
 
     def _remember(self, sha256: str, facts: dict[str, Any]) -> None:
         self._facts.pop(sha256, None)
@@ -299,10 +313,6 @@ def _settles(known: DocumentText, first: int) -> bool:
 
 def _between(text: DocumentText, first: int, last: int) -> DocumentText:
     return replace(text, parts=tuple(part for part in text.parts if first <= part.number <= last))
-
-
-def _tokens(parts: Sequence[Part]) -> int:
-    return sum(estimate_tokens(part.text) for part in parts)
 
 
 def _moment(seconds: float | None) -> str:

@@ -18,6 +18,7 @@ from belino.media.price import (
     PAGES_SHOWN,
     PDF,
     SHEET_FRAMES,
+    TEXT_TOKENS,
     THUMB_BYTES,
     THUMB_SIDE,
     has_text,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from belino.media.image import Fitted
     from belino.media.video import VideoFacts
 
-TEXT_TOKENS = 5_000
-"""Told at a time, if nothing else is asked for."""
 PICTURE_TOKENS = 6_000
 LEAST_TOKENS, MOST_TOKENS = 300, 100_000
 MADE = ("image", "thumb", "text", "frames", "sheet")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from belino.context.compact import fenced
+from belino.domain.document import Unread
 from belino.domain.errors import MediaError, ToolError
 from belino.domain.media import Blob, Block, ImageBlock, TextBlock
 from belino.domain.record import RefRecord
@@ -62,6 +63,8 @@ async def fetch_one(shelf: Shelf, ref_id: str, ask: Ask) -> tuple[Block, ...]:
         looked = await look(shelf.fetcher, record.ref, blob)
         if looked.is_picture:
             looked = await measured(shelf.renderer, blob, looked)
+            if looked.size is not None:
+                await shelf.renderer.saw(blob.sha256, looked.size)
         try:
             return await _formed(shelf, record, replace(blob, mime=looked.mime), looked, ask)
         except (CannotRender, NoRange) as error:
@@ -227,27 +230,31 @@ async def _as_file(
 ) -> tuple[Block, ...]:
     """A copy in the session's folder; asked for no form in particular, also what other forms there are and cost."""
     blob = item.blob
-    told = await _described(shelf, item) if prices_too else ""
+    told, unread = await _described(shelf, item) if prices_too else ("", False)
     file = await placed(shelf, record, blob, looked.mime)
     how = "read it as text" if is_text(file.mime) else "open it with a program that knows its type"
-    forms = await _forms(shelf, record, blob) if prices_too else ""
+    forms = await _forms(shelf, record, blob, unread=unread) if prices_too else ""
     about = f"{item.title}: {looked.told(blob)}{told}{why} A copy is at {file.path}; {how}.{forms}"
     return TextBlock(text=about), file
 
 
-async def _described(shelf: Shelf, item: Item) -> str:
-    """What is worth knowing of a file that is not shown, found in its bytes; the prices told of it are right then."""
+async def _described(shelf: Shelf, item: Item) -> tuple[str, bool]:
+    """What is worth knowing of a file that is not shown, found in its bytes, and whether it cannot be read.
+
+    The prices told of it are right then.
+    """
     mime = item.blob.mime
     try:
         if mime.startswith("video/"):
-            return film_words(await shelf.renderer.video(item.blob))
+            return film_words(await shelf.renderer.video(item.blob)), False
         if is_sound(mime):
-            return await _heard(shelf, item.blob)
+            return await _heard(shelf, item.blob), False
         if has_text(mime):
-            return text_words(await shelf.renderer.reading(item.blob, mime=mime, name=item.name, last=1))
+            text = await shelf.renderer.reading(item.blob, mime=mime, name=item.name, last=1)
+            return text_words(text), text.unread is not None and text.unread is not Unread.RENDERED
     except MediaError as error:
-        return f" It cannot be looked into: {reason_of(error)}."
-    return ""
+        return f" It cannot be looked into: {reason_of(error)}.", True
+    return "", False
 
 
 async def _heard(shelf: Shelf, blob: Blob) -> str:
@@ -258,7 +265,9 @@ async def _heard(shelf: Shelf, blob: Blob) -> str:
     return f"{lasts} How loud, from 0 to 9, beginning to end: {loud}."
 
 
-async def _forms(shelf: Shelf, record: RefRecord, blob: Blob) -> str:
+async def _forms(shelf: Shelf, record: RefRecord, blob: Blob, *, unread: bool) -> str:
+    if unread:
+        return ""  # what was just found not to be had is not offered
     facts = replace(facts_of(record), mime=blob.mime, size=blob.size, held=True)
     known = await shelf.renderer.known(facts, blob.sha256)
     costs = prices(known, side=shelf.image_block_side, sees_images=shelf.sees_images)
