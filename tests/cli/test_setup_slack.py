@@ -105,6 +105,18 @@ async def test_the_doctor_names_a_missing_scope_and_a_channel_the_app_is_not_in_
     assert "/invite" in findings["slack:default channel C0NOWHERE1"]["cure"]
 
 
+async def test_the_doctor_asks_slack_also_where_no_gateway_runs(belino: Belino, home: Path, slack: SlackServer) -> None:
+    read(await setup(belino, slack, "--json"))
+    slack.scopes.discard("files:read")
+    slack.api.socket_mode_on = False
+    tokens = {"BOT": slack.bot_token, "APP": slack.app_token}
+    done = await asyncio.to_thread(belino, "doctor", "--json", **tokens)
+    findings = {each["name"]: each for each in json.loads(done.stdout)["findings"]}
+    assert done.returncode == 1
+    assert "files:read" in findings["slack:default scopes"]["says"]
+    assert "Enable Socket Mode" in findings["slack:default socket mode"]["cure"]
+
+
 async def test_who_is_asked_sees_the_manifest_and_types_both_tokens_unseen(home: Path, slack: SlackServer) -> None:
     command = [
         sys.executable,

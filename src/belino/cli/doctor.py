@@ -70,14 +70,14 @@ def _config(home: Home, path: Path | None) -> Config | None:
 
 def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[str, Any]]:
     async def resting(store: "SqliteStore") -> list[dict[str, Any]]:
-        from belino.gateway.doctor import examine, examine_agents
+        from belino.gateway.doctor import examine, examine_adapters, examine_agents
         from belino.gateway.upkeep import check_database
 
         required = config is not None and config.media.sandbox == "required"
         soundness = (await check_database(store),)
         findings = await examine(home=home, store=store, sandbox_required=required, soundness=soundness)
         if config is not None:
-            findings += await examine_agents(config.agent)
+            findings += (*await examine_adapters(config), *await examine_agents(config.agent))
         return [_as_json(finding) for finding in findings]
 
     found: list[dict[str, Any]] = ask(

@@ -9,14 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from belino.config import AgentConfig
+from belino import registry
+from belino.config import AgentConfig, Config
 from belino.domain.errors import BelinoError, StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Adapter, Checks, ChecksChannels
 from belino.domain.store import Store
 from belino.gateway.agents import Agents
+from belino.gateway.desk import AccountDesk
 from belino.gateway.supervise import AdapterHealth
 from belino.media.sandbox import Sandbox
+from belino.net.clock import SystemClock
+from belino.net.guard import Guard
 from belino.storage.home import Home
 
 LEAST_FREE_BYTES = 1024**3
@@ -41,7 +45,7 @@ async def examine(
     sandbox_required: bool = False,
     soundness: Iterable[Finding] = (),
 ) -> tuple[Finding, ...]:
-    """Everything, in the order a person would look; without a running gateway there are no adapters to ask.
+    """Everything, in the order a person would look; without a running gateway `examine_adapters` asks the platforms.
 
     `channels` are those that each account is to listen in.
     """
@@ -54,6 +58,26 @@ async def examine(
         *await check_adapters(adapters, health, channels),
         *await check_agents(agents),
     )
+
+
+async def examine_adapters(config: Config) -> tuple[Finding, ...]:
+    """What the configured adapters find out about their platforms, where no gateway has made them."""
+    guard, clock = Guard(config.net.allow), SystemClock()
+    findings: list[Finding] = []
+    for own in config.adapters:
+        who = f"{own.platform}:{own.account}"
+        try:
+            desk = AccountDesk(own, clock, guard)
+            adapter = registry.find("adapters", own.platform).make(own.options, desk)
+        except BelinoError as error:
+            findings.append(Finding(name=who, ok=False, says=str(error)))
+            continue
+        try:
+            if isinstance(adapter, Checks):
+                findings.extend(await _ask(who, adapter, tuple(own.access.channels)))
+        finally:
+            await desk.http.close()
+    return tuple(findings)
 
 
 async def examine_agents(config: AgentConfig) -> tuple[Finding, ...]:
