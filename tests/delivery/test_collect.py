@@ -156,6 +156,20 @@ async def test_too_large_is_told_with_the_limit_and_stays_text(desk: Desk) -> No
     ]
 
 
+async def test_a_file_that_is_written_to_while_it_is_read_waits_for_the_next_reply(desk: Desk) -> None:
+    growing = desk.put("pending/film.bin", b"x" * 1000)
+
+    class Slow(Keeper):
+        async def keep(self, chunks: AsyncIterator[bytes], *, name: str, declared: str = "") -> Offer:
+            with growing.open("ab") as file:
+                file.write(b"more")
+            return await super().keep(chunks, name=name, declared=declared)
+
+    keeper = Slow(desk.store, Pencil(), max_bytes=desk.max_bytes)
+    found = await collect("", (), Folders(desk.home.folder(HERE), desk.clock), keeper)
+    assert (found.offers, found.refused, found.waiting) == ((), (), 1)
+
+
 async def test_more_than_a_reply_brings_along_wait_or_are_told(desk: Desk) -> None:
     for number in range(FILES_AT_MOST - 1):
         desk.put(f"{number}.txt", str(number).encode())

@@ -15,7 +15,7 @@ from belino.delivery.named import Named, find_named, replaced
 from belino.delivery.offers import Keeper, shown_name
 from belino.domain.errors import MediaError, MediaNotFound, MediaTooLarge
 from belino.domain.reply import Offer
-from belino.media.beneath import Beneath, Seen
+from belino.media.beneath import Beneath, Seen, Unfinished
 from belino.storage.blobs import on_disk
 
 FILES_AT_MOST = 20
@@ -105,6 +105,9 @@ class _Basket:
                 offer = await self._keeper.keep(file.pieces(), name=seen.name)
         except MediaNotFound:
             return  # somebody took it back
+        except Unfinished:
+            self.left += 1
+            return
         except MediaError as error:
             self._refuse(seen.path, str(error), mark)
             return

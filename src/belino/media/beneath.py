@@ -39,6 +39,10 @@ _NOT_HERE = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG)
 _LINKS = (errno.ELOOP, errno.EXDEV)
 
 
+class Unfinished(MediaRefused):
+    """Somebody still writes to it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """A file's name beneath the folder, and what told it from others when it was seen."""
@@ -69,13 +73,13 @@ class PlainFile:
         self.seen = _seen(path, os.fstat(descriptor))
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Its bytes, read in a thread. MediaRefused if somebody wrote to it meanwhile."""
+        """Its bytes, read in a thread. Unfinished if somebody wrote to it meanwhile."""
         at = 0
         while piece := await on_disk(os.pread, self._descriptor, PIECE, at):
             at += len(piece)
             yield piece
         if _seen(self.seen.path, os.fstat(self._descriptor)).identity != self.seen.identity or at != self.seen.size:
-            raise MediaRefused("it was changed while it was read")
+            raise Unfinished("it was changed while it was read")
 
 
 class Beneath:
