@@ -278,6 +278,7 @@ async def test_a_line_that_is_open_and_dead_is_given_up(
     from belino.adapters.discord import library
 
     monkeypatch.setattr(library, "SILENCE_SECONDS", 0.3)
+    discord.gateway.heartbeat_seconds = 0.2
     ada = discord.user("ada")
     async with discord_bot.listening():
         discord.gateway.frozen = True
@@ -286,6 +287,18 @@ async def test_a_line_that_is_open_and_dead_is_given_up(
         discord.gateway.frozen = False
         await until(lambda: discord_bot.texts)
     assert discord_bot.texts == ["into the void"]
+
+
+async def test_a_line_whose_beats_are_far_apart_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    from belino.adapters.discord import library
+
+    monkeypatch.setattr(library, "SILENCE_SECONDS", 0.1)
+    async with DiscordServer(heartbeat_seconds=0.25) as server:
+        bot = Bot(server)
+        async with bot.listening():
+            await until(lambda: server.gateway.heartbeats >= 4)
+        await bot.client.close()
+        assert (server.gateway.resumes, len(server.sessions.identified)) == (0, 1)
 
 
 async def test_heartbeats_go_on_while_the_store_is_slow() -> None:

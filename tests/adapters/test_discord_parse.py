@@ -306,6 +306,17 @@ def test_a_command_is_the_message_it_stands_for() -> None:
     assert asked.text == "/ask question: What is this? file: harbour.jpg"
     assert asked.media[0].locator == {"path": f"ephemeral-attachments/{ROOM}/1456273825464320000/harbour.jpg"}
     assert message("slash_command_dm").chat_type is ChatType.DIRECT
+    people = {"users": {"5": {"id": "5", "username": "bo"}}, "members": {"5": {"nick": "Bo P."}}}
+    named = {**people, "roles": {"6": {"id": "6", "name": "crew"}}, "channels": {"7": {"id": "7", "name": "pier"}}}
+    options = [{"name": name, "type": kind, "value": own} for name, kind, own in (("who", 6, "5"), ("in", 7, "7"))]
+    options += [{"name": "for", "type": 9, "value": "6"}, {"name": "lost", "type": 8, "value": "8"}]
+    told = message("slash_command", data={"type": 1, "name": "meet", "options": options, "resolved": named})
+    assert told.text == "/meet who: @Bo P. in: #pier for: @crew lost: 8"
+    assert message("slash_command", data={"type": 2, "name": "Who", "target_id": "5", "resolved": named}).text == (
+        "/Who @Bo P."
+    )
+    typed = sample("slash_command")
+    assert is_news(typed) and not is_news(typed | {"d": typed["d"] | {"type": 4}})
     quote = message("menu_command").quote
     assert quote is not None and quote.text == "The ferry leaves at 9:40, not at 9:50!"
 
@@ -318,6 +329,7 @@ def test_a_command_is_the_message_it_stands_for() -> None:
         ("thread_created", "a thread was opened: Side talk"),
         ("thread_starter", "a thread was opened at a message"),
         ("unknown_type", "a message of the type 99"),
+        ("button_press", "a button or menu of a message was used"),
         ("unknown_event", "an event of the kind guild teleport"),
     ],
 )

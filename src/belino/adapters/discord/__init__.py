@@ -218,7 +218,8 @@ class Adapter:
         """What an event tells; one that is taken apart from others is taken in here."""
         name = words(event, "t")
         if name == "INTERACTION_CREATE":
-            await self._take_command(event, accept)
+            if is_news(event):
+                await self._take_command(event, accept)
         elif name in APART:
             await self._catch_up(event, accept)
         elif is_news(event):

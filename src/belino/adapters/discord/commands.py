@@ -6,7 +6,7 @@ from datetime import datetime
 
 from belino.adapters.discord.content import text_of
 from belino.adapters.discord.files import UPLOADED, Bearer, attachment_ref, carried, refs_of_all
-from belino.adapters.discord.people import SOMEBODY, Me, Places, author_of, channel_name, chat_type, user
+from belino.adapters.discord.people import SOMEBODY, Me, Places, author_of, channel_name, chat_type, name_of, user
 from belino.adapters.discord.raw import identity, made_at, moment
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message, Quote
@@ -14,7 +14,9 @@ from belino.net.raw import Raw, as_table, count, line, table, tables, words
 
 COMMAND = 2
 MOST_OPTIONS = 25
-ON_MESSAGE, FILE = 3, 11
+ON_PERSON, ON_MESSAGE = 2, 3
+NAMING = frozenset({6, 7, 8, 9, 11})
+"""The types of options that hold an id: of a person, a channel, a role, one of these, a file."""
 
 
 def is_command(interaction: Raw) -> bool:
@@ -35,12 +37,7 @@ def command_of(interaction: Raw, where: ConversationKey, me: Me, places: Places,
         id=own or "unnamed",
         author=user(table(member, "user") or table(interaction, "user"), me, member=member) or SOMEBODY,
         sent=sent,
-        text=" ".join(
-            [
-                f"/{line(given, 'name', most=64)}",
-                *_options(tables(given, "options"), table(table(given, "resolved"), "attachments")),
-            ]
-        ),
+        text=" ".join(_words(given)),
         media=tuple(_files(table(given, "resolved"), bearer)),
         chat_type=chat_type(told, places),
         channel_name=channel_name(channel, places),
@@ -49,7 +46,24 @@ def command_of(interaction: Raw, where: ConversationKey, me: Me, places: Places,
     )
 
 
-def _options(options: tuple[Raw, ...], files: Raw, depth: int = 0) -> Iterator[str]:
+def _words(given: Raw) -> Iterator[str]:
+    resolved = table(given, "resolved")
+    yield f"/{line(given, 'name', most=64)}"
+    yield from _options(tables(given, "options"), resolved)
+    if count(given, "type") == ON_PERSON:
+        yield _named(words(given, "target_id"), resolved)
+
+
+def _named(own: str, resolved: Raw) -> str:
+    """Whom or what an option means, by name: the command brings along all that it names."""
+    for kind, sign in (("users", "@"), ("roles", "@"), ("channels", "#")):
+        if found := table(table(resolved, kind), own):
+            member = table(table(resolved, "members"), own)
+            return sign + (name_of({**found, "member": member}) if kind == "users" else line(found, "name", most=100))
+    return line(table(table(resolved, "attachments"), own), "filename") or own
+
+
+def _options(options: tuple[Raw, ...], resolved: Raw, depth: int = 0) -> Iterator[str]:
     """What was filled in; a command may have groups and commands inside."""
     for option in options[:MOST_OPTIONS]:
         name, value = line(option, "name", most=64), option.get("value")
@@ -57,12 +71,10 @@ def _options(options: tuple[Raw, ...], files: Raw, depth: int = 0) -> Iterator[s
         if count(option, "type") in (1, 2):
             yield name
             if depth < 2:
-                yield from _options(inner, files, depth + 1)
+                yield from _options(inner, resolved, depth + 1)
         elif isinstance(value, str | int | float):
             shown = words(option, "value") if isinstance(value, str) else str(value).lower()
-            if count(option, "type") == FILE:
-                shown = line(table(files, shown), "filename") or "a file"
-            yield f"{name}: {shown}"
+            yield f"{name}: {_named(shown, resolved) if count(option, 'type') in NAMING else shown}"
 
 
 def _files(resolved: Raw, bearer: Bearer) -> Iterator[MediaRef]:

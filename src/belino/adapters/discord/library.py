@@ -25,6 +25,7 @@ logging.getLogger("discord").setLevel(logging.ERROR)
 SESSION_OVER = frozenset({4007, 4009})
 # A line that is silent for longer is dead: beats are answered every forty seconds or so.
 SILENCE_SECONDS = 60.0
+SILENT_BEATS = 1.5
 
 
 class GatewaySocket(DiscordWebSocket):
@@ -50,6 +51,10 @@ class GatewaySocket(DiscordWebSocket):
         unpacked = self._decompressor.decompress(msg) if isinstance(msg, bytes) else msg
         if unpacked is not None:
             await super().received_message(_complete(unpacked))
+            if (beats := self._keep_alive) is not None and beats.interval is not None:
+                # A gateway may ask for fewer beats: then it is silent for longer, and lives.
+                patience = max(SILENCE_SECONDS, beats.interval * SILENT_BEATS)
+                self._max_heartbeat_timeout = beats.heartbeat_timeout = patience
 
     def _can_handle_close(self) -> bool:
         return self.socket.close_code not in SESSION_OVER and super()._can_handle_close()

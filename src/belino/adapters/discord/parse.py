@@ -40,6 +40,8 @@ _QUIET = (
 )
 _QUIET_BEGINNINGS = tuple(_QUIET.split())
 LOADING = 1 << 7
+UNFINISHED = (1, 4)
+"""The types of interactions nobody gave yet: a ping, and a command that is still being typed."""
 ANSWERS = frozenset({20, 23})
 """The types of what bots answer to slash and menu commands."""
 FORWARD = 1
@@ -68,6 +70,8 @@ def is_news(event: object) -> bool:
         return edited or _is_late(told)
     if name == "MESSAGE_CREATE":
         return not (count(told, "flags") or 0) & LOADING
+    if name == "INTERACTION_CREATE":
+        return count(told, "type") not in UNFINISHED
     return bool(name) and not name.startswith(_QUIET_BEGINNINGS)
 
 

@@ -1,6 +1,6 @@
 """What a message or an event is that nobody wrote: joins, pins, boosts and the other things Discord reports."""
 
-from belino.net.raw import Raw, count, line, words
+from belino.net.raw import Raw, count, line, table, words
 
 SAID = frozenset({0, 19, 20, 23, 46})
 """The types of messages with something to read: plain, replies, answers to commands, the end of a poll."""
@@ -40,6 +40,8 @@ _TYPES = {
     44: "something was bought",
 }
 
+_USED = {3: "a button or menu of a message was used", 5: "a form was sent"}
+
 
 def what_it_is(message: Raw) -> str:
     """A few words for people: what came, although there is nothing in it to read."""
@@ -54,5 +56,8 @@ def what_it_is(message: Raw) -> str:
 
 
 def kind_of_event(event: Raw) -> str:
+    used = count(table(event, "d"), "type") if words(event, "t") == "INTERACTION_CREATE" else None
+    if used in _USED:
+        return _USED[used]
     name = words(event, "t").lower().replace("_", " ")[:64]
     return f"an event of the kind {name or 'nothing'}"
