@@ -181,6 +181,9 @@ def plain(text: str) -> dict[str, Any]:
 def test_what_an_app_writes_richly_counts_beside_the_text_for_notifications() -> None:
     assert message("app_message", text="A report", blocks=[rich("Rain: 42 mm")]).text == "A report\nRain: 42 mm"
     assert message("app_message", text="run `make`", blocks=[rich("run make")]).text == "run `make`"
+    waved = {"type": "rich_text_section", "elements": [{"type": "emoji", "name": "wave", "skin_tone": 2}]}
+    blocks = [{"type": "rich_text", "elements": [waved]}]
+    assert message("app_message", text=":wave::skin-tone-2:", blocks=blocks).text == ":wave::skin-tone-2:"
 
 
 def test_what_an_app_writes_richly_can_be_changed_under_the_same_text() -> None:

@@ -120,7 +120,8 @@ class Blocks:
             case "broadcast":
                 return f"@{words(element, 'range')}"
             case "emoji":
-                return f":{words(element, 'name')}:"
+                tone = count(element, "skin_tone")
+                return f":{words(element, 'name')}:{f':skin-tone-{tone}:' if tone else ''}"
             case "link":
                 return link(words(element, "url"), words(element, "text"))
             case "date":

@@ -17,6 +17,8 @@ PAGE = 999
 MOST_ASKED = 5
 """Names asked for at once: a message that mentions more shows ids for the others."""
 LEARN_SECONDS = 2.0
+SLOW_SECONDS = 30.0
+"""For so long nobody is asked for after a wait in vain: what is said must be acknowledged within three seconds."""
 AGAIN_SECONDS = 300.0
 """After this a name that could not be had is asked for again."""
 KINDS = "public_channel,private_channel,mpim"
@@ -32,6 +34,7 @@ class Names:
         self._channels: dict[str, str] = {}
         self._not_before: dict[str, float] = {}
         self._listed = False
+        self._slow_until = 0.0
 
     @property
     def directory(self) -> Directory:
@@ -59,6 +62,7 @@ class Names:
                 if channel[:1] in ("C", "G") and self._is_wanted(channel, self._channels):
                     await self._learn_channel(channel)
                 return
+        self._slow_until = self._calls.clock.monotonic() + SLOW_SECONDS
         for own in (*wanted, channel):
             self._not_again_soon(own)  # or everybody would wait for a name that does not come, again and again
 
@@ -83,7 +87,8 @@ class Names:
             return {}
 
     def _is_wanted(self, own: str, kept: dict[str, str]) -> bool:
-        return bool(own) and own not in kept and self._not_before.get(own, 0.0) <= self._calls.clock.monotonic()
+        not_before = max(self._not_before.get(own, 0.0), self._slow_until)
+        return bool(own) and own not in kept and not_before <= self._calls.clock.monotonic()
 
     def _settle(self, kept: dict[str, str], own: str, name: str) -> None:
         if name:
