@@ -441,10 +441,11 @@ async def test_nobody_waits_twice_for_a_name_that_does_not_come(
     monkeypatch.setattr("belino.adapters.slack.names.LEARN_SECONDS", 0.05)
     for method in ("users.list", "users.info"):
         server.fail(method, Hang(), times=9)
-    ada = server.user("Ada")
+    people = [server.user("Ada"), server.user("Bob"), server.user("Cleo")]
     async with app.listening():
-        for number in range(5):
-            server.say(ada, ada, f"message {number}")
-        await until(lambda: len(app.texts) == 5)
+        for number in range(6):
+            person = people[number % 3]
+            server.say(person, person, f"message {number}")
+        await until(lambda: len(app.texts) == 6)
     assert server.calls["users.list"] + server.calls["users.info"] == 1
-    assert {message.author.name for message in app.messages} == {ada["id"]}
+    assert {message.author.name for message in app.messages} == {person["id"] for person in people}
