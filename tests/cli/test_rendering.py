@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from belino.domain.tokens import estimate_tokens
-from belino.media.render import ANSWER_TOKENS
 from belino.media.image_header import image_size
+from belino.media.render import ANSWER_TOKENS
 from belino.testing import GatewayProcess, TelegramServer
 from belino.testing.telegram import TOKEN
 from belino.testing.telegram_faults import FILE
