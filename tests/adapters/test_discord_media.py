@@ -241,6 +241,26 @@ async def test_a_thread_of_six_hundred_replies_costs_two_calls(
     assert (discord.calls[HISTORY], discord.calls[MESSAGE]) == (1, 1)
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_long_post_in_a_forum_begins_with_its_question(
+    discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json, is_known: bool
+) -> None:
+    forum = discord.channel(discord.guilds[room["guild_id"]], "help", 15)
+    post = discord.post(forum, ada, "Keys", "My key does not fit")
+    for number in range(150):
+        discord.compose(discord.channels[post["channel_id"]], ada, f"reply {number}")
+    async with discord_bot.listening():
+        thread = {"id": post["channel_id"]}
+        await until(lambda: forum["id"] in discord_bot.adapter._town.places)
+        assert await discord_bot.adapter.history(place(forum)) == ()
+        if not is_known:
+            del discord_bot.adapter._town.places[forum["id"]]
+        found = await discord_bot.adapter.thread(place(forum, thread))
+    assert (found[0].text, len(found)) == ("My key does not fit", 101)
+    assert {message.conversation for message in found} == {place(forum, thread)}
+    assert (discord.calls[HISTORY], discord.calls[MESSAGE]) == (1, 1 if is_known else 2)
+
+
 async def test_a_thread_of_another_channel_is_not_shown(
     discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json
 ) -> None:

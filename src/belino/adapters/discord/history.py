@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from belino.adapters.discord.calls import Calls, Refused
 from belino.adapters.discord.parse import Known, parse_message
-from belino.adapters.discord.people import Place
+from belino.adapters.discord.people import FORUMS, Place
 from belino.adapters.discord.raw import as_identity, identity
 from belino.adapters.discord.refusals import UNKNOWN_CHANNEL, UNKNOWN_MESSAGE
 from belino.domain.errors import RateLimited
@@ -27,7 +27,9 @@ _CLOSED = frozenset({UNKNOWN_CHANNEL, 50001, 50013})
 async def channel_history(
     calls: Calls, known: Known, channel: ConversationKey, *, before: str | None, limit: int
 ) -> Sequence[Message]:
-    """The newest messages of a channel, oldest first; those before a message."""
+    """The newest messages of a channel, oldest first; those before a message. In a forum itself nothing is said."""
+    if is_forum(known, channel.channel):
+        return ()
     query: dict[str, object] = {"limit": min(max(limit, 1), PAGE)}
     if anchor := as_identity(before):
         query["before"] = anchor
@@ -41,7 +43,7 @@ async def thread_history(calls: Calls, known: Known, conversation: ConversationK
     found = _messages(page, known)
     starter = next((told for raw in page if (told := _starter(raw, thread))), None)
     if starter is None and not any(message.id == thread for message in found):
-        starter = await _asked_for(calls, conversation.channel, thread)
+        starter = await _asked_for(calls, known, conversation.channel, thread)
     return (*(_messages([starter], known) if starter else ()), *found)
 
 
@@ -99,13 +101,21 @@ async def _page(calls: Calls, channel: str, query: dict[str, object]) -> list[Ra
     return sorted((raw for raw in told if identity(raw, "id")), key=lambda raw: int(identity(raw, "id")))
 
 
-async def _asked_for(calls: Calls, channel: str, message: str) -> Raw | None:
-    try:
-        return as_table(await calls.call("GET", MESSAGE, channel, message))
-    except Refused as error:
-        if error.code == UNKNOWN_MESSAGE or error.status in (400, 403, 404):
-            return None  # a thread need not begin at a message
-        raise
+async def _asked_for(calls: Calls, known: Known, channel: str, thread: str) -> Raw | None:
+    """The message a thread began at, which stands in its channel; the first of a post stands in the post."""
+    holders = (thread,) if is_forum(known, channel) else (channel,) if channel in known.places else (channel, thread)
+    for holder in holders:
+        try:
+            return as_table(await calls.call("GET", MESSAGE, holder, thread))
+        except Refused as error:
+            if error.code != UNKNOWN_MESSAGE and error.status not in (400, 403, 404):
+                raise
+    return None  # a thread need not begin at a message
+
+
+def is_forum(known: Known, channel: str) -> bool:
+    place = known.places.get(channel)
+    return place is not None and place.kind in FORUMS
 
 
 def _starter(raw: Raw, thread: str) -> Raw | None:

@@ -11,6 +11,8 @@ PLATFORM = "discord"
 
 DIRECT, GROUP_DIRECT, CATEGORY, ANNOUNCEMENTS = 1, 3, 4, 5
 THREADS = frozenset({10, 11, 12})
+FORUMS = frozenset({15, 16})
+"""Channels of posts and of media: all that is said there is said in threads."""
 
 SOMEBODY = Author(id="unknown", name="somebody")
 ELSEWHERE = "elsewhere"
