@@ -67,7 +67,14 @@ class Events(BaseHTTPRequestHandler):
     def log_message(self, *words):
         pass
 
-server = ThreadingHTTPServer(("127.0.0.1", 0), Events)
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
+    def handle_error(self, *whose):
+        if not isinstance(sys.exception(), ConnectionError):  # Slack hangs up on who is late, and calls again
+            super().handle_error(*whose)
+
+server = Server(("127.0.0.1", 0), Events)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
