@@ -69,6 +69,27 @@ def test_misuse_exits_with_two_and_says_what_is_wrong(arguments: tuple[str, ...]
     assert done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "limits"),
+    [
+        (("serve", "--port", "70000"), "from 0 to 65535"),
+        (("demo", "--port", "http"), "from 0 to 65535"),
+        (("media", "ls", "--limit", "0"), "from 1 to 200"),
+        (("media", "fit", "a.png", "--max-bytes", "0", "-o", "b.png"), "at least 1"),
+        (("token", "create", "--conversation", "web:default:main", "--days", "0"), "from 1 to 3650"),
+    ],
+)
+def test_a_number_out_of_its_limits_is_refused_with_them(arguments: tuple[str, ...], limits: str) -> None:
+    done = belino(*arguments)
+    assert done.returncode == 2
+    assert f"is not a whole number {limits}" in done.stderr
+
+
+def test_files_to_measure_on_must_be_there(tmp_path: Path) -> None:
+    done = belino("bench", "sniff", "--corpus", str(tmp_path / "none"))
+    assert (done.returncode, done.stderr) == (1, f"belino: {tmp_path / 'none'} is not a folder\n")
+
+
 def test_a_mistyped_command_is_told_with_the_nearest_one() -> None:
     assert "Did you mean serve?" in belino("sevre").stderr
 

@@ -114,6 +114,7 @@ def test_a_port_that_is_taken_is_one_sentence(belino: Belino) -> None:
     assert (done.returncode, done.stdout) == (78, "")
     assert done.stderr.count("\n") == 1
     assert "cannot listen on 127.0.0.1" in done.stderr
+    assert "set server.port, or --port" in done.stderr
 
 
 def test_a_message_is_answered_and_its_story_is_told_while_it_runs_and_after(
@@ -158,6 +159,27 @@ def test_login_prints_a_fresh_link_that_works_once(gateway: GatewayProcess, beli
     assert url == gateway.url
     assert gateway.call("POST", "/api/login", {"token": secret})[0] == 200
     assert gateway.call("POST", "/api/login", {"token": secret})[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("explain", "nope"), "there is no message 'nope' here; name it by trace, id, or conversation/id"),
+        (("media", "fetch", "web_000000000000"), "there is no media web_000000000000; see `belino media ls`"),
+        (("media", "fetch", "x", "--as", "text"), "there is no media x; see `belino media ls`"),
+        (
+            ("token", "create", "--conversation", "web:default:no"),
+            "there is no conversation web:default:no; see `belino channels`",
+        ),
+        (("pair", "--revoke", "x"), "'x' names nobody; write platform:account:sender, as `belino pair` shows it"),
+    ],
+    ids=["message", "ref", "form", "conversation", "person"],
+)
+def test_what_is_unknown_is_named_with_the_way_to_what_is_known(
+    gateway: GatewayProcess, belino: Belino, command: tuple[str, ...], says: str
+) -> None:
+    done = belino(*command)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"belino: {says}\n")
 
 
 def test_a_token_is_revoked_while_it_runs(gateway: GatewayProcess, belino: Belino) -> None:

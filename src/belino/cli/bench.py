@@ -8,6 +8,7 @@ from pathlib import Path
 from belino import bench
 from belino.cli import FAILED, OK
 from belino.cli.show import show_json
+from belino.domain.errors import BelinoError
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -17,6 +18,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> int:
+    if args.corpus is not None and not args.corpus.is_dir():
+        raise BelinoError(f"{args.corpus} is not a folder")
     rows = import_module(f"belino.bench.{args.name}").run(corpus=args.corpus)
     if args.json:
         show_json(bench.as_json(rows))

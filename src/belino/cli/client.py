@@ -18,6 +18,10 @@ ANSWER_SECONDS = 30.0
 NO_HEADERS: Mapping[str, str] = {}
 
 
+class Unknown(BelinoError):
+    """The gateway knows nothing of this name."""
+
+
 class GatewayClient:
     """Asks the gateway that runs on this machine."""
 
@@ -148,7 +152,8 @@ def is_locked(home: Home) -> bool:
 
 def _refused(status: int, read: Any) -> BelinoError:
     says = read.get("error", {}).get("message") if isinstance(read, dict) else None
-    return BelinoError(says or f"the gateway answered with status {status}")
+    kind = Unknown if status == 404 else BelinoError
+    return kind(says or f"the gateway answered with status {status}")
 
 
 def _parsed(text: bytes) -> Any:

@@ -10,6 +10,8 @@ from typing import Any
 from belino.cli import BAD_CONFIG, COMMANDS, FAILED, INTERRUPTED, NOT_RUNNING
 from belino.domain.errors import BelinoError, ConfigError
 
+HOME = "the state folder (default: $BELINO_HOME, or ~/.belino)"
+
 
 class NotRunning(BelinoError):
     """The command needs a gateway, and none runs on this state folder."""
@@ -49,7 +51,7 @@ def _add_everywhere(parser: ArgumentParser) -> None:
         # What was said before a subcommand is not unsaid by it.
         unsaid: dict[str, Any] = {} if each is parser else {"default": SUPPRESS}
         each.add_argument("--json", action="store_true", help="print JSON", **unsaid)
-        each.add_argument("--home", type=Path, metavar="FOLDER", help="the state folder (default: ~/.belino)", **unsaid)
+        each.add_argument("--home", type=Path, metavar="FOLDER", help=HOME, **unsaid)
 
 
 def _choices(action: object) -> list[object]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import OK
-from belino.cli.serve import first_error, port_number, stop_on_signals
+from belino.cli.arguments import PORT
+from belino.cli.serve import first_error, stop_on_signals
 from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 from belino.net.redact import configure_logging, hide
@@ -51,7 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     pace = parser.add_mutually_exclusive_group()
     pace.add_argument("--pace", type=float, default=PACE_SECONDS, metavar="SECONDS", help="between two messages")
     pace.add_argument("--fast", action="store_const", const=0.0, dest="pace", help="let them say everything at once")
-    parser.add_argument("--port", type=port_number, default=0, help="the page's port; any free one unless given")
+    parser.add_argument("--port", type=PORT, default=0, metavar="N", help="the page's port; any free one unless given")
 
 
 def run(args: Namespace) -> int:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
 from belino.cli.ask import ask
+from belino.cli.client import GatewayClient
 from belino.cli.show import clean, local_clock, local_time, paint, shorten, show_json
+from belino.domain.errors import BelinoError
 
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
@@ -23,7 +25,13 @@ def run(args: Namespace) -> int:
 
         return as_json(await explain(store, args.message))
 
-    answer = ask(args, running=lambda gateway: gateway.get("/api/explain", message=args.message), resting=resting)
+    def running(gateway: GatewayClient) -> Any:
+        found = gateway.find("/api/explain", message=args.message)
+        if found is None:
+            raise BelinoError(f"there is no message {args.message!r} here; name it by trace, id, or conversation/id")
+        return found
+
+    answer = ask(args, running=running, resting=resting)
     if args.json:
         show_json(answer)
     else:

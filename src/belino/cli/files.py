@@ -80,8 +80,6 @@ def sniff_files(args: Namespace) -> int:
 
 def fit_file(args: Namespace) -> int:
     """belino media fit FILE --max-bytes N [--max-side N] -o OUT"""
-    if args.max_bytes < 1 or (args.max_side is not None and args.max_side < 1):
-        raise BelinoError("--max-bytes and --max-side must be at least 1")
     sniffed = sniffed_file(args.file)
     if sniffed.mime not in DRAWN_MIMES:
         raise BelinoError(f"{args.file} is {sniffed.mime}, not a picture that belino can fit")

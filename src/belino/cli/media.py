@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
+from belino.cli.arguments import number_from
 from belino.cli.ask import ask, plain, with_store
-from belino.cli.client import GatewayClient, running_gateway
+from belino.cli.client import GatewayClient, Unknown, running_gateway
 from belino.cli.command import NotRunning
 from belino.cli.files import Target, fit_file, sniff_files, written
 from belino.cli.gc import DESCRIPTION, gc, gc_arguments
@@ -32,7 +33,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     listing = actions.add_parser("ls", help="list media, newest first", description="List media, newest first.")
     listing.add_argument("--channel", metavar="CHANNEL", help="only of this channel (platform:account:channel)")
     listing.add_argument("--kind", choices=[str(kind) for kind in MediaKind], help="only of this kind")
-    listing.add_argument("--limit", type=int, default=20, metavar="N", help="at most so many (default: 20)")
+    listing.add_argument(
+        "--limit", type=number_from(1, 200), default=20, metavar="N", help="at most so many (default: 20)"
+    )
     fetch = actions.add_parser("fetch", help="get a ref", description="Get the bytes of a ref, or a form of it.")
     fetch.add_argument("ref", metavar="REF", help="as `belino media ls` shows it, like tg_k3v9d0q2m7xa")
     fetch.add_argument("-o", "--output", type=Path, metavar="OUT", help="write here (default: its name, here)")
@@ -45,8 +48,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     sniff.add_argument("files", type=Path, nargs="+", metavar="FILE")
     fit = actions.add_parser("fit", help="shrink a picture", description="Make a picture fit a limit, upright, clean.")
     fit.add_argument("file", type=Path, metavar="FILE")
-    fit.add_argument("--max-bytes", type=int, required=True, metavar="N", help="at most so many bytes")
-    fit.add_argument("--max-side", type=int, metavar="N", help="at most so many pixels on the longer side")
+    fit.add_argument("--max-bytes", type=number_from(1), required=True, metavar="N", help="at most so many bytes")
+    fit.add_argument("--max-side", type=number_from(1), metavar="N", help="at most so many pixels on the longer side")
     fit.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="write here")
     plan = actions.add_parser("plan", help="how files would be sent", description="Tell how local files would be sent.")
     plan.add_argument("files", type=Path, nargs="+", metavar="FILE")
@@ -72,18 +75,17 @@ def run(args: Namespace) -> int:
 
 def _list(args: Namespace) -> int:
     channel = ConversationKey.parse(args.channel).whole_channel if args.channel else None
-    limit = min(max(args.limit, 1), 200)
 
     async def resting(store: "SqliteStore") -> dict[str, Any]:
         from belino.web.wire import record_json
 
         kind = MediaKind(args.kind) if args.kind else None
-        records = await store.refs(channel, kind=kind, limit=limit)
+        records = await store.refs(channel, kind=kind, limit=args.limit)
         return {"media": [record_json(record) for record in records]}
 
     answer = ask(
         args,
-        running=lambda gateway: gateway.get("/api/media", channel=channel, kind=args.kind, limit=limit),
+        running=lambda gateway: gateway.get("/api/media", channel=channel, kind=args.kind, limit=args.limit),
         resting=resting,
     )
     if args.json:
@@ -98,8 +100,13 @@ def _list(args: Namespace) -> int:
 
 
 def _fetch(args: Namespace) -> int:
-    if args.form != "file":
-        return render_ref(args)
+    try:
+        return _fetch_file(args) if args.form == "file" else render_ref(args)
+    except Unknown:
+        raise BelinoError(f"there is no media {args.ref}; see `belino media ls`") from None
+
+
+def _fetch_file(args: Namespace) -> int:
     home = Home.at(args.home)
     gateway = running_gateway(home)
     media, path = _fetch_running(args, gateway) if gateway else _fetch_resting(args, home)

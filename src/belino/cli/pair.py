@@ -8,6 +8,7 @@ from belino.cli import FAILED, OK
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
 from belino.cli.show import clean, local_time, show_json, show_table
+from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 
 if TYPE_CHECKING:
@@ -66,7 +67,12 @@ def _approve(args: Namespace) -> int:
 
 
 def _revoke(args: Namespace) -> int:
-    who = ConversationKey.parse(args.revoke)
+    try:
+        who = ConversationKey.parse(args.revoke)
+    except BelinoError:
+        raise BelinoError(
+            f"{args.revoke!r} names nobody; write platform:account:sender, as `belino pair` shows it"
+        ) from None
 
     async def resting(store: "SqliteStore") -> dict[str, Any]:
         return {"revoked": await store.unpair(who.platform, who.account, who.channel)}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
+from belino.cli.arguments import number_from
 from belino.cli.ask import plain, with_store
 from belino.cli.client import GatewayClient, running_gateway
 from belino.cli.command import NotRunning
@@ -39,7 +40,7 @@ def form_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--as", dest="form", choices=FORMS, default="file", help="in this form (default: file)")
     parser.add_argument("--pages", metavar="3-5", help="only these pages, sheets or slides")
     parser.add_argument("--time-range", metavar="0:30-1:10", help="of a video, only this time")
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="at most so many tokens")
+    parser.add_argument("--max-tokens", type=number_from(1), metavar="N", help="at most so many tokens")
     parser.add_argument("--cursor", metavar="PLACE", help="go on where the text before ended")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from belino.cli import INTERRUPTED, OK
+from belino.cli.arguments import PORT
 from belino.config import Config, load
 from belino.domain.errors import BelinoError
 from belino.net.redact import configure_logging, hide
@@ -23,8 +24,8 @@ log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--port", type=port_number, help="the port to listen on; 0 takes any free one")
-    parser.add_argument("--bind", help="the address to listen on")
+    parser.add_argument("--port", type=PORT, metavar="N", help="the port to listen on; 0 takes any free one")
+    parser.add_argument("--bind", metavar="ADDRESS", help="the address to listen on")
     parser.add_argument("--config", type=Path, metavar="FILE", help="use this file instead of the state folder's")
 
 
@@ -93,11 +94,3 @@ def _overridden(config: Config, args: Namespace) -> Config:
     if args.bind is not None:
         server = replace(server, bind=args.bind)
     return replace(config, server=server)
-
-
-def port_number(text: str) -> int:
-    """A port, as an argument; 0 takes any free one."""
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise ValueError
-    return port

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import FAILED, OK
+from belino.cli.arguments import number_from
 from belino.cli.ask import ask
-from belino.cli.client import GatewayClient
+from belino.cli.client import GatewayClient, Unknown
 from belino.cli.show import local_time, show_json, show_table
+from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 from belino.domain.record import GrantKind
 
@@ -23,7 +25,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     create = actions.add_parser("create", help="make a token and print it once", description="Make a token.")
     create.add_argument("--conversation", required=True, help="what it opens (platform:account:channel[:thread])")
     create.add_argument("--note", default="", help="what it is for")
-    create.add_argument("--days", type=int, metavar="N", help="how long it works (default: until revoked)")
+    create.add_argument(
+        "--days", type=number_from(1, MOST_DAYS), metavar="N", help="how long it works (default: until revoked)"
+    )
     actions.add_parser("ls", help="list tokens", description="List tokens; their secrets are not kept.")
     revoke = actions.add_parser("revoke", help="end a token", description="End a token.")
     revoke.add_argument("id", metavar="ID", help="the token's id, as `belino token ls` shows it")
@@ -35,19 +39,21 @@ def run(args: Namespace) -> int:
 
 def _create(args: Namespace) -> int:
     conversation = ConversationKey.parse(args.conversation)
-    days = None if args.days is None else min(max(args.days, 1), MOST_DAYS)
 
     async def resting(store: "SqliteStore") -> dict[str, Any]:
         from belino.web.wire import grant_json
 
-        lifetime = None if days is None else timedelta(days=days)
+        lifetime = None if args.days is None else timedelta(days=args.days)
         grant, secret = await store.grant(
             GrantKind.CHANNEL, conversation=conversation, note=args.note, lifetime=lifetime
         )
         return {**grant_json(grant), "token": secret}
 
-    wish = {"conversation": str(conversation), "note": args.note, **({} if days is None else {"days": days})}
-    answer = ask(args, running=lambda gateway: gateway.post("/api/tokens", wish), resting=resting)
+    wish = {"conversation": str(conversation), "note": args.note, **({} if args.days is None else {"days": args.days})}
+    try:
+        answer = ask(args, running=lambda gateway: gateway.post("/api/tokens", wish), resting=resting)
+    except Unknown:
+        raise BelinoError(f"there is no conversation {conversation}; see `belino channels`") from None
     if args.json:
         show_json(answer)
     else:
