@@ -119,7 +119,9 @@ def _listen(settings: ServerConfig) -> Iterator[socket.socket]:
             listener.listen(BACKLOG)
         except OSError as error:
             where = f"{settings.bind} port {settings.port}"
-            raise ConfigError(f"belino cannot listen on {where}: {error.strerror}; set server.port, or --port") from error
+            raise ConfigError(
+                f"belino cannot listen on {where}: {error.strerror}; set server.port, or --port"
+            ) from error
         listener.setblocking(False)
         yield listener
 
