@@ -60,6 +60,8 @@ def placeholder(ref: MediaRef, outcome: MediaOutcome = MediaOutcome.REFERENCED) 
 
 def disarm(text: str) -> str:
     """Other people's text as an agent may read it: nothing invisible, nothing that passes for a placeholder."""
+    if text.isascii() and text.isprintable() and "[" not in text:
+        return text
     seen = _visible(text)
     if "[" not in seen and "﹇" not in seen:  # the upright form folds to the same bracket
         return seen
