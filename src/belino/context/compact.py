@@ -5,7 +5,7 @@ are our words and stand in a column of their own, so that nobody can write one i
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -30,13 +30,14 @@ def header(today: datetime) -> str:
 
 def escape(field: str) -> str:
     """A field as it may stand between bars."""
-    if "|" not in field and "\n" not in field and "\\" not in field:
-        return field
     return _ESCAPED.sub(lambda found: _SPECIAL[found.group()], field)
 
 
-def line(fields: Iterable[str]) -> str:
+def line(fields: Sequence[str]) -> str:
     """Fields joined by `|`; a bar, a newline or a backslash inside one is escaped."""
+    row = "|".join(fields)
+    if row.count("|") == len(fields) - 1 and "\n" not in row and "\\" not in row:
+        return row
     return "|".join(escape(field) for field in fields)
 
 
@@ -67,8 +68,10 @@ def message_line(
         all_marks.append("edited")
     if message.deleted:
         all_marks.append("deleted")
-    carried = [part for part in (_replied(message.quote), _forwarded(message.forward)) if part]
-    return _row(message.message_id, message.ts, message.author, told, all_marks, " / ".join(carried), today)
+    carried = ""
+    if message.quote is not None or message.forward is not None:
+        carried = " / ".join(filter(None, (_replied(message.quote), _forwarded(message.forward))))
+    return _row(message.message_id, message.ts, message.author, told, all_marks, carried, today)
 
 
 def answered_line(message: ContextMessage, *, today: datetime, marks: Sequence[str] = ()) -> str:
@@ -113,10 +116,12 @@ def _name(name: str) -> str:
 def _row(
     message_id: str, ts: datetime, author: Author, text: str, marks: Sequence[str], carried: str, today: datetime
 ) -> str:
-    row = f"{escape(disarm(message_id))}|{short_time(ts, today)}|{escape(_name(author.name))}|{escape(text)}"
+    fields = [disarm(message_id), short_time(ts, today), _name(author.name), text]
     if marks or carried:
-        row += f"|({escape(', '.join(marks))})"
-    return f"{row}|{escape(carried)}" if carried else row
+        fields.append(f"({', '.join(marks)})")
+    if carried:
+        fields.append(carried)
+    return line(fields)
 
 
 def labels(author: Author, observed: bool) -> list[str]:

@@ -25,7 +25,7 @@ def meanwhile_blocks(
     news += [_change(message, happening, config) for message, happening in meanwhile.changed]
     if not news and not meanwhile.replies_elsewhere:
         return ()
-    told = newest_told([message for message, _ in news], compact, today=now)
+    told = newest_told([message for message, _ in reversed(news)], compact, today=now)
     left_out = len(news) - len(told)
     lines = [_summary(meanwhile, left_out=left_out)]
     if told:

@@ -1,8 +1,9 @@
 """The thread being answered: its first message, the newest replies that fit, and the truth about the rest."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice, tee
 
 from belino.context.budget import WORTH_A_LINE, ContextConfig, newest_that_fit
 from belino.context.compact import answered_line, message_line
@@ -29,9 +30,9 @@ def thread_context(
 ) -> ThreadContext:
     """What fits of a thread; `answers` are the ids of the message being answered, whose words follow by themselves."""
     told = {reply.id for reply in known.replies}
-    replies = [context_message(reply, config.message_chars, told=told) for reply in known.replies]
-    chosen = newest_told(replies, config, today=today, answers=answers)
-    if len(chosen) == len(replies) < known.total:
+    newest = (context_message(reply, config.message_chars, told=told) for reply in reversed(known.replies))
+    chosen = newest_told(newest, config, today=today, answers=answers)
+    if len(chosen) == len(known.replies) < known.total:
         del chosen[0]  # the last that is left out must be known, for the truth about the gap
     return ThreadContext(
         thread_id=thread_id,
@@ -40,21 +41,22 @@ def thread_context(
         truncation=Truncation(
             total_replies=known.total,
             included_replies=len(chosen),
-            omitted_range_ts=_omitted(known, len(replies) - len(chosen)),
+            omitted_range_ts=_omitted(known, len(known.replies) - len(chosen)),
         ),
     )
 
 
 def newest_told(
-    messages: Sequence[ContextMessage], config: ContextConfig, *, today: datetime, answers: Container[str] = ()
+    newest: Iterable[ContextMessage], config: ContextConfig, *, today: datetime, answers: Container[str] = ()
 ) -> list[ContextMessage]:
-    """The newest of these that fit into a thread's budget, at least one; the oldest of them may be cut."""
-    costs = (
-        told_tokens(message, config, today=today, is_answered=message.message_id in answers)
-        for message in reversed(messages)
-    )
+    """What fits into a thread's budget of messages that come newest first, at least one, oldest first.
+
+    The oldest of them may be cut. Those after one that does not fit are not even asked for.
+    """
+    asked, priced = tee(newest)
+    costs = (told_tokens(message, config, today=today, is_answered=message.message_id in answers) for message in priced)
     count, room = newest_that_fit(costs, config.thread_tokens, cuts=True)
-    chosen = list(messages[len(messages) - count :])
+    chosen = list(islice(asked, count))[::-1]
     if room is not None:
         is_only = count == 1
         chosen[0] = cut_to_fit(chosen[0], max(room, WORTH_A_LINE) if is_only else room, config, today=today)

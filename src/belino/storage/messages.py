@@ -225,8 +225,8 @@ def _message(
     media: Mapping[tuple[int, str], tuple[MediaRef, ...]],
     reactions: tuple[tuple[str, int], ...],
 ) -> StoredMessage:
-    number, name, _, _, _, sent, received, text, standing, outcome, *rest = row
-    reason, trace, reply_to, quote, forward, album, edited, deleted, root, state, turn_reason, *_ = rest
+    (number, name, _, _, _, sent, received, text, standing, outcome, reason, trace, reply_to, quote, forward, album,
+     edited, deleted, root, state, turn_reason, _, _, _, _, _, _) = row  # fmt: skip
     return StoredMessage(
         seq=number & SEQ_MASK,
         conversation=conversation,
