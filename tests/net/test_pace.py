@@ -1,7 +1,8 @@
 """Waiting: an account's pace, back-off with full jitter, and what platforms ask for."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from random import Random
 
 import pytest
@@ -43,6 +44,14 @@ def test_the_same_dice_give_the_same_wait() -> None:
 )
 def test_retry_after_is_read_as_seconds_or_as_a_date(value: str, seconds: float | None) -> None:
     assert retry_after({"retry-AFTER": value}, now=NOW) == seconds
+
+
+@pytest.mark.parametrize("ahead", [-3600, 0, 90, 86_400])
+def test_a_date_to_wait_for_is_a_date_of_the_platforms_clock(ahead: int) -> None:
+    theirs = NOW + timedelta(seconds=ahead)
+    dates = {"Date": theirs, "Retry-After": theirs + timedelta(seconds=30)}
+    headers = {name: format_datetime(date, usegmt=True) for name, date in dates.items()}
+    assert retry_after(headers, now=NOW) == 30
 
 
 def test_a_missing_header_asks_for_nothing() -> None:

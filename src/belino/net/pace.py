@@ -98,9 +98,11 @@ def backoff(attempt: int, *, first: float = 0.5, most: float = 60.0, rng: random
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """The wait a `Retry-After` header asks for, as seconds or as a date; None if it says nothing readable."""
-    value = next((value for name, value in headers.items() if name.lower() == "retry-after"), "").strip()
-    seconds = _seconds(value, now)
+    """The wait a `Retry-After` header asks for, as seconds or as a date; None if it says nothing readable.
+
+    A date counts from the one the answer bears: the platform's clock and ours may differ. `now` is for want of it.
+    """
+    seconds = _seconds(_header(headers, "retry-after"), _date(_header(headers, "date")) or now)
     return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT)
 
 
@@ -110,8 +112,17 @@ def _seconds(value: str, now: datetime) -> float | None:
         return seconds if isfinite(seconds) else None
     except ValueError:
         pass
+    date = _date(value)
+    return None if date is None else (date - now).total_seconds()
+
+
+def _date(value: str) -> datetime | None:
     try:
         date = parsedate_to_datetime(value)
     except ValueError:
         return None
-    return (date - now).total_seconds() if date.tzinfo is not None else None
+    return date if date.tzinfo is not None else None
+
+
+def _header(headers: Mapping[str, str], wanted: str) -> str:
+    return next((value for name, value in headers.items() if name.lower() == wanted), "").strip()
