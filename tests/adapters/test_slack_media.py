@@ -1,5 +1,6 @@
 """Bytes from Slack and to Slack: on demand, by a fresh link, streamed, with the token told to nobody else."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
@@ -22,7 +23,7 @@ from belino.domain.limits import SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Message
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
-from belino.testing import SlackServer, Upload, make_jpeg, make_png
+from belino.testing import FakeClock, SlackServer, Upload, make_jpeg, make_png
 from belino.testing.telegram_faults import Answer, Reset, Truncate
 
 Apps = Callable[..., App]
@@ -92,6 +93,31 @@ async def test_a_link_that_does_not_hold_is_asked_for_again_once(server: SlackSe
     assert (server.calls["files.info"], server.calls["file"]) == (2, 2)
     server.fail("file", Answer(status=404, body=b"gone"), times=2)
     with pytest.raises(MediaExpired, match="sl_k3v9d0q2m7xa"):
+        await app.fetch(ref)
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+async def test_a_page_that_tells_of_trouble_is_no_login_and_the_file_is_asked_for_again(
+    server: SlackServer, apps: Apps, status: int
+) -> None:
+    clock = FakeClock(server.clock.now())
+    app = apps(clock=clock)
+    ref = sent(server, files=[make_png(8, 8)])
+    headers = {"Content-Type": "text/html", "Retry-After": "1"}
+    server.fail("file", Answer(status=status, headers=headers, body=b"<html>Slack is having trouble</html>"))
+    async with asyncio.TaskGroup() as group:
+        fetching = group.create_task(app.fetch(ref))
+        while not fetching.done():
+            await clock.advance(1)
+            await asyncio.sleep(0.002)
+    assert fetching.result() == make_png(8, 8)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_who_is_not_let_in_is_told_which_scope_may_be_missing(server: SlackServer, app: App, status: int) -> None:
+    ref = sent(server, files=[make_png(8, 8)])
+    server.fail("file", Answer(status=status, body=b"no"), times=2)
+    with pytest.raises(MediaRefused, match="files:read"):
         await app.fetch(ref)
 
 

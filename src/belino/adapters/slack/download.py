@@ -1,7 +1,7 @@
 """A file's bytes: files.info for a fresh link, then the stream, continued where it broke off."""
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 from belino.adapters.slack.calls import Calls, Refused
@@ -17,7 +17,8 @@ FILE_PATHS = ("/files-pri/", "/files-tmb/")
 """What private links begin with: the token is shown to no other page of Slack's."""
 _STEPS = re.compile(r"(?i)/(?:\.|%2e){1,2}(?:[/?]|%2f|$)|//|\\\\|%5c")
 
-_GONE = frozenset({403, 404, 410})
+_GONE = frozenset({401, 403, 404, 410})
+_NOT_LET_IN = frozenset({401, 403})
 _NO_SUCH_FILE = frozenset({"file_not_found", "file_deleted", "access_denied", "not_visible", "not_in_channel"})
 _PAGES = frozenset({"text/html", CANVAS_MIME})
 
@@ -53,13 +54,15 @@ class Download:
         url, self._url = self._url or await self._link(), None
         async with self._calls.file(url, headers) as answer:
             if answer.status not in _GONE:
-                self._check_page(answer.headers)
+                self._check_page(answer)
                 yield answer
                 return
         async with self._calls.file(await self._link(), headers) as answer:
+            if answer.status in _NOT_LET_IN:
+                raise MediaRefused(_ADVICE)
             if answer.status in _GONE:
                 raise self._expired(f"status {answer.status}")
-            self._check_page(answer.headers)
+            self._check_page(answer)
             yield answer
 
     async def _link(self) -> str:
@@ -91,10 +94,10 @@ class Download:
             raise AdapterError("Slack named no link of its own for this file")
         return url
 
-    def _check_page(self, headers: Mapping[str, str]) -> None:
-        """Whom Slack does not let in, it shows a page to log in at, with status 200."""
-        named = {name.lower(): value for name, value in headers.items()}
-        if not named.get("content-type", "").lower().startswith("text/html"):
+    def _check_page(self, answer: HttpAnswer) -> None:
+        """Whom Slack does not let in, it shows a page to log in at, with status 200; other pages tell of trouble."""
+        named = {name.lower(): value for name, value in answer.headers.items()}
+        if answer.status != 200 or not named.get("content-type", "").lower().startswith("text/html"):
             return
         # A page that somebody sent is handed out as a file, or at least as long as Slack says that it is.
         is_file = "content-disposition" in named or named.get("content-length") == str(self._size)
