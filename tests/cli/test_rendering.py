@@ -108,6 +108,22 @@ def test_what_has_no_text_is_told_in_a_sentence(
     assert "as=file" not in done.stderr, "who has the file needs no copy of it"
 
 
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--max-tokens", "10"), "--max-tokens must be a number from 300 to 100000"),
+        (("--cursor", "x"), "cursor must be what the end of the page before said"),
+        (("--time-range", "1:10-0:30"), "time_range must begin before it ends"),
+    ],
+    ids=["tokens", "cursor", "times"],
+)
+def test_what_cannot_be_followed_is_told_before_anybody_is_asked(
+    belino: Belino, more: tuple[str, ...], says: str
+) -> None:
+    done = belino("media", "fetch", "tg_000000000000", "--as", "text", *more)
+    assert done.returncode == 1 and done.stderr.startswith(f"belino: {says}")
+
+
 def test_what_a_file_says_cannot_command_the_terminal(belino: Belino, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("red \x1b[31mred\x07 and \u202ebackwards\tend")
     done = belino("media", "text", str(tmp_path / "a.txt"))

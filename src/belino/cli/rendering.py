@@ -19,8 +19,9 @@ from belino.cli.files import Target, as_blob, head_of, sniffed_file
 from belino.cli.show import clean, clean_lines, progress_bar, show_json, show_table
 from belino.domain.errors import BelinoError, MediaError
 from belino.domain.media import Blob, MediaKind
+from belino.media.paging import parse_cursor
 from belino.media.ranges import parse_pages, parse_times
-from belino.media.renditions import MADE, MOST_TOKENS, Item, Rendered, Wish
+from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Item, Rendered, Wish
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ def render_ref(args: Namespace) -> int:
     gateway = running_gateway(home)
     media = _running(args, gateway) if gateway else asyncio.run(with_store(home, lambda store: _resting(args, store)))
     rendered = media.pop("rendered")
-    paths = _write_pictures(args.output, media, rendered["pictures"])
     if args.json:
+        paths = _write_pictures(args.output, media, rendered["pictures"])
         pictures = [
             {**{key: value for key, value in picture.items() if key != "content"}, "path": str(path)}
             for picture, path in zip(rendered["pictures"], paths, strict=True)
@@ -103,16 +104,22 @@ def render_ref(args: Namespace) -> int:
         show_json({"media": media, "rendered": {**rendered, "pictures": pictures}})
         return OK
     print(clean(rendered["about"]))
-    if rendered["text"] and args.output and not paths:
+    if rendered["text"] and args.output and not rendered["pictures"]:
         paths = [_write_text(args.output, media, rendered["text"])]
-    elif rendered["text"]:
-        print(clean_lines(rendered["text"]))
+    else:
+        if rendered["text"]:
+            print(clean_lines(rendered["text"]))
+        paths = _write_pictures(args.output, media, rendered["pictures"])
     for path in paths:
         print(clean(str(path)))
     return OK
 
 
 def _wish(args: Namespace) -> Wish:
+    if args.max_tokens is not None and not LEAST_TOKENS <= args.max_tokens <= MOST_TOKENS:
+        raise BelinoError(f"--max-tokens must be a number from {LEAST_TOKENS} to {MOST_TOKENS}")
+    if args.cursor is not None:
+        parse_cursor(args.cursor)
     return Wish(
         pages=parse_pages(args.pages) if args.pages else None,
         times=parse_times(args.time_range) if args.time_range else None,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from belino.domain.errors import MediaError
@@ -11,12 +12,14 @@ from belino.domain.store import Library
 from belino.media import glance
 from belino.media.image_header import DRAWN_MIMES
 from belino.media.render import Renderer
-from belino.media.renditions import Item, Rendered, Wish, as_album_sheet, render, seen_item
-from belino.tools.albums import album_of
+from belino.media.renditions import CannotRender, Item, Rendered, Wish, as_album_sheet, reason_of, render, seen_item
+from belino.tools.albums import ALBUM_MOST, album_of
 from belino.tools.shelf import title
 
 if TYPE_CHECKING:
     from belino.media.image import Fitted
+
+GIF = "image/gif"
 
 Held = Callable[[RefRecord], Awaitable[Blob]]
 """The bytes of a ref, or a MediaError that says why not."""
@@ -27,11 +30,16 @@ async def render_ref(
 ) -> Rendered:
     """The ref in this form; a picture's sheet is that of its album. MediaError or NoRange say why it cannot be."""
     item = await _item(record, held)
-    if form == "sheet" and item.blob.mime in DRAWN_MIMES:
-        records = await album_of(library, record.conversation.whole_channel, record)
-        if len(records) > 1:
-            return await as_album_sheet(renderer, await _items(records, held), wish)
-    return await render(renderer, item, form, wish)
+    try:
+        if form == "sheet" and item.blob.mime in DRAWN_MIMES:
+            records = await album_of(library, record.conversation.whole_channel, record)
+            if len(records) > 1:
+                return await _album(records, wish, renderer=renderer, held=held)
+            if item.blob.mime != GIF:
+                raise CannotRender("it is not part of an album")
+        return await render(renderer, item, form, wish)
+    except CannotRender as error:
+        raise MediaError(error.why) from error  # what there is instead is told in an agent's words
 
 
 async def glance_at(record: RefRecord, look: glance.Look, *, renderer: Renderer, held: Held) -> glance.Glance:
@@ -52,12 +60,22 @@ async def _item(record: RefRecord, held: Held) -> Item:
         raise MediaError(f"the bytes of {ref.id} cannot be read just now") from error
 
 
-async def _items(records: tuple[RefRecord, ...], held: Held) -> list[tuple[str, Item]]:
-    """Those of an album that can be had."""
-    found: list[tuple[str, Item]] = []
-    for record in records:
+async def _album(records: tuple[RefRecord, ...], wish: Wish, *, renderer: Renderer, held: Held) -> Rendered:
+    """All that can be had of an album on one picture, and a word about the rest."""
+    items: list[tuple[str, Item]] = []
+    lost: list[str] = []
+    for record in records[:ALBUM_MOST]:
         try:
-            found.append((record.ref.id, await _item(record, held)))
-        except MediaError:
+            item = await _item(record, held)
+        except MediaError as error:
+            lost.append(f"{record.ref.id}: {reason_of(error)}")
             continue
-    return found
+        if item.blob.mime in DRAWN_MIMES or item.blob.mime.startswith("video/"):
+            items.append((record.ref.id, item))
+        else:
+            lost.append(f"{record.ref.id} is {item.blob.mime}")
+    if not items:
+        raise MediaError("; ".join(lost))
+    sheet = await as_album_sheet(renderer, items, wish)
+    lost += [record.ref.id for record in records[ALBUM_MOST:]]
+    return replace(sheet, about=f"{sheet.about} Not on it: {'; '.join(lost)}.") if lost else sheet

@@ -4,6 +4,8 @@ from belino.domain.message import ConversationKey
 from belino.domain.record import RefRecord
 from belino.domain.store import Library
 
+ALBUM_MOST = 30
+"""So many are laid on one sheet."""
 NEARBY = 100
 """Items of an album arrive together: others of it are among so many refs before and after."""
 

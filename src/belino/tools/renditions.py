@@ -28,12 +28,11 @@ from belino.media.renditions import (
     reason_of,
     text_words,
 )
-from belino.tools.albums import album_of
+from belino.tools.albums import ALBUM_MOST, album_of
 from belino.tools.pictures import Looked, look, measured, shown
 from belino.tools.shelf import Shelf, find_ref, held, placed, title
 
 FORMS = ("auto", "image", "thumb", "text", "transcript", "description", "frames", "sheet", "file")
-ALBUM_MOST = 30
 
 _SEEN = frozenset({"image", "thumb", "frames", "sheet"})
 _UNREAD = "nobody is configured to write down what is said or seen in media; as=file gives the path of a copy"
@@ -159,6 +158,7 @@ async def _album_sheet(shelf: Shelf, records: Sequence[RefRecord], wish: Wish) -
         if not items:
             raise ToolError("; ".join(lost))
         sheet = await as_album_sheet(shelf.renderer, items, wish)
+    lost += [record.ref.id for record in records[ALBUM_MOST:]]
     missing = f" Not on it: {'; '.join(lost)}." if lost else ""
     return replace(sheet, about=f"{sheet.about}{missing}")
 
