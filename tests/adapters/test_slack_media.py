@@ -12,6 +12,7 @@ from adapters.slack_samples import VIEW
 from belino.adapters.slack.parse import said
 from belino.domain.errors import (
     AdapterError,
+    AddressRefused,
     MediaError,
     MediaExpired,
     MediaRefused,
@@ -96,15 +97,16 @@ async def test_a_link_that_does_not_hold_is_asked_for_again_once(server: SlackSe
         await app.fetch(ref)
 
 
+@pytest.mark.parametrize("where", ["file", "files.info"])
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
 async def test_a_page_that_tells_of_trouble_is_no_login_and_the_file_is_asked_for_again(
-    server: SlackServer, apps: Apps, status: int
+    server: SlackServer, apps: Apps, status: int, where: str
 ) -> None:
     clock = FakeClock(server.clock.now())
     app = apps(clock=clock)
     ref = sent(server, files=[make_png(8, 8)])
     headers = {"Content-Type": "text/html", "Retry-After": "1"}
-    server.fail("file", Answer(status=status, headers=headers, body=b"<html>Slack is having trouble</html>"))
+    server.fail(where, Answer(status=status, headers=headers, body=b"<html>Slack is having trouble</html>"))
     async with asyncio.TaskGroup() as group:
         fetching = group.create_task(app.fetch(ref))
         while not fetching.done():
@@ -154,7 +156,7 @@ async def test_the_token_is_shown_to_no_other_page(server: SlackServer, app: App
     ref = sent(server, files=[make_png(8, 8)])
     body = f'{{"ok": true, "file": {{"id": "{ref.item}", "url_private": "{link.format(url=server.url)}"}}}}'
     server.fail("files.info", Answer(status=200, body=body.encode()))
-    with pytest.raises(AdapterError):
+    with pytest.raises((AddressRefused, MediaRefused)):
         await app.fetch(ref)
     assert server.calls["file"] == server.calls["api.test"] == 0
 

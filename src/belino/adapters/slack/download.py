@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 from belino.adapters.slack.calls import Calls, Refused
 from belino.adapters.slack.files import CANVAS_MIME, has_bytes, mime_of
-from belino.domain.errors import AdapterError, MediaExpired, MediaRefused
+from belino.domain.errors import MediaExpired, MediaRefused
 from belino.domain.media import MediaRef
 from belino.domain.ports import HttpAnswer
 from belino.net.guard import host_of, parse_url
 from belino.net.raw import Raw, count, table, words, yes
-from belino.net.stream import range_headers, resumed
+from belino.net.stream import range_headers, resumed, retried
 
 FILE_PATHS = ("/files-pri/", "/files-tmb/")
 """What private links begin with: the token is shown to no other page of Slack's."""
@@ -42,7 +42,7 @@ class Download:
 
     async def prepare(self) -> None:
         """Get the link; what Slack will never hand out is refused here."""
-        self._url = await self._link()
+        self._url = await retried(self._link, clock=self._calls.clock, lasting=(Refused,))
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         async for chunk in resumed(self._open_at, clock=self._calls.clock):
@@ -91,7 +91,7 @@ class Download:
         else:
             is_file = place.rest.startswith(FILE_PATHS) or host_of(url) == self._files
         if host_of(url) not in self._hosts or not is_file or _STEPS.search(place.rest):
-            raise AdapterError("Slack named no link of its own for this file")
+            raise MediaRefused("Slack named no link of its own for this file")
         return url
 
     def _check_page(self, answer: HttpAnswer) -> None:
