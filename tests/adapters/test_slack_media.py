@@ -252,12 +252,13 @@ async def test_files_go_into_their_thread(server: SlackServer, app: App) -> None
     assert found.message_id == receipt.message_id
 
 
+@pytest.mark.parametrize("step", ["files.getUploadURLExternal", "upload"])
 async def test_an_upload_that_breaks_off_has_shown_nothing_and_may_be_begun_again(
-    server: SlackServer, app: App
+    server: SlackServer, app: App, step: str
 ) -> None:
     ada = server.user("Ada")
     parcel = Parcel(key="k", conversation=place(server.dm(ada)), files=(outgoing("one.png", make_png(8, 8)),))
-    server.fail("upload", Reset())
+    server.fail(step, Reset())
     with pytest.raises(Unreached):
         await app.adapter.send(parcel)
     assert server.sent == []

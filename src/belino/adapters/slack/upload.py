@@ -49,12 +49,12 @@ def shared_at(file: Raw, channel: str) -> str:
 
 async def _uploaded(calls: Calls, file: OutgoingFile) -> str:
     """Put a file where nobody sees it yet, and return its id."""
-    told = await calls.call("files.getUploadURLExternal", {"filename": file.name, "length": str(file.size)})
-    url, own = words(told, "upload_url"), words(told, "file_id")
-    if not url or not own:
-        raise AdapterError("Slack did not say where to put the file")
     body = Body(file)
     try:
+        told = await calls.call("files.getUploadURLExternal", {"filename": file.name, "length": str(file.size)})
+        url, own = words(told, "upload_url"), words(told, "file_id")
+        if not url or not own:
+            raise AdapterError("Slack did not say where to put the file")
         await calls.upload(url, body.chunks(), file.size)
     except AdapterError as error:
         if body.trouble is not None:
