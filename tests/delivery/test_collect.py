@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from belino.delivery.collect import FILES_AT_MOST, Collected, collect
 from belino.delivery.folders import Folders, mark_of
 from belino.delivery.offers import Keeper
+from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Offer
 from belino.media.beneath import Beneath
@@ -99,6 +100,13 @@ async def test_the_same_bytes_by_all_three_ways_are_one_file(desk: Desk) -> None
     with Beneath(desk.home.folder(HERE)) as beneath:
         marks = [mark_of(seen) for seen in beneath.files("outgoing/pending", most=9)]
     assert offer.pending == "/".join(marks)
+
+
+async def test_what_is_said_of_a_file_that_is_offered_twice_is_said_all_the_same(desk: Desk) -> None:
+    chart = await desk.keep(make_png(4, 3), "chart.png")
+    said = [replace(chart, caption=words) for words in ("", "Rain in May", "Rain in May", "and in June")]
+    (offer,) = (await desk.collect("", *said, replace(chart, wanted=SendAs.DOCUMENT))).offers
+    assert (offer.caption, offer.wanted) == ("Rain in May\nand in June", SendAs.DOCUMENT)
 
 
 async def test_a_pending_file_that_is_named_goes_once_and_moves(desk: Desk) -> None:

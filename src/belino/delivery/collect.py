@@ -114,11 +114,18 @@ class _Basket:
         self._add(replace(offer, pending=mark))
 
     def _add(self, offer: Offer) -> None:
-        first = self.offers.setdefault(offer.sha256, offer)
+        """Take it in; the same bytes again are sent once, with everything that was said of them."""
+        first = self.offers.get(offer.sha256)
         if offer.pending:
             self.marks.add(offer.pending)
-            if first is not offer:
-                self.offers[offer.sha256] = replace(first, pending=joined(first.pending, offer.pending))
+        if first is not None:
+            offer = replace(
+                first,
+                caption="\n".join(dict.fromkeys(words for words in (first.caption, offer.caption) if words)),
+                wanted=first.wanted or offer.wanted,
+                pending=joined(first.pending, offer.pending),
+            )
+        self.offers[offer.sha256] = offer
 
     def _refuse(self, path: str, reason: str, mark: str | None = None) -> None:
         offer = Offer(name=shown_name(path), mime="", size=0, sha256="", pending=mark)
