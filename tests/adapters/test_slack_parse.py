@@ -225,6 +225,11 @@ def test_a_list_that_goes_on_is_numbered_on() -> None:
     assert message("app_message", text="", blocks=[{"type": "rich_text", "elements": [numbered]}]).text == "5. five"
 
 
+def test_a_file_that_is_told_in_the_old_way_is_a_file() -> None:
+    (ref,) = message("text_dm", subtype="file_share", file={"id": "F0OLD00001", "mimetype": "image/png"}).media
+    assert ref.locator == {"file": "F0OLD00001"}
+
+
 def test_a_sound_that_slack_calls_a_film_is_a_sound() -> None:
     file = {"id": "F0SOUND001", "mimetype": "video/mp4", "media_display_type": "audio", "name": "talk.mp4"}
     (ref,) = message("text_dm", files=[file]).media

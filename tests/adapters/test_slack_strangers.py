@@ -1,15 +1,22 @@
 """Slack as other people write it: less is said than Slack says, and things happen that its own servers seldom do."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from adapters.slack_stranger import visiting
+from adapters.slack_stranger import BOT_TOKEN, visiting
 from adapters.telegram_desk import until
 from belino.domain.errors import AddressRefused
+from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel
+
+REF = MediaRef(
+    platform="slack", account="default", channel_id="C0GENERAL1", message_id="1700000000.000100", item="F0BOAT0001",
+    kind=MediaKind.IMAGE, mime="image/png", created=datetime(2026, 1, 2, tzinfo=UTC), locator={"file": "F0BOAT0001"},
+)  # fmt: skip
 
 
 def envelope(text: str, *, number: int = 1) -> dict[str, Any]:
@@ -121,3 +128,32 @@ async def test_a_message_that_was_taken_without_an_id_is_not_sent_again() -> Non
         where = ConversationKey(platform="slack", account="default", channel="C0GENERAL1")
         receipt = await guest.adapter.send(Parcel(key="k-1", conversation=where, text="hi"))
         assert receipt.message_id == "untold-k-1"
+
+
+async def test_a_link_with_a_space_in_it_is_a_link() -> None:
+    async with visiting() as (stranger, guest):
+
+        async def picture(request: web.Request) -> web.Response:
+            return web.Response(body=request.path.encode(), content_type="image/png")
+
+        stranger.page = picture
+        link = f"{stranger.url}/files-pri/T-F/our boat.png"
+        stranger.answers["files.info"] = {"file": {"id": "F0BOAT0001", "url_private": link}}
+        async with guest.adapter.open_media(REF) as chunks:
+            assert b"".join([chunk async for chunk in chunks]) == b"/files-pri/T-F/our boat.png"
+        assert stranger.headers[0]["Authorization"] == f"Bearer {BOT_TOKEN}"
+
+
+async def test_a_redirect_to_somebody_else_tells_nobody_the_token() -> None:
+    async with visiting() as (stranger, guest), visiting() as (other, _):
+
+        async def elsewhere(request: web.Request) -> web.Response:
+            return web.Response(status=302, headers={"Location": f"{other.url}/files-pri/T-F/boat.png"})
+
+        stranger.page = elsewhere
+        link = f"{stranger.url}/files-pri/T-F/boat.png"
+        stranger.answers["files.info"] = {"file": {"id": "F0BOAT0001", "url_private": link}}
+        with pytest.raises(AddressRefused):
+            async with guest.adapter.open_media(REF) as chunks:
+                await anext(chunks)
+        assert other.headers == []

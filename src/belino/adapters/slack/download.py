@@ -83,7 +83,7 @@ class Download:
 
     def _checked(self, file: Raw) -> str:
         """The link, if it leads to files of Slack's: its API would tell whoever asks what token it was asked with."""
-        url = words(file, "url_private_download") or words(file, "url_private")
+        url = (words(file, "url_private_download") or words(file, "url_private")).replace(" ", "%20")
         place = parse_url(url)
         if place.origin == self._api.origin:
             # An API at the root of its host has its methods there, one step deep.

@@ -22,7 +22,7 @@ from belino.domain.message import (
     Reaction,
     Unsupported,
 )
-from belino.net.raw import Raw, as_table, line, table, tables, words
+from belino.net.raw import Raw, as_table, as_tables, line, table, tables, words
 
 EVENTS, COMMANDS = "events_api", "slash_commands"
 
@@ -100,7 +100,7 @@ def said(raw: Raw, channel: str, view: View, *, kind: str = "", always: bool = F
     own_id, name = ts or f"untold-{view.received.timestamp():.6f}", view.directory.channels.get(channel)
     sent, text = view.when(ts), _words(raw, view)
     bearer = Bearer(where=where, message_id=own_id, sent=sent, caption=text)
-    files = tables(raw, "files")
+    files = tables(raw, "files") or as_tables([raw.get("file")])  # one alone, in the old way
     below = Attachments(view.me, view.directory).read(tables(raw, "attachments"), bearer)
     refs = refs_of((*files, *below.files), bearer)
     whole = "\n".join(part for part in (text, *wordings_of(files), below.text) if part)
