@@ -11,6 +11,7 @@ import pytest
 
 from adapters.discord_desk import Bot, place
 from adapters.telegram_desk import until
+from belino.adapters.discord.calls import Refused
 from belino.adapters.discord.limits import FORM_BYTES
 from belino.adapters.discord.send import nonce_of
 from belino.domain.errors import (
@@ -270,6 +271,18 @@ async def test_a_429_closes_the_channel_or_everything_and_nothing_is_called_mean
     else:
         with pytest.raises(RateLimited):
             await other
+
+
+async def test_commands_are_acknowledged_while_everything_else_waits(
+    discord: DiscordServer, discord_bot: Bot, room: Json
+) -> None:
+    discord.fail(SEND, slow_down(60, "global"))
+    with pytest.raises(RateLimited):
+        await discord_bot.adapter.send(parcel(room, "hello"))
+    with pytest.raises(RateLimited):
+        await discord_bot.adapter.show_typing(place(room))
+    with pytest.raises(Refused, match="Unknown interaction"):
+        await discord_bot.adapter._calls.call("POST", "/interactions/{}/{}/callback", "1", "abc", fields={"type": 5})
 
 
 async def test_an_empty_bucket_is_waited_for_before_discord_has_to_say_so(

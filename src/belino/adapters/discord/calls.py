@@ -17,6 +17,8 @@ from belino.net.raw import NOTHING, Raw, as_table, line, measure, table, whole
 from belino.net.redact import Secret, redact
 
 CALL_SECONDS = 30.0
+# Answers to interactions are not bound to the limit of everything: whoever gave a command waits three seconds.
+UNCOUNTED = "/interactions/"
 # What somebody before Discord answers with a page of their own, to everybody or to who was too slow: it may pass.
 PASSING = frozenset({403, 408})
 # A hundred messages of the longest kind, with embeds, are some 4 MB.
@@ -88,7 +90,7 @@ class Calls:
         form: Form | None = None,
     ) -> object:
         bucket = f"{method} {route} {ids[0] if ids else ''}"
-        self._pacing.check(bucket)
+        self._pacing.check(bucket, counts=not route.startswith(UNCOUNTED))
         url = self._api_url + route.format(*(quote(each, safe="") for each in ids))
         headers = {"Authorization": f"Bot {self._token.reveal()}", "User-Agent": USER_AGENT}
         seconds = CALL_SECONDS + (form.length / SLOWEST_BYTES_A_SECOND if form is not None else 0.0)

@@ -18,9 +18,9 @@ class Pacing:
         self._closed: dict[str, float] = {}
         self._all_closed = 0.0
 
-    def check(self, bucket: str) -> None:
-        """RateLimited while the bucket is empty, or all of them are closed."""
-        left = max(self._closed.get(bucket, 0.0), self._all_closed) - self._clock.monotonic()
+    def check(self, bucket: str, *, counts: bool = True) -> None:
+        """RateLimited while the bucket is empty, or all are closed whose calls count for the limit of everything."""
+        left = max(self._closed.get(bucket, 0.0), self._all_closed if counts else 0.0) - self._clock.monotonic()
         if left > 0:
             raise RateLimited(f"Discord asks to wait {left:.3f} seconds", retry_after=left)
 
