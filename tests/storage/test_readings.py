@@ -186,6 +186,19 @@ async def test_what_was_made_of_bytes_goes_with_the_last_ref_that_names_them(sto
     assert left == [0, 0, 0, 0, 0, 0]
 
 
+async def test_what_was_made_of_several_goes_with_the_first_of_them(store: SqliteStore, send: Send) -> None:
+    one, two, three = [await send(str(number), bytes([number])) for number in (1, 2, 3)]
+    sheet = await store.keep_rendition(one.sha256, "album-1", b"sheet", "image/webp", also=[two.sha256, three.sha256])
+    alone = await store.keep_rendition(one.sha256, "thumb", b"small", "image/webp")
+    assert await store.rendition(one.sha256, "album-1") == sheet
+    assert await forget(store, two) == (sheet.sha256,)
+    assert await store.rendition(one.sha256, "album-1") is None
+    assert await store.rendition(one.sha256, "thumb") == alone
+    with pytest.raises(MediaNotFound):
+        await store.keep_rendition(one.sha256, "album-1", b"sheet", "image/webp", also=[two.sha256, three.sha256])
+    assert await forget(store, three) == ()
+
+
 async def test_a_rendition_equal_to_bytes_that_are_used_elsewhere_leaves_those(store: SqliteStore, send: Send) -> None:
     one, other = await send("1", b"%PDF"), await send("2", b"small")
     await store.keep_rendition(one.sha256, "thumb", b"small", "image/webp")

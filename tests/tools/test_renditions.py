@@ -1,6 +1,7 @@
 """Every form an agent may ask for, of files that are really read, drawn and decoded."""
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ import pytest
 
 from belino.domain.errors import ToolError
 from belino.domain.media import Block, FileBlock, ImageBlock, MediaKind, TextBlock
-from belino.domain.message import Message
+from belino.domain.message import Deletion, Message
 from belino.domain.outcome import Standing
 from belino.domain.record import Verdict
 from belino.domain.tokens import estimate_image_tokens, estimate_tokens
@@ -279,6 +280,21 @@ async def test_any_picture_of_an_album_brings_the_sheet_of_all_ten(town: Town, s
     assert len(pictures(blocks)) == 1 and sorted(town.opened) == sorted(refs)
     jobs = list(sandbox.jobs)
     assert pictures(await fetched(town, refs[0], "sheet"))[0].data == pictures(blocks)[0].data and sandbox.jobs == jobs
+
+
+async def test_the_sheet_of_an_album_goes_with_the_first_of_its_pictures_that_is_deleted(
+    town: Town, sandbox: Watched
+) -> None:
+    refs = await album(town, 3)
+    (sheet,) = pictures(await fetched(town, refs[0], "sheet"))
+    kept = hashlib.sha256(sheet.data).hexdigest()
+    assert await town.store.blob(kept) is not None
+    await town.store.take_in(
+        Deletion(conversation=HERE, id="gone-1", message_id="a1", author=None, sent=town.clock.now()),
+        Verdict(standing=Standing.MAY_COMMAND, reason="test"),
+    )
+    await town.store.purge()
+    assert await town.store.blob(kept) is None
 
 
 async def test_pictures_of_one_message_are_an_album_too_and_one_that_is_lost_is_named(

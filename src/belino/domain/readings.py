@@ -59,10 +59,11 @@ class Readings(Protocol):
         """What these bytes were made into under this name, if it is still here."""
         ...
 
-    async def keep_rendition(self, sha256: str, name: str, data: bytes, mime: str) -> Blob:
+    async def keep_rendition(self, sha256: str, name: str, data: bytes, mime: str, *, also: Sequence[str] = ()) -> Blob:
         """Keep what bytes were made into, in the place of an older one; it may make room for others at any time.
 
-        MediaNotFound if no ref names the bytes any more: they were deleted meanwhile.
+        `also`: others it was made of, under a name that tells which; it goes with the first of them that goes.
+        MediaNotFound if no ref names some of the bytes any more: they were deleted meanwhile.
         """
         ...
 

@@ -23,14 +23,14 @@ class Kept:
         self._store = store
         self._makers: dict[tuple[str, str], _Maker] = {}
 
-    async def once(self, sha256: str, name: str, make: Make) -> tuple[bytes, str]:
-        """The rendition of this name and its type: as it was kept, or made now and kept."""
+    async def once(self, sha256: str, name: str, make: Make, *, also: Sequence[str] = ()) -> tuple[bytes, str]:
+        """The rendition of this name and its type: as it was kept, or made now and kept; `also` made of others."""
         async with self.alone(sha256, name):
             found = await self.found(sha256, name)
             if found is not None:
                 return found
             data, mime = await make()
-            await self.keep(sha256, name, data, mime)
+            await self.keep(sha256, name, data, mime, also=also)
             return data, mime
 
     async def found(self, sha256: str, name: str) -> tuple[bytes, str] | None:
@@ -44,12 +44,12 @@ class Kept:
             return None
         return data, blob.mime
 
-    async def keep(self, sha256: str, name: str, data: bytes, mime: str) -> None:
+    async def keep(self, sha256: str, name: str, data: bytes, mime: str, *, also: Sequence[str] = ()) -> None:
         """Keep a rendition; a store that cannot only makes it dearer next time."""
         if self._store is None:
             return
         try:
-            await self._store.keep_rendition(sha256, name, data, mime)
+            await self._store.keep_rendition(sha256, name, data, mime, also=also)
         except MediaNotFound:
             raise  # deleted while it was made: nobody may have it any more
         except StoreError as error:

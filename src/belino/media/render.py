@@ -19,6 +19,7 @@ from belino.media.kept import Kept
 from belino.media.paging import whole_price
 from belino.media.price import Facts
 from belino.media.ranges import NUMBER_MOST
+from belino.storage.readings import OF_SEVERAL
 
 if TYPE_CHECKING:
     from belino.media.audio_facts import SoundFacts
@@ -184,9 +185,14 @@ class Renderer:
     async def album(self, items: Sequence[tuple[str, Blob]], *, max_side: int, max_bytes: int) -> "Fitted":
         """One picture of several, each under its label."""
         what = "\n".join(f"{label} {blob.sha256}" for label, blob in items)
-        name = f"album-{hashlib.sha256(what.encode()).hexdigest()[:16]}-{max_bytes}-{max_side}"
+        name = f"{OF_SEVERAL}{hashlib.sha256(what.encode()).hexdigest()[:16]}-{max_bytes}-{max_side}"
         made = self._makers.sheets.album
-        return await self._picture(items[0][1], name, lambda: made(items, max_side=max_side, max_bytes=max_bytes))
+        return await self._picture(
+            items[0][1],
+            name,
+            lambda: made(items, max_side=max_side, max_bytes=max_bytes),
+            also=[blob.sha256 for _, blob in items[1:]],
+        )
 
     async def video(self, blob: Blob) -> "VideoFacts":
         """How long a video lasts, how large it is, how it is encoded."""
@@ -288,12 +294,14 @@ class Renderer:
         while len(self._facts) > _FACTS_KEPT:
             self._facts.pop(next(iter(self._facts)))
 
-    async def _picture(self, blob: Blob, name: str, make: "Callable[[], Awaitable[Fitted]]") -> "Fitted":
+    async def _picture(
+        self, blob: Blob, name: str, make: "Callable[[], Awaitable[Fitted]]", *, also: Sequence[str] = ()
+    ) -> "Fitted":
         async def made() -> tuple[bytes, str]:
             fitted = await make()
             return fitted.data, fitted.mime
 
-        data, _ = await self._kept.once(blob.sha256, name, made)
+        data, _ = await self._kept.once(blob.sha256, name, made, also=also)
         return _fitted(data)
 
     async def _known(self, blob: Blob, name: str, kind: type[F], probe: Callable[[], Awaitable[F]]) -> F:

@@ -45,15 +45,17 @@ class ReadingRoom(Shelf):
             await self._writer.write(lambda connection: room.touch(connection, blob.sha256, now, TOUCH_EVERY))
         return blob
 
-    async def keep_rendition(self, sha256: str, name: str, data: bytes, mime: str) -> Blob:
+    async def keep_rendition(self, sha256: str, name: str, data: bytes, mime: str, *, also: Sequence[str] = ()) -> Blob:
         partial, now = await self._folder.receive(_once(data), limit=len(data)), self._now()
         blob = Blob(sha256=partial.sha256, mime=mime, size=partial.size, path=self._folder.place(partial.sha256))
 
         def work(connection: sqlite3.Connection) -> tuple[bool, bool]:
-            named = readings.is_named(connection, sha256)
+            sources = dict.fromkeys((sha256, *also))
+            named = all(readings.is_named(connection, source) for source in sources)
             if named:
                 insert_blob(connection, blob.sha256, mime, blob.size, now, declared=True)
-                readings.keep_rendition(connection, sha256, name, blob)
+                for source in sources:
+                    readings.keep_rendition(connection, source, name, blob)
             return named, find_blob(connection, blob.sha256) is not None
 
         try:

@@ -14,6 +14,8 @@ from belino.storage.places import find_channel
 
 RENDITION = "rendition:"
 """What the owner of bytes begins with that can be made again of others."""
+OF_SEVERAL = "album-"
+"""What the name of a rendition begins with that was made of several files, and is kept under each of them."""
 
 
 def find_reading(
@@ -159,6 +161,18 @@ def is_named(connection: sqlite3.Connection, sha256: str) -> bool:
     return connection.execute(query, (sha256, MediaOutcome.EXPIRED)).fetchone() is not None
 
 
+def _forget_renditions(connection: sqlite3.Connection, sha256: str) -> list[str]:
+    """Forget what was made of these bytes, alone or with others; returns the blobs of it."""
+    gone = connection.execute("DELETE FROM renditions WHERE sha256 = ? RETURNING *", (sha256,)).fetchall()
+    for row in [row for row in gone if row["name"].startswith(OF_SEVERAL)]:
+        query = "DELETE FROM renditions WHERE blob = ? AND name = ? RETURNING *"
+        gone += connection.execute(query, (row["blob"], row["name"])).fetchall()
+    for row in gone:
+        owner = owner_of(row["sha256"], row["name"])
+        connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["blob"], owner))
+    return [row["blob"] for row in gone]
+
+
 def forget_bytes(connection: sqlite3.Connection, sha256s: Iterable[str]) -> tuple[str, ...]:
     """Forget what was made of these bytes, unless a ref still names them.
 
@@ -174,9 +188,6 @@ def forget_bytes(connection: sqlite3.Connection, sha256s: Iterable[str]) -> tupl
         connection.execute("DELETE FROM readings WHERE sha256 = ?", (sha256,))
         connection.execute("DELETE FROM prints WHERE sha256 = ?", (sha256,))
         connection.execute("DELETE FROM likenesses WHERE sha256 = ?1 OR other = ?1", (sha256,))
-        for row in connection.execute("DELETE FROM renditions WHERE sha256 = ? RETURNING *", (sha256,)).fetchall():
-            owner = owner_of(sha256, row["name"])
-            connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["blob"], owner))
-            let_go[row["blob"]] = None
+        let_go |= dict.fromkeys(_forget_renditions(connection, sha256))
     unused = "SELECT NOT EXISTS (SELECT 1 FROM blob_uses WHERE sha256 = ?)"
     return tuple(blob for blob in let_go if connection.execute(unused, (blob,)).fetchone()[0])
