@@ -30,13 +30,13 @@ def read(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(done.stdout)
 
 
-def talk(home: Path) -> None:
+def talk(home: Path, name: str = "Ana") -> None:
     async def say() -> None:
         store = await open_store(Home.at(home), clock=SystemClock())
-        where, ana = ConversationKey.parse(MAIN), Author(id="7", name="Ana")
+        where, author = ConversationKey.parse(MAIN), Author(id="7", name=name)
         for number, text in enumerate(WORDS):
             sent = SystemClock().now()
-            message = Message(conversation=where, id=f"m{number}", author=ana, sent=sent, text=text)
+            message = Message(conversation=where, id=f"m{number}", author=author, sent=sent, text=text)
             await store.take_in(message, Verdict(standing=Standing.MAY_COMMAND, reason="test"))
         await store.close()
 
@@ -61,22 +61,51 @@ def test_what_is_not_there_is_said_in_a_sentence(belino: Belino, home: Path) -> 
     for arguments, sentence in (
         (("context", MAIN, "--at", "m9"), "there is no message 'm9'"),
         (("context", "web:default:nowhere"), "nobody has said anything"),
-        (("search", MAIN, " "), "the intent is empty"),
         (("search", MAIN, "x", "--since", "soon"), "since must be an ISO 8601 time"),
         (("search", "main", "x"), "does not name a conversation"),
+        (("search", "web:default:nowhere", "x"), "nothing is known of web:default:nowhere"),
+        (("context", "web:default:%ff"), "does not name a conversation"),
+        (("context", "web:default:\udcff"), "does not name a conversation"),
     ):
         done = belino(*arguments)
         assert done.returncode == 1 and sentence in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("context", MAIN, "--at", ""), "'' is not a text of 1 to 256 characters"),
+        (("context", MAIN, "--at", "\udcff"), "is not a text of 1 to 256 characters"),
+        (("search", MAIN, " "), "' ' is not a text of 1 to 2000 characters"),
+        (("search", MAIN, "\udcff"), "is not a text of 1 to 2000 characters"),
+        (("search", MAIN, "x", "--limit", "0"), "'0' is not a whole number from 1 to 50"),
+        (("search", MAIN, "x", "--limit", "51"), "'51' is not a whole number from 1 to 50"),
+        (("search", MAIN, "x", "--author", ""), "'' is not a text of 1 to 256 characters"),
+        (("search", MAIN, "x", "--since", ""), "'' is not a text of 1 to 256 characters"),
+        (("search", MAIN, "x", "--cursor", ""), "'' is not a text of 1 to 256 characters"),
+    ],
+    ids=["at-nothing", "at-no-text", "nothing", "no-text", "none", "too-many", "nobody", "never", "nowhere"],
+)
+def test_what_says_nothing_is_refused_before_anybody_is_asked(
+    belino: Belino, home: Path, arguments: tuple[str, ...], what: str
+) -> None:
+    done = belino(*arguments)
+    assert done.returncode == 2 and what in done.stderr, done.stderr
+
+
 def test_a_running_gateway_gives_the_same_answers(belino: Belino, home: Path) -> None:
-    talk(home)
-    resting = [read(belino("search", MAIN, "rollout", "--json")), read(belino("context", MAIN, "--at", "m1", "--json"))]
+    talk(home, "Roe, Jane 100%25")
+    asked = (
+        ("search", MAIN, "rollout"),
+        ("search", MAIN, "dinner", "--author", "Roe, Jane 100%25"),
+        ("context", MAIN, "--at", "m1"),
+    )
+    resting = [read(belino(*arguments, "--json")) for arguments in asked]
     with GatewayProcess(home):
-        running = [
-            read(belino("search", MAIN, "rollout", "--json")),
-            read(belino("context", MAIN, "--at", "m1", "--json")),
-        ]
+        running = [read(belino(*arguments, "--json")) for arguments in asked]
         missing = belino("context", MAIN, "--at", "m9")
+        unknown = belino("search", "web:default:nowhere", "x")
     assert running == resting
+    assert {one["relevance_signal"] for one in running[1]["results"]} == {"author:Roe, Jane 100%25"}
+    assert unknown.returncode == 1 and "nothing is known of web:default:nowhere" in unknown.stderr
     assert missing.returncode == 1 and "there is no message 'm9' in web:default:main" in missing.stderr

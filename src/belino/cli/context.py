@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
+from belino.cli.arguments import text_up_to
 from belino.cli.ask import ask
 from belino.cli.show import clean, paint, show_json, show_table
 from belino.domain.errors import BelinoError
@@ -13,10 +14,17 @@ from belino.storage.home import Home
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
 
+MESSAGE_ID_CHARS = 256
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("conversation", metavar="CONVERSATION", help="platform:account:channel[:thread]")
-    parser.add_argument("--at", metavar="MESSAGE", help="the id of the message to answer (default: the last one said)")
+    parser.add_argument(
+        "--at",
+        type=text_up_to(MESSAGE_ID_CHARS),
+        metavar="MESSAGE",
+        help="the id of the message to answer (default: the last one said)",
+    )
 
 
 def run(args: Namespace) -> int:
@@ -52,8 +60,10 @@ def _show(answer: dict[str, Any]) -> None:
         print("The session that is going on has been told its channel already: its next turn tells only what is new.")
     for text in answer["told"]:
         print()
-        for line in text.splitlines():
-            print(paint(clean(line), "dim") if _is_ours(line) else clean(line))
+        lines = [clean(line) for line in text.splitlines()]
+        for place, line in enumerate(lines):
+            is_marker = place in (0, len(lines) - 1)  # by its place: what others said may begin like one
+            print(paint(line, "dim") if is_marker else line)
     print()
     rows = [(part["part"], part["tokens"], part["told"] or "", part["left_out"] or "") for part in answer["parts"]]
     show_table(("part", "tokens", "told", "left out"), [*rows, ("all", answer["tokens"], "", "")], empty="")
@@ -62,8 +72,3 @@ def _show(answer: dict[str, Any]) -> None:
             print(f"{paint(part['part'], 'yellow')}: {why}")
     if answer["note"]:
         print(f"{paint('note', 'yellow')}: {answer['note']}")
-
-
-def _is_ours(line: str) -> bool:
-    """Whether a line is a marker around what others said."""
-    return line.startswith("<<<") or line.endswith(">>>")

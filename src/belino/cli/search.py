@@ -2,30 +2,42 @@
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from belino.cli import OK
+from belino.cli.arguments import number_from, text_up_to
 from belino.cli.ask import ask
 from belino.cli.show import clean, local_time, paint, shorten, show_json
+from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
 
+INTENT_CHARS = 2_000
 TEXT_CHARS = 300
+A_FEW_WORDS = text_up_to(256)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("channel", metavar="CHANNEL", help="platform:account:channel")
-    parser.add_argument("intent", metavar="INTENT", help="what to look for, in the words people used")
-    parser.add_argument("--since", metavar="WHEN", help="only from then on: ISO 8601, or how long ago (2h, 3d)")
-    parser.add_argument("--author", action="append", default=[], metavar="NAME", help="whose words count more")
-    parser.add_argument("--limit", type=int, default=8, metavar="N", help="at most so many (default: 8)")
-    parser.add_argument("--cursor", metavar="CURSOR", help="go on from the end of the results before")
+    parser.add_argument(
+        "intent", type=text_up_to(INTENT_CHARS), metavar="INTENT", help="what to look for, in the words people used"
+    )
+    parser.add_argument(
+        "--since", type=A_FEW_WORDS, metavar="WHEN", help="only from then on: ISO 8601, or how long ago (2h, 3d)"
+    )
+    parser.add_argument(
+        "--author", action="append", default=[], type=A_FEW_WORDS, metavar="NAME", help="whose words count more"
+    )
+    parser.add_argument(
+        "--limit", type=number_from(1, 50), default=8, metavar="N", help="at most so many (default: 8, no more than 50)"
+    )
+    parser.add_argument("--cursor", type=A_FEW_WORDS, metavar="CURSOR", help="go on from the end of the results before")
 
 
 def run(args: Namespace) -> int:
     channel = ConversationKey.parse(args.channel).whole_channel
-    limit = min(max(args.limit, 1), 50)
 
     async def resting(store: "SqliteStore") -> Any:
         from belino.context.results import results_json
@@ -33,26 +45,31 @@ def run(args: Namespace) -> int:
         from belino.net.clock import SystemClock
         from belino.tools.arguments import Arguments
 
+        known = await store.conversations(platform=channel.platform)
+        if channel not in {summary.conversation.whole_channel for summary in known}:
+            return None
         now = SystemClock().now()
         since = Arguments({"since": args.since}, ("since",)).since("since", now)
         page = await search(
-            store, channel, args.intent, now=now, since=since, authors=args.author, limit=limit, cursor=args.cursor
+            store, channel, args.intent, now=now, since=since, authors=args.author, limit=args.limit, cursor=args.cursor
         )
         return results_json(page)
 
     answer = ask(
         args,
-        running=lambda gateway: gateway.get(
+        running=lambda gateway: gateway.find(
             "/api/search",
             conversation=channel,
             intent=args.intent,
             since=args.since,
-            authors=",".join(args.author) or None,
-            limit=limit,
+            authors=",".join(quote(author, safe=" ") for author in args.author) or None,
+            limit=args.limit,
             cursor=args.cursor,
         ),
         resting=resting,
     )
+    if answer is None:
+        raise BelinoError(f"nothing is known of {channel}; `belino channels` lists what is")
     if args.json:
         show_json(answer)
     else:

@@ -1,5 +1,7 @@
 """What an agent would be told of a conversation, and what a search of its channel finds."""
 
+from urllib.parse import unquote
+
 from starlette.responses import Response
 
 from belino.context.results import results_json
@@ -63,7 +65,7 @@ async def search_channel(call: Call) -> Response:
         query.text("intent", most=INTENT_CHARS, default=""),
         now=now,
         since=since,
-        authors=[name.strip() for name in authors if name.strip()],
+        authors=[unquote(name).strip() for name in authors if name.strip()],
         limit=query.number("limit", least=1, most=RESULTS_MOST) or RESULTS_DEFAULT,
         cursor=query.text("cursor", most=CURSOR_CHARS) if query.has("cursor") else None,
     )
