@@ -23,7 +23,10 @@ def test_colons_and_slashes_in_an_id_cannot_move_its_borders() -> None:
     assert str(key) == "matrix:main:%21a%3Ab.org:%24x%2Fy"
 
 
-@pytest.mark.parametrize("text", ["", "web", "web:default", "web::main", "a:b:c:d:e", "web:default:"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "web", "web:default", "web::main", "a:b:c:d:e", "web:default:", "web:default:%ff", "web:default:\udcff"],
+)
 def test_something_that_names_no_conversation_is_refused_with_the_right_form(text: str) -> None:
     with pytest.raises(BelinoError, match="platform:account:channel"):
         ConversationKey.parse(text)

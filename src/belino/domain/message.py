@@ -28,7 +28,11 @@ class ConversationKey:
     @classmethod
     def parse(cls, text: str) -> "ConversationKey":
         """Read `platform:account:channel[:thread]`, each part percent-encoded."""
-        parts = [unquote(part, errors="strict") if part else "" for part in text.split(":")]
+        try:
+            parts = [unquote(part, errors="strict") if part else "" for part in text.split(":")]
+            text.encode()
+        except UnicodeError:
+            parts = []
         if len(parts) not in (3, 4) or not all(parts):
             raise BelinoError(f"{text!r} does not name a conversation; write platform:account:channel[:thread]")
         return cls(platform=parts[0], account=parts[1], channel=parts[2], thread=parts[3] if len(parts) == 4 else None)
