@@ -47,6 +47,15 @@ def test_a_stream_that_is_said_to_be_larger_than_the_file_is_not_followed() -> N
         read(bytes(made))
 
 
+@pytest.mark.parametrize("at", [30, 32])
+@pytest.mark.parametrize("shift", [0, 10, 40, 255])
+def test_sectors_of_a_size_that_does_not_exist_are_not_read(at: int, shift: int) -> None:
+    made = bytearray(make_slides97((words("a"), "", False)))
+    made[at : at + 2] = shift.to_bytes(2, "little")
+    with pytest.raises(CannotRead, match="broken"):
+        read(bytes(made))
+
+
 def test_a_password_is_told_from_damage() -> None:
     with pytest.raises(CannotRead, match="password"):
         read(make_slides97((words("a"), "", False), locked=True))

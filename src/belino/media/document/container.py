@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from olefile import OleFileIO  # type: ignore[import-untyped]
 
 STREAM_BYTES = 100 * 1024 * 1024
+_SHIFTS_AT = 30
+_SHIFTS = ((9, 6), (12, 6))
+"""Of sectors and small sectors, as powers of two: all there are. The library would read as much as any other says."""
 BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error, RecursionError)
 """What the library raises for files that are not as they should be."""
 
@@ -30,6 +33,10 @@ def opened(file: BinaryIO) -> "OleFileIO":
     """The container; closing it would close the file, which others still read."""
     import olefile
 
+    file.seek(_SHIFTS_AT)
+    shifts = file.read(4)
+    if (number(shifts, 0, 2), number(shifts, 2, 2)) not in _SHIFTS:
+        raise CannotRead(Unread.UNREADABLE, "the file is broken")
     file.seek(0)
     try:
         container = olefile.OleFileIO(file)
