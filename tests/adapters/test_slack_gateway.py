@@ -107,3 +107,23 @@ async def test_edits_reactions_and_deletions_reach_the_stored_message(server: Sl
         await seen(gateway, general["id"], lambda message: dict(message.reactions) == {":eyes:": 1})
         server.delete(said)
         await seen(gateway, general["id"], lambda message: message.deleted is not None)
+
+
+async def test_a_message_whose_address_was_pasted_is_brought_along_when_slack_has_found_it(
+    server: SlackServer, tmp_path: Path
+) -> None:
+    ada = server.user("Ada")
+    general = server.channel("general", ada)
+    listed = {"channels": {general["id"]: {"senders": ["*"]}}}
+    async with at_work(tmp_path / "home", settings(server, access=listed)) as (gateway, _):
+        await until(lambda: server.socket_mode.connections)
+        said = server.say(general, ada, "what is this?")
+        await seen(gateway, general["id"], lambda message: message.text == "what is this?")
+        found = {"is_msg_unfurl": True, "author_name": "Bo", "text": "our boat", "from_url": "https://example.org/p1"}
+        before = {key: said[key] for key in ("user", "type", "ts", "text")}
+        after = {**before, "attachments": [{**found, "files": [{"id": "F0BOAT0001", "mimetype": "image/png"}]}]}
+        change = {"type": "message", "subtype": "message_changed", "channel": general["id"], "ts": said["ts"]}
+        server.deliveries.event({**change, "message": after, "previous_message": before}, "message.channels")
+        stored = await seen(gateway, general["id"], lambda message: message.media)
+        assert stored.text == "what is this?\n> Bo: our boat"
+        assert server.calls["file"] == server.calls["files.info"] == 0

@@ -266,6 +266,14 @@ def test_an_edit_is_a_change_of_words_or_files(name: str) -> None:
     assert not says_nothing_new(sample(name))
 
 
+def test_a_message_that_slack_looks_up_later_is_quoted_with_its_files() -> None:
+    edit = one("edit_quote")
+    assert isinstance(edit, Edit)
+    assert edit.text.endswith(" is what I mean\n> Bo Berg: The ferry leaves at 9:40")
+    assert [(ref.item, ref.message_id) for ref in edit.media] == [("F0FERRY001", edit.message_id)]
+    assert not says_nothing_new(sample("edit_quote"))
+
+
 @pytest.mark.parametrize(
     "name",
     ["edit_unfurl", "edit_thread_grew", "edit_transcribed", "message_replied", "message_replied_without_subtype"],

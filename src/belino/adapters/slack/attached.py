@@ -101,6 +101,11 @@ class Attachments:
         yield readable(line(raw, "footer"), self._me, self._directory)
 
 
+def pasted(attachments: tuple[Raw, ...]) -> list[str]:
+    """The addresses of the messages that are quoted; Slack looks them up only after a message was sent."""
+    return [words(each, "from_url") or stamp(each, "ts") for each in attachments if _is_pasted(each)]
+
+
 def _is_share(raw: Raw) -> bool:
     return yes(raw, "is_share")
 

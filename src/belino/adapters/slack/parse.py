@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from belino.adapters.slack.attached import Attachments
+from belino.adapters.slack.attached import Attachments, pasted
 from belino.adapters.slack.blocks import Blocks
 from belino.adapters.slack.files import Bearer, refs_of, wordings_of
 from belino.adapters.slack.mrkdwn import mentioned, readable
 from belino.adapters.slack.people import Directory, Me, author_of, chat_type, place, user_named
 from belino.adapters.slack.raw import moment, stamp
 from belino.adapters.slack.wordless import what_it_is
+from belino.domain.media import MediaRef
 from belino.domain.message import (
     Arrival,
     Author,
@@ -176,9 +177,24 @@ def _edit(event: Raw, raw: Raw, channel: str, kind: str, view: View) -> Edit | U
         message_id=now.id,
         author=now.author,
         sent=view.when(at),
-        text=now.text,
-        media=now.media,
+        text=_with_quote(now),
+        media=(*now.media, *_quoted_media(now)),
     )
+
+
+def _with_quote(now: Message) -> str:
+    """An edit has no quote of its own: the message whose address was pasted is told below the words."""
+    if now.quote is None:
+        return now.text
+    author = now.quote.author.name if now.quote.author is not None else ""
+    said = ": ".join(part for part in (author, now.quote.text) if part)
+    return "\n".join(part for part in (now.text, f"> {said}".replace("\n", "\n> ") if said else "") if part)
+
+
+def _quoted_media(now: Message) -> tuple[MediaRef, ...]:
+    own = {ref.item for ref in now.media}
+    quoted = () if now.quote is None else now.quote.media
+    return tuple(replace(ref, message_id=now.id) for ref in quoted if ref.item not in own)
 
 
 def _deletion(event: Raw, raw: Raw, channel: str, message_id: str, view: View) -> Deletion:
@@ -319,11 +335,11 @@ def _is_gone(event: Raw) -> bool:
 
 
 def _really_changed(event: Raw) -> bool:
-    """Whether somebody changed words or files; Slack tells of previews, pins and replies the same way."""
+    """Whether somebody changed words or files, or a quote was found; Slack tells of previews and pins the same way."""
     message, before = table(event, "message"), table(event, "previous_message")
     if not before:
         return bool(table(message, "edited"))
-    return any(_content(message, key) != _content(before, key) for key in ("text", "files", "blocks"))
+    return any(_content(message, key) != _content(before, key) for key in ("text", "files", "blocks", "attachments"))
 
 
 def _content(message: Raw, key: str) -> object:
@@ -331,6 +347,8 @@ def _content(message: Raw, key: str) -> object:
     match key:
         case "files":
             return [(words(file, "id"), words(file, "mode")) for file in tables(message, key)]
+        case "attachments":
+            return pasted(tables(message, key))
         case "blocks":
             return [{name: block[name] for name in block if name != "block_id"} for block in _laid_out(message)]
         case _:
