@@ -1,7 +1,8 @@
-"""An agent of your own in the web chat: `python examples/own_agent.py`, then open the address it prints."""
+"""An agent of your own in the web chat: `.venv/bin/python examples/own_agent.py`, then open the address it prints."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from belino import Gateway, Home, load
 from belino.domain.media import TextBlock
@@ -29,4 +30,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with suppress(KeyboardInterrupt):  # Ctrl-C
+        asyncio.run(main())

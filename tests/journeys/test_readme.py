@@ -91,7 +91,7 @@ def test_the_example_answers_in_the_web_chat(tmp_path: Path) -> None:
     (home / "belino.toml").write_text("[server]\nport = 0\n", encoding="utf-8")
     environment = {**os.environ, "BELINO_HOME": str(home)}
     with subprocess.Popen(
-        [sys.executable, str(EXAMPLE)], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, str(EXAMPLE)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         try:
             assert process.stdout is not None
@@ -99,6 +99,9 @@ def test_the_example_answers_in_the_web_chat(tmp_path: Path) -> None:
             gateway = Running(home)
             assert gateway.call("POST", "/api/messages", {"conversation": MAIN, "message": "Hello"})[0] == 200
             assert wait_for(lambda: answer_in(gateway))["text"].startswith("On my shelf:")
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+            assert (process.returncode, "Traceback" in said) == (0, False)
         finally:
             process.kill()
 
