@@ -38,6 +38,14 @@ def test_a_platform_claims_to_take_exactly_the_forms_its_limits_know(platform: s
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
+def test_what_a_platform_takes_stands_on_the_page_of_delivery(platform: str) -> None:
+    page = (ROOT / "docs" / "delivery.md").read_text(encoding="utf-8")
+    limits = registry.find("adapters", platform).module.Adapter.limits
+    row = next(line for line in page.splitlines() if line.startswith(f"| {platform.capitalize()} |"))
+    assert f" {limits.text_chars:,}".replace(",", " ") in row
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
 def test_a_platform_says_each_thing_once(platform: str) -> None:
     things = [each.thing for each in registry.find("adapters", platform).module.Adapter.works]
     assert len(set(things)) == len(things)

@@ -46,6 +46,11 @@ def test_the_table_of_commands_is_exactly_the_modules_that_are_commands() -> Non
     assert commands == set(cli.COMMANDS)
 
 
+def test_every_command_has_a_row_on_its_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert [name for name in cli.COMMANDS if f"| `belino {name}" not in page] == []
+
+
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_command_explains_itself_and_speaks_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     inner = {"config": "show", "media": "ls", "outbox": "flush", "token": "create"}.get(name)
