@@ -60,7 +60,7 @@ def read_html(html: str) -> str:
         ("~~a~~ `b<`", "<s>a</s> <code>b&lt;</code>", "~~a~~ `b<`", "~a~ `b&lt;`"),
         ("# A\nb", "<b>A</b>\n\nb", "# A\n\nb", "*A*\n\nb"),
         ("#### A", "<b>A</b>", "**A**", "*A*"),
-        ("[a](https://b/?c&d)", '<a href="https://b/?c&amp;d">a</a>', "[a](https://b/?c&d)", "<https://b/?c&amp;d|a>"),
+        ("[a](https://b.c/?d&e)", '<a href="https://b.c/?d&amp;e">a</a>', "[a](https://b.c/?d&e)", "<https://b.c/?d&amp;e|a>"),
         ("> a\n> b\n\nc", "<blockquote>a\nb</blockquote>\n\nc", "> a\n> b\n\nc", "> a\n> b\n\nc"),
         ("```py\na\n```", '<pre><code class="language-py">a</code></pre>', "```py\na\n```", "```\na\n```"),
         ("```\na & b\n```", "<pre>a &amp; b</pre>", "```\na & b\n```", "```\na &amp; b\n```"),
@@ -69,10 +69,11 @@ def read_html(html: str) -> str:
         ("https://a/b_c_d", "https://a/b_c_d", "https://a/b_c_d", "https://a/b_c_d"),
         (r"\# no", "# no", r"\# no", "# no"),
         ("**a `b` c**", "<b>a </b><code>b</code><b> c</b>", "**a `b` c**", "*a `b` c*"),
-        ("[`a` b](https://c)", '<a href="https://c">a b</a>', "[`a` b](https://c)", "<https://c|`a` b>"),
+        ("[`a` b](https://c.d)", '<a href="https://c.d">a b</a>', "[`a` b](https://c.d)", "<https://c.d|`a` b>"),
+        ("# A **b** c", "<b>A b c</b>", "# A b c", "*A b c*"),
     ],
     ids=["nested", "code", "heading", "deep", "link", "quote", "fence", "plain fence", "signs", "escaped", "address",
-         "hash", "code in bold", "code in a link"],
+         "hash", "code in bold", "code in a link", "bold in a heading"],
 )  # fmt: skip
 def test_each_platform_gets_its_own_signs(source: str, html: str, discord: str, mrkdwn: str) -> None:
     styled = parse(source)
@@ -81,6 +82,21 @@ def test_each_platform_gets_its_own_signs(source: str, html: str, discord: str, 
     assert render(styled, Markup.MRKDWN) == mrkdwn
     if "](" not in source:
         assert render(styled, Markup.PLAIN) == styled.text
+
+
+@pytest.mark.parametrize(
+    ("source", "html"),
+    [
+        ("[a](http://localhost:3000/b.c)", "a (http://localhost:3000/b.c)"),
+        ("> **[a](http://nas/x)**", "<blockquote><b>a</b> (http://nas/x)</blockquote>"),
+        ("# [a](tel:+491) b", "<b>a (tel:+491) b</b>"),
+        ("[a](mailto:b@c.org) *d* [e](https://f.org)", 'a (mailto:b@c.org) <i>d</i> <a href="https://f.org">e</a>'),
+        ("<b@c.org> [g](http://127.0.0.1/)", 'b@c.org <a href="http://127.0.0.1/">g</a>'),
+    ],
+    ids=["no dot", "in a quote", "phone", "mail", "address"],
+)
+def test_an_address_that_telegram_would_drop_stands_behind_its_words(source: str, html: str) -> None:
+    assert render(parse(source), Markup.HTML) == html
 
 
 @pytest.mark.parametrize(

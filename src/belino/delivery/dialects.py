@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from urllib.parse import unquote
 
@@ -13,6 +13,10 @@ _HTML_TAGS = {Style.HEADING: "b", Style.BOLD: "b", Style.ITALIC: "i", Style.STRI
 _CHAT_SIGNS = {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"}
 _CHAT_HEADINGS = 3
 _MRKDWN_SIGNS = {Style.HEADING: "*", Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"}
+# Telegram drops links to a host without a dot, and those of other kinds, without a word.
+_HTML_LINK = re.compile(r"https?://[^/?#]*[^/?#.]\.[^/?#.]|tg:", re.IGNORECASE)
+_CHAT_LINK = re.compile(r"https?://", re.IGNORECASE)
+_NO_LINK = re.compile(r"(?!)")
 _ADDRESS = re.compile(r"(https?://[^\s<>`]+)")
 _CHAT_SPECIAL = re.compile(r"([\\*_~`|\[\]<])|(?m:^)([ \t]*-?)([#>])")
 # A code block's language ends up inside an attribute, or on a line of its own.
@@ -37,23 +41,33 @@ def render(styled: Styled, markup: Markup) -> str:
     """The text as the platform wants it."""
     match markup:
         case Markup.HTML:
-            return _nested(styled, _HTML)
+            return _nested(_spelled_out(styled, _HTML_LINK), _HTML)
         case Markup.CHAT:
-            return _quoted(styled, _CHAT)
+            return _quoted(_spelled_out(styled, _CHAT_LINK), _CHAT)
         case Markup.MRKDWN:
             return _quoted(styled, _MRKDWN)
         case _:
-            return _spelled_out(styled)
+            return _spelled_out(styled, _NO_LINK).text
 
 
-def _spelled_out(styled: Styled) -> str:
-    """Without any markup; the address of a link stands behind its words, unless they are the address."""
-    written, at = list[str](), 0
-    for link in sorted((span for span in styled.spans if span.style is Style.LINK), key=lambda span: span.end):
-        label = styled.text[link.start : link.end]
-        written += [styled.text[at : link.end], "" if _is_address(label, link.detail) else f" ({link.detail})"]
-        at = link.end
-    return "".join([*written, styled.text[at:]])
+def _spelled_out(styled: Styled, takes: re.Pattern[str]) -> Styled:
+    """Without links that the platform would drop: the address stands behind the words, unless they are the address."""
+    text, spans = styled.text, styled.spans
+    dropped = [span for span in spans if span.style is Style.LINK and not takes.match(span.detail)]
+    for link in sorted(dropped, key=lambda span: -span.end):
+        if not _is_address(styled.text[link.start : link.end], link.detail):
+            told = f" ({link.detail})"
+            text = f"{text[: link.end]}{told}{text[link.end :]}"
+            spans = tuple(_moved(span, link.end, len(told)) for span in spans)
+    kept = tuple(span for span in spans if span.style is not Style.LINK or takes.match(span.detail))
+    return Styled(text=text, spans=kept) if dropped else styled
+
+
+def _moved(span: Span, at: int, by: int) -> Span:
+    """The span, after so many characters were put in: within a block, behind anything else that ends there."""
+    block = span.style in (Style.QUOTE, Style.HEADING)
+    within = span.end > at or (span.end == at and block)
+    return replace(span, start=span.start + (by if span.start >= at else 0), end=span.end + (by if within else 0))
 
 
 def _is_address(label: str, address: str) -> bool:
@@ -64,7 +78,7 @@ def _is_address(label: str, address: str) -> bool:
 def _nested(styled: Styled, dialect: Dialect) -> str:
     written, over = list[str](), tuple[Span, ...]()
     for run in (*styled.runs(), Run(text="", spans=())):
-        spans = _without_others(run) if dialect.code_alone else run.spans
+        spans = _taken(run, dialect)
         kept = _in_common(over, spans)
         written.extend(dialect.closing(span) for span in reversed(over[kept:]))
         written.extend(dialect.opening(span) for span in spans[kept:])
@@ -73,14 +87,14 @@ def _nested(styled: Styled, dialect: Dialect) -> str:
     return "".join(written)
 
 
-def _without_others(run: Run) -> tuple[Span, ...]:
+def _taken(run: Run, dialect: Dialect) -> tuple[Span, ...]:
+    """The spans of a run that the platform can show at once."""
     styles = _styles(run)
-    if Style.CODE not in styles:
-        return run.spans
-    if Style.LINK in styles:
-        # Of the two, the link says more.
-        return tuple(span for span in run.spans if span.style is not Style.CODE)
-    return tuple(span for span in run.spans if span.style in (Style.QUOTE, Style.CODE))
+    without = {Style.BOLD} if Style.HEADING in styles else set()  # which is bold already
+    if dialect.code_alone and Style.CODE in styles:
+        # Of a link and code, the link says more.
+        without |= {Style.CODE} if Style.LINK in styles else set(Style) - {Style.QUOTE, Style.CODE}
+    return tuple(span for span in run.spans if span.style not in without)
 
 
 def _in_common(some: tuple[Span, ...], others: tuple[Span, ...]) -> int:
@@ -135,7 +149,7 @@ def _chat_opening(span: Span) -> str:
             level = int(span.detail)
             return f"{'#' * level} " if level <= _CHAT_HEADINGS else "**"
         case Style.LINK:
-            return "[" if _is_web(span) else ""
+            return "["
         case _:
             return _CHAT_SIGNS.get(span.style, _chat_fence(span))
 
@@ -146,7 +160,7 @@ def _chat_closing(span: Span) -> str:
             return "" if int(span.detail) <= _CHAT_HEADINGS else "**"
         case Style.LINK:
             address = span.detail.replace("(", "%28").replace(")", "%29")
-            return f"]({address})" if _is_web(span) else f" ({span.detail})"
+            return f"]({address})"
         case _:
             return _CHAT_SIGNS.get(span.style, _chat_fence(span, closing=True))
 
@@ -201,10 +215,6 @@ def _mrkdwn_fence(span: Span, *, closing: bool = False) -> str:
 
 def _language(span: Span) -> str:
     return _NO_LANGUAGE.sub("", span.detail)
-
-
-def _is_web(span: Span) -> bool:
-    return span.detail.lower().startswith(("http://", "https://"))
 
 
 def _styles(run: Run) -> set[Style]:
