@@ -209,6 +209,33 @@ async def test_of_more_than_can_be_caught_up_the_latest_is_told_and_the_rest_is_
     assert "the oldest are not told" in caplog.text
 
 
+async def test_threads_and_posts_begun_meanwhile_are_caught_up_where_we_listened_before(
+    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
+) -> None:
+    ada = discord.user("ada")
+    club = discord.guild("Club", ada)
+    room, quiet, forum = (
+        discord.channel(club, "harbour"),
+        discord.channel(club, "quiet"),
+        discord.channel(club, "f", 15),
+    )
+    async with discord_bot.listening():
+        root = discord.say(room, ada, "before")
+        discord.post(forum, ada, "Keys", "an old post")
+        discord.thread(room, ada, "silent")
+        await until(lambda: discord_bot.texts == ["before", "an old post"])
+    await discord.forget_sessions()
+    discord.say(discord.thread(room, ada, "talk", message=root), ada, "in a new thread")
+    discord.post(forum, ada, "Locks", "a new post")
+    discord.say(discord.thread(quiet, ada, "aside"), ada, "where nobody listened")
+    later = discord_bot_at(discord)
+    async with later.listening(cursor=discord_bot.cursor):
+        await until(lambda: len(later.texts) == 2)
+        discord.say(room, ada, "live again")
+        await until(lambda: later.texts[-1:] == ["live again"])
+    assert sorted(later.texts) == ["a new post", "in a new thread", "live again"]
+
+
 async def test_a_thread_that_was_archived_meanwhile_is_asked_for_what_was_missed(
     discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
 ) -> None:

@@ -283,9 +283,8 @@ class Adapter:
 
         Until that is done the cursor names no session: whoever begins again here has to ask again.
         """
-        newest = dict(self._cursor.newest)
-        for channel in self._town.to_ask(event, newest):
-            async for page in missed(self._calls, self._desk.clock, channel, newest[channel]):
+        for channel, newest in self._town.to_ask(event, self._cursor.newest).items():
+            async for page in missed(self._calls, self._desk.clock, channel, newest):
                 parsed = [(parse({"t": "MESSAGE_CREATE", "d": raw}, self._known), raw) for raw in page]
                 caught = [arrival for arrivals, raw in parsed for arrival in self._theirs(arrivals, raw)]
                 await self._hand_in(caught, accept, None)

@@ -8,6 +8,7 @@ from belino.adapters.discord.raw import identity
 from belino.net.raw import Raw, count, line, table, tables, words, yes
 
 MOST_PLACES = 20_000
+MOST_YOUNG = 100
 EPHEMERAL = 1 << 6
 """What only one person sees is told without its server, wherever it stands."""
 
@@ -57,16 +58,27 @@ class Town:
             return ""
         return channel
 
-    def to_ask(self, event: Raw, newest: Mapping[str, str]) -> list[str]:
-        """Which of the channels we listened in may have more than their `newest`, when a session or server begins.
+    def to_ask(self, event: Raw, newest: Mapping[str, str]) -> dict[str, str]:
+        """When a session or server begins: where more may have been said than we heard, each with the last we heard.
 
         Nobody says so of private channels, nor of threads that are archived by now: these are not listed.
         """
         if words(event, "t") == "READY":
-            return [each for each in newest if each in self.places and self.places[each].kind == DIRECT]
+            return {own: newest[own] for own in newest if own in self.places and self.places[own].kind == DIRECT}
         here = {identity(each, "id"): identity(each, "last_message_id") for each in places_in(table(event, "d"))}
-        archived = {own for own in newest if own not in here and self._parent(own) in here}
-        return [own for own in newest if own in archived or int(here.get(own) or 0) > int(newest[own])]
+        grown = {own: heard for own, heard in newest.items() if int(here.get(own) or 0) > int(heard)}
+        archived = {own: heard for own, heard in newest.items() if own not in here and self._parent(own) in here}
+        return grown | archived | self._begun(here, newest)
+
+    def _begun(self, here: Mapping[str, str], newest: Mapping[str, str]) -> dict[str, str]:
+        """Threads that we never heard, in channels where we heard something, and that has been said since."""
+        beside: dict[str, str] = {}
+        for own, heard in newest.items():
+            channel = self._parent(own) or own
+            beside[channel] = max(beside.get(channel, "0"), heard, key=int)
+        unheard = {own: beside.get(self._parent(own) or "") for own in here if own not in newest}
+        young = {own: heard for own, heard in unheard.items() if heard and int(here[own] or 0) > int(heard)}
+        return dict(list(young.items())[-MOST_YOUNG:])
 
     def _parent(self, channel: str) -> str | None:
         place = self.places.get(channel)
