@@ -58,6 +58,10 @@ def test_an_address_that_could_do_harm_is_only_text(address: str, form: str) -> 
     assert not parse(form.format(address)).spans
 
 
+def test_an_address_in_a_table_is_told_behind_its_words() -> None:
+    assert "the map (https://b.c/d)" in parse("|where|\n|-|\n|[the **map**](https://b.c/d)|").text
+
+
 def test_an_address_that_leads_nowhere_is_told_behind_its_words() -> None:
     assert parse("see [the report](report.pdf)").text == "see the report (report.pdf)"
     assert parse("![](chart.png) ![chart.png](chart.png)").text == "chart.png chart.png"

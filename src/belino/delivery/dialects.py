@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
-from urllib.parse import unquote
 
+from belino.delivery.links import spelled_out
 from belino.delivery.styled import Run, Span, Style, Styled
 from belino.domain.limits import Markup
 
@@ -16,7 +16,6 @@ _MRKDWN_SIGNS = {Style.HEADING: "*", Style.BOLD: "*", Style.ITALIC: "_", Style.S
 # Telegram drops links to a host without a dot, and those of other kinds, without a word.
 _HTML_LINK = re.compile(r"https?://[^/?#]*[^/?#.]\.[^/?#.]|tg:", re.IGNORECASE)
 _CHAT_LINK = re.compile(r"https?://", re.IGNORECASE)
-_NO_LINK = re.compile(r"(?!)")
 _ADDRESS = re.compile(r"(https?://[^\s<>`]+)")
 _CHAT_SPECIAL = re.compile(r"([\\*_~`|\[\]<])|(?m:^)([ \t]*-?)([#>])")
 # A code block's language ends up inside an attribute, or on a line of its own.
@@ -41,38 +40,13 @@ def render(styled: Styled, markup: Markup) -> str:
     """The text as the platform wants it."""
     match markup:
         case Markup.HTML:
-            return _nested(_spelled_out(styled, _HTML_LINK), _HTML)
+            return _nested(spelled_out(styled, _HTML_LINK), _HTML)
         case Markup.CHAT:
-            return _quoted(_spelled_out(styled, _CHAT_LINK), _CHAT)
+            return _quoted(spelled_out(styled, _CHAT_LINK), _CHAT)
         case Markup.MRKDWN:
             return _quoted(styled, _MRKDWN)
         case _:
-            return _spelled_out(styled, _NO_LINK).text
-
-
-def _spelled_out(styled: Styled, takes: re.Pattern[str]) -> Styled:
-    """Without links that the platform would drop: the address stands behind the words, unless they are the address."""
-    text, spans = styled.text, styled.spans
-    dropped = [span for span in spans if span.style is Style.LINK and not takes.match(span.detail)]
-    for link in sorted(dropped, key=lambda span: -span.end):
-        if not _is_address(styled.text[link.start : link.end], link.detail):
-            told = f" ({link.detail})"
-            text = f"{text[: link.end]}{told}{text[link.end :]}"
-            spans = tuple(_moved(span, link.end, len(told)) for span in spans)
-    kept = tuple(span for span in spans if span.style is not Style.LINK or takes.match(span.detail))
-    return Styled(text=text, spans=kept) if dropped else styled
-
-
-def _moved(span: Span, at: int, by: int) -> Span:
-    """The span, after so many characters were put in: within a block, behind anything else that ends there."""
-    block = span.style in (Style.QUOTE, Style.HEADING)
-    within = span.end > at or (span.end == at and block)
-    return replace(span, start=span.start + (by if span.start >= at else 0), end=span.end + (by if within else 0))
-
-
-def _is_address(label: str, address: str) -> bool:
-    shown = label.strip().rstrip("/")
-    return any(shown in (each, each.partition(":")[2]) for each in (address.rstrip("/"), unquote(address).rstrip("/")))
+            return spelled_out(styled).text
 
 
 def _nested(styled: Styled, dialect: Dialect) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from belino.delivery.links import spelled_out
 from belino.delivery.styled import Span, Style, Styled
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class _Writer:
         for child in token.children or ():
             cell._inline(child)
         written = cell.styled()
-        self._cells[-1].append(" ".join(written.text.split()) if written else "")
+        self._cells[-1].append(" ".join(spelled_out(written).text.split()) if written else "")
 
     def _inline(self, token: "Token") -> None:
         match token.type:
