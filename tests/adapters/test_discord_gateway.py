@@ -209,6 +209,31 @@ async def test_of_more_than_can_be_caught_up_the_latest_is_told_and_the_rest_is_
     assert "the oldest are not told" in caplog.text
 
 
+@pytest.mark.parametrize("broken", [1, 2])
+async def test_a_channel_discord_fails_to_tell_of_does_not_keep_it_from_the_others(
+    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt, monkeypatch: pytest.MonkeyPatch, broken: int
+) -> None:
+    monkeypatch.setattr("belino.net.stream.backoff", lambda *args, **named: 0.0)
+    ada, bo = discord.user("ada"), discord.user("bo")
+    async with discord_bot.listening():
+        discord.say(ada, ada, "one")
+        discord.say(bo, bo, "two")
+        await until(lambda: len(discord_bot.taken) == 2)
+    await discord.forget_sessions()
+    discord.say(ada, ada, "three")
+    discord.say(bo, bo, "four")
+    discord.fail(HISTORY, Answer(status=500), times=3 * broken)
+    later = discord_bot_at(discord)
+    if broken == 2:
+        with pytest.raises(AdapterError, match="500"):
+            await later.listen(discord_bot.cursor)
+        return
+    async with later.listening(cursor=discord_bot.cursor):
+        await until(lambda: later.texts == ["four"])
+        discord.say(ada, ada, "five")
+        await until(lambda: later.texts == ["four", "five"])
+
+
 async def test_threads_and_posts_begun_meanwhile_are_caught_up_where_we_listened_before(
     discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
 ) -> None:

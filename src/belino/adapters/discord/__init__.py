@@ -22,7 +22,7 @@ from belino.adapters.discord.send import channel_of, edit, send
 from belino.adapters.discord.socket import Listener, Session, session_of
 from belino.adapters.discord.town import Town
 from belino.adapters.discord.works import WORKS
-from belino.domain.errors import AdapterError, ConfigError, RateLimited
+from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Deletion, Message, Unsupported
@@ -281,13 +281,26 @@ class Adapter:
     async def _catch_up(self, event: Raw, accept: Accept) -> None:
         """A new session is not told what was said since the last one: ask where we listened before.
 
-        Until that is done the cursor names no session: whoever begins again here has to ask again.
+        Until that is done the cursor names no session: whoever begins again here has to ask again. A channel that
+        Discord fails to tell of does not keep it from the others; if it tells of none, that is begun again.
         """
-        for channel, newest in self._town.to_ask(event, self._cursor.newest).items():
-            async for page in missed(self._calls, self._desk.clock, channel, newest):
-                parsed = [(parse({"t": "MESSAGE_CREATE", "d": raw}, self._known), raw) for raw in page]
-                caught = [arrival for arrivals, raw in parsed for arrival in self._theirs(arrivals, raw)]
-                await self._hand_in(caught, accept, None)
+        asked, troubles = self._town.to_ask(event, self._cursor.newest), list[AdapterError]()
+        for channel, newest in asked.items():
+            try:
+                await self._take_missed(channel, newest, accept)
+            except (RateLimited, Unauthorized):
+                raise
+            except AdapterError as error:
+                troubles.append(error)
+                log.warning("what was missed in channel %s cannot be had: %s", channel, type(error).__name__)
+        if troubles and len(troubles) == len(asked):
+            raise troubles[0]
+
+    async def _take_missed(self, channel: str, newest: str, accept: Accept) -> None:
+        async for page in missed(self._calls, self._desk.clock, channel, newest):
+            parsed = [(parse({"t": "MESSAGE_CREATE", "d": raw}, self._known), raw) for raw in page]
+            caught = [arrival for arrivals, raw in parsed for arrival in self._theirs(arrivals, raw)]
+            await self._hand_in(caught, accept, None)
 
 
 def _is_own(arrival: Arrival) -> bool:

@@ -8,10 +8,11 @@ from belino.adapters.discord.parse import Known, parse_message
 from belino.adapters.discord.people import FORUMS, Place
 from belino.adapters.discord.raw import as_identity, identity
 from belino.adapters.discord.refusals import UNKNOWN_CHANNEL, UNKNOWN_MESSAGE
-from belino.domain.errors import RateLimited
+from belino.domain.errors import RateLimited, Unauthorized
 from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Clock
 from belino.net.raw import Raw, as_table, as_tables, table
+from belino.net.stream import retried
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,9 @@ async def patient_page(calls: Calls, clock: Clock, channel: str, query: dict[str
     """A page, waited for as long as Discord asks; nothing from a channel that is closed to us."""
     while True:
         try:
-            return await _page(calls, channel, query)
+            return await retried(
+                lambda: _page(calls, channel, query), clock=clock, lasting=(Refused, RateLimited, Unauthorized)
+            )
         except RateLimited as error:
             if error.retry_after > LONGEST_WAIT:
                 raise
