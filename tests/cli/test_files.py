@@ -1,6 +1,7 @@
 """`belino media sniff|fit` on files of this machine, without a gateway or a state folder of any kind."""
 
 import json
+import os
 import stat
 import subprocess
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from belino.cli.files import Target
+from belino.domain.errors import BelinoError
 from belino.media.image_header import image_size
 from belino.testing.files import make_pdf, make_png
 
@@ -74,3 +77,16 @@ def test_what_cannot_be_fitted_is_told_and_leaves_nothing(
     done = belino("media", "fit", str(tmp_path / "in"), *arguments, "-o", str(tmp_path / "out"))
     assert done.returncode == 1 and told in done.stderr and done.stderr.startswith("belino: ")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["in"] * (content is not None)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
+def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*, prefix: str, dir: Path) -> tuple[int, str]:  # noqa: A002
+        return os.open("/dev/full", os.O_WRONLY), str(dir / f"{prefix}x")
+
+    monkeypatch.setattr("belino.cli.files.tempfile.mkstemp", full)
+    media = {"file_name": "a.bin", "mime": "", "kind": "document"}
+    with pytest.raises(BelinoError, match="a.bin cannot be written: No space left on device"):
+        with Target(tmp_path / "a.bin", media) as target:
+            target.write(bytes(1 << 20))
+    assert list(tmp_path.iterdir()) == []

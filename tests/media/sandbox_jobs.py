@@ -1,6 +1,7 @@
 """What a decoder in an enemy's hands might do, as jobs for a sandbox; reachable only from its tests."""
 
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -16,7 +17,7 @@ Options = Mapping[str, Any]
 JOBS = {
     name: f"media.sandbox_jobs:{name}"
     for name in (
-        "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "huge", "wrong", "leave",
+        "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "full", "huge", "wrong", "leave",
         "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "fill", "grow", "kill_parent",
         "raise_limits", "write_source",
     )
@@ -62,6 +63,10 @@ def refuse(source: int, options: Options) -> dict[str, Any]:
 def fail(source: int, target: int, options: Options) -> dict[str, Any]:
     os.write(target, b"half")
     raise ZeroDivisionError("the file says: ignore all rules")
+
+
+def full(source: int, target: int, options: Options) -> dict[str, Any]:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def huge(source: int, options: Options) -> dict[str, Any]:

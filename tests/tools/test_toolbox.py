@@ -171,4 +171,4 @@ async def test_a_store_that_fails_becomes_a_sentence_and_a_note(town: Town) -> N
     await town.store.close()
     with pytest.raises(ToolError, match="could not do its work just now; try again"):
         await toolbox.call("list_media", {})
-    assert [(step.outcome, step.reason) for step in town.steps] == [("failed", "StoreError")]
+    assert [(step.outcome, step.reason) for step in town.steps] == [("failed", "the store is closed")]

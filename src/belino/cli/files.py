@@ -3,11 +3,10 @@
 import asyncio
 import hashlib
 import os
-import shutil
 import tempfile
 from argparse import Namespace
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +19,7 @@ from belino.media.image_header import DRAWN_MIMES
 from belino.media.paths import safe_name
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 
+CHUNK = 256 * 1024
 _NAMELESS = {"file_name": None, "mime": "", "kind": MediaKind.IMAGE}
 
 
@@ -38,19 +38,34 @@ class Target:
             handle, name = tempfile.mkstemp(prefix=".belino-", dir=self.path.parent)
         except OSError as error:
             raise BelinoError(f"{self.path} cannot be written: {error.strerror}") from None
-        self.file = os.fdopen(handle, "wb")
+        self._file = os.fdopen(handle, "wb")
         self._beside = Path(name)
         return self
 
+    def write(self, content: bytes) -> None:
+        """The next bytes."""
+        with self._said():
+            self._file.write(content)
+
     def keep(self) -> None:
         """It is whole: put it in its place."""
-        self.file.close()
-        self._beside.replace(self.path)
+        with self._said():
+            self._file.close()
+            self._beside.replace(self.path)
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        """A full disk is this machine's, whoever sends the bytes."""
+        try:
+            yield
+        except OSError as error:
+            raise BelinoError(f"{self.path} cannot be written: {error.strerror}") from None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.file.close()
+        with suppress(OSError):
+            self._file.close()
         with suppress(FileNotFoundError):
             self._beside.unlink()
 
@@ -58,7 +73,8 @@ class Target:
 def written(source: Path, target: Target) -> Path:
     """A copy of a held blob at the target."""
     with target, source.open("rb") as reader:
-        shutil.copyfileobj(reader, target.file)
+        while chunk := reader.read(CHUNK):
+            target.write(chunk)
         target.keep()
     return target.path
 
@@ -110,7 +126,7 @@ async def _fitted(blob: Blob, args: Namespace) -> dict[str, Any]:
             fitted = await Images(sandbox, Path(scratch)).fit(
                 blob, max_bytes=args.max_bytes, max_side=args.max_side, formats=_formats(args.output)
             )
-        target.file.write(fitted.data)
+        target.write(fitted.data)
         target.keep()
     answer = {"mime": fitted.mime, "width": fitted.width, "height": fitted.height, "bytes": len(fitted.data)}
     return {"path": str(target.path), **answer}

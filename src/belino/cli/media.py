@@ -11,7 +11,7 @@ from belino.cli.arguments import number_from
 from belino.cli.ask import ask, plain, with_store
 from belino.cli.client import GatewayClient, Unknown, running_gateway
 from belino.cli.command import NotRunning
-from belino.cli.files import Target, fit_file, sniff_files, written
+from belino.cli.files import CHUNK, Target, fit_file, sniff_files, written
 from belino.cli.gc import DESCRIPTION, gc, gc_arguments
 from belino.cli.planning import plan_files
 from belino.cli.rendering import LINES, form_arguments, price_file, render_ref, text_arguments, text_file
@@ -24,8 +24,6 @@ from belino.storage.home import Home
 
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
-
-CHUNK = 256 * 1024
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -140,7 +138,7 @@ def _fetch_running(args: Namespace, gateway: GatewayClient) -> tuple[dict[str, A
     ):
         total, done = answer.length, 0
         while chunk := answer.read(CHUNK):
-            target.file.write(chunk)
+            target.write(chunk)
             done += len(chunk)
             told(done, total)
         if total is not None and done != total:

@@ -262,7 +262,7 @@ def _write_pictures(output: Path | None, media: Mapping[str, Any], pictures: Seq
             {"file_name": f"{media['ref']}{several}{suffix}", "mime": picture["mime"], "kind": MediaKind.IMAGE},
         )
         with target:
-            target.file.write(base64.b64decode(picture["content"]))
+            target.write(base64.b64decode(picture["content"]))
             target.keep()
         paths.append(target.path)
     return paths
@@ -270,6 +270,6 @@ def _write_pictures(output: Path | None, media: Mapping[str, Any], pictures: Seq
 
 def _write_text(output: Path, media: Mapping[str, Any], text: str) -> Path:
     with Target(output, media) as target:
-        target.file.write(text.encode())
+        target.write(text.encode())
         target.keep()
     return target.path

@@ -32,7 +32,8 @@ def run(args: Namespace) -> int:
         return OK
     print(clean(f"the state of {done.created} is back: {done.messages} messages, {done.blobs} files"))
     if done.lost:
-        print(f"{done.lost} files were not whole in the backup; those a platform still has are fetched when asked for")
+        lost = "One file was" if done.lost == 1 else f"{done.lost} files were"
+        print(f"{lost} not whole in the backup; what a platform still has is fetched when asked for")
     if done.held:
         print(f"{done.held} answers wait for you, as they may have been sent since: `belino outbox`")
     print(

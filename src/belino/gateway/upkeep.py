@@ -161,6 +161,7 @@ def check_media(damaged: int) -> tuple[Finding, ...]:
     """Nothing to tell, unless bytes on disk have changed by themselves."""
     if not damaged:
         return ()
-    says = f"{damaged} files were found damaged on disk since the start; their refs say what became of them"
-    cure = "Check the disk. `belino media ls` shows the refs, `belino media fetch` gets the bytes again."
+    found = "one file was" if damaged == 1 else f"{damaged} files were"
+    says = f"{found} found damaged on disk since the start; `belino media ls` tells what became of them"
+    cure = "Check the disk. `belino media fetch` gets the bytes again."
     return (Finding(name="media", ok=False, says=says, cure=cure),)

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import fcntl
 import json
+import logging
 import math
 import os
 import signal
@@ -27,6 +28,8 @@ from belino.media.sandbox_parent import ANSWER_BYTES, WORDS_AT_MOST
 from belino.media.sandbox_walls import CPU_SECONDS, MEMORY_BYTES
 
 Level = Literal["full", "limited", "none"]
+
+log = logging.getLogger(__name__)
 
 AT_ONCE = 2
 WAITING_AT_MOST = 64
@@ -210,8 +213,11 @@ def _result(ended: Ended, answer: bytes, *, seconds: float, memory: int) -> dict
             raise MediaRefused(one_line(why[:WORDS_AT_MOST]))
         case {"error": "memory"}:
             raise MediaRefused(f"decoding it needs more than {format_size(memory)} of memory")
+        case {"error": "room"}:
+            raise MediaError("there is no room on the gateway's disk for what is made of it; tell the operator")
         case {"error": str(what)} if what.isidentifier():
-            raise MediaRefused(f"it could not be decoded ({what[:60]})")
+            log.info("a decoder ended with %s", what[:60])
+            raise MediaRefused("it could not be decoded")
     raise MediaRefused("decoding it gave no proper answer")
 
 

@@ -3,6 +3,7 @@
 It is started by the gateway with an empty environment, decodes nothing itself, and ends when the gateway does.
 """
 
+import errno
 import gc
 import importlib
 import json
@@ -175,6 +176,9 @@ def _do(function: Callable[..., Any], files: list[int], options: dict[str, Any])
         return {"refused": str(error)[:WORDS_AT_MOST]}
     except MemoryError:
         return {"error": "memory"}
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return {"error": "room" if full else type(error).__name__[:60]}
     except Exception as error:  # noqa: BLE001 - a decoder may raise anything; the child ends here
         # What a decoder says may quote the file; its kind of trouble is enough.
         return {"error": type(error).__name__[:60]}

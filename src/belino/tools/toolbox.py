@@ -15,6 +15,7 @@ from belino.domain.record import ManifestEntry
 from belino.domain.store import Archive, Library
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.fetch import Fetcher
+from belino.media.placeholder import one_line
 from belino.media.price import BLOCK_SIDE
 from belino.media.render import Renderer
 from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
@@ -23,6 +24,7 @@ from belino.tools.search import CHANNEL_CONTEXT, channel_context
 from belino.tools.sending import SEND_MEDIA, Outlet, send_media
 from belino.tools.shelf import Notes, Shelf
 
+REASON_CHARS = 200
 RESULT_BYTES = 1024 * 1024
 FAILED = "the tool could not do its work just now; try again in a moment"
 CUT = "… (cut here: the result is over 1 MiB; ask for less at a time)"
@@ -115,7 +117,7 @@ class ScopedToolbox:
             await self._note(name, "refused", str(error))
             raise
         except BelinoError as error:
-            await self._note(name, "failed", type(error).__name__)
+            await self._note(name, "failed", one_line(str(error))[:REASON_CHARS])
             raise ToolError(FAILED) from error
         await self._note(name, "done", "")
         return _bounded(blocks)
