@@ -43,6 +43,8 @@ class Stranger:
         self.page: Page = self._nothing
         self.socket: Callable[[web.WebSocketResponse], Awaitable[None]] = self._hello
         self.sockets: list[web.WebSocketResponse] = []
+        self.opened = 0
+        """How many sockets there ever were."""
         self.acks: list[dict[str, Any]] = []
         self.headers: list[Mapping[str, str]] = []
         """Of every request that is no call of a method."""
@@ -67,6 +69,7 @@ class Stranger:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         self.sockets.append(socket)
+        self.opened += 1
         await self.socket(socket)
         async for frame in socket:
             self.acks.append(json.loads(frame.data))

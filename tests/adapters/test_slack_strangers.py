@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from adapters.desk import until
 from adapters.slack_stranger import BOT_TOKEN, visiting
-from adapters.telegram_desk import until
 from belino.domain.errors import AddressRefused
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import ConversationKey
@@ -157,3 +157,23 @@ async def test_a_redirect_to_somebody_else_tells_nobody_the_token() -> None:
             async with guest.adapter.open_media(REF) as chunks:
                 await anext(chunks)
         assert other.headers == []
+
+
+async def test_socket_mode_that_is_off_is_found_also_where_only_the_line_tells() -> None:
+    async with visiting() as (stranger, guest):
+
+        async def off(socket: web.WebSocketResponse) -> None:
+            await socket.send_json({"type": "disconnect", "reason": "link_disabled"})
+
+        assert all(finding.ok for finding in await guest.adapter.check())
+        stranger.socket = off
+        found, *_ = await guest.adapter.check()
+        assert not found.ok
+        assert "Enable Socket Mode" in found.cure
+
+
+async def test_who_listens_is_checked_without_another_line() -> None:
+    async with visiting() as (stranger, guest), guest.listening():
+        await until(lambda: stranger.sockets)
+        assert all(finding.ok for finding in await guest.adapter.check())
+        assert (stranger.opened, stranger.calls["apps.connections.open"]) == (1, 2)

@@ -211,7 +211,9 @@ class Adapter:
     async def check(self) -> Sequence[Finding]:
         """Tokens, scopes, the way events come, channels and clock, for the doctor."""
         name = f"{PLATFORM}:{self._desk.account}"
-        return await check_app(self._calls, name=name, socket=self._config.mode == "socket")
+        return await check_app(
+            self._calls, name=name, try_line=self._try_line if self._config.mode == "socket" else None
+        )
 
     async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
         """Which of them the app is not in, for the doctor."""
@@ -256,6 +258,13 @@ class Adapter:
             raise ConfigError("this HTTP client opens no web sockets, which Socket Mode needs")
         lines = SocketMode(self._calls, self._desk.http, self._desk.clock)
         await lines.listen(lambda envelope: self._take(table(envelope, "payload"), accept), self._opened)
+
+    async def _try_line(self) -> None:
+        """Open a line, unless we listen: Slack would tell the second one what is meant for the first."""
+        if self._let_in.is_set() or not isinstance(self._desk.http, OpensSockets):
+            await self._calls.ask("apps.connections.open", as_app=True)
+        else:
+            await SocketMode(self._calls, self._desk.http, self._desk.clock).try_out()
 
     def _opened(self, gap: float | None) -> None:
         """A line is open. What was said before the first one, or while there was none, is asked for only now."""

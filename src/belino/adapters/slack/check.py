@@ -1,6 +1,6 @@
 """What the doctor can find out about an app: its tokens, scopes, how events come, channels, our clock."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from belino.adapters.slack.calls import Answered, Calls, Refused
 from belino.adapters.slack.manifest import SCOPES
@@ -24,8 +24,12 @@ _WHAT_FOR = {
 }
 
 
-async def check_app(calls: Calls, *, name: str, socket: bool) -> tuple[Finding, ...]:
-    """Everything in three calls that change nothing."""
+TryLine = Callable[[], Awaitable[object]]
+"""Opens a line, or as much of one as may be opened now."""
+
+
+async def check_app(calls: Calls, *, name: str, try_line: TryLine | None) -> tuple[Finding, ...]:
+    """Everything in three calls that change nothing; without `try_line` events come another way."""
     try:
         me = await calls.ask("auth.test")
     except Unauthorized as error:
@@ -35,7 +39,7 @@ async def check_app(calls: Calls, *, name: str, socket: bool) -> tuple[Finding, 
         return (
             Finding(name=f"{name} token", ok=False, says=str(error), cure="See whether this machine reaches Slack."),
         )
-    line_up = await _socket(calls, name) if socket else None
+    line_up = await _socket(try_line, name) if try_line is not None else None
     if line_up is not None and not line_up.ok:
         return (line_up, *_token(me, name))
     return (*_token(me, name), *((line_up,) if line_up else ()), await _channels(calls, name), *_clock(me, calls, name))
@@ -83,18 +87,17 @@ def _token(me: Answered, name: str) -> Iterator[Finding]:
     )
 
 
-async def _socket(calls: Calls, name: str) -> Finding:
+async def _socket(try_line: TryLine, name: str) -> Finding:
     name = f"{name} socket mode"
     try:
-        await calls.ask("apps.connections.open", as_app=True)
+        await try_line()
     except Unauthorized as error:
         cure = "Basic Information, App-Level Tokens: make one with the scope connections:write."
         return Finding(name=name, ok=False, says=f"the app token: {error}", cure=cure)
     except Refused as error:
         cure = "Settings, Socket Mode, Enable Socket Mode; and an app-level token with the scope connections:write."
-        return Finding(
-            name=name, ok=False, says=f"no line can be opened ({error.error}): Socket Mode is off", cure=cure
-        )
+        why = "the app token lacks a scope" if error.error == "missing_scope" else "Socket Mode is off"
+        return Finding(name=name, ok=False, says=f"no line can be opened ({error.error}): {why}", cure=cure)
     except AdapterError as error:
         return Finding(name=name, ok=False, says=str(error), cure="See whether this machine reaches Slack.")
     return Finding(name=name, ok=True, says="a line can be opened")

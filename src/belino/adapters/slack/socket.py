@@ -84,6 +84,11 @@ class SocketMode:
             failure = await self._stay(group, take, opened)
         raise failure
 
+    async def try_out(self) -> None:
+        """Open a line and close it; whatever keeps it from opening is raised."""
+        async with self._open():
+            pass
+
     async def _stay(self, group: asyncio.TaskGroup, take: Take, opened: Opened) -> BelinoError:
         lines: set[asyncio.Task[None]] = set()
         try:
