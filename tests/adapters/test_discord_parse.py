@@ -337,6 +337,17 @@ def test_what_nobody_said_is_told_with_what_it_is(name: str, what: str) -> None:
     assert unsupported(name).what == what
 
 
+def test_a_forward_of_which_nothing_is_shown_an_invitation_and_a_theme_are_told_as_such() -> None:
+    hidden = [{"message": {"content": "", "attachments": [], "embeds": []}}]
+    for snapshots in (hidden, [], None):
+        told = only("forward_text", message_snapshots=snapshots)
+        assert isinstance(told, Unsupported) and told.what == "a forwarded message, of which Discord shows nothing"
+    invited = only("activity_invite", content="")
+    assert isinstance(invited, Unsupported) and invited.what == "an invitation to Sea Quest"
+    theme = only("text", content="", shared_client_theme={"colors": ["5865F2"]})
+    assert isinstance(theme, Unsupported) and theme.what == "a theme for Discord"
+
+
 def test_a_message_without_content_says_which_intent_may_be_missing() -> None:
     assert "message content intent" in unsupported("without_content_intent").what
 

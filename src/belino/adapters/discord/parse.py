@@ -18,7 +18,7 @@ from belino.adapters.discord.people import (
     user,
 )
 from belino.adapters.discord.raw import identities, identity, made_at, moment
-from belino.adapters.discord.wordless import SAID, kind_of_event, what_it_is
+from belino.adapters.discord.wordless import FORWARD, SAID, kind_of_event, what_it_is
 from belino.domain.message import (
     Arrival,
     Author,
@@ -44,8 +44,6 @@ UNFINISHED = (1, 4)
 """The types of interactions nobody gave yet: a ping, and a command that is still being typed."""
 ANSWERS = frozenset({20, 23})
 """The types of what bots answer to slash and menu commands."""
-FORWARD = 1
-"""The type of a reference to a message that is carried inside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +111,8 @@ def parse_message(raw: Raw, known: Known) -> Message | Unsupported:
     text = text_of(raw, known.places, known.me)
     refs = refs_of(raw, Bearer(where=where, channel=channel, message_id=own, sent=sent))
     forward = _forward(raw, known)
-    if (count(raw, "type") or 0) not in SAID or not (text or refs or forward):
+    shows = text or refs or (forward is not None and (forward.text or forward.media))
+    if (count(raw, "type") or 0) not in SAID or not shows:
         return Unsupported(
             conversation=where,
             id=own,

@@ -5,6 +5,9 @@ from belino.net.raw import Raw, count, line, table, words
 SAID = frozenset({0, 19, 20, 23, 46})
 """The types of messages with something to read: plain, replies, answers to commands, the end of a poll."""
 
+FORWARD = 1
+"""The type of a reference to a message that is carried inside."""
+
 _TYPES = {
     1: "somebody was added",
     2: "somebody left",
@@ -52,6 +55,12 @@ def what_it_is(message: Raw) -> str:
         return _TYPES[kind]
     if kind not in SAID:
         return f"a message of the type {kind}"
+    if count(table(message, "message_reference"), "type") == FORWARD:
+        return "a forwarded message, of which Discord shows nothing"
+    if table(message, "activity"):
+        return f"an invitation to {line(table(message, 'application'), 'name', most=100) or 'an activity'}"
+    if table(message, "shared_client_theme"):
+        return "a theme for Discord"
     return "a message without anything in it, or one Discord does not show to bots without the message content intent"
 
 
