@@ -86,7 +86,7 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("belino.cli.files.tempfile.mkstemp", full)
     media = {"file_name": "a.bin", "mime": "", "kind": "document"}
-    with pytest.raises(BelinoError, match="a.bin cannot be written: No space left on device"):
-        with Target(tmp_path / "a.bin", media) as target:
-            target.write(bytes(1 << 20))
+    told = pytest.raises(BelinoError, match=r"a\.bin cannot be written: No space left on device")
+    with told, Target(tmp_path / "a.bin", media) as target:
+        target.write(bytes(1 << 20))
     assert list(tmp_path.iterdir()) == []

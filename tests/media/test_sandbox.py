@@ -141,7 +141,7 @@ async def test_a_failure_quotes_neither_the_file_nor_the_decoder(
 
 
 async def test_a_full_disk_is_not_the_fault_of_the_file(sandbox: Sandbox, source: Path, tmp_path: Path) -> None:
-    with pytest.raises(MediaError, match="no room on the gateway's disk") as failed:
+    with pytest.raises(MediaError, match="no room on the disk") as failed:
         await sandbox.run("full", source, output=tmp_path / "output")
     assert not isinstance(failed.value, MediaRefused)
 

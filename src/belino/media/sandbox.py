@@ -214,7 +214,7 @@ def _result(ended: Ended, answer: bytes, *, seconds: float, memory: int) -> dict
         case {"error": "memory"}:
             raise MediaRefused(f"decoding it needs more than {format_size(memory)} of memory")
         case {"error": "room"}:
-            raise MediaError("there is no room on the gateway's disk for what is made of it; tell the operator")
+            raise MediaError("there is no room on the disk for what is made of it")
         case {"error": str(what)} if what.isidentifier():
             log.info("a decoder ended with %s", what[:60])
             raise MediaRefused("it could not be decoded")
