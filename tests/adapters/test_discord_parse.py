@@ -9,9 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.discord_samples import NAMES, TOWN, edit, message, only, parsed, reaction, sample, town, unsupported
+from adapters.discord_samples import (
+    NAMES,
+    RECEIVED,
+    TOWN,
+    edit,
+    message,
+    only,
+    parsed,
+    reaction,
+    sample,
+    town,
+    unsupported,
+)
 from belino.adapters.discord.content import readable
-from belino.adapters.discord.parse import is_news
+from belino.adapters.discord.parse import Known, is_news, parse
 from belino.domain.media import MediaKind
 from belino.domain.message import Author, ChatType, ConversationKey, Deletion, Message, Unsupported
 from belino.testing.discord import BOT_ID
@@ -297,6 +309,16 @@ def test_reactions_name_the_emoji_and_who_chose_it() -> None:
     assert reaction("reaction_custom").emoji == ":yay:"
     assert not reaction("reaction_removed").added
     assert reaction("reaction_dm").author.id == "1456255642107904000"
+
+
+def test_the_same_reaction_in_another_session_is_another_one() -> None:
+    raw = sample("reaction")
+    ids = []
+    for session in ("abc", "abc", "def"):
+        known = Known(account="default", me=TOWN.me, places=TOWN.places, received=RECEIVED, session=session)
+        (arrival,) = parse(raw, known)
+        ids.append(arrival.id)
+    assert ids[0] == ids[1] != ids[2]
 
 
 def test_a_command_is_the_message_it_stands_for() -> None:

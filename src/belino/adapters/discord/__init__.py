@@ -177,7 +177,11 @@ class Adapter:
     @property
     def _known(self) -> Known:
         return Known(
-            account=self._desk.account, me=self._town.me, places=self._town.places, received=self._desk.clock.now()
+            account=self._desk.account,
+            me=self._town.me,
+            places=self._town.places,
+            received=self._desk.clock.now(),
+            session="" if self._session is None else self._session.id,
         )
 
     async def _gateway(self) -> str:

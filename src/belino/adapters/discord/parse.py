@@ -54,6 +54,12 @@ class Known:
     me: Me
     places: Places
     received: datetime
+    session: str = ""
+
+    def number(self, event: Raw) -> str:
+        """What tells an event from every other, and is the same when it is told again: each session counts anew."""
+        number = whole(event, "s")
+        return f"{self.received.timestamp():.6f}" if number is None else f"{self.session[:8]}{number}"
 
     def where(self, raw: Raw) -> ConversationKey:
         return conversation(self.account, identity(raw, "channel_id"), self.places)
@@ -171,11 +177,10 @@ def _reactions(event: Raw, raw: Raw, known: Known, *, added: bool) -> Iterator[R
     told = {**table(member, "user"), "id": by}
     name = line(emoji, "name", most=64) or "unknown"
     custom = identity(emoji, "id")
-    number = whole(event, "s")
     yield Reaction(
         conversation=known.where(raw),
         # The same emoji may come and go: the event's number tells one time from the next.
-        id=f"{message}.{by}.{custom or name}.{number if number is not None else known.received.timestamp():.6f}",
+        id=f"{message}.{by}.{custom or name}.{known.number(event)}",
         message_id=message,
         author=user(told, known.me, member=member) or SOMEBODY,
         sent=known.received,
@@ -187,10 +192,9 @@ def _reactions(event: Raw, raw: Raw, known: Known, *, added: bool) -> Iterator[R
 def _unread(event: Raw, raw: Raw, known: Known) -> Unsupported:
     """An event we do not know, or one that is none of ours to tell."""
     by = table(table(raw, "member"), "user") or table(raw, "user") or table(raw, "author")
-    number = whole(event, "s")
     return Unsupported(
         conversation=known.where(raw),
-        id=f"event-{identity(raw, 'id') or identity(raw, 'message_id')}-{number if number is not None else 0}",
+        id=f"event-{identity(raw, 'id') or identity(raw, 'message_id')}-{known.number(event)}",
         author=user(by, known.me) or SOMEBODY,
         sent=known.received,
         what=kind_of_event(event),
