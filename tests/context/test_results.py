@@ -2,10 +2,14 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
+from belino.context import results
 from belino.context.results import results_json, results_lines
 from belino.domain.context import Coverage, Found, SearchPage
 from belino.domain.message import Author
 from belino.domain.tokens import estimate_tokens
+from belino.media.placeholder import one_line
 
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 COVERAGE = Coverage(messages_scanned=1200, time_range=(NOW, NOW))
@@ -54,3 +58,15 @@ def test_the_last_line_tells_how_to_go_on() -> None:
 
 def test_the_same_page_gives_the_same_words() -> None:
     assert results_lines(page(8), "word", now=NOW) == results_lines(page(8), "word", now=NOW)
+
+
+def test_however_long_its_excerpts_may_be_a_text_is_cleaned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaned: list[str] = []
+
+    def clean(text: str) -> str:
+        cleaned.append(text)
+        return one_line(text)
+
+    monkeypatch.setattr(results, "one_line", clean)
+    lines = results_lines(page(8, "[Image: word " * 1_000), "word", now=NOW).splitlines()
+    assert all("word" in line for line in lines[1:9]) and len(cleaned) == 8

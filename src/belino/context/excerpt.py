@@ -1,6 +1,7 @@
 """The part of a message that shows why it was found."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from belino.domain.graphemes import cut_before, is_boundary
 
@@ -11,29 +12,55 @@ _HITS_AT_MOST = 200
 
 def excerpt(line: str, wanted: Sequence[str], limit: int) -> str:
     """At most `limit` characters of a line, from where most of the wanted words (folded) stand together."""
-    if len(line) <= limit:
-        return line
-    room = max(limit - 2, 1)
-    start = _start(line, wanted, room)
-    end = min(start + room, len(line))
-    if end < len(line):
-        end = cut_before(line, end, start=start)
-    return f"{'…' if start else ''}{line[start:end].strip()}{'…' if end < len(line) else ''}"
+    return Excerpts(line, wanted).of(limit)
 
 
-def _start(line: str, wanted: Sequence[str], room: int) -> int:
-    hits = sorted(_hits(line, wanted))[:_HITS_AT_MOST]
-    if not hits:
-        return 0
-    shown = [len({word for at, word in hits if first <= at <= first + room - len(word)}) for first, _ in hits]
-    first = hits[shown.index(max(shown))][0]
-    start = min(max(first - room // _LEAD, 0), max(len(line) - room, 0))
-    blank = line.find(" ", start, first)
-    if start and blank >= 0:
-        start = blank + 1
-    while start and not is_boundary(line, start):
-        start -= 1
-    return start
+class Excerpts:
+    """Excerpts of a line, as long as one likes: where the wanted words stand is looked up once for all."""
+
+    def __init__(self, line: str, wanted: Sequence[str]) -> None:
+        self._line = line
+        self._wanted = wanted
+
+    def of(self, limit: int) -> str:
+        """At most `limit` characters."""
+        line = self._line
+        if len(line) <= limit:
+            return line
+        room = max(limit - 2, 1)
+        start = self._start(room)
+        end = min(start + room, len(line))
+        if end < len(line):
+            end = cut_before(line, end, start=start)
+        return f"{'…' if start else ''}{line[start:end].strip()}{'…' if end < len(line) else ''}"
+
+    @cached_property
+    def _hits(self) -> list[tuple[int, str]]:
+        return sorted(_hits(self._line, self._wanted))[:_HITS_AT_MOST]
+
+    def _start(self, room: int) -> int:
+        line, hits = self._line, self._hits
+        if not hits:
+            return 0
+        shown = [len(set(_within(hits[place:], room))) for place in range(len(hits))]
+        first = hits[shown.index(max(shown))][0]
+        start = min(max(first - room // _LEAD, 0), max(len(line) - room, 0))
+        blank = line.find(" ", start, first)
+        if start and blank >= 0:
+            start = blank + 1
+        while start and not is_boundary(line, start):
+            start -= 1
+        return start
+
+
+def _within(hits: Sequence[tuple[int, str]], room: int) -> Iterator[str]:
+    """The words that are whole in so many characters from the first on."""
+    end = hits[0][0] + room
+    for at, word in hits:
+        if at > end:
+            return
+        if at <= end - len(word):
+            yield word
 
 
 def _hits(line: str, wanted: Sequence[str]) -> Iterator[tuple[int, str]]:

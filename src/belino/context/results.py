@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from belino.context.compact import labels, line, short_time
-from belino.context.excerpt import excerpt
+from belino.context.excerpt import Excerpts
 from belino.context.wire import author_json, iso_time, media_json, trust
 from belino.domain.context import Found, FoundPassage, SearchPage
 from belino.domain.document import Unit
@@ -23,14 +24,23 @@ SIGNAL_CHARS = 60
 COLUMNS = "id|MM-DD HH:MM|author|text|why|thread(replies)|marks, media"
 
 
+class _Told(NamedTuple):
+    """A result, and excerpts of what was said and of what the document says that came with it."""
+
+    found: Found
+    said: Excerpts
+    read: Excerpts | None
+
+
 def results_lines(page: SearchPage, intent: str, *, now: datetime) -> str:
     """The longest excerpts that a page's price allows, what was searched, and how to go on."""
     if not page.results:
         return f"Nothing found. {_coverage(page)} Other words, or fewer, may find it."
     wanted = [term for asked in ask(intent) for term in (asked.word, *asked.terms)]
     budget = TOKENS * max(len(page.results), PAGE) // PAGE
+    found = [_told(one, wanted) for one in page.results]
     for chars in EXCERPT_CHARS:
-        text = _written(page, wanted, now, chars)
+        text = _written(page, found, now, chars)
         if estimate_tokens(text) <= budget:
             break
     return text
@@ -50,21 +60,27 @@ def results_json(page: SearchPage) -> dict[str, object]:
     }
 
 
-def _written(page: SearchPage, wanted: Sequence[str], now: datetime, chars: int) -> str:
+def _written(page: SearchPage, told: Sequence[_Told], now: datetime, chars: int) -> str:
     lines = [f"{COLUMNS} (UTC; today is {now.astimezone(UTC):%Y-%m-%d})"]
-    lines += [_line(found, wanted, now, chars) for found in page.results]
+    lines += [_line(one, now, chars) for one in told]
     more = f" More: cursor={page.next_cursor}." if page.next_cursor else ""
     lines.append(f"{_coverage(page)}{more} In full: channel_messages.")
     return "\n".join(lines)
 
 
-def _line(found: Found, wanted: Sequence[str], now: datetime, chars: int) -> str:
+def _told(found: Found, wanted: Sequence[str]) -> _Told:
+    read = None if found.passage is None else Excerpts(one_line(found.passage.text), wanted)
+    return _Told(found, Excerpts(one_line(found.text), wanted), read)
+
+
+def _line(told: _Told, now: datetime, chars: int) -> str:
+    found = told.found
     return line(
         (
             disarm(found.message_id),
             short_time(found.ts, now),
             clean_name(found.author.name) or "somebody",
-            _said(found, wanted, chars),
+            _said(told, chars),
             _signal(found.relevance_signal),
             _thread(found),
             ", ".join(labels(found.author, found.observed) + [_media(found, ref) for ref in found.media]),
@@ -72,13 +88,13 @@ def _line(found: Found, wanted: Sequence[str], now: datetime, chars: int) -> str
     ).rstrip("|")
 
 
-def _said(found: Found, wanted: Sequence[str], chars: int) -> str:
-    """What was said, and what the document says that came with it: a share of the room for each."""
-    passage = found.passage
-    if passage is None:
-        return excerpt(one_line(found.text), wanted, chars)
-    said = excerpt(one_line(found.text), wanted, chars // 3)
-    read = excerpt(one_line(passage.text), wanted, chars - len(said))
+def _said(told: _Told, chars: int) -> str:
+    """A share of the room for each."""
+    passage = told.found.passage
+    if passage is None or told.read is None:
+        return told.said.of(chars)
+    said = told.said.of(chars // 3)
+    read = told.read.of(chars - len(said))
     return f"{said} · {where(passage)}: {read}".removeprefix(" · ")
 
 
