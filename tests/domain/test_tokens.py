@@ -7,6 +7,7 @@ import splintr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from belino.domain import tokens
 from belino.domain.tokens import estimate_image_tokens, estimate_tokens
 from domain.chatter import CHATTER
 
@@ -53,3 +54,9 @@ def test_any_text_has_a_price(text: str) -> None:
 def test_a_picture_costs_by_its_area_up_to_what_models_shrink_it_to() -> None:
     assert estimate_image_tokens(750, 100) == 100
     assert estimate_image_tokens(8000, 8000) == 1600
+
+
+def test_the_price_of_an_endless_word_is_not_remembered() -> None:
+    endless = "endless" * 100
+    assert estimate_tokens(f"usual {endless}") > 20
+    assert "usual" in tokens._PRICES and f" {endless}" not in tokens._PRICES

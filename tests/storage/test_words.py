@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belino.domain.concordance import Mark
+from belino.storage import words
 from belino.storage.words import TERM_CHARS, TERMS_AT_MOST, Asked, ask, language_of, name_parts, read
 
 
@@ -143,3 +144,36 @@ def test_any_text_can_be_read_and_asked(text: str) -> None:
     assert all(first.terms)
     assert ask(text, ["english", "german", "russian"]) == ask(text, ["russian", "german", "english"])
     name_parts(text)
+
+
+def test_no_more_of_a_question_is_read_than_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+    terms = words._terms
+
+    def count(piece: str, language: str) -> words.Terms:
+        looked_at.append(piece)
+        return terms(piece, language)
+
+    monkeypatch.setattr(words, "_terms", count)
+    assert len(ask("\ufdfa" * 4_000)) == words.ASKED_AT_MOST  # each is a sentence of four words
+    assert len(looked_at) <= 2 * words.ASKED_AT_MOST
+
+
+def test_endless_words_are_read_and_not_remembered() -> None:
+    endless = "endless" * 100
+    assert read(f"{endless} usual").terms[1:] == ["usual"]
+    assert "usual" in words._memory("english") and endless not in words._memory("english")
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("zerowidth", "a zero\u200bwidth space inside"),
+        ("cooperate", "co\u00adoperate, says the PDF"),
+        ("hid\u2060den", "nothing is hidden"),
+        ("password", "the pass\u202eword\u202c stands reversed"),
+    ],
+    ids=["zero-width", "soft-hyphen", "joiner", "direction"],
+)
+def test_what_nobody_sees_parts_no_word(question: str, text: str) -> None:
+    assert found(question, text)

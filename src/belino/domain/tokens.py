@@ -56,6 +56,7 @@ _OTHER_LETTER = 0.8
 _CLASS = {"N": 1.0, "P": 1.0, "C": 0.6, "Z": 0.5}
 _SYMBOL = 2.0
 _PRICES_MOST = 16_384
+_PRICED_CHARS = 64
 
 
 class _Piece(NamedTuple):
@@ -95,9 +96,11 @@ class _Prices(dict[str, _Piece]):
     """Pieces priced so far; a plain dictionary, because every turn asks it some ten thousand times."""
 
     def __missing__(self, piece: str) -> _Piece:
-        if len(self) >= _PRICES_MOST:
-            self.clear()
-        price = self[piece] = _piece(piece)
+        price = _piece(piece)
+        if len(piece) <= _PRICED_CHARS:  # a flood of endless words is to cost no memory
+            if len(self) >= _PRICES_MOST:
+                self.clear()
+            self[piece] = price
         return price
 
 

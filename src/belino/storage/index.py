@@ -144,9 +144,11 @@ class Index:
             digest = hashlib.blake2b(
                 term.encode("utf-8", "surrogatepass"), digest_size=8, key=self._keys.word_key
             ).digest()
-            if len(self._numbers) >= REMEMBERED:
-                self._numbers.clear()
-            known = self._numbers[term] = int.from_bytes(digest, "big")
+            known = int.from_bytes(digest, "big")
+            if len(term) <= words.TERM_CHARS:
+                if len(self._numbers) >= REMEMBERED:
+                    self._numbers.clear()
+                self._numbers[term] = known
         return known
 
     def _consult(

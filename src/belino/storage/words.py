@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from belino.domain.concordance import Mark
 from belino.storage.stopwords import LANGUAGES_OF, STOP_WORDS
 
-VERSION = 1
+VERSION = 2
 """Of the terms this module makes: an index of another version is made again."""
 TERMS_AT_MOST = 4_000
 """Of one text: a pasted log must not become the whole index."""
@@ -43,6 +43,10 @@ _SCRIPTS = (
     ("\u0b80", "\u0bff", "tamil"),
 )
 _UNSPOKEN = re.compile(r"[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640\u0591-\u05c7\u200c\u200d]")
+# Soft hyphens, zero-width spaces, marks of direction, selectors, tags: no reader sees them inside a word.
+_INVISIBLE = re.compile(
+    r"[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+)
 _LATIN_MARKS = re.compile(r"[\u0300-\u036f]")
 
 
@@ -101,9 +105,11 @@ def read(text: str) -> Read:
     for piece in pieces:
         known = remembered.get(piece)
         if known is None:
-            if len(remembered) >= REMEMBERED:
-                remembered.clear()
-            known = remembered[piece] = _terms(piece, language)
+            known = _terms(piece, language)
+            if len(piece) <= TERM_CHARS:  # a flood of endless words is to cost no memory
+                if len(remembered) >= REMEMBERED:
+                    remembered.clear()
+                remembered[piece] = known
         terms += known[0]
         beside += known[1]
         if len(terms) > TERMS_AT_MOST:
@@ -128,6 +134,8 @@ def ask(text: str, languages: Collection[str] = ()) -> list[Asked]:
             terms = dict.fromkeys((term, *(variant[position] for variant in alike)))
             asked.append(Asked(piece, tuple(terms)))
         asked += (Asked(piece, (term,)) for term in beside if not _HAN.fullmatch(term))
+        if len(asked) >= ASKED_AT_MOST:
+            break
     return asked[:ASKED_AT_MOST]
 
 
@@ -151,10 +159,10 @@ def name_parts(text: str) -> list[str]:
 
 
 def fold(text: str) -> str:
-    """Lower case, one form of each character."""
+    """Lower case, one form of each character, and none that nobody sees."""
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    return unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold().replace("’", "'")
 
 
 def language_of(pieces: list[str]) -> str:
