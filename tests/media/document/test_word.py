@@ -48,6 +48,19 @@ def test_lists_are_numbered_as_word_shows_them() -> None:
     ]  # fmt: skip
 
 
+def test_a_list_that_begins_anew_is_counted_anew() -> None:
+    level = '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl>'
+    anew = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="{}"/></w:lvlOverride>'
+    lists = "".join(
+        f'<w:num w:numId="{number}"><w:abstractNumId w:val="0"/>{more}</w:num>'
+        for number, more in enumerate(("", anew.format(1), anew.format(7)), 1)
+    )
+    numbering = f'<w:numbering {W}><w:abstractNum w:abstractNumId="0">{level}</w:abstractNum>{lists}</w:numbering>'
+    items = [words(str(at), about=f'<w:numPr><w:numId w:val="{at}"/></w:numPr>') for at in (1, 1, 2, 2, 3, 3)]
+    text = read(make_word("".join(items), numbering=numbering))
+    assert text.parts[0].text.split("\n") == ["1. 1", "2. 1", "1. 2", "2. 2", "7. 3", "8. 3"]
+
+
 def test_a_table_keeps_its_shape_where_cells_are_merged() -> None:
     cell = "<w:tc>{0}<w:p><w:r><w:t>{1}</w:t></w:r></w:p></w:tc>"
     wide = cell.format('<w:tcPr><w:gridSpan w:val="2"/></w:tcPr>', "Both")

@@ -25,6 +25,10 @@ class Lists:
 
     _levels: dict[str, dict[int, _Level]] = field(default_factory=dict)
     _abstract: dict[str, str] = field(default_factory=dict)
+    _own: dict[str, dict[int, _Level]] = field(default_factory=dict)
+    """Levels that a list writes otherwise than the one it is made like."""
+    _starts: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Where a list that is counted together with others begins anew, until it has."""
     _counted: dict[str, list[int]] = field(default_factory=dict)
 
     def learn(self, numbering: Element | None) -> None:
@@ -34,16 +38,23 @@ class Lists:
                 case "abstractNum":
                     self._levels[value(each, "abstractNumId")] = dict(map(_level, named(each, "lvl")))
                 case "num":
-                    self._abstract[value(each, "numId")] = value(find(each, "abstractNumId"), "val")
+                    number = value(each, "numId")
+                    self._abstract[number] = value(find(each, "abstractNumId"), "val")
+                    self._own[number] = dict(map(_level, named(each, "lvl")))
+                    for other in named(each, "lvlOverride"):
+                        if start := value(find(other, "startOverride"), "val"):
+                            self._starts[number, _whole(value(other, "ilvl"))] = _whole(start)
 
     def mark(self, number: str, depth: int) -> str:
         """What stands before the next item of a list, with its indent; nothing if it is no list."""
         if number not in self._abstract:
             return ""
         abstract, depth = self._abstract[number], min(max(depth, 0), LEVELS - 1)
-        levels = self._levels.get(abstract, {})
+        levels = self._levels.get(abstract, {}) | self._own[number]
         level = levels.get(depth, _Level())
         counted = self._counted.setdefault(abstract, [levels.get(at, _Level()).start - 1 for at in range(LEVELS)])
+        if (start := self._starts.pop((number, depth), None)) is not None:
+            counted[depth] = start - 1
         counted[depth] += 1
         for deeper in range(depth + 1, LEVELS):
             counted[deeper] = levels.get(deeper, _Level()).start - 1
