@@ -24,6 +24,7 @@ class Listener(discord.Client):
     def __init__(self, **intents: bool) -> None:
         wanted = discord.Intents.default()
         wanted.message_content = intents.get("message_content", True)
+        wanted.members = intents.get("members", False)
         # The library waits so long for servers that are still unavailable.
         super().__init__(intents=wanted, max_messages=None, guild_ready_timeout=0.01)
         self.heard: asyncio.Queue[tuple[str, Any]] = asyncio.Queue(1000)

@@ -31,6 +31,19 @@ async def test_a_message_said_in_a_channel_reaches_discord_py_with_its_author_an
         assert server.gateway.heartbeats
 
 
+async def test_discord_py_learns_who_is_in_a_server_and_finds_one_by_name() -> None:
+    async with DiscordServer() as server:
+        server.allow(members=True)
+        ada, bo = server.user("ada"), server.user("bo")
+        club = server.guild("Club", ada, bo)
+        async with listening(server, members=True) as client:
+            guild = client.get_guild(int(club["id"]))
+            assert guild is not None and guild.chunked
+            assert {member.name for member in guild.members} == {"belino", "ada", "bo"}
+            assert [member.id for member in await guild.query_members("a", cache=False)] == [int(ada["id"])]
+            assert [m.name for m in await guild.query_members(user_ids=[int(bo["id"]), 5], cache=False)] == ["bo"]
+
+
 async def test_edits_deletions_reactions_and_threads_reach_discord_py() -> None:
     async with DiscordServer() as server:
         ada = server.user("ada")

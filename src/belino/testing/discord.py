@@ -70,7 +70,7 @@ class DiscordServer(Town):
         self.bytes_served = 0
         self.credentials_leaked = 0
         """Requests to the CDN that brought credentials nobody there asked for."""
-        self.gateway = Gateway(self.sessions, self._ready)
+        self.gateway = Gateway(self.sessions, self._ready, self.member_pieces)
         self.gateway.heartbeat_seconds = heartbeat_seconds
         self.gateway.token = token
         self.resume_url: str | None = None

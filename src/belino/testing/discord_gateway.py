@@ -19,8 +19,9 @@ PAYLOAD_BYTES = 4096
 SENDS_PER_MINUTE = 120
 VERSIONS = ("", "9", "10")
 DISPATCH, HEARTBEAT, IDENTIFY, RESUME, RECONNECT, INVALID, HELLO, ACK = 0, 1, 2, 6, 7, 9, 10, 11
-# Presence, voice state, members, soundboard sounds, channel values: taken, and nothing comes of them here.
-IGNORED = frozenset({3, 4, 8, 31, 43})
+REQUEST_MEMBERS = 8
+# Presence, voice state, soundboard sounds, channel values: taken, and nothing comes of them here.
+IGNORED = frozenset({3, 4, 31, 43})
 
 CLOSES = {
     4000: "Unknown error.",
@@ -50,10 +51,17 @@ class Closed(Exception):
 class Gateway:
     """What every connection shares."""
 
-    def __init__(self, sessions: Sessions, ready: Callable[[Session], list[tuple[str, Json]]]) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        ready: Callable[[Session], list[tuple[str, Json]]],
+        members: Callable[[Json], list[Json]],
+    ) -> None:
         self.sessions = sessions
         self.ready = ready
         """The events that begin a session."""
+        self.members = members
+        """Who is in a server, in pieces."""
         self.token = ""
         self.allowed = PRIVILEGED
         """The privileged intents that the bot's page has switched on."""
@@ -154,10 +162,13 @@ class Connection:
             self._identify(content)
         elif op == RESUME and isinstance(content, dict):
             await self._resume(content)
-        elif op not in IGNORED:
+        elif op not in IGNORED | {REQUEST_MEMBERS}:
             raise Closed(4001)
         elif self.session is None:
             raise Closed(4003)
+        elif op == REQUEST_MEMBERS and isinstance(content, dict):
+            for piece in self._gateway.members(content):
+                self.session.add("GUILD_MEMBERS_CHUNK", piece)
 
     def _identify(self, content: Json) -> None:
         if self.session is not None:

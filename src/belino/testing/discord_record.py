@@ -22,6 +22,9 @@ from belino.testing.discord_shapes import (
 )
 from belino.testing.telegram_shapes import Upload
 
+PIECE = 1000
+"""How many members are told at once."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Interaction:
@@ -139,6 +142,28 @@ class Record:
             return {}
         found = self.members.setdefault((guild, user["id"]), member_shape(stamp(time_of(user["id"]))))
         return {"member": {**found, "user": user} if whole else dict(found)}
+
+    def member_pieces(self, asked: Json) -> list[Json]:
+        """Who is in a server, as somebody asked over the gateway: all, by the beginning of a name, or by ids."""
+        guild, wanted = str(asked.get("guild_id")), asked.get("user_ids")
+        ids = None if wanted is None else [str(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
+        here = {
+            who: {**member, "user": self.users[who]} for (where, who), member in self.members.items() if where == guild
+        }
+        if ids is not None:
+            found = [here[own] for own in ids if own in here]
+        else:
+            beginning = str(asked.get("query") or "").lower()
+            found = [member for member in here.values() if member["user"]["username"].lower().startswith(beginning)]
+        found = found[: asked.get("limit") or None]
+        pieces = [found[at : at + PIECE] for at in range(0, len(found), PIECE)] or [[]]
+        told: Json = {
+            "guild_id": guild,
+            "chunk_count": len(pieces),
+            "not_found": [o for o in ids or () if o not in here],
+        }
+        told |= {"nonce": asked["nonce"]} if "nonce" in asked else {}
+        return [{**told, "chunk_index": number, "members": piece} for number, piece in enumerate(pieces)]
 
     def guild_of(self, channel_id: str) -> Json:
         """The field `guild_id`, where there is a server."""
