@@ -121,6 +121,17 @@ def test_a_cell_repeated_a_billion_times_is_not() -> None:
     assert len(text.parts[0].text) == 50_000
 
 
+def test_a_formula_without_a_value_and_a_day_that_is_written_out_are_told() -> None:
+    shared = '<c><f t="shared" ref="A1:A2" si="0">B1*2</f></c>', '<c><f t="shared" si="0"/></c>'
+    days = '<c t="d"><v>2024-01-02T00:00:00</v></c>', '<c t="d"><v>2024-01-02T03:04:05</v></c>'
+    rows = "".join(f"<row>{cell}{day}</row>" for cell, day in zip(shared, days, strict=True))
+    text = read(make_workbook(f"<sheetData>{rows}</sheetData>"), XLSX)
+    assert text.parts[0].text.splitlines()[::2] == [
+        "| =B1*2 | 2024-01-02 |",
+        "| (formula without a value) | 2024-01-02 03:04:05 |",
+    ]
+
+
 def test_values_that_an_opendocument_sheet_does_not_write_out_are_told_all_the_same() -> None:
     cells = (
         'office:value-type="percentage" office:value="0.285"',

@@ -17,6 +17,8 @@ from belino.media.document.xml import children, find, inside, local, named, valu
 SHEETS_AT_MOST = 2_000
 COLUMNS_AT_MOST = 16_384
 COMMENTS_AT_MOST = 2_000
+UNTOLD = "(formula without a value)"
+"""One that is written down with the first cell it stands in."""
 _WHITE = frozenset({"FFFFFFFF", "00FFFFFF", "FFFFFF"})
 
 
@@ -131,13 +133,15 @@ def _written(book: _Book, cell: Element, kind: str) -> str:
     text = (kept.text or "") if kept is not None else ""
     if not text:
         formula = find(cell, "f")
-        return f"={formula.text}" if formula is not None and formula.text else ""
+        return "" if formula is None else f"={formula.text}" if formula.text else UNTOLD
     match kind:
         case "s":
             at = _whole(text)
             return book.strings[at] if at < len(book.strings) else ""
         case "b":
             return "TRUE" if text == "1" else "FALSE"
+        case "d":
+            return text.removesuffix("T00:00:00").replace("T", " ")
         case _:
             return text
 
