@@ -12,6 +12,7 @@ from belino.domain.errors import AddressRefused
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel
+from belino.net.clock import SystemClock
 
 REF = MediaRef(
     platform="slack", account="default", channel_id="C0GENERAL1", message_id="1700000000.000100", item="F0BOAT0001",
@@ -177,3 +178,18 @@ async def test_who_listens_is_checked_without_another_line() -> None:
         await until(lambda: stranger.sockets)
         assert all(finding.ok for finding in await guest.adapter.check())
         assert (stranger.opened, stranger.calls["apps.connections.open"]) == (1, 2)
+
+
+async def test_what_slack_held_back_is_asked_for() -> None:
+    async with visiting() as (stranger, guest), guest.listening():
+        await until(lambda: stranger.sockets)
+        now = SystemClock().now().timestamp()
+        heard = envelope("one")
+        heard["payload"]["event"]["ts"] = f"{now - 9:.6f}"
+        await stranger.tell(heard)
+        await until(lambda: guest.texts == ["one"])
+        left_out = {**heard["payload"]["event"], "text": "two", "ts": f"{now - 8:.6f}"}
+        stranger.answers["conversations.history"] = {"messages": [left_out]}
+        limited = {"type": "app_rate_limited", "minute_rate_limited": int(now), "team_id": "T0WORK0001"}
+        await stranger.tell({"type": "events_api", "envelope_id": "e2", "payload": limited})
+        await until(lambda: guest.texts == ["one", "two"])

@@ -48,6 +48,8 @@ GAP_SECONDS = 10.0
 """After a longer gap everything is caught up with; after a shorter one, the few places where people were talking."""
 LATELY, FEW_PLACES = timedelta(minutes=15), 10
 POST = "post"
+HELD_BACK = "app_rate_limited"
+"""Slack told us too much within a minute, and left out the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +299,9 @@ class Adapter:
         """Commit what an event brings; the cursor moves with its messages."""
         if says_nothing_new(payload) or is_own_change(payload, self._me):
             return
+        if words(payload, "type") == HELD_BACK:
+            self._reached.miss(self._desk.clock.now())
+            self._gap.set()
         if not (teams := own_teams(payload)) <= self._me.teams:
             self._me = replace(self._me, teams=self._me.teams | teams)
         event = table(payload, "event")
