@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from adapters.desk import until
 from adapters.discord_desk import Bot, place
-from adapters.telegram_desk import until
 from belino.adapters.discord.calls import Refused
 from belino.adapters.discord.limits import FORM_BYTES
 from belino.adapters.discord.send import nonce_of
@@ -349,6 +349,9 @@ async def find_and_miss(discord: DiscordServer, discord_bot: Bot) -> None:
         found = await discord_bot.adapter.find_sent(sent)
         assert found is not None and found.message_id == receipt.message_id
         discord.messages[room["id"]][receipt.message_id]["content"] = "hello\u200b there"
+        assert await discord_bot.adapter.find_sent(sent) == found
+        for number in range(230):
+            discord.compose(room, ada, f"busy {number}")
         assert await discord_bot.adapter.find_sent(sent) == found
         discord.say(room, ada, "impostor")
         for other in (

@@ -47,6 +47,11 @@ def made_at(own: str) -> datetime | None:
         return None
 
 
+def first_at(moment: datetime) -> str:
+    """The snowflake before all that were made from a moment on."""
+    return str(max(int((moment - _EPOCH) / timedelta(milliseconds=1)), 0) << 22)
+
+
 def components_in(holder: Raw, depth: int = 0) -> Iterator[Raw]:
     """Everything a message is made of besides its text, what stands inside of it too, from top to bottom."""
     inner = (*tables(holder, "components")[:MOST_COMPONENTS], table(holder, "accessory"), table(holder, "component"))

@@ -1,37 +1,35 @@
 """Whether a parcel arrived although its receipt was lost: looked for among what the bot said since."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from belino.adapters.discord.calls import Calls, Refused
-from belino.adapters.discord.raw import as_identity, identity, made_at, moment
+from belino.adapters.discord.raw import as_identity, first_at, identity, moment
 from belino.adapters.discord.send import MESSAGES, channel_of, nonce_of
 from belino.domain.reply import Parcel, Receipt
 from belino.net.raw import Raw, as_tables, count, table, tables, words
 
-PAGE = 100
+PAGE, MOST_PAGES = 100, 5
 # Discord's clock and ours may differ by that much.
 SKEW = timedelta(seconds=60)
 
 
 async def find_sent(calls: Calls, parcel: Parcel, *, bot: str) -> Receipt | None:
     """The bot's message with these words and files since the parcel was made; Discord tells no key of an old one."""
-    try:
-        told = await calls.call("GET", MESSAGES, channel_of(parcel.conversation), query={"limit": PAGE})
-    except Refused:
-        return None  # where nothing can be read, nothing can be written either: sending will say why
-    for message in _candidates(as_tables(told), parcel, bot):
-        if _is_it(message, parcel):
-            return Receipt(message_id=identity(message, "id"), sent=moment(message, "timestamp") or calls.now())
+    query: dict[str, object] = {"limit": PAGE}
+    if parcel.created is not None:
+        query["after"] = first_at(parcel.created - SKEW)
+    for _ in range(MOST_PAGES if parcel.created is not None else 1):
+        try:
+            page = as_tables(await calls.call("GET", MESSAGES, channel_of(parcel.conversation), query=query))
+        except Refused:
+            return None  # where nothing can be read, nothing can be written either: sending will say why
+        for message in page:
+            if bot and identity(table(message, "author"), "id") == bot and _is_it(message, parcel):
+                return Receipt(message_id=identity(message, "id"), sent=moment(message, "timestamp") or calls.now())
+        if len(page) < PAGE:
+            break
+        query["after"] = max((identity(message, "id") or "0" for message in page), key=int)
     return None
-
-
-def _candidates(page: tuple[Raw, ...], parcel: Parcel, bot: str) -> Iterator[Raw]:
-    for message in page:
-        made = made_at(identity(message, "id"))
-        young = parcel.created is None or (made is not None and made >= parcel.created - SKEW)
-        if young and bot and identity(table(message, "author"), "id") == bot:
-            yield message
 
 
 def _is_it(message: Raw, parcel: Parcel) -> bool:
