@@ -9,7 +9,7 @@ from belino.media.document import word
 from belino.media.document.parts import HIDDEN_NOTE, PART_CHARS, CannotRead, Wish
 from belino.media.document.word_text import DELETED_NOTE
 from belino.testing.samples import make_zip
-from media.document.made import ENTITIES, W, make_word, words
+from media.document.made import ENTITIES, W, make_word, relations, words
 
 
 def read(content: bytes, **wish: int) -> DocumentText:
@@ -137,6 +137,27 @@ def test_what_stands_in_a_control_is_read_in_its_place() -> None:
     around = f"<w:sdt><w:sdtContent>{words('d')}</w:sdtContent></w:sdt>"
     body = f"<w:p><w:r><w:t>a </w:t></w:r>{inline}<w:r><w:t> c</w:t></w:r></w:p>{around}{words('e')}"
     assert text_of(body) == "a b c\n\nd\n\ne"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("c.html", "<h1>Sum</h1><p>of all</p><p style='display:none'>x</p>", "# Sum\n\nof all\n\n(hidden text: x)"),
+        ("c.mht", "MIME-Version: 1.0\nContent-Type: text/html\n\n<h1>Sum</h1><p>of all</p>", "# Sum\n\nof all"),
+        ("c.txt", "as it is", "as it is"),
+        ("c.docx", "PK", ""),
+    ],
+)
+def test_what_a_program_put_in_as_it_was_is_read_in_its_place(name: str, content: str, told: str) -> None:
+    files = {
+        "word/document.xml": f'<w:document {W}><w:body>{words("a")}<w:altChunk r:id="c"/>{words("b")}</w:body>'
+        "</w:document>",
+        "word/_rels/document.xml.rels": relations(("c", "aFChunk", name)),
+        f"word/{name}": content,
+    }
+    text = read(make_zip(files))
+    assert text.parts[0].text == "\n\n".join(filter(None, ["a", told, "b"]))
+    assert bool(told) or "left out" in text.notes[0]
 
 
 def test_a_long_text_is_cut_into_parts_at_its_headings() -> None:

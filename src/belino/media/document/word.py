@@ -6,8 +6,9 @@ from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
 from belino.domain.document import DocumentText, Unit
+from belino.media.document import eml, markup
 from belino.media.document.package import Link, Package
-from belino.media.document.parts import Block, CannotRead, Cutting, Parts, Wish, one_line, table
+from belino.media.document.parts import HIDDEN_NOTE, Block, CannotRead, Cutting, Parts, Wish, one_line, table
 from belino.media.document.word_lists import Lists
 from belino.media.document.word_text import Writer
 from belino.media.document.xml import children, find, local, named, value
@@ -17,6 +18,7 @@ _CONTAINERS = frozenset({
     "footnote", "endnote", "comment", "hdr", "ftr",
 })  # fmt: skip
 _ASIDES = {"footnotes": ("footnote", ""), "endnotes": ("endnote", "e"), "comments": ("comment", "c")}
+_PAGES, _MAILS = frozenset({"html", "htm", "xhtml"}), frozenset({"mht", "mhtml"})
 BOXES_AT_MOST = 1_000
 COLUMNS_AT_MOST = 1_000
 
@@ -117,9 +119,28 @@ class _Reader:
             yield from self._boxes(writer)
         elif name == "tbl":
             yield Block(text=self._table(element, writer))
+        elif name == "altChunk":
+            yield Block(text=self._chunk(writer.links.get(value(element, "id"))))
         elif name in _CONTAINERS:
             for child in element:
                 yield from self._block(child, writer, shaded=shaded)
+
+    def _chunk(self, link: Link | None) -> str:
+        """What a program put in as it was, for Word to take over when it opens the document."""
+        content = self.package.archive.find(link.target) if link is not None and not link.external else None
+        kind = link.target.lower().rpartition(".")[2] if link is not None else ""
+        if content and kind in _PAGES:
+            shown = markup.show(markup.decoded(content))
+            self.parts.note(*[HIDDEN_NOTE] if shown.hides else [])
+            return shown.text
+        if content and kind in _MAILS:
+            letters = list(eml.letters(content))
+            self.parts.note(*[HIDDEN_NOTE] if any(letter.hides for letter in letters) else [])
+            return "\n\n".join(letter.body.strip() for letter in letters)
+        if content and kind == "txt":
+            return markup.decoded(content)
+        self.parts.note("text in another format, which was put in as it is, was left out")
+        return ""
 
     def _boxes(self, writer: Writer) -> Iterator[Block]:
         boxes, writer.boxes = writer.boxes[:BOXES_AT_MOST], []
