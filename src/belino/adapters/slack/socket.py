@@ -76,6 +76,8 @@ class SocketMode:
         self._failures = 0
         self._since: float | None = None
         """When the newest line said hello."""
+        self._heard = 0
+        """How many lines are open, replaced ones among them."""
         self._silent_since: float | None = None
 
     async def listen(self, take: Take, opened: Opened) -> None:
@@ -126,16 +128,20 @@ class SocketMode:
                 gap = None if self._silent_since is None else self._clock.monotonic() - self._silent_since
                 self._since, self._silent_since = self._clock.monotonic(), None
                 opened(gap)
-                await self._hear(socket, first, over, take)
+                self._heard += 1
+                try:
+                    await self._hear(socket, first, over, take)
+                finally:
+                    self._heard -= 1
         except BelinoError as error:
             self._ended(error, was_replaced=over.is_set())
 
     def _ended(self, why: BelinoError, *, was_replaced: bool) -> None:
-        if was_replaced and isinstance(why, AdapterError):
-            return
-        if self._silent_since is None:
+        if self._silent_since is None and not self._heard:
             silent = why.seconds if isinstance(why, Ended) else 0.0
             self._silent_since = self._clock.monotonic() - silent
+        if was_replaced and isinstance(why, AdapterError):
+            return
         self._why = why
         self._over.set()
 
