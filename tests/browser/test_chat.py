@@ -197,3 +197,23 @@ def test_a_reader_who_scrolled_up_is_told_of_new_messages_and_not_moved(
     jump.click()
     expect(bubbles(page, "theirs").last).to_be_in_viewport()
     expect(jump).to_be_hidden()
+
+
+def test_a_scroll_that_nobody_made_does_not_lose_the_newest_message(
+    page: Page, enter: Enter, gateway: GatewayProcess
+) -> None:
+    say(gateway, "\n\n".join(f"line {number}" for number in range(60)))
+    enter(page)
+    answered(page)
+    expect(bubbles(page, "theirs").last).to_be_in_viewport()
+    # When the box below shrinks the browser moves the log, and tells of it late: the next message is there by then.
+    page.evaluate(
+        """() => {
+          const tall = document.createElement("p");
+          tall.textContent = "tall";
+          tall.style.height = "500px";
+          document.getElementById("messages").append(tall);
+          document.getElementById("log").dispatchEvent(new Event("scroll"));
+        }"""
+    )
+    expect(page.get_by_text("tall", exact=True)).to_be_in_viewport(ratio=0.8)

@@ -8,7 +8,7 @@ export class Scroll {
   #log = byId("log");
   #jump = byId("jump");
   #sticks = true;
-  #settledAt = 0;
+  #settled = { top: 0, bottom: 0 };
   #unseen = 0;
 
   constructor(loadOlder) {
@@ -25,7 +25,7 @@ export class Scroll {
 
   toEnd() {
     this.#sticks = true;
-    this.#settledAt = 0;
+    this.#settled = { top: 0, bottom: 0 };
     this.#settle();
     this.#count(0);
   }
@@ -45,21 +45,34 @@ export class Scroll {
 
   // The scroll event comes a frame late: who has just scrolled up is known by the place, and is left there.
   #settle() {
-    if (this.#log.scrollTop < this.#settledAt - NEAR && this.#distance() > NEAR) {
+    if (this.#wentUp(NEAR) && this.#distance() > NEAR) {
       this.#sticks = false;
       return;
     }
     this.#log.scrollTop = this.#log.scrollHeight;
-    this.#settledAt = this.#log.scrollTop;
+    this.#settled = this.#view();
+  }
+
+  #view() {
+    const { scrollTop: top, clientHeight } = this.#log;
+    return { top, bottom: top + clientHeight };
+  }
+
+  // When the box below grows the bottom of the view goes up, when it shrinks the top does; only a reader moves both.
+  #wentUp(far) {
+    const { top, bottom } = this.#view();
+    return top < this.#settled.top - far && bottom < this.#settled.bottom - far;
   }
 
   #distance() {
-    return this.#log.scrollHeight - this.#log.scrollTop - this.#log.clientHeight;
+    return this.#log.scrollHeight - this.#view().bottom;
   }
 
+  // Who is far from the end because of what came in, and has not moved, still wants to see it.
   #moved() {
     const distance = this.#distance();
-    this.#sticks = distance < NEAR;
+    this.#sticks = distance < NEAR || (this.#sticks && !this.#wentUp(1));
+    if (distance < NEAR) this.#settled = this.#view();
     if (this.#sticks) this.#count(0);
     show(this.#jump, !this.#sticks && (this.#unseen > 0 || distance > 2 * this.#log.clientHeight));
   }
