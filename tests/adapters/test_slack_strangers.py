@@ -8,7 +8,7 @@ from aiohttp import web
 
 from adapters.desk import until
 from adapters.slack_stranger import BOT_TOKEN, visiting
-from belino.domain.errors import AddressRefused
+from belino.domain.errors import AddressRefused, Unanswered, Unauthorized, Undeliverable
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel
@@ -193,3 +193,15 @@ async def test_what_slack_held_back_is_asked_for() -> None:
         limited = {"type": "app_rate_limited", "minute_rate_limited": int(now), "team_id": "T0WORK0001"}
         await stranger.tell({"type": "events_api", "envelope_id": "e2", "payload": limited})
         await until(lambda: guest.texts == ["one", "two"])
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [("ekm_access_denied", Undeliverable), ("org_login_required", Unanswered), ("token_expired", Unauthorized)],
+)
+async def test_what_administrators_suspend_or_move_is_no_matter_of_the_token(error: str, kind: type[Exception]) -> None:
+    async with visiting() as (stranger, guest):
+        stranger.answers["chat.postMessage"] = {"ok": False, "error": error}
+        where = ConversationKey(platform="slack", account="default", channel="C0GENERAL1")
+        with pytest.raises(kind):
+            await guest.adapter.send(Parcel(key="k-1", conversation=where, text="hi"))

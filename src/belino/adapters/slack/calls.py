@@ -37,11 +37,16 @@ _NO_POST = frozenset({404, 405, 501})
 _UNAUTHORIZED = frozenset(
     {
         "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type",
-        "team_access_not_granted", "org_login_required", "two_factor_setup_required", "ekm_access_denied",
+        "team_access_not_granted", "two_factor_setup_required",
     }
 )  # fmt: skip
 # Slack failed, and may have done what it was asked for all the same.
-_TROUBLE = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable", "team_added_to_org"})
+_TROUBLE = frozenset(
+    {
+        "fatal_error", "internal_error", "request_timeout", "service_unavailable", "team_added_to_org",
+        "org_login_required",
+    }
+)  # fmt: skip
 _TOO_MANY = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
 
 

@@ -21,6 +21,7 @@ _SENTENCES = {
     "invalid_thread_ts": "the thread is gone",
     "user_not_found": "this person is no longer there",
     "messages_tab_disabled": "the app takes no direct messages; App Home, Messages Tab turns them on",
+    "ekm_access_denied": "the workspace's administrators have suspended writing here",
     "posting_to_channel_denied": "the workspace's settings do not let the app write here",
     "file_uploads_disabled": "the workspace takes no files",
     "file_uploads_except_images_disabled": "the workspace takes no files but pictures",
