@@ -18,7 +18,7 @@ CDN_HOSTS = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
 GIF_URL = "https://media.discordapp.net"
 
 # What a link answers when its day is over, or its signature is not right.
-_GONE = frozenset({403, 404, 410})
+_GONE = frozenset({401, 403, 404, 410})
 
 
 class Download:
