@@ -81,6 +81,11 @@ def test_a_text_without_anything_to_see_makes_no_message(platform: str) -> None:
     assert texts(" \n" * 200, PLATFORMS[platform]) == ()
 
 
+def test_a_thousand_links_are_cut_in_the_time_of_reading_them() -> None:
+    parts = texts("[x](https://example.org/1) " * 1_000, TELEGRAM)
+    assert sum(part.text.count("</a>") for part in parts) == 1_000
+
+
 def test_a_million_characters_are_cut_in_the_time_of_reading_them() -> None:
     assert sum(len(text.text) for text in texts("word " * 200_000, TELEGRAM)) > 900_000
 

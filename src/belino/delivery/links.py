@@ -1,6 +1,7 @@
 """Links where there can be none: their words alone lead nowhere, so the addresses are written behind them."""
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -11,22 +12,38 @@ _NONE = re.compile(r"(?!)")
 
 def spelled_out(styled: Styled, takes: re.Pattern[str] = _NONE) -> Styled:
     """Without links that the platform would drop: the address stands behind the words, unless they are the address."""
-    text, spans = styled.text, styled.spans
-    dropped = [span for span in spans if span.style is Style.LINK and not takes.match(span.detail)]
-    for link in sorted(dropped, key=lambda span: -span.end):
+    dropped = [span for span in styled.spans if span.style is Style.LINK and not takes.match(span.detail)]
+    if not dropped:
+        return styled
+    pieces, at, grown = list[str](), 0, _Grown()
+    for link in sorted(dropped, key=lambda span: span.end):
         if not _is_address(styled.text[link.start : link.end], link.detail):
             told = f" ({link.detail})"
-            text = f"{text[: link.end]}{told}{text[link.end :]}"
-            spans = tuple(_moved(span, link.end, len(told)) for span in spans)
-    kept = tuple(span for span in spans if span.style is not Style.LINK or takes.match(span.detail))
-    return Styled(text=text, spans=kept) if dropped else styled
+            pieces += [styled.text[at : link.end], told]
+            at = link.end
+            grown.note(at, len(told))
+    kept = (span for span in styled.spans if span.style is not Style.LINK or takes.match(span.detail))
+    return Styled(text="".join([*pieces, styled.text[at:]]), spans=tuple(grown.moved(span) for span in kept))
 
 
-def _moved(span: Span, at: int, by: int) -> Span:
-    """The span, after so many characters were put in: within a block, behind anything else that ends there."""
-    block = span.style in (Style.QUOTE, Style.HEADING)
-    within = span.end > at or (span.end == at and block)
-    return replace(span, start=span.start + (by if span.start >= at else 0), end=span.end + (by if within else 0))
+class _Grown:
+    """Where a text has grown, and how far that moves what stands in it; read once, however many links there are."""
+
+    def __init__(self) -> None:
+        self._places: list[int] = []
+        self._by = [0]
+
+    def note(self, place: int, by: int) -> None:
+        """So many characters were put in here; places come in order."""
+        self._places.append(place)
+        self._by.append(self._by[-1] + by)
+
+    def moved(self, span: Span) -> Span:
+        """The span in the new text: what was put in where it ends belongs to a block, and to nothing else."""
+        block = span.style in (Style.QUOTE, Style.HEADING)
+        before = bisect_right(self._places, span.start)
+        within = (bisect_right if block else bisect_left)(self._places, span.end)
+        return replace(span, start=span.start + self._by[before], end=span.end + self._by[within])
 
 
 def _is_address(label: str, address: str) -> bool:

@@ -74,17 +74,21 @@ def _end(styled: Styled, start: int, limits: Limits) -> int:
         piece = _trimmed(styled, start, end)
         if piece is None or end - start <= 1:
             return end
-        over = max(_over(_written(piece, limits), limits), _styled(piece) / (limits.styles or inf))
+        over = _over(piece, limits)
         if over <= 1:
             return end
         # Markup takes its room from the text; how much of it, only another look tells.
         most = start + max(1, min(end - start - 1, int((end - start) / over)))
 
 
-def _over(text: Text, limits: Limits) -> float:
+def _over(piece: Styled, limits: Limits) -> float:
     """By which factor a message is too long."""
-    lines = text.text.count("\n") + 1
-    return max(length(text, limits) / limits.text_chars, lines / limits.text_lines if limits.text_lines else 0)
+    counted = render(piece, limits.markup if limits.counts_markup else Markup.PLAIN)
+    return max(
+        limits.unit.length(counted) / limits.text_chars,
+        (counted.count("\n") + 1) / (limits.text_lines or inf),
+        _styled(piece) / (limits.styles or inf),
+    )
 
 
 def _styled(piece: Styled) -> int:
