@@ -76,6 +76,16 @@ def test_who_speaks_to_the_bot_is_told(name: str, addressed: bool) -> None:
     assert message(name).addressed is addressed
 
 
+def test_who_is_mentioned_is_read_from_the_text_only_where_nothing_else_says_so() -> None:
+    raw = sample("text")
+    raw["d"] |= {"content": f"<@!{BOT_ID}> hello"}
+    for listed in (True, False):
+        if not listed:
+            del raw["d"]["mentions"]
+        (said,) = parsed(raw)
+        assert isinstance(said, Message) and (said.text, said.addressed) == ("@belino hello", not listed)
+
+
 def test_a_role_that_is_not_the_bots_own_is_somebody_else() -> None:
     assert not message("mention_role", mention_roles=["1456255897960448999"]).addressed
 

@@ -34,7 +34,7 @@ def readable(text: str, message: Raw, places: Places, me: Me) -> str:
     """A text in which people, channels, emojis, times and commands have names, as far as the message tells them."""
     if "<" not in text:
         return text
-    names = {f"@{identity(each, 'id')}": name_of(each) for each in tables(message, "mentions")}
+    names = {f"@{me.id}": me.name} | {f"@{identity(each, 'id')}": name_of(each) for each in tables(message, "mentions")}
     names |= {f"#{identity(each, 'id')}": line(each, "name", most=100) for each in tables(message, "mention_channels")}
     pieces, at = [], 0
     for found in _REFERENCE.finditer(text):

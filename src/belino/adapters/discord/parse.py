@@ -1,5 +1,6 @@
 """Gateway events as arrivals: pure, fetches nothing, never fails; what it cannot read it says."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -39,6 +40,7 @@ _QUIET = (
     " ENTITLEMENT_ SUBSCRIPTION_ SOUNDBOARD_ APPLICATION_ RATE_LIMITED MESSAGE_POLL_VOTE_"
 )
 _QUIET_BEGINNINGS = tuple(_QUIET.split())
+MENTION = re.compile(r"<@!?(\d{1,20})>")
 LOADING = 1 << 7
 UNFINISHED = (1, 4)
 """The types of interactions nobody gave yet: a ping, and a command that is still being typed."""
@@ -274,5 +276,7 @@ def _is_addressed(raw: Raw, known: Known) -> bool:
     if not me.id:
         return False
     named = {identity(each, "id") for each in tables(raw, "mentions")}
+    if "mentions" not in raw:
+        named |= set(MENTION.findall(words(raw, "content")))
     answered = identity(table(table(raw, "referenced_message"), "author"), "id") if _replied_to(raw) else ""
     return me.id in named or answered == me.id or not me.roles.isdisjoint(identities(raw, "mention_roles"))
