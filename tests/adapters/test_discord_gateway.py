@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
+from adapters.desk import until
 from adapters.discord_desk import Bot, place
-from adapters.telegram_desk import until
 from belino.adapters.discord import Config
 from belino.adapters.discord import history as past
 from belino.adapters.discord import socket as listening
@@ -538,7 +538,8 @@ def test_a_cursor_is_bounded_keeps_the_newest_and_reads_anything() -> None:
     ],
 )
 def test_the_token_is_said_only_at_discords_own_gateways(url: str, may: bool) -> None:
-    assert may_resume_at(Config(token=Secret("T", TOKEN)), url) is may
+    for api_url in ("https://discord.com/api/v10", "https://discord.com/api", "https://canary.Discord.com/api/v9/"):
+        assert may_resume_at(Config(token=Secret("T", TOKEN), api_url=api_url), url) is may
 
 
 async def test_a_place_to_resume_at_that_is_none_of_discords_is_not_told_the_token(

@@ -10,7 +10,8 @@ from belino.domain.errors import ConfigError
 from belino.net.guard import host_of
 from belino.net.redact import Secret
 
-OFFICIAL_URL = "https://discord.com/api/v10"
+OFFICIAL_HOST = "discord.com"
+OFFICIAL_URL = f"https://{OFFICIAL_HOST}/api/v10"
 CDN_URL = "https://cdn.discordapp.com"
 GATEWAY_HOST = "gateway.discord.gg"
 GATEWAY_ENDING = ".discord.gg"
@@ -56,7 +57,9 @@ class Config:
 
     @property
     def is_official(self) -> bool:
-        return self.api_url.rstrip("/") == OFFICIAL_URL
+        """Whether it is Discord itself, in whatever version: then its files and gateways are nowhere else."""
+        name = (urlsplit(self.api_url).hostname or "").lower()
+        return name == OFFICIAL_HOST or name.endswith(f".{OFFICIAL_HOST}")
 
 
 def hosts(config: Config) -> frozenset[str]:
