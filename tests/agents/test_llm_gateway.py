@@ -16,6 +16,8 @@ from belino.testing.models import Answer, Asked, Call, Failure, ModelServer
 from belino.testing.models.openai import images
 from gateway.house import House, until
 
+pytestmark = pytest.mark.slow
+
 CHAT = WIRES["chat"]
 PHOTO = make_png(31, 17)
 
