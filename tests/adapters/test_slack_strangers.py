@@ -8,7 +8,7 @@ from aiohttp import web
 
 from adapters.desk import until
 from adapters.slack_stranger import BOT_TOKEN, visiting
-from belino.domain.errors import AddressRefused, Unanswered, Unauthorized, Undeliverable
+from belino.domain.errors import AddressRefused, MediaRefused, Unanswered, Unauthorized, Undeliverable
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel
@@ -205,3 +205,20 @@ async def test_what_administrators_suspend_or_move_is_no_matter_of_the_token(err
         where = ConversationKey(platform="slack", account="default", channel="C0GENERAL1")
         with pytest.raises(kind):
             await guest.adapter.send(Parcel(key="k-1", conversation=where, text="hi"))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"ok": False, "error": "access_denied"},
+        {"file": {"id": "F0BOAT0001", "file_access": "access_denied"}},
+        {"file": {"id": "F0BOAT0001", "file_access": "slack_connect_file_upload_sharing_blocked"}},
+    ],
+    ids=["refused", "denied", "blocked"],
+)
+async def test_a_file_that_slack_does_not_show_the_app_is_not_to_be_sent_again(told: dict[str, Any]) -> None:
+    async with visiting() as (stranger, guest):
+        stranger.answers["files.info"] = told
+        with pytest.raises(MediaRefused, match="invite it there"):
+            async with guest.adapter.open_media(REF):
+                pass

@@ -19,7 +19,8 @@ _STEPS = re.compile(r"(?i)/(?:\.|%2e){1,2}(?:[/?]|%2f|$)|//|\\\\|%5c")
 
 _GONE = frozenset({401, 403, 404, 410})
 _NOT_LET_IN = frozenset({401, 403})
-_NO_SUCH_FILE = frozenset({"file_not_found", "file_deleted", "access_denied", "not_visible", "not_in_channel"})
+_NO_SUCH_FILE = frozenset({"file_not_found", "file_deleted"})
+_NOT_SHOWN = frozenset({"access_denied", "not_visible", "not_in_channel", "slack_connect_file_upload_sharing_blocked"})
 _PAGES = frozenset({"text/html", CANVAS_MIME})
 
 
@@ -73,11 +74,15 @@ class Download:
                 raise MediaRefused(_ADVICE) from error
             if error.error in _NO_SUCH_FILE:
                 raise self._expired(error.error) from error
+            if error.error in _NOT_SHOWN:
+                raise self._hidden(error.error) from error
             raise
         if not has_bytes(file):
             if words(file, "mode") == "external" or yes(file, "is_external"):
                 raise MediaRefused(f"Slack does not have the bytes of {self._shown}: it is kept elsewhere")
-            raise self._expired(words(file, "mode") or words(file, "file_access"))
+            if (access := words(file, "file_access")) in _NOT_SHOWN:
+                raise self._hidden(access)
+            raise self._expired(words(file, "mode") or access)
         self._is_page, self._size = mime_of(file) in _PAGES, count(file, "size")
         return self._checked(file)
 
@@ -107,6 +112,12 @@ class Download:
     @property
     def _shown(self) -> str:
         return self._ref.id or "this file"
+
+    def _hidden(self, why: str) -> MediaRefused:
+        return MediaRefused(
+            f"Slack does not show {self._shown} to the app ({why}): it may not be shared, or is in a conversation "
+            "without the app; invite it there"
+        )
 
     def _expired(self, why: str) -> MediaExpired:
         return MediaExpired(
