@@ -542,6 +542,13 @@ def test_the_token_is_said_only_at_discords_own_gateways(url: str, may: bool) ->
         assert may_resume_at(Config(token=Secret("T", TOKEN), api_url=api_url), url) is may
 
 
+def test_a_gateway_of_ones_own_is_told_the_token_and_nobody_it_names() -> None:
+    config = Config(token=Secret("T", TOKEN), gateway_url="ws://127.0.0.1:9000")
+    allowed = ("ws://127.0.0.1:9000/resume", "wss://gateway.discord.gg")
+    assert all(may_resume_at(config, url) for url in allowed)
+    assert not any(may_resume_at(config, url) for url in ("ws://127.0.0.1:9001", "wss://evil.example", ""))
+
+
 async def test_a_place_to_resume_at_that_is_none_of_discords_is_not_told_the_token(
     discord: DiscordServer, discord_bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,10 +77,12 @@ def may_resume_at(config: Config, url: str) -> bool:
     try:
         parts = urlsplit(url)
         name = (parts.hostname or "").lower()
-        if config.is_official and config.gateway_url is None:
-            ours = name == GATEWAY_HOST or name.endswith(GATEWAY_ENDING)
-            return parts.scheme == "wss" and ours and parts.port in (None, 443) and "@" not in parts.netloc
-        return parts.scheme in ("ws", "wss") and "@" not in parts.netloc
+        if parts.scheme not in ("ws", "wss") or "@" in parts.netloc:
+            return False
+        if not config.is_official or parts.netloc == urlsplit(config.gateway_url or "").netloc:
+            return True
+        ours = name == GATEWAY_HOST or name.endswith(GATEWAY_ENDING)
+        return parts.scheme == "wss" and ours and parts.port in (None, 443)
     except ValueError:
         return False
 
