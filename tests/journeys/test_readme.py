@@ -77,8 +77,8 @@ def test_a_conversation_its_story_and_a_restart(tmp_path: Path) -> None:
             text=True,
             check=True,
         ).stdout
-        for stage in ("received", "stored", "gate", "turn", "media", "tool", "reply", "delivery"):
-            assert re.search(rf"\b{stage}\b", told), told
+        shown = README.partition(f"$ belino explain {MAIN}/3f9ac1\n")[2].partition("```")[0]
+        assert steps_of(told) == steps_of(shown)
         assert gateway.stop(signal.SIGINT) == 0
         gateway.start()
         assert answer_in(gateway) == answer
@@ -104,6 +104,11 @@ def test_the_example_answers_in_the_web_chat(tmp_path: Path) -> None:
             assert (process.returncode, "Traceback" in said) == (0, False)
         finally:
             process.kill()
+
+
+def steps_of(story: str) -> list[str]:
+    """The stages of a story, each with how it went."""
+    return re.findall(r"^[0-9:.]{12}  (\w+ +\w+)", story, re.MULTILINE)
 
 
 class Running(GatewayProcess):
