@@ -534,6 +534,7 @@ def test_a_cursor_is_bounded_keeps_the_newest_and_reads_anything() -> None:
         ("wss://gateway.discord.gg:8443", False),
         ("https://gateway.discord.gg", False),
         ("wss://[", False),
+        ("wss:///", False),
         ("", False),
     ],
 )

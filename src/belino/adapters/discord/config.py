@@ -77,7 +77,7 @@ def may_resume_at(config: Config, url: str) -> bool:
     try:
         parts = urlsplit(url)
         name = (parts.hostname or "").lower()
-        if parts.scheme not in ("ws", "wss") or "@" in parts.netloc:
+        if parts.scheme not in ("ws", "wss") or not name or "@" in parts.netloc:
             return False
         if not config.is_official or parts.netloc == urlsplit(config.gateway_url or "").netloc:
             return True
