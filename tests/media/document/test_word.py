@@ -82,6 +82,42 @@ def test_hidden_text_is_marked_once_however_many_runs_it_has(run: str) -> None:
     assert text.notes == (HIDDEN_NOTE,)
 
 
+STYLES = f"""<w:styles {W}><w:style w:type="paragraph" w:styleId="gone"><w:rPr><w:vanish/></w:rPr></w:style>
+<w:style w:type="paragraph" w:styleId="like"><w:basedOn w:val="gone"/></w:style>
+<w:style w:type="character" w:styleId="pale"><w:rPr><w:color w:val="FEFEFE"/></w:rPr></w:style>
+<w:style w:type="character" w:styleId="paler"><w:basedOn w:val="pale"/></w:style>
+<w:style w:type="paragraph" w:styleId="dark"><w:pPr><w:shd w:val="clear" w:fill="1F3864"/></w:pPr></w:style></w:styles>"""
+
+
+@pytest.mark.parametrize(
+    ("about", "run"),
+    [
+        ('<w:pStyle w:val="gone"/>', ""),
+        ('<w:pStyle w:val="like"/>', "<w:b/>"),
+        ("", '<w:rStyle w:val="paler"/>'),
+        ('<w:pStyle w:val="Normal"/>', '<w:color w:val="FFFFFF"/>'),
+        ("", '<w:color w:val="FFFFFF"/><w:shd w:val="clear" w:fill="auto"/>'),
+    ],
+    ids=["style", "based on it", "character", "white", "shaded with nothing"],
+)
+def test_text_that_a_style_hides_is_marked(about: str, run: str) -> None:
+    assert text_of(words("secret", about=about, run=run), styles=STYLES) == "(hidden text: secret)"
+
+
+@pytest.mark.parametrize(
+    ("about", "run"),
+    [
+        ('<w:pStyle w:val="gone"/>', '<w:vanish w:val="0"/>'),
+        ('<w:pStyle w:val="dark"/>', '<w:color w:val="FFFFFF"/>'),
+        ("", '<w:color w:val="FFFFFF"/><w:highlight w:val="black"/>'),
+        ("", '<w:rStyle w:val="paler"/><w:color w:val="000000"/>'),
+    ],
+    ids=["shown again", "on dark ground", "highlighted", "coloured again"],
+)
+def test_text_that_a_style_would_hide_and_does_not_is_text(about: str, run: str) -> None:
+    assert text_of(words("seen", about=about, run=run), styles=STYLES) == "seen"
+
+
 def test_white_text_on_a_shaded_cell_is_seen() -> None:
     white = words("Total", run='<w:color w:val="FFFFFF"/>')
     body = f'<w:tbl><w:tr><w:tc><w:tcPr><w:shd w:fill="000000"/></w:tcPr>{white}</w:tc></w:tr></w:tbl>'

@@ -10,8 +10,8 @@ from belino.media.document import eml, markup
 from belino.media.document.package import Link, Package
 from belino.media.document.parts import HIDDEN_NOTE, Block, CannotRead, Cutting, Parts, Wish, one_line, table
 from belino.media.document.word_lists import Lists
-from belino.media.document.word_text import Writer
-from belino.media.document.xml import children, find, local, named, value
+from belino.media.document.word_text import Look, Writer, look_of, shades
+from belino.media.document.xml import children, find, local, value
 
 _CONTAINERS = frozenset({
     "sdt", "sdtContent", "smartTag", "customXml", "ins", "moveTo", "txbxContent", "AlternateContent", "Choice", "tc",
@@ -21,6 +21,7 @@ _ASIDES = {"footnotes": ("footnote", ""), "endnotes": ("endnote", "e"), "comment
 _PAGES, _MAILS = frozenset({"html", "htm", "xhtml"}), frozenset({"mht", "mhtml"})
 BOXES_AT_MOST = 1_000
 COLUMNS_AT_MOST = 1_000
+STYLES_DEEP = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +60,12 @@ class _Reader:
     parts: Parts
     links: Mapping[str, Link]
     _styles: dict[str, _Style] = field(default_factory=dict)
-    _hidden: frozenset[str] = frozenset()
+    _looks: Mapping[str, Look] = field(default_factory=dict)
     _lists: Lists = field(default_factory=Lists)
     _writer: Writer = field(init=False)
 
     def __post_init__(self) -> None:
-        self._styles, self._hidden = _styles(self._only("styles"))
+        self._styles, self._looks = _styles(self._only("styles"))
         self._lists.learn(self._only("numbering"))
         self._writer = self._writer_of(self.links)
 
@@ -110,7 +111,7 @@ class _Reader:
         return "\n".join(block.text for block in self._block(element, self._writer_of(links)) if block.text)
 
     def _writer_of(self, links: Mapping[str, Link]) -> Writer:
-        return Writer(links, self.parts.note, self._hidden)
+        return Writer(links, self.parts.note, self._looks)
 
     def _block(self, element: Element, writer: Writer, *, shaded: bool = False) -> Iterator[Block]:
         name = local(element.tag)
@@ -175,7 +176,7 @@ class _Reader:
                 merged = find(about, "vMerge")
                 text = "" if merged is not None and value(merged, "val") != "restart" else "\n".join(
                     block.text
-                    for block in self._block(cell, writer, shaded=shaded or find(about, "shd") is not None)
+                    for block in self._block(cell, writer, shaded=shaded or shades(about))
                 )  # fmt: skip
                 wide = value(find(about, "gridSpan"), "val", "1")
                 cells += [text, *[""] * (min(int(wide), COLUMNS_AT_MOST) - 1 if wide.isdigit() else 0)]
@@ -206,29 +207,37 @@ def _level(about: Element | None) -> int:
     return int(level) + 1 if level in "012345678" and level else 0
 
 
-def _styles(tree: Element | None) -> tuple[dict[str, _Style], frozenset[str]]:
-    """What each style says of headings and lists, or takes from the one it is based on; and those that hide."""
+def _styles(tree: Element | None) -> tuple[dict[str, _Style], dict[str, Look]]:
+    """What each style says, or takes from the one it is based on: of headings and lists, and of how text looks."""
     styles = (
         {value(style, "styleId"): style for style in tree if local(style.tag) == "style"} if tree is not None else {}
     )
     found: dict[str, _Style] = {}
+    # Without a style a paragraph has the one that is the default.
+    looks = {"": look_of(find(tree, "docDefaults", "rPrDefault", "rPr"))}
     for key in styles:
-        heading, number, depth, seen, at = 0, "", "0", set[str](), key
-        while at in styles and at not in seen and len(seen) < 20:
-            seen.add(at)
-            style, about = styles[at], find(styles[at], "pPr")
+        heading, number, depth, look = 0, "", "0", Look()
+        for style in _based(styles, key):
+            about = find(style, "pPr")
             heading = heading or _level(about) or _named_heading(value(find(style, "name"), "val"))
             if not number:
                 number = value(find(about, "numPr", "numId"), "val")
                 depth = value(find(about, "numPr", "ilvl"), "val", "0")
-            at = value(find(style, "basedOn"), "val")
+            look = look.over(look_of(find(style, "rPr"))).over(Look(shaded=shades(about)))
         found[key] = _Style(heading=heading, list_number=number, list_depth=int(depth) if depth.isdigit() else 0)
-    hiding = (
-        key
-        for key, style in styles.items()
-        if any(value(v, "val") not in ("0", "false") for v in named(style, "vanish"))
-    )
-    return found, frozenset(hiding)
+        looks[key] = look
+        if value(styles[key], "type") == "paragraph" and value(styles[key], "default") in ("1", "true"):
+            looks[""] = look.over(looks[""])
+    return found, looks
+
+
+def _based(styles: Mapping[str, Element], key: str) -> Iterator[Element]:
+    """A style and those it is based on, one after the other; they may run in a ring."""
+    seen: set[str] = set()
+    while key in styles and key not in seen and len(seen) < STYLES_DEEP:
+        seen.add(key)
+        yield styles[key]
+        key = value(find(styles[key], "basedOn"), "val")
 
 
 def _named_heading(name: str) -> int:

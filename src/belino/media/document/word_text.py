@@ -21,7 +21,60 @@ DELETED_NOTE = "text that tracked changes have deleted is marked as (deleted tex
 _SKIPPED = frozenset({"pPr", "rPr", "sectPr", "tblPr", "instrText", "delInstrText", "rt", "binData", "proofErr"})
 _BREAKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-", "softHyphen": "", "ptab": "\t"}
 ADDRESS = re.compile(r'HYPERLINK\s+"([^"]{1,2000})"')
+_WHITE = re.compile(r"(?:F[5-9A-F]){3}", re.IGNORECASE)
+_PAPER = re.compile(rf"auto|{_WHITE.pattern}", re.IGNORECASE)
 _OFF = ("0", "false", "off", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """As far as it may hide text; None where nothing is said."""
+
+    vanished: bool | None = None
+    white: bool | None = None
+    tiny: bool | None = None
+    shaded: bool = False
+
+    def over(self, under: "Look") -> "Look":
+        """What counts where one is said of text that the other is said of too."""
+        return Look(
+            vanished=under.vanished if self.vanished is None else self.vanished,
+            white=under.white if self.white is None else self.white,
+            tiny=under.tiny if self.tiny is None else self.tiny,
+            shaded=self.shaded or under.shaded,
+        )
+
+    def hides(self, *, shaded: bool) -> bool:
+        """Whether nobody would see such text, on a ground that is paper unless it is shaded."""
+        return bool(self.vanished or self.tiny or (self.white and not shaded and not self.shaded))
+
+
+NO_LOOK = Look()
+
+
+def look_of(about: Element | None) -> Look:
+    """What the properties of a run or of a style's text say."""
+    vanished = white = tiny = None
+    for each in about if about is not None else ():
+        match local(each.tag), value(each, "val"):
+            case "vanish" | "specVanish", set_to:
+                vanished = set_to not in _OFF
+            case "color", set_to:
+                white = _WHITE.fullmatch(set_to) is not None
+            case "sz", set_to if set_to.isdigit():
+                tiny = int(set_to) <= TINY_HALF_POINTS
+    return Look(vanished=vanished, white=white, tiny=tiny, shaded=shades(about))
+
+
+def shades(about: Element | None) -> bool:
+    """Whether the ground of a run, a paragraph or a cell is anything but white."""
+    if (highlight := value(find(about, "highlight"), "val", "none")) not in ("none", "white"):
+        return bool(highlight)
+    shade = find(about, "shd")
+    if shade is None:
+        return False
+    pattern = value(shade, "val", "clear") not in ("clear", "nil")
+    return pattern or bool(value(shade, "themeFill")) or not _PAPER.fullmatch(value(shade, "fill", "auto"))
 
 
 @dataclass(slots=True)
@@ -30,18 +83,21 @@ class Writer:
 
     links: Mapping[str, Link]
     note: Callable[[str], None]
-    hidden_styles: frozenset[str] = frozenset()
+    looks: Mapping[str, Look]
+    """How each style makes text look; under no name, how text looks without one."""
     boxes: list[Element] = field(default_factory=list)
     """Text boxes that were passed: they are read after the paragraph they hang on."""
     marks: list[str] = field(default_factory=list)
     """Notes and comments that were referred to, in order."""
     _shaded: bool = False
+    _look: Look = NO_LOOK
     _address: str = ""
 
     def paragraph(self, element: Element, *, shaded: bool = False) -> str:
         """Its text, hidden and deleted text marked."""
         about = find(element, "pPr")
-        self._shaded = shaded or find(about, "shd") is not None or find(about, "pStyle") is not None
+        self._look = self.looks.get(value(find(about, "pStyle"), "val"), NO_LOOK)
+        self._shaded = shaded or shades(about)
         self._address = ""
         return joined(self._spans(element), self.note).strip(" \t")
 
@@ -97,18 +153,11 @@ class Writer:
 
     def _is_hidden(self, about: Element | None) -> bool:
         if about is None:
-            return False
-        for each in about:
-            name, set_to = local(each.tag), value(each, "val")
-            if name == "vanish" and set_to not in _OFF:
-                return True
-            if name == "rStyle" and set_to in self.hidden_styles:
-                return True
-            if name == "sz" and set_to.isdigit() and int(set_to) <= TINY_HALF_POINTS:
-                return True
-            if name == "color" and set_to.upper() == "FFFFFF" and not self._shaded:
-                return find(about, "shd") is None and find(about, "highlight") is None
-        return False
+            return self._look.hides(shaded=self._shaded)
+        look = look_of(about)
+        if style := value(find(about, "rStyle"), "val"):
+            look = look.over(self.looks.get(style, NO_LOOK))
+        return look.over(self._look).hides(shaded=self._shaded)
 
     def _link(self, element: Element) -> list[Span]:
         text = joined(self._spans(element), self.note)
