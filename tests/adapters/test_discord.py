@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from adapters.desk import until
 from adapters.discord_desk import Bot, place
-from adapters.telegram_desk import until
 from belino.adapters.discord.parse import Known, parse
 from belino.adapters.discord.people import Me
 from belino.domain.message import Arrival, Deletion, Edit, Message, Reaction

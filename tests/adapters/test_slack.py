@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from adapters.slack_desk import LIMIT, App, making_apps, place
+from adapters.desk import LIMIT, until
+from adapters.slack_desk import App, making_apps, place
 from adapters.slack_samples import NAMES, parsed, sample
-from adapters.telegram_desk import until
 from belino.adapters import slack
 from belino.adapters.slack.socket import ATTEMPTS
 from belino.domain.errors import (

@@ -1,22 +1,14 @@
 """Slack in the whole house: two workspaces at once, events through the web door, and what happens to messages later."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters.slack_desk import LIMIT
-from adapters.telegram_desk import until
-from belino.config import from_table
-from belino.domain.message import ConversationKey
-from belino.domain.record import StoredMessage
-from belino.gateway.gateway import Gateway
-from belino.storage.home import Home
-from belino.testing import ScriptedAgent, SlackServer, make_jpeg
-from belino.web.server import serve
+from adapters.desk import until
+from adapters.in_house import at_work, kept, seen
+from belino.testing import SlackServer, make_jpeg
 
 
 def settings(server: SlackServer, **more: Any) -> dict[str, Any]:
@@ -33,34 +25,6 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlackServer]:
         yield running
 
 
-@asynccontextmanager
-async def at_work(path: Path, slack: dict[str, Any]) -> AsyncIterator[tuple[Gateway, str]]:
-    """A gateway that listens to Slack, and the address of its web door."""
-    config = from_table({"adapters": {"slack": slack, "web": {"enabled": False}}, "server": {"port": 0}})
-    async with Gateway(config, Home.at(path), agent=ScriptedAgent()) as gateway, asyncio.TaskGroup() as group:
-        ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        group.create_task(gateway.run())
-        door = group.create_task(serve(gateway, ready=ready.set_result))
-        try:
-            async with asyncio.timeout(LIMIT):
-                yield gateway, (await ready).partition("/#")[0]
-        finally:
-            door.cancel()
-            gateway.stop()
-
-
-async def kept(gateway: Gateway, channel: str, *, account: str = "default") -> tuple[StoredMessage, ...]:
-    where = ConversationKey(platform="slack", account=account, channel=channel)
-    return await gateway.store.history(where, limit=100)
-
-
-async def seen(gateway: Gateway, channel: str, holds: Any) -> StoredMessage:
-    """The channel's first message, once it is as it should be."""
-    while not ((found := await kept(gateway, channel)) and holds(found[0])):
-        await asyncio.sleep(0.002)
-    return found[0]
-
-
 async def test_two_workspaces_are_answered_each_in_its_own(
     server: SlackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +32,7 @@ async def test_two_workspaces_are_answered_each_in_its_own(
         monkeypatch.setenv("BOT_2", second.bot_token)
         monkeypatch.setenv("APP_2", second.app_token)
         work = settings(second, bot_token="env:BOT_2", app_token="env:APP_2")
-        async with at_work(tmp_path / "home", settings(server, accounts={"work": work})) as (gateway, _):
+        async with at_work(tmp_path / "home", slack=settings(server, accounts={"work": work})) as (gateway, _):
             await until(lambda: server.socket_mode.connections and second.socket_mode.connections)
             ada, bob = server.user("Ada"), second.user("Bob")
             server.say(ada, ada, "to the first")
@@ -80,7 +44,7 @@ async def test_two_workspaces_are_answered_each_in_its_own(
 
 async def test_slack_calls_at_the_web_door_and_is_answered(server: SlackServer, tmp_path: Path) -> None:
     ada = server.user("Ada")
-    async with at_work(tmp_path / "home", settings(server, mode="http")) as (gateway, url):
+    async with at_work(tmp_path / "home", slack=settings(server, mode="http")) as (gateway, url):
         await until(lambda: server.calls["auth.test"])
         assert await server.use_http(f"{url}/hooks/slack/default")
         server.say(ada, ada, "hello over there", files=[make_jpeg(32, 24)])
@@ -97,7 +61,7 @@ async def test_edits_reactions_and_deletions_reach_the_stored_message(server: Sl
     ada = server.user("Ada")
     general = server.channel("general", ada)
     listed = {"channels": {general["id"]: {"senders": ["*"]}}}
-    async with at_work(tmp_path / "home", settings(server, access=listed)) as (gateway, _):
+    async with at_work(tmp_path / "home", slack=settings(server, access=listed)) as (gateway, _):
         await until(lambda: server.socket_mode.connections)
         said = server.say(general, ada, "we meet at 8")
         await seen(gateway, general["id"], lambda message: message.text == "we meet at 8")
@@ -115,7 +79,7 @@ async def test_a_message_whose_address_was_pasted_is_brought_along_when_slack_ha
     ada = server.user("Ada")
     general = server.channel("general", ada)
     listed = {"channels": {general["id"]: {"senders": ["*"]}}}
-    async with at_work(tmp_path / "home", settings(server, access=listed)) as (gateway, _):
+    async with at_work(tmp_path / "home", slack=settings(server, access=listed)) as (gateway, _):
         await until(lambda: server.socket_mode.connections)
         said = server.say(general, ada, "what is this?")
         await seen(gateway, general["id"], lambda message: message.text == "what is this?")

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from adapters.slack_desk import LIMIT, App, making_apps, place
-from adapters.telegram_desk import until
+from adapters.desk import LIMIT, until
+from adapters.slack_desk import App, making_apps, place
 from belino.adapters import slack
 from belino.adapters.slack.cursor import MOST_CHANNELS, Reached
 from belino.domain.errors import AdapterError, RateLimited

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from adapters.telegram_desk import CANARY, LIMIT, Bot, until
+from adapters.desk import LIMIT, until
+from adapters.telegram_desk import CANARY, Bot
 from adapters.telegram_samples import ME
 from belino.adapters import telegram
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse

@@ -1,21 +1,13 @@
 """Telegram in the whole house: two bots at once, a webhook through the web door, and what happens to messages later."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adapters.telegram_desk import LIMIT, until
-from belino.config import from_table
-from belino.domain.message import ConversationKey
-from belino.domain.record import StoredMessage
-from belino.gateway.gateway import Gateway
-from belino.storage.home import Home
-from belino.testing import ScriptedAgent, TelegramServer, make_jpeg
-from belino.web.server import serve
+from adapters.desk import until
+from adapters.in_house import at_work, kept, seen
+from belino.testing import TelegramServer, make_jpeg
 
 HOOK_SECRET = "canary-hook-secret"
 
@@ -24,40 +16,12 @@ def settings(server: TelegramServer, token: str, **more: Any) -> dict[str, Any]:
     return {"token": f"env:{token}", "api_url": server.url, "access": {"senders": ["*"]}, **more}
 
 
-@asynccontextmanager
-async def at_work(path: Path, telegram: dict[str, Any]) -> AsyncIterator[tuple[Gateway, str]]:
-    """A gateway that listens to Telegram, and the address of its web door."""
-    config = from_table({"adapters": {"telegram": telegram, "web": {"enabled": False}}, "server": {"port": 0}})
-    async with Gateway(config, Home.at(path), agent=ScriptedAgent()) as gateway, asyncio.TaskGroup() as group:
-        ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        group.create_task(gateway.run())
-        door = group.create_task(serve(gateway, ready=ready.set_result))
-        try:
-            async with asyncio.timeout(LIMIT):
-                yield gateway, (await ready).partition("/#")[0]
-        finally:
-            door.cancel()
-            gateway.stop()
-
-
-async def kept(gateway: Gateway, channel: str, *, account: str = "default") -> tuple[StoredMessage, ...]:
-    where = ConversationKey(platform="telegram", account=account, channel=channel)
-    return await gateway.store.history(where, limit=100)
-
-
-async def seen(gateway: Gateway, channel: str, holds: Any) -> StoredMessage:
-    """The channel's first message, once it is as it should be."""
-    while not ((found := await kept(gateway, channel)) and holds(found[0])):
-        await asyncio.sleep(0.002)
-    return found[0]
-
-
 async def test_two_bots_answer_each_in_their_own_chats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with TelegramServer() as first, TelegramServer(token="777:another-bot-altogether") as second:
         monkeypatch.setenv("FIRST", first.token)
         monkeypatch.setenv("SECOND", second.token)
         both = settings(first, "FIRST", accounts={"work": settings(second, "SECOND")})
-        async with at_work(tmp_path / "home", both) as (gateway, _):
+        async with at_work(tmp_path / "home", telegram=both) as (gateway, _):
             ada, bob = first.user("Ada"), second.user("Bob")
             first.say(ada, ada, "to the first")
             second.say(bob, bob, "to the second")
@@ -74,7 +38,7 @@ async def test_telegram_calls_at_the_web_door_and_is_answered(
     monkeypatch.setenv("HOOK", HOOK_SECRET)
     called = settings(server, "TOKEN", mode="webhook", webhook_secret="env:HOOK")
     ada = server.user("Ada")
-    async with at_work(tmp_path / "home", called) as (gateway, url):
+    async with at_work(tmp_path / "home", telegram=called) as (gateway, url):
         await until(lambda: server.calls["getMe"])
         hook = server.updates.webhook
         hook.url, hook.secret_token = f"{url}/hooks/telegram/default", HOOK_SECRET
@@ -92,7 +56,7 @@ async def test_what_is_deleted_in_a_business_chat_is_gone_and_nobody_is_answered
 ) -> None:
     monkeypatch.setenv("TOKEN", server.token)
     ada = server.user("Ada")
-    async with at_work(tmp_path / "home", settings(server, "TOKEN")) as (gateway, _):
+    async with at_work(tmp_path / "home", telegram=settings(server, "TOKEN")) as (gateway, _):
         await until(lambda: server.calls["getUpdates"])
         said = server.say_business(ada, "my secret", photo=make_jpeg(64, 48))
         channel = f"{ada['id']}@bc_1"
@@ -108,7 +72,7 @@ async def test_an_edited_caption_is_read_as_it_is_now(
 ) -> None:
     monkeypatch.setenv("TOKEN", server.token)
     ada = server.user("Ada")
-    async with at_work(tmp_path / "home", settings(server, "TOKEN")) as (gateway, _):
+    async with at_work(tmp_path / "home", telegram=settings(server, "TOKEN")) as (gateway, _):
         said = server.say(ada, ada, photo=make_jpeg(64, 48), caption="before")
         await seen(gateway, str(ada["id"]), lambda message: message.text == "before")
         server.edit(said, caption="after")

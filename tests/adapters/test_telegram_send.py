@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from adapters.telegram_desk import Bot, telegram, until
+from adapters.desk import until
+from adapters.telegram_desk import Bot, telegram
 from belino.domain.errors import (
     AdapterError,
     MarkupRefused,
