@@ -1,25 +1,20 @@
 """One call of Discord's REST API as it came, and what Discord answers instead of a result."""
 
-import hashlib
 import json
 import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from belino.media.image_header import image_size
 from belino.testing.discord_shapes import Json
 from belino.testing.telegram_shapes import Upload
+from belino.testing.upload import PIECE, received
 
 if TYPE_CHECKING:
-    from aiohttp import BodyPartReader, web
+    from aiohttp import web
 
 REQUEST_BYTES = 25 * 1024 * 1024
-IN_MEMORY = 1024 * 1024
-HEAD = 64 * 1024
-PIECE = 256 * 1024
 GONE: Json = {}
 """An answer without a body."""
 
@@ -114,30 +109,8 @@ async def _read_parts(request: "web.Request", call: Call, folder: Path) -> None:
             call.fields[part.name] = await part.text()
         else:
             found = _FILE.fullmatch(part.name)
-            upload = await _received(part, folder)
+            upload = await received(part, folder)
             taken += upload.announced
             call.files[found[1] if found else str(len(call.files))] = upload
     if taken > REQUEST_BYTES:
         raise too_large()
-
-
-async def _received(part: "BodyPartReader", folder: Path) -> Upload:
-    place = folder / secrets.token_hex(8)
-    digest, head = hashlib.sha256(), b""
-    with place.open("wb") as kept:
-        while piece := await part.read_chunk(PIECE):
-            digest.update(piece)
-            head += piece[: HEAD - len(head)]
-            kept.write(piece)
-        size = kept.tell()
-    _, width, height = image_size(head) or ("", 640, 480)
-    return Upload(
-        content=place.read_bytes if size > IN_MEMORY else place.read_bytes(),
-        size=size,
-        name=part.filename,
-        mime=part.headers.get("Content-Type"),
-        width=width,
-        height=height,
-        sha256=digest.hexdigest(),
-        head=head,
-    )

@@ -1,10 +1,9 @@
 """Where Slack keeps files: private links that want a token, a login page for everybody else, upload links."""
 
-import hashlib
 import json
 import mimetypes
 import re
-import secrets
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +13,13 @@ from belino.domain.ports import Clock
 from belino.media.image_header import image_size
 from belino.testing.slack_shapes import DOMAIN, TEAM, Json
 from belino.testing.telegram_shapes import StoredFile, Upload
+from belino.testing.upload import HEAD, PIECE, kept, pieces
 
 if TYPE_CHECKING:
     from aiohttp import web
 
 FILE_BYTES = 1024 * 1024 * 1024
 SNIPPET_BYTES = 1024 * 1024
-PIECE = 256 * 1024
-HEAD = 64 * 1024
-IN_MEMORY = 1024 * 1024
 _UNFIT = re.compile(r"[^\w.\-]+")
 _PRETTY = {"jpg": "JPEG", "png": "PNG", "gif": "GIF", "pdf": "PDF", "mp3": "MP3", "mp4": "MPEG 4 Video", "zip": "Zip"}
 LOGIN_PAGE = (
@@ -197,39 +194,23 @@ def upload_of(content: bytes | Upload) -> Upload:
 
 
 async def receive(request: "web.Request", name: str, folder: Path) -> Upload:
-    """What is posted to an upload link, as raw bytes or as a form; hashed and kept as it comes."""
+    """What is posted to an upload link; hashed and kept as it comes."""
+    return await kept(_posted(request), folder, name=name)
+
+
+async def _posted(request: "web.Request") -> AsyncIterator[bytes]:
+    """The file's bytes: posted raw, or as a form."""
     from aiohttp import BodyPartReader
 
-    place = folder / secrets.token_hex(8)
-    digest, head = hashlib.sha256(), b""
-    with place.open("wb") as kept:
-
-        def keep(piece: bytes) -> None:
-            nonlocal head
-            digest.update(piece)
-            head += piece[: HEAD - len(head)]
-            kept.write(piece)
-
-        if request.content_type.startswith("multipart/"):
-            parts = await request.multipart()
-            while (part := await parts.next()) is not None:
-                if isinstance(part, BodyPartReader) and part.filename is not None:
-                    while piece := await part.read_chunk(PIECE):
-                        keep(piece)
-        else:
-            async for piece in request.content.iter_chunked(PIECE):
-                keep(piece)
-        size = kept.tell()
-    _, width, height = image_size(head) or ("", 640, 480)
-    return Upload(
-        content=place.read_bytes if size > IN_MEMORY else place.read_bytes(),
-        size=size,
-        name=name,
-        width=width,
-        height=height,
-        sha256=digest.hexdigest(),
-        head=head,
-    )
+    if not request.content_type.startswith("multipart/"):
+        async for piece in request.content.iter_chunked(PIECE):
+            yield piece
+        return
+    parts = await request.multipart()
+    while (part := await parts.next()) is not None:
+        if isinstance(part, BodyPartReader) and part.filename is not None:
+            async for piece in pieces(part):
+                yield piece
 
 
 def as_list(value: Any) -> list[Json]:

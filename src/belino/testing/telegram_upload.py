@@ -1,21 +1,15 @@
-"""What a bot uploads, read as it comes: hashed, and kept on disk if it is large."""
+"""One call of the Bot API, however its fields and files are sent."""
 
-import hashlib
 import json
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from belino.media.image_header import image_size
 from belino.testing.telegram_request import Call
 from belino.testing.telegram_shapes import Upload
+from belino.testing.upload import received
 
 if TYPE_CHECKING:
-    from aiohttp import BodyPartReader, web
-
-IN_MEMORY = 1024 * 1024
-HEAD = 64 * 1024
-PIECE = 256 * 1024
+    from aiohttp import web
 
 
 async def read_call(request: "web.Request", folder: Path) -> Call:
@@ -44,27 +38,5 @@ async def _read_parts(request: "web.Request", fields: dict[str, Any], folder: Pa
         if part.filename is None:
             fields[part.name] = await part.text()
         else:
-            files[part.name] = await _received(part, folder)
+            files[part.name] = await received(part, folder)
     return files
-
-
-async def _received(part: "BodyPartReader", folder: Path) -> Upload:
-    place = folder / secrets.token_hex(8)
-    digest, head = hashlib.sha256(), b""
-    with place.open("wb") as kept:
-        while piece := await part.read_chunk(PIECE):
-            digest.update(piece)
-            head += piece[: HEAD - len(head)]
-            kept.write(piece)
-        size = kept.tell()
-    _, width, height = image_size(head) or ("", 640, 480)
-    return Upload(
-        content=place.read_bytes if size > IN_MEMORY else place.read_bytes(),
-        size=size,
-        name=part.filename,
-        mime=part.headers.get("Content-Type"),
-        width=width,
-        height=height,
-        sha256=digest.hexdigest(),
-        head=head,
-    )
