@@ -312,11 +312,13 @@ class _Look:
         for word in words:
             times: Counter[int] = Counter()
             for _, base, places, _ in word.exact:
-                times.update(map(groups.__getitem__, places) if not base else [groups[base + at] for at in places])
+                said_in = map(groups.__getitem__, places) if not base else [groups[base + at] for at in places]
+                times.update(filter(looked_at.__contains__, said_in))
                 if threads:  # what began a thread is said in its own place, and is what the thread is about
-                    times.update([threads[base + at] for at in places if base + at in threads])
-            for group in looked_at & times.keys():
-                often = times[group] * TOPIC_AT_MOST / (times[group] + TOPIC_AT_MOST - 1)
+                    began = [threads[base + at] for at in places if base + at in threads]
+                    times.update(filter(looked_at.__contains__, began))
+            for group, count in times.items():
+                often = count * TOPIC_AT_MOST / (count + TOPIC_AT_MOST - 1)
                 topics[group] = topics.get(group, 0.0) + word.worth * often
         return topics
 
