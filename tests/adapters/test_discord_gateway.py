@@ -325,6 +325,24 @@ async def test_a_session_is_resumed_at_the_front_door_if_its_own_place_cannot_be
     assert (discord.sessions.resumed, len(discord.sessions.identified)) == (["/"], 1)
 
 
+@pytest.mark.parametrize(
+    "told",
+    [b"\x07rubbish\x00\x00\xff\xff", "{rubbish", "[1]", '{"op": 10, "d": null}'],
+    ids=["not compressed", "no JSON", "a list", "half a hello"],
+)
+async def test_a_gateway_that_says_something_unreadable_is_left_and_resumed(
+    discord: DiscordServer, discord_bot: Bot, told: str | bytes
+) -> None:
+    ada = discord.user("ada")
+    async with discord_bot.listening():
+        (connection,) = discord.gateway.connections
+        await connection.blurt(told)
+        await until(lambda: discord.sessions.resumed)
+        discord.say(ada, ada, "hello")
+        await until(lambda: discord_bot.texts == ["hello"])
+    assert len(discord.sessions.identified) == 1
+
+
 async def test_a_line_that_is_open_and_dead_is_given_up(
     discord: DiscordServer, discord_bot: Bot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

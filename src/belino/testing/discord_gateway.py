@@ -135,6 +135,10 @@ class Connection:
         if self._request.transport is not None:
             self._request.transport.abort()
 
+    async def blurt(self, told: str | bytes) -> None:
+        """Say these very bytes, sense or nonsense."""
+        await (self._socket.send_str(told) if isinstance(told, str) else self._socket.send_bytes(told))
+
     async def tell(self, op: int, payload: Any = None) -> None:
         await self._send({"t": None, "s": None, "op": op, "d": payload})
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import SimpleNamespace
@@ -48,13 +49,17 @@ class GatewaySocket(DiscordWebSocket):
         return heard
 
     async def received_message(self, msg: Any, /) -> None:
-        unpacked = self._decompressor.decompress(msg) if isinstance(msg, bytes) else msg
-        if unpacked is not None:
-            await super().received_message(_complete(unpacked))
-            if (beats := self._keep_alive) is not None and beats.interval is not None:
-                # A gateway may ask for fewer beats: then it is silent for longer, and lives.
-                patience = max(SILENCE_SECONDS, beats.interval * SILENT_BEATS)
-                self._max_heartbeat_timeout = beats.heartbeat_timeout = patience
+        try:
+            unpacked = self._decompressor.decompress(msg) if isinstance(msg, bytes) else msg
+            if unpacked is not None:
+                await super().received_message(_complete(unpacked))
+        except (zlib.error, AttributeError, LookupError, TypeError) as error:
+            # What discord.py takes for granted is not there; the same session may well go on from here.
+            raise ValueError("the gateway said something unreadable") from error
+        if (beats := self._keep_alive) is not None and beats.interval is not None:
+            # A gateway may ask for fewer beats: then it is silent for longer, and lives.
+            patience = max(SILENCE_SECONDS, beats.interval * SILENT_BEATS)
+            self._max_heartbeat_timeout = beats.heartbeat_timeout = patience
 
     def _can_handle_close(self) -> bool:
         return self.socket.close_code not in SESSION_OVER and super()._can_handle_close()
