@@ -82,11 +82,12 @@ def test_hidden_text_is_marked_once_however_many_runs_it_has(run: str) -> None:
     assert text.notes == (HIDDEN_NOTE,)
 
 
-STYLES = f"""<w:styles {W}><w:style w:type="paragraph" w:styleId="gone"><w:rPr><w:vanish/></w:rPr></w:style>
+HIDING = f"""<w:styles {W}><w:style w:type="paragraph" w:styleId="gone"><w:rPr><w:vanish/></w:rPr></w:style>
 <w:style w:type="paragraph" w:styleId="like"><w:basedOn w:val="gone"/></w:style>
 <w:style w:type="character" w:styleId="pale"><w:rPr><w:color w:val="FEFEFE"/></w:rPr></w:style>
 <w:style w:type="character" w:styleId="paler"><w:basedOn w:val="pale"/></w:style>
-<w:style w:type="paragraph" w:styleId="dark"><w:pPr><w:shd w:val="clear" w:fill="1F3864"/></w:pPr></w:style></w:styles>"""
+<w:style w:type="paragraph" w:styleId="dark"><w:pPr><w:shd w:val="clear" w:fill="1F3864"/></w:pPr></w:style>
+</w:styles>"""
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ STYLES = f"""<w:styles {W}><w:style w:type="paragraph" w:styleId="gone"><w:rPr><
     ids=["style", "based on it", "character", "white", "shaded with nothing"],
 )
 def test_text_that_a_style_hides_is_marked(about: str, run: str) -> None:
-    assert text_of(words("secret", about=about, run=run), styles=STYLES) == "(hidden text: secret)"
+    assert text_of(words("secret", about=about, run=run), styles=HIDING) == "(hidden text: secret)"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_text_that_a_style_hides_is_marked(about: str, run: str) -> None:
     ids=["shown again", "on dark ground", "highlighted", "coloured again"],
 )
 def test_text_that_a_style_would_hide_and_does_not_is_text(about: str, run: str) -> None:
-    assert text_of(words("seen", about=about, run=run), styles=STYLES) == "seen"
+    assert text_of(words("seen", about=about, run=run), styles=HIDING) == "seen"
 
 
 def test_white_text_on_a_shaded_cell_is_seen() -> None:
