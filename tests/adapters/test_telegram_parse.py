@@ -125,6 +125,17 @@ def test_an_address_behind_words_is_told_with_them() -> None:
     assert message("rich_message", rich_message={"blocks": [rich]}).text == "See all (https://a.org)"
 
 
+def test_a_button_that_leads_somewhere_is_told_with_its_address() -> None:
+    rows: list[object] = [
+        [{"text": "Tickets", "url": "https://a.org/t"}, {"text": "Vote", "callback_data": "1"}],
+        "odd",
+    ]
+    said = message("text", text="Tonight", reply_markup={"inline_keyboard": rows})
+    assert said.text == "Tonight\nButton: Tickets (https://a.org/t)"
+    many = [[{"text": str(number), "url": "https://a.org"}] for number in range(500)]
+    assert len(message("text", reply_markup={"inline_keyboard": many}).text.splitlines()) < 60
+
+
 @pytest.mark.parametrize(("offset", "length"), [(-5, 2), (0, 0), (0, 99), (99, 5), (2**62, 2**62), (None, "x")])
 def test_a_link_that_stands_nowhere_in_the_text_leaves_it_as_it_is(offset: object, length: object) -> None:
     link = {"type": "text_link", "offset": offset, "length": length, "url": "https://a.org"}

@@ -4,8 +4,10 @@ Every label in these lines was typed by somebody: it stands in one line, and is 
 """
 
 from collections.abc import Iterator
+from itertools import islice
 
-from belino.net.raw import Raw, count, line, real, table, tables, whole, yes
+from belino.adapters.telegram.links import ADDRESS_CHARS, link
+from belino.net.raw import Raw, as_tables, count, line, real, table, tables, whole, yes
 
 MOST_LINES = 50
 
@@ -15,6 +17,7 @@ def facts_of(message: Raw) -> tuple[str, ...]:
     found = [*_places(message), *_contact(table(message, "contact")), *_poll(table(message, "poll"))]
     found += [*_dice(table(message, "dice")), *_sticker(table(message, "sticker"))]
     found += [*_checklist(table(message, "checklist")), *_paid(table(message, "paid_media"))]
+    found += list(islice(_buttons(table(message, "reply_markup")), MOST_LINES))
     return tuple(found)
 
 
@@ -84,6 +87,14 @@ def _checklist(checklist: Raw) -> Iterator[str]:
         for task in tables(checklist, "tasks")[:MOST_LINES]:
             done = table(task, "completed_by_user") or table(task, "completed_by_chat")
             yield f"- ({'done' if done else 'open'}) {line(task, 'text')}"
+
+
+def _buttons(keyboard: Raw) -> Iterator[str]:
+    """Those that lead somewhere; what the others do, only their own bot knows."""
+    rows = keyboard.get("inline_keyboard")
+    for button in (button for row in (rows if isinstance(rows, list) else ()) for button in as_tables(row)):
+        if address := line(button, "url", most=ADDRESS_CHARS):
+            yield f"Button: {link(line(button, 'text') or 'without words', address)}"
 
 
 def _paid(paid: Raw) -> Iterator[str]:
