@@ -311,6 +311,19 @@ async def test_pages_follow_one_another_without_gaps_or_repeats(store: SqliteSto
     assert len(paged) == len(set(paged)) == 60
 
 
+async def test_every_page_counts_the_same_and_the_pages_add_up_to_it(store: SqliteStore) -> None:
+    await tell(store, [("Ann", "apples" if number % 3 else "pears") for number in range(400)])
+    totals: list[int] = []
+    told = 0
+    cursor: str | None = None
+    while not totals or cursor is not None:
+        page = await ask(store, "apples", limit=RESULTS_AT_MOST, cursor=cursor)
+        totals.append(page.total)
+        told += len(page.results)
+        cursor = page.next_cursor
+    assert set(totals) == {told} and told >= 200
+
+
 async def test_a_cursor_is_good_for_its_own_search_only(store: SqliteStore) -> None:
     lines = [("Ann", f"apples {number}") for number in range(30)]
     await tell(store, lines)

@@ -95,6 +95,15 @@ async def test_the_message_being_answered_is_not_among_what_is_found(town: Town)
     assert len(found[1]) == 8 and found[1][:7] == found[0][1:] and set(found[1]) < set(ids)
 
 
+async def test_no_item_of_an_album_that_is_answered_takes_the_place_of_another(town: Town) -> None:
+    ids = [(await town.say("the rollout, canceled"))[0] for _ in range(20)]
+    for album in (tuple(ids[-9:]), tuple(ids[1:])):
+        (block,) = await town.toolbox(answers=album).call("channel_context", {"intent": "rollout", "format": "json"})
+        assert isinstance(block, TextBlock)
+        found = [result["message_id"] for result in json.loads(block.text)["results"]]
+        assert len(found) == min(8, 20 - len(album)) and not set(found) & set(album)
+
+
 LONG = (
     "As I said in the meeting on Tuesday there are a couple of things that we have to get right before anybody can go "
     "home, and while most of them are small, the rollout of the new cluster is the one that I really worry about "

@@ -86,8 +86,8 @@ def rank(index: Concordance, question: Question, weights: Weights = WEIGHTS) -> 
     look = _Look(index, question, weights, words, visible, passages)
     scores = look.scores()
     best = _largest(scores, len(scores))
-    if question.until is not None:  # who turns pages wants the rest too, though nobody looked at it closely
-        best += [place for place in _largest(look.found, weights.kept) if place not in scores and look.may(place)]
+    # Who turns pages wants the rest too, though nobody looked at it closely; the first page counts it already.
+    best += [place for place in look.best_found if place not in scores and look.may(place)]
     return Ranking(
         seqs=tuple(index.seqs[place] for place in best),
         scanned=visible.scanned,
@@ -172,6 +172,7 @@ class _Look:
         self.phrases = [terms for phrase in question.phrases if (terms := terms_of(index, phrase))]
         self.found = _added(_rarest(words, weights.postings), weights.candidates)
         self.kin = _added([Word(word.reason, word.worth, word.kin, ()) for word in words], weights.kin_candidates)
+        self.best_found = _largest(self.found, weights.kept)
         self.pool = _among(index, self._pool())
         self.masks = self._masks()
         self.topics = self._topics(_rarest(words, weights.topic_postings))
@@ -266,7 +267,7 @@ class _Look:
     def _pool(self) -> list[int]:
         """Candidates: what the words found, what stands around the best of it, and what was said lately."""
         index, weights, visible = self.index, self.weights, self.visible
-        best = _largest(self.found, weights.candidates)
+        best = self.best_found[: weights.candidates]
         pool = dict.fromkeys(best)
         pool.update(dict.fromkeys(_largest(self.kin, weights.kin_candidates)))
         for link in (index.before, index.after):

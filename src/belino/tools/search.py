@@ -69,9 +69,10 @@ async def _others(
 ) -> SearchPage:
     """A page without the question itself, which holds the words of the intent and tells nothing."""
     found = await ask(limit=limit, cursor=cursor)
-    others = tuple(result for result in found.results if result.message_id not in answers)
-    missing = len(found.results) - len(others)
-    if not missing or found.next_cursor is None:
-        return replace(found, results=others)
-    rest = await ask(limit=missing, cursor=found.next_cursor)
-    return replace(found, results=(*others, *rest.results), next_cursor=rest.next_cursor)
+    others = [result for result in found.results if result.message_id not in answers]
+    missing, more = len(found.results) - len(others), found.next_cursor
+    while missing and more is not None:
+        rest = await ask(limit=missing, cursor=more)
+        new = [result for result in rest.results if result.message_id not in answers]
+        others, missing, more = [*others, *new], missing - len(new), rest.next_cursor
+    return replace(found, results=tuple(others), next_cursor=more)
