@@ -97,3 +97,24 @@ def test_slides_have_titles_notes_and_may_be_hidden() -> None:
 def test_a_locked_document_says_so() -> None:
     with pytest.raises(CannotRead, match="password"):
         read(make_opendocument("", manifest="<manifest><encryption-data/></manifest>"))
+
+
+NAMED = '<office:styles><style:style style:name="Gone">{}</style:style></office:styles>'
+GONE = NAMED.format('<style:text-properties text:display="none"/>')
+
+
+def test_what_a_style_takes_from_another_hides_too() -> None:
+    styles = '<style:style style:name="P1" style:parent-style-name="Gone"/>'
+    body = '<office:text><text:p text:style-name="P1">secret</text:p></office:text>'
+    text = read(make_opendocument(body, styles=styles, margins=GONE))
+    assert text.parts[0].text == "(hidden text: secret)"
+
+
+def test_white_text_is_hidden_on_paper_and_seen_in_a_dark_cell() -> None:
+    white = '<style:style style:name="W"><style:text-properties fo:color="#FEFEFE"/></style:style>'
+    dark = '<style:style style:name="D"><style:table-cell-properties fo:background-color="#1f3864"/></style:style>'
+    said = '<text:p text:style-name="W">{}</text:p>'
+    cell = f'<table:table-cell table:style-name="D">{said.format("head")}</table:table-cell>'
+    body = f"<office:text><table:table><table:table-row>{cell}</table:table-row></table:table>"
+    text = read(make_opendocument(f"{body}{said.format('secret')}</office:text>", styles=white + dark))
+    assert text.parts[0].text == "| head |\n| --- |\n\n(hidden text: secret)"

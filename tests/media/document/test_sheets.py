@@ -121,6 +121,21 @@ def test_a_cell_repeated_a_billion_times_is_not() -> None:
     assert len(text.parts[0].text) == 50_000
 
 
+def test_white_cells_are_marked_however_their_white_is_written_unless_their_ground_is_dark() -> None:
+    colours = ('rgb="FF000000"', 'theme="0"', 'rgb="FFFEFEFE"', 'theme="0" tint="-1"')
+    fonts = "".join(f"<font><color {colour}/></font>" for colour in colours)
+    fills = "".join(
+        f'<fill><patternFill patternType="{kind}"><fgColor {colour}/></patternFill></fill>'
+        for kind, colour in (("none", ""), ("solid", 'rgb="FFFFFFFF"'), ("solid", 'rgb="FF1F3864"'))
+    )
+    kinds = ((0, 0), (1, 0), (2, 1), (1, 2), (3, 0))
+    formats = "".join(f'<xf numFmtId="0" fontId="{font}" fillId="{fill}"/>' for font, fill in kinds)
+    styles = f"<fonts>{fonts}</fonts><fills>{fills}</fills><cellXfs>{formats}</cellXfs>"
+    cells = "".join(f'<c s="{at}" t="inlineStr"><is><t>{at}</t></is></c>' for at in range(len(kinds)))
+    text = read(make_workbook(f"<sheetData><row>{cells}</row></sheetData>", styles=styles), XLSX)
+    assert text.parts[0].text.splitlines()[0] == "| 0 | (hidden text: 1) | (hidden text: 2) | 3 | 4 |"
+
+
 def test_a_formula_without_a_value_and_a_day_that_is_written_out_are_told() -> None:
     shared = '<c><f t="shared" ref="A1:A2" si="0">B1*2</f></c>', '<c><f t="shared" si="0"/></c>'
     days = '<c t="d"><v>2024-01-02T00:00:00</v></c>', '<c t="d"><v>2024-01-02T03:04:05</v></c>'

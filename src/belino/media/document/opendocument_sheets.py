@@ -97,7 +97,7 @@ class _Sheets:
             lines = [_untold(cell)]
         remarks = [self.words.line(wrapped) for wrapped in _annotations(cell)]
         text = "\n".join(lines)
-        if value(cell, "style-name") in self.words.unseen and text and self.grid is not None:
+        if self.words.hides(cell) and text and self.grid is not None:
             text = self.grid.conceal(text)
         return " ".join(filter(None, [text, *remarks]))
 

@@ -2,18 +2,21 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
 from belino.domain.document import Unread
 from belino.media.document.parts import HIDDEN_NOTE, Block, CannotRead, hidden, one_line, table
-from belino.media.document.word_text import DELETED_NOTE
+from belino.media.document.word_text import DELETED_NOTE, NO_LOOK, Look
 from belino.media.document.xml import find, local, named, value
 from belino.media.document.zips import Archive
 
 REPEATS_AT_MOST = 1_000
 SPACES_AT_MOST = 200
+_WHITE = re.compile(r"#(?:f[5-9a-f]){3}", re.IGNORECASE)
+_PAPER = re.compile(rf"none|transparent|{_WHITE.pattern}", re.IGNORECASE)
 _TINY = re.compile(r"(?:0(?:\.\d+)?|1(?:\.\d+)?|2(?:\.0+)?)pt")
 _ROWS = frozenset({"table-header-rows", "table-row-group", "table-rows"})
 _SHAPES = frozenset({
@@ -38,11 +41,12 @@ class Words:
     """Turns elements into text; learns first which styles hide."""
 
     note: Callable[[str], None]
-    unseen: set[str] = field(default_factory=set)
     numbered: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     """Foot- and endnotes that were passed, in order."""
     _deleted: dict[str, str] = field(default_factory=dict)
+    _looks: dict[str, Look] = field(default_factory=dict)
+    _shaded: bool = False
 
     def learn(self, style: Element) -> None:
         """Take note of a style that hides text, or numbers a list."""
@@ -52,16 +56,31 @@ class Words:
                 self.numbered.add(name)
             return
         about = find(style, "text-properties")
-        white = value(about, "color").lower() == "#ffffff" and value(about, "background-color", "none") in (
-            "none",
-            "transparent",
+        shown, colour, size = (value(about, key) for key in ("display", "color", "font-size"))
+        look = Look(
+            vanished=shown == "none" if shown else None,
+            white=_WHITE.fullmatch(colour) is not None if colour else None,
+            tiny=_TINY.fullmatch(size) is not None if size else None,
+            shaded=any(_shades(child) for child in style),
         )
-        covered = any(
-            value(find(style, each), key, "none") not in ("none", "transparent")
-            for each, key in (("paragraph-properties", "background-color"), ("graphic-properties", "fill"))
-        )
-        if value(about, "display") == "none" or _TINY.fullmatch(value(about, "font-size")) or (white and not covered):
-            self.unseen.add(name)
+        self._looks[name] = look.over(self._looks.get(value(style, "parent-style-name"), NO_LOOK))
+
+    def hides(self, element: Element) -> bool:
+        """Whether nobody would see the text of an element, by its style and the ground it stands on."""
+        return self._look(element).hides(shaded=self._shaded)
+
+    @contextmanager
+    def _upon(self, *elements: Element) -> Iterator[None]:
+        """The ground that these elements paint."""
+        before = self._shaded
+        self._shaded = before or any(self._look(element).shaded for element in elements)
+        try:
+            yield
+        finally:
+            self._shaded = before
+
+    def _look(self, element: Element) -> Look:
+        return self._looks.get(value(element, "style-name"), NO_LOOK)
 
     def blocks(self, element: Element, depth: int = 0) -> Iterator[Block]:
         """What an element says, block by block."""
@@ -85,10 +104,10 @@ class Words:
 
     def line(self, element: Element) -> str:
         """The text of a paragraph."""
-        text = self._joined(element).strip(" \t")
-        if value(element, "style-name") in self.unseen and text:
-            return self._hide(text)
-        return text
+        hides = self.hides(element)
+        with self._upon(element):
+            text = self._joined(element).strip(" \t")
+        return self._hide(text) if hides and text else text
 
     def table(self, element: Element) -> str:
         """A table of a text or a slide."""
@@ -97,7 +116,8 @@ class Words:
             cells: list[str] = []
             for cell in row:
                 if local(cell.tag) in ("table-cell", "covered-table-cell"):
-                    text = "\n".join(block.text for child in cell for block in self.blocks(child))
+                    with self._upon(element, row, cell):
+                        text = "\n".join(block.text for child in cell for block in self.blocks(child))
                     cells += [text] * (repeats(cell, "number-columns-repeated") if text else 1)
             rows.append(cells)
         return table(rows)
@@ -107,9 +127,10 @@ class Words:
         if described:
             yield Block(text=f"(picture: {described})")
         unseen = value(element, "display") == "none"
-        for child in element:
-            for block in self.blocks(child, depth):
-                yield Block(text=self._hide(block.text)) if unseen and block.text else block
+        with self._upon(element):
+            inside = [block for child in element for block in self.blocks(child, depth)]
+        for block in inside:
+            yield Block(text=self._hide(block.text)) if unseen and block.text else block
 
     def _list(self, element: Element, depth: int, *, numbered: bool) -> Iterator[Block]:
         count = 0
@@ -145,7 +166,7 @@ class Words:
                 return "\n"
             case "span":
                 text = self._joined(child)
-                return self._hide(text) if value(child, "style-name") in self.unseen and text.strip() else text
+                return self._hide(text) if self.hides(child) and text.strip() else text
             case "a":
                 text, target = self._joined(child), one_line(value(child, "href"))[:2000]
                 return f"[{text}]({target})" if text.strip() and "://" in target and target != text else text
@@ -191,6 +212,14 @@ class Words:
     def _hide(self, text: str) -> str:
         self.note(HIDDEN_NOTE)
         return hidden(text)
+
+
+def _shades(about: Element) -> bool:
+    """Whether properties of a style paint a ground that is not white."""
+    if value(about, "fill", "none") not in ("none", "solid"):
+        return True
+    key = "fill-color" if value(about, "fill") == "solid" else "background-color"
+    return not _PAPER.fullmatch(value(about, key, "none"))
 
 
 def rows_of(element: Element) -> Iterator[Element]:

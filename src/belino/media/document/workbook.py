@@ -1,5 +1,6 @@
 """Excel workbooks: cells with their number formats, comments and text boxes."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,7 +20,7 @@ COLUMNS_AT_MOST = 16_384
 COMMENTS_AT_MOST = 2_000
 UNTOLD = "(formula without a value)"
 """One that is written down with the first cell it stands in."""
-_WHITE = frozenset({"FFFFFFFF", "00FFFFFF", "FFFFFF"})
+_WHITE = re.compile(r"(?:[0-9A-F]{2})?(?:F[5-9A-F]){3}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +166,7 @@ def _styles(tree: Element | None) -> list[_Style]:
     """Each cell style: its number format, and whether it is white on nothing."""
     codes = {_whole(value(each, "numFmtId")): value(each, "formatCode") for each in inside(tree, "numFmts")}
     fonts = [_white(find(font, "color")) for font in inside(tree, "fonts")]
-    empty = [value(find(fill, "patternFill"), "patternType", "none") == "none" for fill in inside(tree, "fills")]
+    empty = [_is_paper(find(fill, "patternFill")) for fill in inside(tree, "fills")]
     found = []
     for each in inside(tree, "cellXfs"):
         number, font, fill = (_whole(value(each, name)) for name in ("numFmtId", "fontId", "fillId"))
@@ -175,7 +176,15 @@ def _styles(tree: Element | None) -> list[_Style]:
 
 
 def _white(colour: Element | None) -> bool:
-    return value(colour, "rgb").upper() in _WHITE
+    """By its number, or as the colour of the ground that a theme has."""
+    if value(colour, "theme") == "0":
+        return not value(colour, "tint").startswith("-")
+    return _WHITE.fullmatch(value(colour, "rgb")) is not None
+
+
+def _is_paper(fill: Element | None) -> bool:
+    kind = value(fill, "patternType", "none")
+    return kind == "none" or (kind == "solid" and _white(find(fill, "fgColor")))
 
 
 def _beside(package: Package, sheet: str) -> Iterator[str]:
