@@ -8,6 +8,7 @@ import pytest
 
 from adapters import discord_desk
 from adapters.telegram_desk import Bot, telegram
+from belino.adapters.discord import socket as listening
 from belino.testing import TelegramServer
 from belino.testing.discord import DiscordServer
 
@@ -58,3 +59,11 @@ async def discord_bot_at() -> AsyncIterator[Callable[..., discord_desk.Bot]]:
 @pytest.fixture
 def discord_bot(discord: DiscordServer, discord_bot_at: Callable[..., discord_desk.Bot]) -> discord_desk.Bot:
     return discord_bot_at(discord)
+
+
+@pytest.fixture
+def brisk_discord(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Discord asks for pauses of seconds before a new session; tests do not need them."""
+    monkeypatch.setattr(listening, "LEAST_PAUSE", 0.0)
+    monkeypatch.setattr(listening, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(listening, "backoff", lambda *args, **named: 0.01)

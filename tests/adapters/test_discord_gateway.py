@@ -13,7 +13,6 @@ import pytest
 from adapters.desk import until
 from adapters.discord_desk import Bot, place
 from belino.adapters.discord import Config
-from belino.adapters.discord import history as past
 from belino.adapters.discord import socket as listening
 from belino.adapters.discord.config import may_resume_at
 from belino.adapters.discord.cursor import MOST_CHANNELS, Cursor
@@ -33,13 +32,7 @@ from belino.testing.telegram_faults import Answer
 BotAt = Callable[..., Bot]
 HISTORY, CHANNEL = "GET /channels/{channel}/messages", "GET /channels/{channel}"
 
-
-@pytest.fixture(autouse=True)
-def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Discord asks for pauses of seconds before a new session; nothing here needs them."""
-    monkeypatch.setattr(listening, "LEAST_PAUSE", 0.0)
-    monkeypatch.setattr(listening, "LONGEST_PAUSE", 0.01)
-    monkeypatch.setattr(listening, "backoff", lambda *args, **named: 0.01)
+pytestmark = pytest.mark.usefixtures("brisk_discord")
 
 
 async def test_a_bot_asks_for_what_it_needs_and_no_more(discord: DiscordServer, discord_bot: Bot) -> None:
@@ -110,173 +103,6 @@ async def test_what_was_not_stored_is_told_again(
     async with later.listening(cursor=discord_bot.cursor):
         await until(lambda: later.taken)
     assert later.texts == ["two"]
-
-
-async def test_after_a_session_is_lost_known_channels_are_asked_for_what_was_missed(
-    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
-) -> None:
-    ada = discord.user("ada")
-    club = discord.guild("Club", ada)
-    room, quiet, strange = (discord.channel(club, name) for name in ("harbour", "quiet", "strange"))
-    async with discord_bot.listening():
-        for where in (room, quiet, ada):
-            discord.say(where, ada, "before")
-        root = discord.say(room, ada, "a thread begins here")
-        thread = discord.thread(room, ada, "talk", message=root)
-        discord.say(thread, ada, "in the thread")
-        await until(lambda: discord_bot.texts[-1:] == ["in the thread"])
-    await discord.forget_sessions()
-    for where, words in ((room, "missed"), (ada, "missed in private"), (thread, "missed in a thread")):
-        discord.say(where, ada, words)
-    discord.say(strange, ada, "never heard of")
-    later = discord_bot_at(discord)
-    async with later.listening(cursor=discord_bot.cursor):
-        await until(lambda: len(later.texts) >= 3)
-        discord.say(room, ada, "live again")
-        await until(lambda: later.texts[-1:] == ["live again"])
-    assert sorted(later.texts) == ["live again", "missed", "missed in a thread", "missed in private"]
-    caught = next(a for a, _ in later.taken if isinstance(a, Message) and a.text == "missed in a thread")
-    assert caught.conversation == place(room, thread)
-    # The quiet channel is known to have nothing new.
-    assert discord.calls[HISTORY] == 3
-
-
-async def test_a_bot_killed_while_it_catches_up_asks_again(
-    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
-) -> None:
-    ada, bo = discord.user("ada"), discord.user("bo")
-    async with discord_bot.listening():
-        discord.say(ada, ada, "one")
-        discord.say(bo, bo, "two")
-        await until(lambda: len(discord_bot.taken) == 2)
-    await discord.forget_sessions()
-    discord.say(ada, ada, "three")
-    discord.say(bo, bo, "four")
-    dying = discord_bot_at(discord)
-
-    async def one_only(arrival: Arrival, *, cursor: str | None = None) -> Taken:
-        if dying.taken:
-            raise RuntimeError("killed")
-        dying.taken.append((arrival, cursor))
-        return Taken(outcome=MessageOutcome.OBSERVED)
-
-    dying.accept = one_only  # type: ignore[method-assign]
-    with pytest.raises(RuntimeError, match="killed"):
-        await dying.listen(discord_bot.cursor)
-    later = discord_bot_at(discord)
-    async with later.listening(cursor=dying.cursor):
-        await until(lambda: later.taken)
-    assert sorted(dying.texts + later.texts) == ["four", "three"]
-
-
-async def test_a_long_absence_is_caught_up_page_by_page_and_429_is_obeyed(
-    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
-) -> None:
-    ada = discord.user("ada")
-    async with discord_bot.listening():
-        discord.say(ada, ada, "before")
-        await until(lambda: discord_bot.taken)
-    await discord.forget_sessions()
-    for number in range(230):
-        discord.compose(discord.dm(ada), ada, f"message {number}")
-    discord.fail(HISTORY, slow_down(0.05))
-    later = discord_bot_at(discord)
-    async with later.listening(cursor=discord_bot.cursor):
-        await until(lambda: len(later.texts) == 230)
-    assert later.texts == [f"message {number}" for number in range(230)]
-    assert discord.calls[HISTORY] == 4
-
-
-async def test_of_more_than_can_be_caught_up_the_latest_is_told_and_the_rest_is_not_silent(
-    discord: DiscordServer,
-    discord_bot: Bot,
-    discord_bot_at: BotAt,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(past, "MOST_PAGES", 2)
-    ada = discord.user("ada")
-    async with discord_bot.listening():
-        discord.say(ada, ada, "before")
-        await until(lambda: discord_bot.taken)
-    await discord.forget_sessions()
-    for number in range(230):
-        discord.compose(discord.dm(ada), ada, f"message {number}")
-    later = discord_bot_at(discord)
-    async with later.listening(cursor=discord_bot.cursor):
-        await until(lambda: len(later.texts) == 200)
-    assert later.texts == [f"message {number}" for number in range(30, 230)]
-    assert "the oldest are not told" in caplog.text
-
-
-@pytest.mark.parametrize("broken", [1, 2])
-async def test_a_channel_discord_fails_to_tell_of_does_not_keep_it_from_the_others(
-    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt, monkeypatch: pytest.MonkeyPatch, broken: int
-) -> None:
-    monkeypatch.setattr("belino.net.stream.backoff", lambda *args, **named: 0.0)
-    ada, bo = discord.user("ada"), discord.user("bo")
-    async with discord_bot.listening():
-        discord.say(ada, ada, "one")
-        discord.say(bo, bo, "two")
-        await until(lambda: len(discord_bot.taken) == 2)
-    await discord.forget_sessions()
-    discord.say(ada, ada, "three")
-    discord.say(bo, bo, "four")
-    discord.fail(HISTORY, Answer(status=500), times=3 * broken)
-    later = discord_bot_at(discord)
-    if broken == 2:
-        with pytest.raises(AdapterError, match="500"):
-            await later.listen(discord_bot.cursor)
-        return
-    async with later.listening(cursor=discord_bot.cursor):
-        await until(lambda: later.texts == ["four"])
-        discord.say(ada, ada, "five")
-        await until(lambda: later.texts == ["four", "five"])
-
-
-async def test_threads_and_posts_begun_meanwhile_are_caught_up_where_we_listened_before(
-    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
-) -> None:
-    ada = discord.user("ada")
-    club = discord.guild("Club", ada)
-    room, quiet, forum = (
-        discord.channel(club, "harbour"),
-        discord.channel(club, "quiet"),
-        discord.channel(club, "f", 15),
-    )
-    async with discord_bot.listening():
-        root = discord.say(room, ada, "before")
-        discord.post(forum, ada, "Keys", "an old post")
-        discord.thread(room, ada, "silent")
-        await until(lambda: discord_bot.texts == ["before", "an old post"])
-    await discord.forget_sessions()
-    discord.say(discord.thread(room, ada, "talk", message=root), ada, "in a new thread")
-    discord.post(forum, ada, "Locks", "a new post")
-    discord.say(discord.thread(quiet, ada, "aside"), ada, "where nobody listened")
-    later = discord_bot_at(discord)
-    async with later.listening(cursor=discord_bot.cursor):
-        await until(lambda: len(later.texts) == 2)
-        discord.say(room, ada, "live again")
-        await until(lambda: later.texts[-1:] == ["live again"])
-    assert sorted(later.texts) == ["a new post", "in a new thread", "live again"]
-
-
-async def test_a_thread_that_was_archived_meanwhile_is_asked_for_what_was_missed(
-    discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
-) -> None:
-    ada = discord.user("ada")
-    room = discord.channel(discord.guild("Club", ada), "harbour")
-    thread = discord.thread(room, ada, "talk")
-    async with discord_bot.listening():
-        discord.say(thread, ada, "before")
-        await until(lambda: discord_bot.texts == ["before"])
-    await discord.forget_sessions()
-    discord.say(thread, ada, "missed")
-    discord.channels[thread["id"]]["thread_metadata"]["archived"] = True
-    later = discord_bot_at(discord)
-    async with later.listening(cursor=discord_bot.cursor):
-        await until(lambda: later.taken)
-    assert later.texts == ["missed"] and later.taken[0][0].conversation == place(room, thread)
 
 
 @pytest.mark.parametrize(("resumable", "sessions"), [(True, 1), (False, 2)])
