@@ -18,7 +18,7 @@ from belino.net.clock import SystemClock
 from belino.net.redact import Secret
 from belino.testing import FakeDesk
 
-LIMIT = 20.0
+LIMIT = 60.0
 BOT_TOKEN = "xoxb-1-2-secret"
 APP_TOKEN = "xapp-1-2-secret"
 

@@ -28,7 +28,7 @@ REF = "web_k3v9d0q2m7xa"
 OTHER_REF = "web_aaaaaaaaaaaa"
 PNG = make_png(12, 9)
 OTHER_PNG = make_png(7, 5)
-PATIENCE = 20.0
+PATIENCE = 60.0
 BROKEN = b"no picture at all"
 
 FETCH = ToolSpec(

@@ -115,7 +115,7 @@ async def test_what_we_started_dies_with_us(tmp_path: Path) -> None:
     )
     ours = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE)
     assert ours.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         pid = int(await ours.stdout.readline())
         while b"sleep" not in Path(f"/proc/{pid}/cmdline").read_bytes():
             await asyncio.sleep(0.01)
@@ -128,7 +128,7 @@ async def test_what_we_started_dies_with_us(tmp_path: Path) -> None:
 async def test_a_process_that_will_not_go_is_made_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "CLOSING_SECONDS", 0.05)
     stubborn = Child(["/bin/sleep", "600"], {}, tmp_path)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await stubborn.connect()
         pid = stubborn.pid
         assert pid is not None

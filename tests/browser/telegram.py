@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from belino.testing import TelegramServer
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 
 
 class Telegram:

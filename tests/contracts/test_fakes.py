@@ -72,7 +72,7 @@ async def test_a_cancelled_sleeper_leaves_the_clock_alone() -> None:
 
 
 async def test_a_sleep_of_nothing_lets_others_run() -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await FakeClock().sleep(0)
 
 

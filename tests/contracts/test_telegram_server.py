@@ -22,7 +22,7 @@ from belino.testing.telegram_faults import (
 )
 
 Told = dict[str, Any]
-LIMIT = 20.0
+LIMIT = 60.0
 
 
 class Bot:

@@ -41,7 +41,7 @@ class Works:
 
     @asynccontextmanager
     async def at_work(self, waiting: tuple[Ready, ...] = ()) -> AsyncIterator[asyncio.Task[None]]:
-        async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             task = group.create_task(self.lanes.run(waiting))
             await settle()
             yield task

@@ -49,7 +49,7 @@ async def sending(adapter: Slow, clock: FakeClock, parcel: Parcel) -> AsyncItera
     async def plainly() -> None:
         raise AssertionError("the markup was refused")
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         task = group.create_task(call(adapter, claimed, until=1e9, resend=False, clock=clock, plainly=plainly))
         await settle()
         yield task

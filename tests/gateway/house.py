@@ -28,7 +28,7 @@ ANN, BOB, EVE = (Author(id=name, name=name.title()) for name in ("ann", "bob", "
 ACCESS = AccessConfig(
     senders=("ann",), channels={"team": ChannelAccess(senders=("ann", "bob")), "open": ChannelAccess(senders=("*",))}
 )
-PATIENCE = 30.0
+PATIENCE = 60.0
 RESTING = 2
 """Tasks that sleep in a gateway with nothing to do: the sweep and the index."""
 UNDER_WAY = (ParcelState.READY, ParcelState.SENDING)

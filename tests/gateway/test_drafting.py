@@ -20,7 +20,7 @@ from belino.testing.telegram_faults import Answer, Hang
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Writer:

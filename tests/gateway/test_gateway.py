@@ -275,7 +275,7 @@ async def test_our_own_words_coming_back_from_the_platform_are_not_answered(hous
 
 async def test_stopping_lets_a_running_turn_end_and_its_answer_is_kept(house: House) -> None:
     agent = house.agent = HoldingAgent()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async with house.gateway() as gateway, asyncio.TaskGroup() as group:
             group.create_task(gateway.run())
             await gateway.accept(house.say())
@@ -288,7 +288,7 @@ async def test_stopping_lets_a_running_turn_end_and_its_answer_is_kept(house: Ho
 
 async def test_stopping_gives_back_a_turn_that_does_not_end_and_the_next_start_answers_it(house: House) -> None:
     agent = house.agent = HoldingAgent()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async with house.gateway() as gateway, asyncio.TaskGroup() as group:
             running = group.create_task(gateway.run())
             await gateway.accept(house.say())

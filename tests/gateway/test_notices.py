@@ -11,7 +11,7 @@ WHERE = ConversationKey(platform="memory", account="default", channel="c")
 async def test_every_watcher_is_told_what_happens_while_it_watches() -> None:
     notices = Notices()
     notices.turn(WHERE, 1, "note", "nobody listens")
-    async with asyncio.timeout(5), notices.subscribe() as first, notices.subscribe() as second:
+    async with asyncio.timeout(60), notices.subscribe() as first, notices.subscribe() as second:
         notices.turn(WHERE, 2, "note", "looking")
         for watcher in (first, second):
             told = await anext(watcher)
@@ -21,7 +21,7 @@ async def test_every_watcher_is_told_what_happens_while_it_watches() -> None:
 
 async def test_a_watcher_that_falls_behind_is_told_that_it_lost_something_and_goes_on() -> None:
     notices = Notices()
-    async with asyncio.timeout(5), notices.subscribe() as watcher:
+    async with asyncio.timeout(60), notices.subscribe() as watcher:
         for number in range(QUEUE + 1):
             notices.turn(WHERE, number, "note")
         assert await anext(watcher) == Notice(kind=NoticeKind.LOST)

@@ -162,7 +162,7 @@ async def test_pending_files_go_out_at_once_when_flushed_and_are_messages(house:
         await until(lambda: len(wire.seen) == 4)
         assert not await gateway.flush()
         assert (await gateway.flush(HERE))[0].sent == []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(said := await house.history(gateway)) < 5:
                 await asyncio.sleep(0)
     assert (flushed.conversation, flushed.sent, flushed.waiting) == (HERE, ["a.txt", "b.txt"], 0)

@@ -79,7 +79,7 @@ class Ward:
 
     @asynccontextmanager
     async def supervised(self) -> AsyncIterator[None]:
-        async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             task = group.create_task(
                 keep_running(
                     cast("Adapter", self.adapter),

@@ -40,7 +40,7 @@ async def pieces(content: bytes) -> AsyncIterator[bytes]:
 
 async def quiet(gateway: Gateway) -> None:
     """Until nothing of what was deleted is left."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await gateway.store.taken_back():
             await asyncio.sleep(0.001)
 
@@ -120,7 +120,7 @@ async def test_a_running_turn_is_told_by_its_next_call_and_keeps_the_bytes_for_h
         blob = await gateway.store.blob(record.ref.sha256 or "")
         assert blob is not None
         await gateway.accept(gone(message))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while blob.path.exists():
                 await house.clock.advance(1)
                 await asyncio.sleep(0.001)
@@ -176,7 +176,7 @@ async def test_a_parcel_whose_bytes_are_damaged_is_held_with_the_reason(house: H
         await resting.store.put_parcels((Parcel(key="p", conversation=where, files=(file,)),))
     blob.path.write_bytes(PICTURE[:-1] + b"?")
     async with house.at_work() as gateway:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (parcel := (await gateway.store.parcels())[0]).state is not ParcelState.HELD:
                 await asyncio.sleep(0.001)
         assert parcel.reason == "the bytes of chart.png are damaged or missing on this disk"

@@ -131,7 +131,7 @@ async def test_three_streams_per_account_and_eight_in_all_are_open_at_once(
     records = [record for number in range(accounts) for record in await arrive_at(town, f"account-{number}", 6)]
     fetch = fetcher(town, platform, max_bytes=100)
     platform.gate.clear()
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         for record in records:
             group.create_task(fetch.fetch(record))
         while platform.open_now < most:
@@ -267,7 +267,7 @@ async def test_whoever_waits_is_told_how_far_it_is(town: Town, platform: Platfor
     fetch = fetcher(town, platform)
     first, second, held = Told(), Told(), Told()
     platform.gate.clear()
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         for told in (first, second):
             group.create_task(fetch.fetch(record, progress=partial(note, told)))
         while not platform.open_now:
@@ -356,7 +356,7 @@ async def test_nothing_where_something_was_promised_is_a_failure_that_may_pass(t
 async def test_a_body_that_cannot_be_continued_is_begun_again(town: Town, platform: Platform) -> None:
     (record,) = await arrive(town)
     platform.breaking = BrokenOff("it changed")
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         fetching = group.create_task(fetcher(town, platform).fetch(record))
         while not town.clock.sleeping:
             await asyncio.sleep(0)
@@ -369,7 +369,7 @@ async def test_a_body_that_cannot_be_continued_is_begun_again(town: Town, platfo
 async def test_a_body_that_never_holds_is_given_up(town: Town, platform: Platform) -> None:
     (record,) = await arrive(town)
     platform.breaking = BrokenOff("it changed")
-    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         fetching = group.create_task(failing(fetcher(town, platform), record))
         while not fetching.done():
             await town.clock.advance(60)

@@ -34,14 +34,14 @@ class Names:
 async def client(*allow: str, hosts: Sequence[str] = (), names: Names | None = None) -> AsyncIterator[Client]:
     made = Client(guard=Guard(allow), hosts=hosts, resolve=names or Names())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             yield made
     finally:
         await made.close()
 
 
 async def get(made: Client, url: str, **headers: str) -> bytes:
-    async with made.request("GET", url, headers=headers, timeout=5) as answer:
+    async with made.request("GET", url, headers=headers, timeout=60) as answer:
         return await answer.read(10_000)
 
 

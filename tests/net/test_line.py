@@ -27,7 +27,7 @@ from belino.testing import FakeClock
 from belino.testing.chaos import Act, chaos, ranges, says, stalls, whole
 
 BODY = bytes(range(256)) * (3 * WORTH // 256) + b"the end"
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 
 Loop = Callable[[], asyncio.AbstractEventLoop]
 

@@ -39,10 +39,10 @@ def clock() -> PatientClock:
 @asynccontextmanager
 async def stream(clock: PatientClock, *script: Act) -> AsyncIterator[tuple[ChaosServer, AsyncIterator[bytes]]]:
     client = Client(guard=Guard(["127.0.0.0/8"]))
-    async with asyncio.timeout(30), chaos(*script) as server:
+    async with asyncio.timeout(60), chaos(*script) as server:
 
         def open_at(offset: int, validator: str | None) -> AbstractAsyncContextManager[HttpAnswer]:
-            return client.request("GET", server.url, headers=range_headers(offset, validator), timeout=10)
+            return client.request("GET", server.url, headers=range_headers(offset, validator), timeout=60)
 
         try:
             yield server, resumed(open_at, clock=clock, rng=Random(7))

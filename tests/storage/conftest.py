@@ -47,11 +47,11 @@ def held_up(store: SqliteStore) -> Callable[[], AbstractAsyncContextManager[None
 
         def work(connection: sqlite3.Connection) -> None:
             busy.set()
-            assert go_on.wait(10)
+            assert go_on.wait(60)
 
         async with asyncio.TaskGroup() as group:
             group.create_task(store._writer.write(work))
-            assert await asyncio.to_thread(busy.wait, 10)
+            assert await asyncio.to_thread(busy.wait, 60)
             try:
                 yield
             finally:

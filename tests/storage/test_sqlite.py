@@ -70,7 +70,7 @@ async def test_the_lock_goes_with_a_killed_process(home: Home, clock: FakeClock)
             await open_store(home, clock=clock)
     finally:
         holder.kill()
-        holder.communicate(timeout=10)
+        holder.communicate(timeout=60)
     await (await open_store(home, clock=clock)).close()
 
 

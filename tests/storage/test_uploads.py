@@ -117,7 +117,7 @@ async def test_an_upload_goes_on_after_its_process_was_killed(home: Home, clock:
     while process.stdout.readline() != b"25\n":
         assert process.poll() is None
     process.kill()
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
     store = await open_store(home, clock=clock)
     found = await store.upload(upload.id)
@@ -190,7 +190,7 @@ async def test_two_requests_cannot_write_to_one_upload_at_once(store: SqliteStor
         await go_on.wait()
         yield b"34"
 
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         first = group.create_task(store.extend_upload(upload.id, 0, slow()))
         await arrived.wait()
         with pytest.raises(UploadError, match="another request"):

@@ -14,7 +14,7 @@ from yarl import URL
 
 from belino.testing.discord import DiscordServer
 
-LIMIT = 20.0
+LIMIT = 60.0
 AGENT = "DiscordBot (https://example.org, 1.0)"
 
 

@@ -15,7 +15,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from belino.testing.slack import SlackServer
 
 Told = dict[str, Any]
-LIMIT = 20.0
+LIMIT = 60.0
 
 
 def web_client(server: SlackServer, token: str | None = None) -> AsyncWebClient:

@@ -34,7 +34,7 @@ async def serving(app: App) -> AsyncIterator[str]:
     server = uvicorn.Server(config)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(server.serve())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not server.started:
                 await asyncio.sleep(0)
         try:

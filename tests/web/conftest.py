@@ -20,7 +20,7 @@ from belino.storage.home import Home
 from belino.web.server import serve
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
-WAIT = 20.0
+WAIT = 60.0
 
 
 @dataclass

@@ -214,7 +214,7 @@ async def test_a_frame_beyond_what_is_read_closes_the_line_as_soon_as_it_says_so
     )
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
     writer.write(upgrade.encode())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
         # The head of a masked text frame that announces one byte too many; not one byte of it is sent.
         writer.write(b"\x81\xff" + struct.pack("!Q", 32 * 1024 * 1024 + 1) + b"mask")
@@ -320,7 +320,7 @@ async def test_one_login_cannot_open_sockets_without_end(site: Any) -> None:
         pass
     for socket in sockets:
         await socket.close()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 async with site.socket():
@@ -346,7 +346,7 @@ async def test_a_reader_that_takes_nothing_is_given_up(site: Any, monkeypatch: p
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
         f"Authorization: {site.program['Authorization']}\r\n\r\n".encode()
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not site.gateway.notices.watched:
             await asyncio.sleep(0)
         # Nobody reads: the kernel's buffers fill, then ours, then the line is given up.

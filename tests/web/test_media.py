@@ -239,7 +239,7 @@ async def test_what_is_deleted_is_not_there_for_anybody(site: Any) -> None:
     assert (await site.ask("POST", "/api/media/fetch", json={"ref": media["ref"]}))[0] == 404
     assert (await site.ask("GET", "/api/media"))[1] == {"media": []}
     blob = site.gateway.store._folder.place(etag.strip('"'))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while blob.exists():
             await asyncio.sleep(0.001)
 
@@ -258,7 +258,7 @@ async def test_damaged_bytes_are_never_served(site: Any) -> None:
 
 
 async def test_what_lies_around_is_counted_and_let_go(site: Any) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while "whole" not in site.gateway.soundness()[0].says:  # the sweep of the start comes before it
             await asyncio.sleep(0.001)
     stray = site.gateway.home.blobs / "ab" / "ab" / ("ab" * 32)

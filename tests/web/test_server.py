@@ -114,7 +114,7 @@ async def test_the_programs_token_does_not_outlive_its_gateway(run_site: Any) ->
 async def test_a_stop_is_clean_although_pages_are_open(run_site: Any) -> None:
     async with run_site() as site:
         socket_ = await site.http.ws_connect(f"{site.url}/ws", headers=site.program)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             assert "hello" in (await socket_.receive()).data
     assert not site.gateway.home.run_file.exists()
 
@@ -130,7 +130,7 @@ async def test_a_head_without_end_is_cut_off(site: Any) -> None:
     _, writer = await asyncio.open_connection("127.0.0.1", site.port)
     writer.write(f"GET /healthz HTTP/1.1\r\nHost: {site.host}\r\n".encode())
     with pytest.raises(ConnectionError):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 writer.write(b"X-Filler: " + b"x" * 16_384 + b"\r\n")
                 await writer.drain()
