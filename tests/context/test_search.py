@@ -311,6 +311,23 @@ async def test_pages_follow_one_another_without_gaps_or_repeats(store: SqliteSto
     assert len(paged) == len(set(paged)) == 60
 
 
+@pytest.mark.parametrize(
+    ("phrase", "others", "usual"),
+    [
+        ("東京タワーの写真", "東京タワー、タワーの写真、東京タワー、の写真", "これは何ですか"),
+        ("error E1234-55", "E1234-55 brings an error; call it E1234-55", "what is that"),
+        ("neuen Häuser", "neuen Mut für Häuser, neuen Mut", "das ist nicht mehr so, aber wir haben die Zeit"),
+    ],
+    ids=["without-spaces", "code", "german"],
+)
+async def test_what_is_quoted_decides_in_any_script_and_language(
+    store: SqliteStore, phrase: str, others: str, usual: str
+) -> None:
+    await tell(store, [("Ann", f"{phrase}, {usual}"), *[("Bob", usual)] * 20, ("Cid", others)])
+    found = (await ask(store, f'"{phrase}"')).results[0]
+    assert (found.author.name, found.relevance_signal) == ("Ann", f"phrase:{phrase}")
+
+
 async def test_every_page_counts_the_same_and_the_pages_add_up_to_it(store: SqliteStore) -> None:
     await tell(store, [("Ann", "apples" if number % 3 else "pears") for number in range(400)])
     totals: list[int] = []

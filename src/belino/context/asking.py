@@ -10,7 +10,7 @@ from typing import NamedTuple
 from belino.context.kin import alike, derived
 from belino.context.weights import Weights
 from belino.domain.concordance import Concordance, Mark
-from belino.storage.words import Asked, ask, fold, name_parts, read
+from belino.storage.words import Asked, ask, fold, in_a_row, name_parts
 
 # Words that frame a question in English more than they are part of its answer.
 _FRAMING = """
@@ -132,9 +132,9 @@ def _cut(
     return base, places[start:end], impacts[start:end]
 
 
-def terms_of(index: Concordance, phrase: str) -> tuple[int, ...]:
-    """A phrase as the index keeps it."""
-    return tuple(index.number(term) for term in read(phrase).terms)
+def phrase_of(index: Concordance, phrase: str) -> list[tuple[int, ...]]:
+    """The rows of terms that a phrase may be kept as."""
+    return [tuple(map(index.number, terms)) for terms in in_a_row(phrase, index.languages)]
 
 
 def named_people(index: Concordance, text: str, wanted: Sequence[str], weights: Weights) -> Mapping[int, float]:

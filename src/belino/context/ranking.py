@@ -13,7 +13,7 @@ from itertools import chain
 from math import inf
 from typing import NamedTuple
 
-from belino.context.asking import Postings, Reason, Visible, Word, named_people, terms_of, wanted_marks, words_of
+from belino.context.asking import Postings, Reason, Visible, Word, named_people, phrase_of, wanted_marks, words_of
 from belino.context.passages import Hit, best_passages
 from belino.context.weights import WEIGHTS, Weights
 from belino.domain.concordance import NOBODY, Concordance, Mark
@@ -169,7 +169,7 @@ class _Look:
         self.total = sum(word.worth for word in words if word.exact) or 1.0
         self.people = named_people(index, question.text, question.authors, weights)
         self.wanted = wanted_marks(question.text, weights)
-        self.phrases = [terms for phrase in question.phrases if (terms := terms_of(index, phrase))]
+        self.phrases = [phrase_of(index, phrase) for phrase in question.phrases]
         self.found = _added(_rarest(words, weights.postings), weights.candidates)
         self.kin = _added([Word(word.reason, word.worth, word.kin, ()) for word in words], weights.kin_candidates)
         self.best_found = _largest(self.found, weights.kept)
@@ -201,7 +201,7 @@ class _Look:
             if self.question.spans and self._is_dated(place):
                 score += weights.dated
             for phrase in self.phrases:
-                score += weights.phrase * _holds(index.terms(place), phrase)
+                score += weights.phrase * any(_holds(index.terms(place), terms) for terms in phrase)
             scores[place] = score + weights.recent * weights.recent_half / (weights.recent_half + newest - place)
         return scores
 

@@ -139,6 +139,14 @@ def ask(text: str, languages: Collection[str] = ()) -> list[Asked]:
     return asked[:ASKED_AT_MOST]
 
 
+def in_a_row(phrase: str, languages: Collection[str] = ()) -> list[tuple[str, ...]]:
+    """The terms that stand side by side where a phrase was said, as each of the languages writes them."""
+    pieces = _PIECES.findall(fold(phrase))
+    stemmed = dict.fromkeys([language_of(pieces), *sorted(languages)])
+    rows = (tuple(term for piece in pieces for term in _terms(piece, language)[0]) for language in stemmed)
+    return list(dict.fromkeys(filter(None, rows)))
+
+
 def _marks(text: str, pieces: list[str]) -> int:
     """As far as it can be seen from the surface."""
     marks = Mark.QUESTION if _ASKS.search(text) else 0
