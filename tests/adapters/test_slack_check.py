@@ -99,4 +99,7 @@ def test_the_manifest_asks_for_everything_that_is_used() -> None:
     assert all(f"- {each}\n" in written for each in (*SCOPES, *EVENTS))
     assert "socket_mode_enabled: true" in written
     assert manifest() in SETUP[0].tells
-    assert [question.key for question in SETUP] == ["bot_token", "app_token"]
+    asked = [(question.key, question.when) for question in SETUP]
+    assert asked == [
+        ("bot_token", None), ("app_token", ("mode", "socket")), ("signing_secret", ("mode", "http")),
+    ]  # fmt: skip

@@ -117,6 +117,17 @@ async def test_the_doctor_asks_slack_also_where_no_gateway_runs(belino: Belino, 
     assert "Enable Socket Mode" in findings["slack:default socket mode"]["cure"]
 
 
+async def test_who_wants_events_over_http_is_asked_for_what_slack_signs_with(home: Path, slack: SlackServer) -> None:
+    given = ["--set", f"api_url={slack.api_url}", "--set", "mode=http", "--home", str(home)]
+    typed = {b"(xoxb-\xe2\x80\xa6) ": slack.bot_token, b"Signing Secret does the app have? ": slack.signing_secret}
+    async with asyncio.timeout(PATIENCE):
+        shown = await asyncio.to_thread(_asked, [sys.executable, "-m", "belino", "setup", "slack", *given], typed)
+    assert "xapp-" not in shown
+    assert "/hooks/slack/default" in shown
+    kept = home / "secrets" / "slack.signing_secret"
+    assert kept.read_text(encoding="utf-8").strip() == slack.signing_secret
+
+
 async def test_who_is_asked_sees_the_manifest_and_types_both_tokens_unseen(home: Path, slack: SlackServer) -> None:
     command = [
         sys.executable,

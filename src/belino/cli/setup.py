@@ -164,6 +164,9 @@ def _answers(
     if unknown:
         raise ConfigError(f"{plugin.name} has no key {unknown[0]!r}; known keys: {', '.join(sorted(hints))}")
     answers = Answers(values={key: _typed(hints[key], key, text) for key, text in given.items()})
+    defaults = {each.name: each.default for each in fields(plugin.config_type)}
+    meant = {**defaults, **there, **answers.values}
+    questions = [each for each in questions if each.when is None or meant.get(each.when[0]) == each.when[1]]
     answers.values |= _in_environment(args.token_env, plugin.name, questions, hints)
     for question in questions:
         if question.key in answers.values:

@@ -271,6 +271,8 @@ class Question:
     default: str | None = None
     tells: str = ""
     """What a person should do or know first, in as many lines as it takes: shown before the question."""
+    when: tuple[str, str] | None = None
+    """A key and the value it must have; otherwise the question is not asked."""
 
 
 class Agent(Protocol):

@@ -72,7 +72,16 @@ SETUP = (
         key="app_token",
         ask="Which app-level token did you generate? (xapp-…)",
         secret=True,
-        default="",  # mode http needs none, and Socket Mode says so itself
         tells="Basic Information, App-Level Tokens, Generate Token and Scopes: any name, the scope connections:write.",
+        when=("mode", "socket"),
+    ),
+    Question(
+        key="signing_secret",
+        ask="Which Signing Secret does the app have?",
+        secret=True,
+        tells="Events come over HTTP: turn Settings, Socket Mode off, and once belino serves, enter under Event\n"
+        "Subscriptions https://YOUR-HOST/hooks/slack/default, at the end the account's name if it has another.\n"
+        "The secret stands under Basic Information, App Credentials.",
+        when=("mode", "http"),
     ),
 )
