@@ -1,8 +1,10 @@
 """What a search found, as a person reads it."""
 
+import time
+
 import pytest
 
-from belino.cli.search import _show
+from belino.cli.search import _show, moment
 
 
 def test_a_page_of_a_document_is_shown_with_its_ref_and_its_words(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,3 +26,24 @@ def test_a_page_of_a_document_is_shown_with_its_ref_and_its_words(capsys: pytest
     assert lines[1] == "  see attached"
     assert lines[2].startswith("  tg_aaaaaaaaaaaa, page 3: three months' ")
     assert "\x1b" not in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("2026-01-02 08:00", "2026-01-02T08:00:00+09:00"),
+        ("2026-01-02", "2026-01-02T00:00:00+09:00"),
+        ("2026-01-02T08:00:00Z", "2026-01-02T08:00:00+00:00"),
+        ("2026-01-02T08:00:00-05:00", "2026-01-02T08:00:00-05:00"),
+        ("3d", "3d"),
+        ("soon", "soon"),
+    ],
+)
+def test_a_time_without_a_zone_is_the_readers_own(monkeypatch: pytest.MonkeyPatch, given: str, meant: str) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert moment(given) == meant
+    finally:
+        monkeypatch.undo()
+        time.tzset()

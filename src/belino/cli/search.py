@@ -1,6 +1,7 @@
 """belino search CHANNEL "intent": what the agent's channel_context finds there."""
 
 from argparse import ArgumentParser, Namespace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -25,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "intent", type=text_up_to(INTENT_CHARS), metavar="INTENT", help="what to look for, in the words people used"
     )
     parser.add_argument(
-        "--since", type=A_FEW_WORDS, metavar="WHEN", help="only from then on: ISO 8601, or how long ago (2h, 3d)"
+        "--since", type=moment, metavar="WHEN", help="only from then on: ISO 8601, or how long ago (2h, 3d)"
     )
     parser.add_argument(
         "--author", action="append", default=[], type=A_FEW_WORDS, metavar="NAME", help="whose words count more"
@@ -34,6 +35,16 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--limit", type=number_from(1, 50), default=8, metavar="N", help="at most so many (default: 8, no more than 50)"
     )
     parser.add_argument("--cursor", type=A_FEW_WORDS, metavar="CURSOR", help="go on from the end of the results before")
+
+
+def moment(text: str) -> str:
+    """A time without a zone is meant as the results show theirs: where the reader is."""
+    said = A_FEW_WORDS(text)
+    try:
+        when = datetime.fromisoformat(said)
+        return when.isoformat() if when.tzinfo else when.astimezone().isoformat()
+    except (ValueError, OverflowError):
+        return said  # how long ago, or nothing: told apart where it is read
 
 
 def run(args: Namespace) -> int:
