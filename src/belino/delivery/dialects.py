@@ -13,7 +13,7 @@ _HTML_TAGS = {Style.HEADING: "b", Style.BOLD: "b", Style.ITALIC: "i", Style.STRI
 _CHAT_SIGNS = {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"}
 _CHAT_HEADINGS = 3
 _MRKDWN_SIGNS = {Style.HEADING: "*", Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"}
-# Telegram drops links to a host without a dot, and those of other kinds, without a word.
+# A chat may drop links to a host without a dot, and those of other kinds, without a word.
 _HTML_LINK = re.compile(r"https?://[^/?#]*[^/?#.]\.[^/?#.]|tg:", re.IGNORECASE)
 _CHAT_LINK = re.compile(r"https?://", re.IGNORECASE)
 _ADDRESS = re.compile(r"(https?://[^\s<>`]+)")
