@@ -90,7 +90,7 @@ def run(args: Namespace) -> int:
 
 def _show(answer: dict[str, Any]) -> None:
     for found in answer["results"]:
-        who, thread = clean(found["author"]["display_name"]), found["thread_summary"]
+        who, thread = clean(found["author"]["display_name"]) or "somebody", found["thread_summary"]
         replies = f" · {thread['reply_count']} in its thread" if thread else ""
         media = "".join(f" · {item['artifact_id']}" for item in found["media"])
         read = [item for item in found["media"] if "page" in item]
