@@ -12,7 +12,8 @@ from belino.domain.media import TextBlock
 from belino.domain.turn import Turn
 from belino.gateway.explain import explain
 from belino.testing import TelegramServer, make_jpeg
-from journeys.busy_group import BOT, BusyGroup, told, until
+from journeys.busy_group import BOT, BusyGroup
+from journeys.busy_place import told, until
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 import os
 import re
 from collections.abc import AsyncIterator
@@ -11,26 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from belino.domain.errors import ToolError
 from belino.domain.media import ImageBlock
 from belino.domain.outcome import MessageOutcome
-from belino.domain.turn import Final, ReplyPart, Turn
-from belino.testing import FakeClock, GatewayProcess, ScriptedAgent, make_jpeg, make_png
+from belino.testing import FakeClock, ScriptedAgent, make_jpeg, make_png
 from belino.testing.discord import DiscordServer
 from belino.testing.discord_faults import CDN, slow_down
 from belino.testing.discord_pace import DiscordPace
 from belino.testing.telegram_faults import Answer, Reset, Stall
 from belino.testing.telegram_shapes import Upload
-from faults import looking
-from journeys.busy_group import told, until
+from journeys.busy_place import KILLS, Curious, peak_megabytes, settled_parcels, told, until
 from journeys.busy_server import BOT, BusyServer
-from journeys.test_telegram import settled_parcels
-from journeys.test_telegram_files import opus, peak_megabytes, send
+from journeys.offering import opus, send
 
 pytestmark = pytest.mark.slow
 
 MEGABYTE = 1024 * 1024
-KILLS = 5
 SEND, HISTORY = "POST /channels/{channel}/messages", "GET /channels/{channel}/messages"
 
 
@@ -38,24 +32,6 @@ SEND, HISTORY = "POST /channels/{channel}/messages", "GET /channels/{channel}/me
 async def club(tmp_path: Path) -> AsyncIterator[BusyServer]:
     async with DiscordServer() as discord:
         yield BusyServer(discord, tmp_path / "home", upload_mb=25)
-
-
-class Curious:
-    """Fetches every picture it is told of, and keeps what it got."""
-
-    remembers = False
-    sees_images = True
-
-    def __init__(self) -> None:
-        self.seen: list[object] = []
-
-    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
-        for ref in re.findall(r"ref:(dc_\w{12})", told(turn)):
-            try:
-                self.seen += await turn.toolbox.call("fetch_media", {"ref": ref})
-            except ToolError as error:
-                self.seen.append(str(error))
-        yield Final(text="looked")
 
 
 async def test_ten_files_with_text_are_one_turn_and_fetch_nothing(club: BusyServer) -> None:
@@ -252,41 +228,10 @@ async def test_no_token_is_kept_or_told_anywhere(club: BusyServer, caplog: pytes
 
 async def test_a_gateway_killed_again_and_again_takes_every_message_once_and_answers_it_once(tmp_path: Path) -> None:
     async with DiscordServer(pace=DiscordPace(routes={})) as discord:
-        club = BusyServer(discord, tmp_path / "home")
-        process = process_of(club)
-        await asyncio.to_thread(process.start)
-        try:
-            await until(club.is_heard)
-            for number in range(KILLS * 4):
-                discord.say(club.ann, club.ann, f"message {number}")
-                if number == 0:
-                    await until(lambda: discord.sent)
-                if number % 4 == 3:
-                    await asyncio.to_thread(process.kill)
-                    await asyncio.to_thread(process.start)
-            parcels = await asyncio.to_thread(settled_parcels, process, KILLS * 4)
-            history = await asyncio.to_thread(looking.history, process, str(club.channel(club.ann)))
-        finally:
-            await asyncio.to_thread(process.kill)
-    said = [message for message in history if not message["author"]["is_agent"]]
-    assert [message["text"] for message in said] == [f"message {number}" for number in range(KILLS * 4)]
+        said, parcels = await BusyServer(discord, tmp_path / "home").outlives_kills()
+    assert said == [f"message {number}" for number in range(KILLS * 4)]
     assert {parcel["state"] for parcel in parcels} == {"sent"}
     assert len(discord.sent) == len(parcels)
-
-
-def process_of(club: BusyServer) -> GatewayProcess:
-    (club.home.path / "belino.json").write_text(json.dumps(club.table()), encoding="utf-8")
-    return GatewayProcess(club.home.path, environment={"BELINO_TEST_TOKEN": club.discord.token})
-
-
-async def loaded(club: BusyServer, process: GatewayProcess) -> float:
-    """The peak of its memory so far, when everything it needs was loaded; from here on it is counted anew."""
-    await until(club.is_heard)
-    before = len(club.discord.sent)
-    club.discord.say(club.ann, club.ann, "small, so that everything is loaded", files=[Upload(content=b"x" * 1000)])
-    await until(lambda: len(club.discord.sent) > before)
-    Path(f"/proc/{process.pid}/clear_refs").write_text("5", encoding="ascii")
-    return peak_megabytes(process)
 
 
 def hashes(club: BusyServer) -> list[str]:
@@ -296,25 +241,19 @@ def hashes(club: BusyServer) -> list[str]:
 async def test_an_upload_of_25_megabytes_costs_no_memory(club: BusyServer) -> None:
     content = os.urandom(1_000_000) * 25
     thread = club.discord.thread(club.room, club.ann, "large")
-    process = process_of(club)
-    await asyncio.to_thread(process.start)
-    try:
-        before = await loaded(club, process)
+    async with club.process() as process:
+        before = await club.loaded(process)
         club.offer("pending/large.bin", content, club.channel(club.room, thread))
         club.discord.say(thread, club.ann, f"{BOT} the file")
         await until(lambda: hashes(club) == [hashlib.sha256(content).hexdigest()])
         used = peak_megabytes(process) - before
         assert used < 16, used
-    finally:
-        await asyncio.to_thread(process.kill)
 
 
 async def test_an_upload_that_is_killed_in_the_middle_arrives_once(club: BusyServer) -> None:
     content = os.urandom(1_000_000) * 9
-    process = process_of(club)
-    await asyncio.to_thread(process.start)
-    try:
-        await loaded(club, process)
+    async with club.process() as process:
+        await club.loaded(process)
         club.discord.fail(SEND, Stall(after=5 * MEGABYTE))
         thread = club.discord.thread(club.room, club.ann, "large")
         club.offer("pending/large.bin", content, club.channel(club.room, thread))
@@ -323,23 +262,17 @@ async def test_an_upload_that_is_killed_in_the_middle_arrives_once(club: BusySer
         await asyncio.to_thread(process.kill)
         await asyncio.to_thread(process.start)
         parcels = await asyncio.to_thread(settled_parcels, process, 2)
-    finally:
-        await asyncio.to_thread(process.kill)
     assert {parcel["state"] for parcel in parcels} == {"sent"}
     assert hashes(club) == [hashlib.sha256(content).hexdigest()]
 
 
 async def test_a_file_of_25_megabytes_comes_in_without_costing_memory(club: BusyServer) -> None:
     content = os.urandom(1_000_000) * 25
-    process = process_of(club)
-    await asyncio.to_thread(process.start)
-    try:
-        before = await loaded(club, process)
+    async with club.process() as process:
+        before = await club.loaded(process)
         large = Upload(content=content, name="film.bin", mime="application/octet-stream")
         club.discord.say(club.ann, club.ann, "look at it", files=[large])
         await until(lambda: len(club.discord.sent) == 2)
         assert club.discord.bytes_served >= len(content)
         used = peak_megabytes(process) - before
         assert used < 16, used
-    finally:
-        await asyncio.to_thread(process.kill)

@@ -13,7 +13,8 @@ from belino.domain.turn import Accepted, Final, ReplyPart, Turn
 from belino.gateway.explain import explain
 from belino.testing import TelegramServer, make_jpeg, make_wav
 from belino.testing.telegram_shapes import Upload
-from journeys.busy_group import BOT, BusyGroup, until
+from journeys.busy_group import BOT, BusyGroup
+from journeys.busy_place import until
 from media.videos import video
 from tools.papers import DRAWN, line, make_letter, make_pages
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import json
 import os
 import re
 from collections.abc import AsyncIterator
@@ -10,13 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from belino.domain.errors import ToolError
 from belino.domain.media import ImageBlock
 from belino.domain.outcome import MediaOutcome, MessageOutcome
-from belino.domain.turn import Final, ReplyPart, Turn
 from belino.testing import (
     FakeClock,
-    GatewayProcess,
     ScriptedAgent,
     SlackPace,
     SlackServer,
@@ -25,16 +21,13 @@ from belino.testing import (
     make_png,
 )
 from belino.testing.telegram_faults import Answer, Reset, Stall
-from faults import looking
-from journeys.busy_group import told, until
+from journeys.busy_place import KILLS, Curious, peak_megabytes, told, until
 from journeys.busy_workspace import BOT, BusyWorkspace
-from journeys.test_telegram import settled_parcels
-from journeys.test_telegram_files import opus, peak_megabytes, send
+from journeys.offering import opus, send
 
 pytestmark = pytest.mark.slow
 
 MEGABYTE = 1024 * 1024
-KILLS = 5
 FAST = SlackPace(channel_burst=1_000, channel_per_second=1_000.0, posts=100_000)
 
 
@@ -42,24 +35,6 @@ FAST = SlackPace(channel_burst=1_000, channel_per_second=1_000.0, posts=100_000)
 async def crew(tmp_path: Path) -> AsyncIterator[BusyWorkspace]:
     async with SlackServer(pace=FAST) as slack:
         yield BusyWorkspace(slack, tmp_path / "home")
-
-
-class Curious:
-    """Fetches every picture it is told of, and keeps what it got."""
-
-    remembers = False
-    sees_images = True
-
-    def __init__(self) -> None:
-        self.seen: list[object] = []
-
-    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
-        for ref in re.findall(r"ref:(sl_\w{12})", told(turn)):
-            try:
-                self.seen += await turn.toolbox.call("fetch_media", {"ref": ref})
-            except ToolError as error:
-                self.seen.append(str(error))
-        yield Final(text="looked")
 
 
 async def test_ten_files_with_text_are_one_turn_and_fetch_nothing(crew: BusyWorkspace) -> None:
@@ -272,41 +247,10 @@ async def test_no_token_is_kept_or_told_anywhere(crew: BusyWorkspace, caplog: py
 
 async def test_a_gateway_killed_again_and_again_takes_every_message_once_and_answers_it_once(tmp_path: Path) -> None:
     async with SlackServer(pace=FAST) as slack:
-        crew = BusyWorkspace(slack, tmp_path / "home")
-        process = process_of(crew)
-        await asyncio.to_thread(process.start)
-        try:
-            await until(crew.is_heard)
-            for number in range(KILLS * 4):
-                slack.say(crew.ann, crew.ann, f"message {number}")
-                if number == 0:
-                    await until(lambda: slack.sent)
-                if number % 4 == 3:
-                    await asyncio.to_thread(process.kill)
-                    await asyncio.to_thread(process.start)
-            parcels = await asyncio.to_thread(settled_parcels, process, KILLS * 4)
-            history = await asyncio.to_thread(looking.history, process, str(crew.channel(crew.ann)))
-        finally:
-            await asyncio.to_thread(process.kill)
-    said = [message["text"] for message in history if not message["author"]["is_agent"]]
+        said, parcels = await BusyWorkspace(slack, tmp_path / "home").outlives_kills()
     assert sorted(said) == sorted(f"message {number}" for number in range(KILLS * 4))
     assert {parcel["state"] for parcel in parcels} == {"sent"}
     assert len(slack.sent) == len(parcels)
-
-
-def process_of(crew: BusyWorkspace) -> GatewayProcess:
-    (crew.home.path / "belino.json").write_text(json.dumps(crew.table()), encoding="utf-8")
-    return GatewayProcess(crew.home.path, environment=crew.environment)
-
-
-async def loaded(crew: BusyWorkspace, process: GatewayProcess) -> float:
-    """The peak of its memory so far, when everything it needs was loaded; from here on it is counted anew."""
-    await until(crew.is_heard)
-    before = len(crew.slack.sent)
-    crew.slack.say(crew.ann, crew.ann, "small, so that everything is loaded", files=[Upload(content=b"x" * 1000)])
-    await until(lambda: len(crew.slack.sent) > before)
-    Path(f"/proc/{process.pid}/clear_refs").write_text("5", encoding="ascii")
-    return peak_megabytes(process)
 
 
 async def test_an_upload_of_100_megabytes_costs_no_memory_and_survives_a_kill_in_the_middle(
@@ -314,35 +258,27 @@ async def test_an_upload_of_100_megabytes_costs_no_memory_and_survives_a_kill_in
 ) -> None:
     content = os.urandom(MEGABYTE) * 100
     root = crew.slack.say(crew.room, crew.ann, "large things go here")
-    process = process_of(crew)
-    await asyncio.to_thread(process.start)
-    try:
-        await loaded(crew, process)
+    async with crew.process() as process:
+        await crew.loaded(process)
         crew.slack.fail("upload", Stall(after=5 * MEGABYTE))
         crew.offer("pending/large.bin", content, crew.channel(crew.room, root))
         crew.slack.say(crew.room, crew.ann, f"{BOT} the file", thread=root)
         await until(lambda: crew.slack.stalled)
         await asyncio.to_thread(process.kill)
         await asyncio.to_thread(process.start)
-        before = await loaded(crew, process)
+        before = await crew.loaded(process)
         await until(lambda: [one.sha256 for one in crew.slack.received] == [hashlib.sha256(content).hexdigest()])
         used = peak_megabytes(process) - before
         assert used < 16, used
-    finally:
-        await asyncio.to_thread(process.kill)
 
 
 async def test_a_file_of_100_megabytes_comes_in_without_costing_memory(crew: BusyWorkspace) -> None:
     content = os.urandom(MEGABYTE) * 100
-    process = process_of(crew)
-    await asyncio.to_thread(process.start)
-    try:
-        before = await loaded(crew, process)
+    async with crew.process() as process:
+        before = await crew.loaded(process)
         large = Upload(content=content, name="film.bin", mime="application/octet-stream")
         crew.slack.say(crew.ann, crew.ann, "look at it", files=[large])
         await until(lambda: len(crew.slack.sent) == 2)
         assert crew.slack.bytes_served >= len(content)
         used = peak_megabytes(process) - before
         assert used < 16, used
-    finally:
-        await asyncio.to_thread(process.kill)

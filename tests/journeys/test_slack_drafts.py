@@ -1,7 +1,6 @@
 """An answer that grows on Slack while it is written: one message, whatever is cut off and however long it gets."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,25 +11,20 @@ from belino.testing import GatewayProcess, SlackServer
 from belino.testing.models import Answer, Hang
 from belino.testing.models.openai import OpenAIServer
 from faults import looking
-from journeys.busy_group import until
+from journeys.busy_place import until
 from journeys.busy_workspace import BusyWorkspace
+from journeys.writing import KEY, writer
 
 pytestmark = pytest.mark.slow
 
-KEY = "sk-test-0123456789abcdef"
 BEGINNING, WHOLE = "Once upon a time", "Once upon a time there was an app."
 
 
 class Story:
     """Ann, who asks for a story; a model that tells one; and a gateway between them that is killed."""
 
-    def __init__(self, crew: BusyWorkspace, model: OpenAIServer) -> None:
-        self.crew = crew
-        self.model = model
-        agent = {"kind": "llm", "model": "openai:gpt-5-mini", "api": "chat", "api_key": "env:MODEL_KEY"}
-        table = {**crew.table(), "agent": {**agent, "base_url": f"{model.url}/v1"}}
-        (crew.home.path / "belino.json").write_text(json.dumps(table), encoding="utf-8")
-        self.process = GatewayProcess(crew.home.path, environment={**crew.environment, "MODEL_KEY": KEY})
+    def __init__(self, crew: BusyWorkspace, model: OpenAIServer, process: GatewayProcess) -> None:
+        self.crew, self.model, self.process = crew, model, process
 
     async def begin(self) -> None:
         """Ask, and wait until the beginning is shown and its receipt on disk."""
@@ -58,12 +52,9 @@ class Story:
 @pytest.fixture
 async def story(tmp_path: Path) -> AsyncIterator[Story]:
     async with SlackServer() as slack, OpenAIServer(key=KEY) as model:
-        told = Story(BusyWorkspace(slack, tmp_path / "home"), model)
-        await asyncio.to_thread(told.process.start)
-        try:
-            yield told
-        finally:
-            await asyncio.to_thread(told.process.kill)
+        crew = BusyWorkspace(slack, tmp_path / "home")
+        async with crew.process(writer(model), MODEL_KEY=KEY) as process:
+            yield Story(crew, model, process)
 
 
 async def test_killed_while_an_answer_is_written_its_draft_becomes_the_answer(story: Story) -> None:

@@ -1,29 +1,23 @@
 """From the phone to the agent and back, through a Telegram that keeps the real one's rules."""
 
-import asyncio
-import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from belino.domain.errors import ToolError
 from belino.domain.media import ImageBlock
 from belino.domain.outcome import MediaOutcome, MessageOutcome
-from belino.domain.turn import Final, ReplyPart, Turn
-from belino.testing import FakeClock, GatewayProcess, Pace, ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_png
+from belino.testing import FakeClock, Pace, ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_png
 from belino.testing.telegram_faults import Answer, Reset
 from belino.testing.telegram_shapes import Upload
-from faults import looking
-from journeys.busy_group import BOT, BusyGroup, text_of, told, until
+from journeys.busy_group import BOT, BusyGroup
+from journeys.busy_place import KILLS, Curious, text_of, told, until
 
 pytestmark = pytest.mark.slow
 
 MEGABYTE = 1024 * 1024
 PHOTO = make_jpeg(64, 48)
-KILLS = 5
 
 
 @pytest.fixture
@@ -50,24 +44,6 @@ async def test_a_voice_note_is_a_line_that_costs_nothing(group: BusyGroup) -> No
         await until(lambda: len(group.agent.turns) == 1)
     assert re.search(r"\[Voice: 12s, 2KB, audio/ogg, ref:tg_\w{12}\]", told(group.agent.turns[0]))
     assert group.downloads == 0
-
-
-class Curious:
-    """Fetches every picture it is told of, and keeps what it got."""
-
-    remembers = False
-    sees_images = True
-
-    def __init__(self) -> None:
-        self.seen: list[object] = []
-
-    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
-        for ref in re.findall(r"ref:(tg_\w{12})", told(turn)):
-            try:
-                self.seen += await turn.toolbox.call("fetch_media", {"ref": ref})
-            except ToolError as error:
-                self.seen.append(str(error))
-        yield Final(text="looked")
 
 
 async def test_a_picture_of_three_days_ago_is_fetched_once_when_somebody_asks_after_a_restart(tmp_path: Path) -> None:
@@ -187,37 +163,9 @@ async def test_a_gateway_killed_again_and_again_takes_every_message_once_and_fla
     tmp_path: Path,
 ) -> None:
     async with TelegramServer(pace=Pace(chat_burst=100)) as server:
-        group = BusyGroup(server, tmp_path / "home")
-        (group.home.path / "belino.json").write_text(json.dumps(group.table()), encoding="utf-8")
-        process = GatewayProcess(group.home.path, environment={"BELINO_TEST_TOKEN": server.token})
-        await asyncio.to_thread(process.start)
-        try:
-            for number in range(KILLS * 4):
-                server.say(group.ann, group.ann, f"message {number}")
-                if number % 4 == 3:
-                    await asyncio.to_thread(process.kill)
-                    await asyncio.to_thread(process.start)
-            parcels = await asyncio.to_thread(settled_parcels, process, KILLS * 4)
-            history = await asyncio.to_thread(looking.history, process, str(group.channel(group.ann)))
-        finally:
-            await asyncio.to_thread(process.kill)
-    said = [message for message in history if not message["author"]["is_agent"]]
-    assert [message["text"] for message in said] == [f"message {number}" for number in range(KILLS * 4)]
+        said, parcels = await BusyGroup(server, tmp_path / "home").outlives_kills()
+    assert said == [f"message {number}" for number in range(KILLS * 4)]
     sent = sum(parcel["state"] == "sent" for parcel in parcels)
     uncertain = sum(parcel["state"] == "uncertain" for parcel in parcels)
     assert sent + uncertain == len(said)
     assert sent <= len(server.sent) <= sent + uncertain
-
-
-def settled_parcels(process: GatewayProcess, count: int) -> list[dict[str, Any]]:
-    """The outbox, once every message has its answer and none is on its way."""
-    parcels: list[dict[str, Any]] = []
-
-    def settled() -> bool:
-        nonlocal parcels
-        _, outbox = process.call("GET", "/api/outbox?limit=200")
-        parcels = outbox["parcels"]
-        return len(parcels) >= count and all(p["state"] in {"sent", "uncertain", "dead"} for p in parcels)
-
-    looking.until(settled, "some answer never came to its end")
-    return parcels

@@ -1,7 +1,6 @@
 """Killed while an answer grows on Telegram: whatever is cut off, there is one message, and it becomes the answer."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,25 +14,20 @@ from belino.testing.models.openai import OpenAIServer
 from belino.testing.telegram_faults import Hang as Silence
 from belino.testing.telegram_faults import Reset
 from faults import looking
-from journeys.busy_group import BusyGroup, until
+from journeys.busy_group import BusyGroup
+from journeys.busy_place import until
+from journeys.writing import KEY, writer
 
 pytestmark = pytest.mark.slow
 
-KEY = "sk-test-0123456789abcdef"
 BEGINNING, WHOLE = "Once upon a time", "Once upon a time there was a bot."
 
 
 class Story:
     """Ann, who asks for a story; a model that tells one; and a gateway between them that is killed."""
 
-    def __init__(self, group: BusyGroup, model: OpenAIServer) -> None:
-        self.group = group
-        self.model = model
-        agent = {"kind": "llm", "model": "openai:gpt-5-mini", "api": "chat", "api_key": "env:MODEL_KEY"}
-        table = {**group.table(), "agent": {**agent, "base_url": f"{model.url}/v1"}}
-        (group.home.path / "belino.json").write_text(json.dumps(table), encoding="utf-8")
-        environment = {"BELINO_TEST_TOKEN": group.server.token, "MODEL_KEY": KEY}
-        self.process = GatewayProcess(group.home.path, environment=environment)
+    def __init__(self, group: BusyGroup, model: OpenAIServer, process: GatewayProcess) -> None:
+        self.group, self.model, self.process = group, model, process
 
     async def begin(self) -> int:
         """Ask; the number of the message that shows the beginning, once its receipt is on disk and the model waits."""
@@ -68,12 +62,9 @@ class Story:
 @asynccontextmanager
 async def story(path: Path) -> AsyncIterator[Story]:
     async with TelegramServer() as server, OpenAIServer(key=KEY) as model:
-        told = Story(BusyGroup(server, path / "home"), model)
-        await asyncio.to_thread(told.process.start)
-        try:
-            yield told
-        finally:
-            await asyncio.to_thread(told.process.kill)
+        group = BusyGroup(server, path / "home")
+        async with group.process(writer(model), MODEL_KEY=KEY) as process:
+            yield Story(group, model, process)
 
 
 async def test_killed_while_an_answer_is_written_its_draft_becomes_the_answer(tmp_path: Path) -> None:

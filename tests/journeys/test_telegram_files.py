@@ -3,11 +3,9 @@
 import asyncio
 import hashlib
 import io
-import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -15,11 +13,12 @@ from PIL import Image
 from belino.domain.message import ConversationKey
 from belino.domain.reply import ParcelState
 from belino.gateway.gateway import Gateway
-from belino.testing import GatewayProcess, ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_pdf, make_png
+from belino.testing import ScriptedAgent, TelegramServer, make_jpeg, make_pdf, make_png
 from belino.testing.samples import sample_files
 from belino.testing.telegram_faults import Answer, Stall
-from faults import looking
-from journeys.busy_group import BOT, BusyGroup, text_of, until
+from journeys.busy_group import BOT, BusyGroup
+from journeys.busy_place import peak_megabytes, settled_parcels, text_of, until
+from journeys.offering import opus, send
 
 pytestmark = pytest.mark.slow
 
@@ -33,18 +32,6 @@ REFUSED_MARKUP = Answer(status=400, description="Bad Request: can't parse entiti
 async def group(tmp_path: Path) -> AsyncIterator[BusyGroup]:
     async with TelegramServer() as server:
         yield BusyGroup(server, tmp_path / "home")
-
-
-def offer(group: BusyGroup, name: str, content: bytes, *, where: ConversationKey | None = None) -> Path:
-    """A file in Ann's conversation, as an agent or a script leaves it there."""
-    place = group.home.outgoing(where or group.channel(group.ann)) / name
-    place.write_bytes(content)
-    os.utime(place, (LONG_AGO, LONG_AGO))
-    return place
-
-
-def send(path: Path, **more: str) -> ToolCall:
-    return ToolCall(name="send_media", arguments={"path": str(path), **more})
 
 
 def forms(group: BusyGroup) -> list[str]:
@@ -66,33 +53,14 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def opus(seconds: float = 1.0) -> bytes:
-    """A voice note, by the real encoder."""
-    import av
-    from av.audio.stream import AudioStream
-
-    written, rate = io.BytesIO(), 48_000
-    with av.open(written, "w", format="ogg") as target:
-        stream = target.add_stream("libopus", rate=rate)
-        assert isinstance(stream, AudioStream)
-        frame = av.AudioFrame(format="s16", layout="mono", samples=960)
-        frame.sample_rate = rate
-        for number in range(int(seconds * 50)):
-            frame.planes[0].update(bytes(1920))
-            frame.pts = number * 960
-            target.mux(stream.encode(frame))
-        target.mux(stream.encode(None))
-    return written.getvalue()
-
-
 async def test_chart_report_voice_and_album_arrive_each_in_its_form_and_then_the_words(group: BusyGroup) -> None:
     voice, photos = opus(), [make_jpeg(320 + number, 240) for number in range(3)]
     agent = ScriptedAgent(
         [
-            send(offer(group, "chart.png", CHART), caption="**Sales** in May"),
-            send(offer(group, "report.pdf", PAGE)),
-            send(offer(group, "note.ogg", voice), **{"as": "voice"}),
-            *[send(offer(group, f"p{number}.jpg", photo)) for number, photo in enumerate(photos)],
+            send(group.offer("chart.png", CHART), caption="**Sales** in May"),
+            send(group.offer("report.pdf", PAGE)),
+            send(group.offer("note.ogg", voice), **{"as": "voice"}),
+            *[send(group.offer(f"p{number}.jpg", photo)) for number, photo in enumerate(photos)],
             "All of it, with `code` & <brackets>.",
         ]
     )
@@ -126,7 +94,7 @@ def film(width: int, height: int) -> bytes:
 
 async def test_what_keeps_the_rules_of_stickers_is_one_and_any_other_film_a_document(group: BusyGroup) -> None:
     files = {"dance.tgs": sample_files()["dance.tgs"][1], "wave.webm": film(512, 384), "film.webm": film(640, 480)}
-    agent = ScriptedAgent([*[send(offer(group, name, content)) for name, content in files.items()], "There."])
+    agent = ScriptedAgent([*[send(group.offer(name, content)) for name, content in files.items()], "There."])
     async with group.gateway(agent) as gateway:
         group.server.say(group.ann, group.ann, "stickers, please")
         await until(lambda: confirmed(gateway, 4))
@@ -142,7 +110,7 @@ async def test_an_answer_in_a_topic_brings_its_files_there(group: BusyGroup) -> 
     table = group.table()
     table["adapters"]["telegram"]["access"]["channels"][str(forum["id"])] = {"senders": ["*"], "mention": True}
     group.table = lambda: table  # type: ignore[method-assign]
-    agent = ScriptedAgent([send(offer(group, "chart.png", CHART, where=where)), "Here."])
+    agent = ScriptedAgent([send(group.offer("chart.png", CHART, where=where)), "Here."])
     async with group.gateway(agent):
         group.server.say(forum, group.ann, f"{BOT} a chart", topic=12)
         await until(lambda: forms(group) == ["photo", "text"])
@@ -151,7 +119,7 @@ async def test_an_answer_in_a_topic_brings_its_files_there(group: BusyGroup) -> 
 
 async def test_a_caption_that_is_too_long_follows_as_text(group: BusyGroup) -> None:
     caption = "word " * 300
-    agent = ScriptedAgent([send(offer(group, "chart.png", CHART), caption=caption), "Done."])
+    agent = ScriptedAgent([send(group.offer("chart.png", CHART), caption=caption), "Done."])
     async with group.gateway(agent):
         group.server.say(group.ann, group.ann, "a chart")
         await until(lambda: forms(group) == ["photo", "text", "text"])
@@ -164,7 +132,7 @@ async def test_a_photo_over_ten_megabytes_is_shrunk_only_as_far_as_telegram_dema
     written = io.BytesIO()
     noise.save(written, "PNG", compress_level=0)
     assert len(written.getvalue()) > 10 * MEGABYTE
-    agent = ScriptedAgent([send(offer(group, "large.png", written.getvalue())), "Large."])
+    agent = ScriptedAgent([send(group.offer("large.png", written.getvalue())), "Large."])
     async with group.gateway(agent):
         group.server.say(group.ann, group.ann, "the large one")
         await until(lambda: forms(group) == ["photo", "text"])
@@ -174,7 +142,7 @@ async def test_a_photo_over_ten_megabytes_is_shrunk_only_as_far_as_telegram_dema
 
 
 async def test_sixty_megabytes_are_refused_with_the_reason_told_and_kept(group: BusyGroup) -> None:
-    large = offer(group, "pending/film.bin", b"")
+    large = group.offer("pending/film.bin", b"")
     os.truncate(large, 60 * MEGABYTE)
     os.utime(large, (LONG_AGO, LONG_AGO))
     async with group.gateway(ScriptedAgent("Here it is.")):
@@ -194,7 +162,7 @@ async def test_a_telegram_that_asks_for_patience_in_the_middle_gets_everything_o
     group: BusyGroup,
 ) -> None:
     agent = ScriptedAgent(
-        [send(offer(group, "chart.png", CHART)), send(offer(group, "report.pdf", PAGE)), "Both of them."]
+        [send(group.offer("chart.png", CHART)), send(group.offer("report.pdf", PAGE)), "Both of them."]
     )
     group.server.fail("sendDocument", Answer(status=429, parameters={"retry_after": 1}), times=2)
     async with group.gateway(agent) as gateway:
@@ -206,7 +174,7 @@ async def test_a_telegram_that_asks_for_patience_in_the_middle_gets_everything_o
 
 
 async def test_markup_telegram_refuses_is_sent_plain_once(group: BusyGroup) -> None:
-    agent = ScriptedAgent([send(offer(group, "report.pdf", PAGE), caption="**May**"), "It is **done**."])
+    agent = ScriptedAgent([send(group.offer("report.pdf", PAGE), caption="**May**"), "It is **done**."])
     group.server.fail("sendMessage", REFUSED_MARKUP)
     group.server.fail("sendDocument", REFUSED_MARKUP)
     async with group.gateway(agent):
@@ -219,7 +187,7 @@ async def test_markup_telegram_refuses_is_sent_plain_once(group: BusyGroup) -> N
 
 async def test_a_voice_message_to_somebody_who_takes_none_is_told_in_words(group: BusyGroup) -> None:
     group.server.no_voice.add(group.ann["id"])
-    agent = ScriptedAgent([send(offer(group, "note.ogg", opus()), **{"as": "voice"}), "Listen."])
+    agent = ScriptedAgent([send(group.offer("note.ogg", opus()), **{"as": "voice"}), "Listen."])
     async with group.gateway(agent):
         group.server.say(group.ann, group.ann, "say it")
         await until(lambda: len(group.server.sent) == 2)
@@ -229,53 +197,34 @@ async def test_a_voice_message_to_somebody_who_takes_none_is_told_in_words(group
     assert any("note.ogg could not be sent: this person takes no voice messages" in text for text in said)
 
 
-def upload_45_megabytes(group: BusyGroup) -> tuple[GatewayProcess, str]:
-    """A gateway process that is about to send a file of 45 MB to whoever writes to it."""
+def offer_45_megabytes(group: BusyGroup) -> str:
+    """A file that is sent to Ann when she writes; its hash."""
     content = os.urandom(MEGABYTE) * 45
-    offer(group, "pending/large.bin", content)
-    (group.home.path / "belino.json").write_text(json.dumps(group.table()), encoding="utf-8")
-    environment = {"BELINO_TEST_TOKEN": group.server.token}
-    return GatewayProcess(group.home.path, environment=environment), sha256(content)
+    group.offer("pending/large.bin", content)
+    return sha256(content)
 
 
 async def test_a_gateway_killed_in_the_middle_of_an_upload_flags_it_and_loses_nothing(group: BusyGroup) -> None:
-    process, digest = upload_45_megabytes(group)
+    digest = offer_45_megabytes(group)
     group.server.fail("sendDocument", Stall(after=5 * MEGABYTE))
-    await asyncio.to_thread(process.start)
-    try:
+    async with group.process() as process:
         group.server.say(group.ann, group.ann, "hello")
         await until(lambda: group.server.stalled)
         await asyncio.to_thread(process.kill)
         await asyncio.to_thread(process.start)
-        parcels = await asyncio.to_thread(settled, process)
+        parcels = await asyncio.to_thread(settled_parcels, process, 2)
         (flagged,) = [parcel for parcel in parcels if parcel["state"] == "uncertain"]
         assert "may have arrived" in flagged["reason"]
         assert "document" not in forms(group)
         assert "text" in forms(group), "the words do not wait for the file"
-    finally:
-        await asyncio.to_thread(process.kill)
     async with group.gateway() as gateway:
         assert await gateway.retry_parcel(flagged["key"])
         await until(lambda: hashes(group) == [digest])
 
 
-def settled(process: GatewayProcess) -> list[dict[str, Any]]:
-    """The outbox, once none is on its way."""
-    parcels: list[dict[str, Any]] = []
-
-    def ended() -> bool:
-        nonlocal parcels
-        parcels = process.call("GET", "/api/outbox?limit=50")[1]["parcels"]
-        return len(parcels) >= 2 and all(p["state"] in {"sent", "uncertain", "dead"} for p in parcels)
-
-    looking.until(ended, "some parcel never came to its end")
-    return parcels
-
-
 async def test_an_upload_of_45_megabytes_costs_no_memory(group: BusyGroup) -> None:
-    process, digest = upload_45_megabytes(group)
-    await asyncio.to_thread(process.start)
-    try:
+    digest = offer_45_megabytes(group)
+    async with group.process() as process:
         group.server.say(group.bob, group.bob, "a stranger, so that everything is loaded")
         await until(lambda: group.server.sent)
         Path(f"/proc/{process.pid}/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
@@ -283,11 +232,3 @@ async def test_an_upload_of_45_megabytes_costs_no_memory(group: BusyGroup) -> No
         group.server.say(group.ann, group.ann, "hello")
         await until(lambda: hashes(group) == [digest])
         assert peak_megabytes(process) - before < 32
-    finally:
-        await asyncio.to_thread(process.kill)
-
-
-def peak_megabytes(process: GatewayProcess) -> float:
-    status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
-    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
-    return int(line.split()[1]) / 1024

@@ -1,0 +1,203 @@
+"""A gateway at work for people on a platform of our own, whichever it is: from the phone to the agent and back."""
+
+import asyncio
+import json
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from belino.config import Config, from_table
+from belino.domain.errors import ToolError
+from belino.domain.media import FileBlock, ImageBlock, TextBlock
+from belino.domain.message import ConversationKey
+from belino.domain.ports import Agent
+from belino.domain.record import StoredMessage
+from belino.domain.turn import Final, ReplyPart, Turn
+from belino.gateway.gateway import Gateway
+from belino.storage.home import Home
+from belino.testing import GatewayProcess, ScriptedAgent
+from belino.testing.telegram_shapes import Upload
+from faults import looking
+
+PATIENCE = 180.0
+LONG_AGO = 1_000_000_000
+KILLS = 5
+Parcels = list[dict[str, Any]]
+
+
+class BusyPlace(ABC):
+    """One platform with people on it, one state folder; the gateway may come and go."""
+
+    platform: ClassVar[str]
+
+    def __init__(self, path: Path) -> None:
+        self.home = Home.at(path)
+        self.agent = ScriptedAgent()
+
+    @property
+    @abstractmethod
+    def environment(self) -> dict[str, str]:
+        """The secrets that the table names."""
+
+    @property
+    @abstractmethod
+    def sent(self) -> Sequence[Mapping[str, Any]]:
+        """The messages that the bot made visible."""
+
+    @abstractmethod
+    def adapter(self) -> dict[str, Any]:
+        """The platform's table in belino.toml."""
+
+    @abstractmethod
+    def channel(self) -> ConversationKey:
+        """The room that everybody is in."""
+
+    @property
+    @abstractmethod
+    def private(self) -> ConversationKey:
+        """Where Ann and the bot are alone."""
+
+    @abstractmethod
+    def write(self, text: str, **more: Any) -> object:
+        """Ann writes to the bot alone."""
+
+    def is_heard(self) -> bool:
+        """Whether what is said now reaches the gateway at once."""
+        return True
+
+    def table(self) -> dict[str, Any]:
+        """What an operator would write into belino.toml."""
+        adapters = {self.platform: self.adapter(), "web": {"enabled": False}}
+        return {"adapters": adapters, "sessions": {"album_window_ms": 300}}
+
+    def config(self) -> Config:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, secret in self.environment.items():
+                patch.setenv(name, secret)
+            return from_table(self.table())
+
+    @asynccontextmanager
+    async def gateway(self, agent: Agent | None = None) -> AsyncIterator[Gateway]:
+        """A gateway at work on this folder, once the platform has let it in."""
+        async with (
+            Gateway(self.config(), self.home, agent=agent or self.agent) as gateway,
+            asyncio.TaskGroup() as group,
+        ):
+            group.create_task(gateway.run())
+            try:
+                await until(self.is_heard)
+                yield gateway
+            finally:
+                gateway.stop()
+
+    @asynccontextmanager
+    async def process(self, agent: Mapping[str, Any] | None = None, **secrets: str) -> AsyncIterator[GatewayProcess]:
+        """The same in a process of its own, which may be killed."""
+        table = self.table() | ({} if agent is None else {"agent": dict(agent)})
+        (self.home.path / "belino.json").write_text(json.dumps(table), encoding="utf-8")
+        process = GatewayProcess(self.home.path, environment=self.environment | secrets)
+        await asyncio.to_thread(process.start)
+        try:
+            yield process
+        finally:
+            await asyncio.to_thread(process.kill)
+
+    async def stored(self, gateway: Gateway, count: int) -> tuple[StoredMessage, ...]:
+        """What the room holds, once it holds so many."""
+
+        async def enough() -> bool:
+            return (await gateway.store.counts())["messages"] >= count
+
+        await until(enough)
+        return await gateway.store.history(self.channel(), limit=count)
+
+    def offer(self, name: str, content: bytes, where: ConversationKey | None = None) -> Path:
+        """A file in a conversation, as an agent or a script leaves it there."""
+        place = self.home.outgoing(where or self.private) / name
+        place.write_bytes(content)
+        os.utime(place, (LONG_AGO, LONG_AGO))
+        return place
+
+    async def loaded(self, process: GatewayProcess) -> float:
+        """The peak of its memory so far, when everything it needs was loaded; from here on it is counted anew."""
+        await until(self.is_heard)
+        before = len(self.sent)
+        self.write("small, so that everything is loaded", files=[Upload(content=b"x" * 1000)])
+        await until(lambda: len(self.sent) > before)
+        Path(f"/proc/{process.pid}/clear_refs").write_text("5", encoding="ascii")
+        return peak_megabytes(process)
+
+    async def outlives_kills(self) -> tuple[list[str], Parcels]:
+        """Ann writes on while the process is killed again and again: what is kept of her, and of every answer."""
+        async with self.process() as process:
+            await until(self.is_heard)
+            for number in range(KILLS * 4):
+                self.write(f"message {number}")
+                if number == 0:
+                    await until(lambda: self.sent)
+                if number % 4 == 3:
+                    await asyncio.to_thread(process.kill)
+                    await asyncio.to_thread(process.start)
+            parcels = await asyncio.to_thread(settled_parcels, process, KILLS * 4)
+            history = await asyncio.to_thread(looking.history, process, str(self.private))
+        return [message["text"] for message in history if not message["author"]["is_agent"]], parcels
+
+
+class Curious:
+    """Fetches every picture it is told of, and keeps what it got."""
+
+    remembers = False
+    sees_images = True
+
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        for ref in re.findall(r"ref:([a-z]+_\w{12})", told(turn)):
+            try:
+                self.seen += await turn.toolbox.call("fetch_media", {"ref": ref})
+            except ToolError as error:
+                self.seen.append(str(error))
+        yield Final(text="looked")
+
+
+async def until(settled: Callable[[], Any]) -> None:
+    """Look until it is so."""
+    async with asyncio.timeout(PATIENCE):
+        while not (answer := settled()) or (asyncio.iscoroutine(answer) and not await answer):
+            await asyncio.sleep(0.01)
+
+
+def settled_parcels(process: GatewayProcess, count: int) -> Parcels:
+    """The outbox, once every message has its answer and none is on its way."""
+    parcels: Parcels = []
+
+    def settled() -> bool:
+        nonlocal parcels
+        _, outbox = process.call("GET", "/api/outbox?limit=200")
+        parcels = outbox["parcels"]
+        return len(parcels) >= count and all(p["state"] in {"sent", "uncertain", "dead"} for p in parcels)
+
+    looking.until(settled, "some answer never came to its end")
+    return parcels
+
+
+def peak_megabytes(process: GatewayProcess) -> float:
+    status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) / 1024
+
+
+def told(turn: Turn) -> str:
+    """Everything a turn tells the agent, as text."""
+    return text_of(turn.blocks)
+
+
+def text_of(blocks: Sequence[TextBlock | ImageBlock | FileBlock]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
