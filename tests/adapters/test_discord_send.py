@@ -318,7 +318,7 @@ async def test_an_upload_that_broke_off_surely_did_not_arrive(
     monkeypatch.setattr("belino.adapters.discord.calls.CALL_SECONDS", 0.3)
     monkeypatch.setattr("belino.adapters.discord.calls.SLOWEST_BYTES_A_SECOND", 1e12)
     discord.fail(SEND, Stall(after=1000))
-    big = file(bytes(9_000_000))
+    big = file(bytes(64 * 1024 * 1024))  # more than the system holds between the two ends
     with pytest.raises(Unreached, match="broke off"):
         await discord_bot.adapter.send(parcel(room, kind=ParcelKind.FILES, files=(big,)))
 
