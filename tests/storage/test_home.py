@@ -42,6 +42,17 @@ def test_a_state_folder_others_may_only_read_is_closed(tmp_path: Path) -> None:
     assert mode(Home.at(tmp_path).path) == 0o700
 
 
+def test_a_state_folder_of_somebody_else_is_refused_with_the_cure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whoever runs the tests may be root, who may do everything.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(
+        StoreError, match=r"cannot be read and written by you; name another with --home, or run: sudo chown"
+    ):
+        Home.at(tmp_path / "home")
+
+
 def test_a_link_in_place_of_a_conversations_folder_is_refused(tmp_path: Path) -> None:
     home = Home.at(tmp_path / "state")
     key = ConversationKey(platform="web", account="default", channel="main")

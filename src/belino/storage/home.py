@@ -32,6 +32,7 @@ class Home:
             _make_private(home.path)
         except OSError as error:
             raise StoreError(f"the state folder {home.path} cannot be made: {error.strerror}") from error
+        _refuse_foreign(home.path)
         _refuse_shared(home.path)
         return home
 
@@ -120,6 +121,13 @@ def _make_private(folder: Path) -> Path:
     else:
         folder.chmod(0o700)
     return folder
+
+
+def _refuse_foreign(folder: Path) -> None:
+    # Left behind by `sudo`, most likely.
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        cure = f"name another with --home, or run: sudo chown -R $(id -u) {folder}"
+        raise StoreError(f"the state folder {folder} cannot be read and written by you; {cure}")
 
 
 def _refuse_shared(folder: Path) -> None:
