@@ -96,11 +96,12 @@ def _paint(scene: Scene, path: int, layer: _Layer) -> None:
     colour = _filled(path)
     if colour is None:
         return
-    bounds, box = _bounds(path), _is_box(path)
+    bounds = _bounds(path)
+    # Most of what is filled is a line or a dot, under which nothing can be.
+    box = min(bounds[2] - bounds[0], bounds[3] - bounds[1]) >= TINY_POINTS and _is_box(path)
     layer.painted.append((bounds, colour if box or colour == _PAPER else None))
-    small = min(bounds[2] - bounds[0], bounds[3] - bounds[1]) < TINY_POINTS
-    scene.looks -= 0 if small else len(layer.texts)
-    if box and not small and scene.looks >= 0:
+    scene.looks -= len(layer.texts) if box else 0
+    if box and scene.looks >= 0:
         for text in [text for text, place in layer.texts.items() if _covers(bounds, place)]:
             del layer.texts[text]
             scene.unseen.add(text)
