@@ -75,3 +75,23 @@ def test_groups_without_end_are_refused() -> None:
     with pytest.raises(CannotRead) as error:
         read("{" * 10_000)
     assert error.value.unread is Unread.UNREADABLE
+
+
+WHITE = rb"{\colortbl;\red0\green0\blue0;\red254\green255\blue255;}"
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (WHITE + rb"a {\cf2 secret}\cf1 b", "a (hidden text: secret)b"),
+        (WHITE + rb"a \cf2 secret\plain  b", "a (hidden text: secret) b"),
+        (rb"a {\fs2 secret} b", "a (hidden text: secret) b"),
+        (WHITE + rb"a {\cf1 seen} b", "a seen b"),
+        (WHITE + rb"\trowd\clcbpat1\cellx99 {\cf2 seen}\cell\row", "seen"),
+        (WHITE + rb"a {\highlight1\cf2 seen} b", "a seen b"),
+    ],
+    ids=["white", "until plain", "tiny", "black", "in a dark cell", "highlighted"],
+)
+def test_white_and_tiny_text_is_marked_unless_it_may_stand_on_another_ground(written: bytes, told: str) -> None:
+    text, _ = rtf.text_of(rb"{\rtf1 " + written + b"}")
+    assert text.strip() == told

@@ -13,10 +13,15 @@ from belino.media.document.parts import CannotRead, Wish, hidden
 
 BYTES_AT_MOST = 50 * 1024 * 1024
 DEPTH_AT_MOST = 2_000
+WHITE = 245
+TINY_HALF_POINTS = 4
 
 _TOKEN = re.compile(
     rb"\\([a-zA-Z]{1,32})(-?\d{1,10})?[ ]?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z])|([{}])|[\r\n]+|([^\\{}\r\n]+)", re.DOTALL
 )
+_COLOURS = re.compile(rb"\\colortbl\b([^{}]{0,100000})")
+_COLOUR = re.compile(rb"\\(red|green|blue)(\d{1,3})")
+_GROUNDS = re.compile(rb"\\(?:highlight|cb|chcbpat|cbpat|clcbpat|trcbpat|chshdng|shading|clshdng)[1-9]")
 # Groups whose content no reader sees on the page.
 _ASIDE = frozenset(
     b"fonttbl colortbl stylesheet info pict objdata themedata colorschememapping latentstyles datastore "
@@ -48,12 +53,19 @@ class _Group:
     """What holds until the group ends."""
 
     aside: bool = False
-    hidden: bool = False
+    vanished: bool = False
+    white: bool = False
+    tiny: bool = False
     fallback: int = 1
     """How many characters stand for one that older readers do not know."""
     font: int = -1
     fonts: bool = False
     """Inside the table of fonts."""
+
+    @property
+    def hidden(self) -> bool:
+        """Whether nobody would see text here."""
+        return self.vanished or self.white or self.tiny
 
 
 @dataclass(slots=True)
@@ -62,6 +74,8 @@ class _Reader:
     unseen: list[str] = field(default_factory=list)
     hides: bool = False
     codec: str = "cp1252"
+    whites: frozenset[int] = frozenset()
+    """Colours in which nothing is seen on paper."""
     _group: _Group = field(default_factory=_Group)
     _above: list[_Group] = field(default_factory=list)
     _codecs: dict[int, str] = field(default_factory=dict)
@@ -133,14 +147,13 @@ class _Reader:
     def _state(self, word: bytes, number: int | None) -> None:
         match word:
             case b"v" | b"webhidden" | b"deleted":
-                self._flush()
-                self._group = replace(self._group, hidden=number != 0)
-                if number == 0:
-                    self._reveal()
+                self._look(vanished=number != 0)
             case b"plain":
-                self._flush()
-                self._group = replace(self._group, hidden=False)
-                self._reveal()
+                self._look(vanished=False, white=False, tiny=False)
+            case b"cf":
+                self._look(white=(number or 0) in self.whites)
+            case b"fs":
+                self._look(tiny=0 < (number or 0) <= TINY_HALF_POINTS)
             case b"htmlrtf":
                 self._flush()
                 self._group = replace(self._group, aside=number != 0)
@@ -153,6 +166,14 @@ class _Reader:
                 self.codec = _code_page(number or 0) or self.codec
             case b"mac" | b"pc" | b"pca":
                 self.codec = {b"mac": "mac_roman", b"pc": "cp437", b"pca": "cp850"}[word]
+
+    def _look(self, **changes: bool) -> None:
+        if all(getattr(self._group, name) is set_to for name, set_to in changes.items()):
+            return
+        self._flush()
+        self._group = replace(self._group, **changes)
+        if not self._group.hidden:
+            self._reveal()
 
     def _font(self, word: bytes, number: int) -> None:
         if word == b"f":
@@ -221,10 +242,23 @@ def read(file: BinaryIO, wish: Wish) -> DocumentText:
 
 def text_of(content: bytes) -> tuple[str, bool]:
     """The text, and whether some of it was hidden."""
-    reader = _Reader()
+    reader = _Reader(whites=_whites(content))
     reader.take(content)
     lines = (line.rstrip(" |\t") if line.endswith(" | ") else line.rstrip() for line in _lines(reader.text))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)), reader.hides
+
+
+def _whites(content: bytes) -> frozenset[int]:
+    """The numbers of white in the table of colours; none where the text may stand on another ground than paper."""
+    table = _COLOURS.search(content)
+    if table is None or _GROUNDS.search(content):
+        return frozenset()
+    colours = [dict(_COLOUR.findall(entry)) for entry in table.group(1).split(b";")]
+    return frozenset(
+        at
+        for at, colour in enumerate(colours)
+        if len(colour) == 3 and all(int(part) >= WHITE for part in colour.values())
+    )
 
 
 def _lines(texts: Iterable[str]) -> list[str]:
