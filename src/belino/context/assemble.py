@@ -54,8 +54,7 @@ async def _thread(
     first = anchor[0]
     above = next((message.root for message in anchor if message.root is not None), first.conversation.thread)
     thread_id, answers = above or first.id, {message.id for message in anchor}
-    for at_most in (False, True):
-        limit = replies_wanted(config, at_most=at_most)
+    for limit in replies_wanted(config):
         known = await library.thread(first.conversation.whole_channel, thread_id, limit=limit)
         if known is None or (above is None and not known.total):
             return None

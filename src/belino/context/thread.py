@@ -1,6 +1,6 @@
 """The thread being answered: its first message, the newest replies that fit, and the truth about the rest."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice, tee
@@ -16,13 +16,13 @@ from belino.domain.tokens import estimate_tokens
 
 CHARS_OF_A_TOKEN = 12
 """More than any text has, so that what is far too long is not priced whole."""
-USUAL_TOKENS, LEAST_TOKENS = 30, 10
-"""What a reply costs: few threads are of shorter ones, and none are of shorter ones still."""
+REPLY_TOKENS = (40, 25, 10)
+"""What a reply costs: few long threads are of shorter ones, fewer of much shorter ones, and none of shorter still."""
 
 
-def replies_wanted(config: ContextConfig, *, at_most: bool = False) -> int:
-    """How many of a thread's newest replies usually are enough to choose from, or could be told at most, and one."""
-    return max(config.thread_tokens, 0) // (LEAST_TOKENS if at_most else USUAL_TOKENS) + 2
+def replies_wanted(config: ContextConfig) -> Iterator[int]:
+    """How many of a thread's newest replies usually are enough to choose from, and one; then more, if they are not."""
+    return (max(config.thread_tokens, 0) // tokens + 2 for tokens in REPLY_TOKENS)
 
 
 def thread_context(
