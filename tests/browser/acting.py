@@ -4,16 +4,19 @@ import base64
 import io
 import math
 import struct
+import threading
+import time
 import wave
 from collections.abc import Callable
 from typing import Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import FilePayload, Locator, Page, expect
+from playwright.sync_api import FilePayload, Locator, Page, Route, expect
 
 from belino.testing import GatewayProcess
 
 MAIN = "web:default:main"
+PATIENCE_SECONDS = 60.0
 
 LAYOUT_SHIFT = """() => new Promise((resolve) => {
   let sum = 0;
@@ -83,6 +86,39 @@ def layout_shift(page: Page) -> float:
 def card(page: Page, name: str) -> Locator:
     """What the page shows of a file."""
     return page.locator(".file, .player", has_text=name)
+
+
+def looked_at(page: Page, name: str) -> Locator:
+    """The same, brought into view when no answer moves it any more: only what is in view is previewed."""
+    answered(page)
+    card(page, name).scroll_into_view_if_needed()
+    return card(page, name)
+
+
+def scroll_to_top(page: Page) -> None:
+    """Scroll as a reader does, and wait until the page has noticed."""
+    page.locator("#log").evaluate(
+        """log => new Promise((noticed) => {
+          log.scrollTop = 0;
+          requestAnimationFrame(() => requestAnimationFrame(() => noticed()));
+        })"""
+    )
+
+
+def wait_for_held(page: Page, held: list[Route], count: int = 1) -> None:
+    """Wait until so many requests are held back."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(held) < count:
+        assert time.monotonic() < deadline, f"{len(held)} of {count} requests were made"
+        page.wait_for_timeout(20)
+
+
+def wait_for_messages(gateway: GatewayProcess, count: int) -> None:
+    """Wait until the main conversation holds so many, answers among them."""
+    deadline, pause = time.monotonic() + PATIENCE_SECONDS, threading.Event()
+    while len(gateway.call("GET", f"/api/messages?conversation={MAIN}&limit=200")[1]["messages"]) < count:
+        assert time.monotonic() < deadline, "some answer never came"
+        pause.wait(0.05)
 
 
 def hum(seconds: int = 3) -> bytes:

@@ -22,7 +22,7 @@ ARGUMENTS = (
     "--disable-gpu",
     "--disable-quic",
 )
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 
 OpenPage = Callable[..., Page]
 

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import threading
+import time
 from typing import Any, Self
 
 from belino.testing import TelegramServer
@@ -39,9 +40,14 @@ class Telegram:
         self._loop.call_soon_threadsafe(lambda: self.server.say(self.group, self.ann, **fields))
 
     def code(self) -> str:
-        """The code the last stranger was told."""
-        told = [str(call.fields["text"]) for call in self.server.requests if call.method.lower() == "sendmessage"]
-        return str(re.findall(r"belino pair (\S+)", told[-1])[0])
+        """The code the last stranger was told, once that is so: the page may know of them before."""
+        deadline, pause = time.monotonic() + START_SECONDS, threading.Event()
+        while True:
+            told = [str(call.fields["text"]) for call in self.server.requests if call.method.lower() == "sendmessage"]
+            if codes := re.findall(r"belino pair (\S+)", "\n".join(told)):
+                return str(codes[-1])
+            assert time.monotonic() < deadline, "nobody was told a code"
+            pause.wait(0.02)
 
     def _say(self, name: str) -> None:
         user = self.server.user(name)

@@ -6,7 +6,19 @@ import pytest
 from playwright.sync_api import Page, Route, WebSocketRoute, expect
 
 from belino.testing import GatewayProcess, make_png
-from browser.acting import MAIN, Enter, OpenPage, answered, bubbles, messages, say, send
+from browser.acting import (
+    MAIN,
+    Enter,
+    OpenPage,
+    answered,
+    bubbles,
+    messages,
+    say,
+    scroll_to_top,
+    send,
+    wait_for_held,
+    wait_for_messages,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +46,7 @@ def test_nothing_can_be_written_before_there_is_a_conversation_to_write_it_in(
     expect(page.get_by_role("button", name="New conversation")).to_be_visible()
     expect(page.get_by_role("textbox", name="Message")).to_be_disabled()
     expect(page.get_by_role("button", name="Attach files")).to_be_disabled()
+    wait_for_held(page, held)
     held.pop().continue_()
     expect(page.get_by_role("textbox", name="Message")).to_be_focused()
     send(page, "hello")
@@ -172,11 +185,12 @@ def test_older_messages_come_without_moving_what_is_read(
 ) -> None:
     for number in range(40):
         say(gateway, f"message {number}")
+    wait_for_messages(gateway, 80)
     page = enter(open_page(height=500))
     expect(bubbles(page, "theirs").last).to_be_in_viewport()
     expect(page.get_by_text("message 39", exact=True)).to_be_visible()
     expect(page.get_by_text("message 0", exact=True)).to_have_count(0)
-    page.locator("#log").evaluate("log => { log.scrollTop = 0; }")
+    scroll_to_top(page)
     expect(page.get_by_text("message 0", exact=True)).to_have_count(1)
     assert page.locator("#log").evaluate("log => log.scrollTop") > 500
 
@@ -189,7 +203,7 @@ def test_a_reader_who_scrolled_up_is_told_of_new_messages_and_not_moved(
     page = enter(open_page(height=500))
     answered(page, 8)
     log = page.locator("#log")
-    log.evaluate("log => { log.scrollTop = 0; }")
+    scroll_to_top(page)
     say(gateway, "something new")
     jump = page.get_by_role("button", name=re.compile("new message"))
     expect(jump).to_be_visible()

@@ -17,7 +17,7 @@ from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store
 from belino.testing import GatewayProcess, make_pdf, make_png, make_wav
-from browser.acting import Enter, OpenPage, bubbles, no_sideways_scroll, no_violation
+from browser.acting import Enter, OpenPage, bubbles, no_sideways_scroll, no_violation, wait_for_held
 
 pytestmark = pytest.mark.slow
 
@@ -120,6 +120,7 @@ def test_who_has_moved_on_is_not_called_back_when_the_last_decision_is_done(page
     next_one = page.get_by_role("button", name=re.compile("^Drop: The held one"))
     next_one.focus()
     next_one.evaluate("button => { button.same = true; }")
+    wait_for_held(page, held)
     held.pop().continue_()
     expect(parcels(page, "Waiting for you")).to_have_count(2)
     expect(page.get_by_text("It will not be sent.")).to_be_visible()

@@ -18,6 +18,7 @@ from browser.acting import (
     no_sideways_scroll,
     no_violation,
     say,
+    wait_for_held,
 )
 
 pytestmark = pytest.mark.slow
@@ -107,8 +108,8 @@ def test_pictures_that_load_late_move_nothing(page: Page, enter: Enter, gateway:
     page.route("**/api/media/*", lambda route: held.append(route))
     enter(page)
     answered(page, 3)
+    wait_for_held(page, held, 3)
     place = messages(page).first.bounding_box()
-    assert len(held) == 3
     for route in held:
         route.continue_()
     for image in page.locator(".picture img").all():

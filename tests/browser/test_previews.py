@@ -15,6 +15,7 @@ from browser.acting import (
     card,
     hum,
     layout_shift,
+    looked_at,
     messages,
     no_sideways_scroll,
     no_violation,
@@ -37,7 +38,7 @@ def test_a_document_shows_its_first_lines_and_is_read_page_by_page_by_keyboard_a
 ) -> None:
     say(gateway, "", ("report.pdf", "application/pdf", REPORT))
     enter(page)
-    report = card(page, "report.pdf")
+    report = looked_at(page, "report.pdf")
     expect(report).to_contain_text("This is what page 1 says")
     expect(report).to_contain_text("Page 1 of 12")
     door = report.get_by_role("button", name="Read report.pdf")
@@ -69,7 +70,7 @@ def test_a_long_text_has_parts_and_nothing_in_it_is_markup(page: Page, enter: En
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: dialogs.append(dialog.message))
     enter(page)
-    expect(card(page, "long.txt")).to_contain_text(f"Look: {MARKUP} reversed word0")
+    expect(looked_at(page, "long.txt")).to_contain_text(f"Look: {MARKUP} reversed word0")
     page.get_by_role("button", name="Read long.txt").click()
     body = reader(page).get_by_role("region")
     expect(body).to_contain_text("word100 ")
@@ -86,7 +87,7 @@ def test_an_archive_shows_what_is_in_it(page: Page, enter: Enter, gateway: Gatew
     pack = make_zip({f"{MARKUP}/{'deep/' * 30}{number}.txt": "x" * number for number in range(1, 450)})
     say(gateway, "", ("pack.zip", "application/zip", pack))
     enter(page)
-    expect(card(page, "pack.zip")).to_contain_text("Entries 1–200")
+    expect(looked_at(page, "pack.zip")).to_contain_text("Entries 1–200")
     page.get_by_role("button", name="Look inside pack.zip").click()
     expect(reader(page)).to_contain_text("449 files")
     expect(reader(page)).to_contain_text(f"{MARKUP}/deep/")
@@ -107,9 +108,8 @@ def test_a_card_names_a_type_that_people_know_and_lines_up_the_columns_of_a_tabl
     files = document_files(paragraphs=2)
     enter(page)
     say(gateway, "", ("talk.pptx", PPTX, files["talk.pptx"]), ("people.csv", "text/csv", files["people.csv"]))
-    answered(page)
-    expect(card(page, "talk.pptx").locator(".file-facts")).to_have_text(re.compile(r"KB · PPTX$"))
-    expect(card(page, "people.csv").locator(".file-facts")).to_have_text(re.compile(r" · text/csv$"))
+    expect(looked_at(page, "talk.pptx").locator(".file-facts")).to_have_text(re.compile(r"KB · PPTX$"))
+    expect(looked_at(page, "people.csv").locator(".file-facts")).to_have_text(re.compile(r" · text/csv$"))
     expect(card(page, "people.csv").locator(".glance-words")).to_have_css("font-family", re.compile("mono"))
     page.get_by_role("button", name="Read people.csv").click()
     expect(reader(page).locator(".reader-text")).to_have_css("font-family", re.compile("mono"))
@@ -122,7 +122,7 @@ def test_a_sound_shows_how_loud_and_how_long_it_is_before_a_byte_of_it_is_loaded
     asked: list[Request] = []
     page.on("request", lambda request: asked.append(request))
     enter(page)
-    hummed = card(page, "hum.wav")
+    hummed = looked_at(page, "hum.wav")
     expect(hummed.get_by_role("img", name="Waveform, 0:03")).to_be_visible()
     expect(hummed).to_contain_text("0:03 · ")
     assert [request.url for request in asked if request.url.endswith(".wav")] == []
@@ -138,7 +138,7 @@ def test_a_video_shows_its_poster_and_length_before_it_is_played(
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     enter(page)
-    expect(card(page, "film.webm").locator("video")).to_have_attribute("poster", re.compile(r"/picture$"))
+    expect(looked_at(page, "film.webm").locator("video")).to_have_attribute("poster", re.compile(r"/picture$"))
     expect(card(page, "film.webm")).to_contain_text("0:04 · ")
     with page.expect_response(re.compile(r"/picture$")) as drawn:
         page.reload()
@@ -158,9 +158,7 @@ def test_what_cannot_be_shown_says_why_on_its_card(page: Page, enter: Enter, gat
     )
     enter(page)
     for name in ("broken.pdf", "broken.mp4", "broken.wav", "broken.heic"):
-        # Only what is in view is looked at.
-        card(page, name).scroll_into_view_if_needed()
-        expect(card(page, name).locator(".file-trouble")).to_have_text(re.compile("^No preview: .{10}"))
+        expect(looked_at(page, name).locator(".file-trouble")).to_have_text(re.compile("^No preview: .{10}"))
     no_violation(page)
 
 

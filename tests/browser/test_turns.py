@@ -1,8 +1,10 @@
 """What the page shows while an agent works, and how a person stops it."""
 
 import json
+import random
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,9 +53,11 @@ def gateway(tmp_path: Path, patience: Patience) -> Iterator[GatewayProcess]:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+    """A port that the system gives to nobody by itself, so that none takes it while the gateway is down."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")
 
 
 def test_a_working_agent_is_shown_with_what_it_does_also_after_a_reload(

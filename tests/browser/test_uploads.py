@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
 from belino.testing import GatewayProcess, make_png
-from browser.acting import Enter, answered, attach, bubbles, chip, send
+from browser.acting import Enter, answered, attach, bubbles, chip, send, wait_for_held
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +49,7 @@ def test_a_message_sent_during_an_upload_leaves_when_the_upload_is_done(page: Pa
     send(page, "what is this?")
     expect(page.get_by_text("Sends when the upload is done")).to_be_visible()
     expect(bubbles(page, "mine")).to_have_count(0)
+    wait_for_held(page, held)
     held[0].continue_()
     answered(page)
     expect(bubbles(page, "theirs")).to_contain_text("640×480")
