@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from adapters import discord_samples, slack_samples
 from belino.adapters.telegram.parse import parse
 from belino.adapters.telegram.people import Me
 from belino.domain.errors import MediaError, StoreError
@@ -33,7 +35,7 @@ from belino.testing.samples import sample_files
 from faults.looking import SOAK
 
 SEED = 20260101
-TELEGRAM = Path(__file__).parent.parent / "samples" / "telegram"
+SAMPLES = Path(__file__).parent.parent / "samples"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LARGEST_START = 2 * 1024 * 1024
 
@@ -201,15 +203,27 @@ def _encodable(text: str | None) -> str | None:
     return text.encode(errors="replace").decode() if text is not None else None
 
 
-def test_every_update_of_telegram_becomes_arrivals_whatever_happened_to_it() -> None:
-    updates = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(TELEGRAM.glob("*.json"))]
-    for number, rng in rounds(2_000, 100_000):
-        update = disturbed(rng, rng.choice(updates))
+def telegram_parsed(raw: object) -> tuple[Arrival, ...]:
+    return parse(raw, account="main", me=Me(id=7, username="belino_bot"), received=NOW)
+
+
+@pytest.mark.parametrize(
+    ("platform", "parsed"),
+    [("telegram", telegram_parsed), ("discord", discord_samples.parsed), ("slack", slack_samples.parsed)],
+    ids=("telegram", "discord", "slack"),
+)
+def test_everything_a_platform_tells_becomes_arrivals_whatever_happened_to_it(
+    platform: str, parsed: Callable[[object], tuple[Arrival, ...]]
+) -> None:
+    told = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((SAMPLES / platform).glob("*.json"))]
+    for number, rng in rounds(1_000, 100_000):
+        raw = disturbed(rng, rng.choice(told))
         with within(10, f"round {number}"):
-            arrivals = parse(update, account="main", me=Me(id=7, username="belino_bot"), received=NOW)
+            arrivals = parsed(raw)
         assert arrivals, f"round {number}: nothing"
         for arrival in arrivals:
             assert isinstance(arrival, Arrival), f"round {number}: {arrival!r}"
+            assert json.dumps(asdict(arrival), ensure_ascii=False, default=str).encode(), "half a character is no text"
             for ref in arrival.media if isinstance(arrival, Message) else ():
                 assert placeholder(ref).count("\n") == 0, f"round {number}"
 
