@@ -35,7 +35,7 @@ class Eyes:
         content = Path(source).read_bytes()
         if content == b"broken":
             raise MediaRefused("the picture is damaged")
-        return {"greys": b64encode(seen(*content.split(b"@"))).decode()}
+        return {"greys": b64encode(seen(*content.split(b"@"))).decode(), "shape": 1.5}
 
 
 def seen(shape: bytes, tint: bytes = b"0") -> bytes:
@@ -128,8 +128,17 @@ async def test_a_picture_that_cannot_be_decoded_is_only_not_compared(store: Sqli
 
 @pytest.mark.parametrize(
     "answer",
-    [{}, {"greys": 1}, {"greys": "@@@@"}, {"greys": b64encode(bytes(9)).decode()}, {"greys": "A" * 100_000}],
-    ids=["nothing", "a number", "no base64", "too few", "too many"],
+    [
+        {},
+        {"greys": 1, "shape": 1.5},
+        {"greys": "@@@@", "shape": 1.5},
+        {"greys": b64encode(bytes(9)).decode(), "shape": 1.5},
+        {"greys": "A" * 100_000, "shape": 1.5},
+        {"greys": b64encode(bytes(4096)).decode()},
+        {"greys": b64encode(bytes(4096)).decode(), "shape": 0.0},
+        {"greys": b64encode(bytes(4096)).decode(), "shape": float("nan")},
+    ],
+    ids=["nothing", "a number", "no base64", "too few", "too many", "no shape", "no width", "no number"],
 )
 async def test_a_child_that_lies_is_not_believed(answer: dict[str, Any], store: SqliteStore) -> None:
     class Liar(Eyes):

@@ -32,7 +32,7 @@ class Sight:
     def __call__(self, picture: Image.Image, format_: str = "PNG", **options: object) -> Print:
         self._path.write_bytes(saved(picture, format_, **options))
         with self._path.open("rb") as file:
-            found = read_print(make_print(_checked(greys(file.fileno(), {}))))
+            found = read_print(make_print(*_checked(greys(file.fileno(), {}))))
         assert found is not None
         return found
 
@@ -68,6 +68,12 @@ def test_other_pictures_and_other_pages_of_one_look_are_not_taken_for_it(seen: S
         assert recognise(picture, others) == {}
 
 
+@pytest.mark.parametrize("size", [(300, 800), (1500, 200)], ids=["high", "wide"])
+def test_a_picture_of_another_shape_is_another_though_all_in_it_lies_alike(size: tuple[int, int], seen: Sight) -> None:
+    picture = scene(1)
+    assert recognise(seen(picture.resize(size)), {"it": seen(picture)}) == {}
+
+
 def test_a_page_that_was_photographed_smaller_is_the_same_page(seen: Sight) -> None:
     pages = {str(seed): seen(page(seed)) for seed in range(6)}
     copy = seen(page(3).resize((240, 320)), "JPEG", quality=50)
@@ -91,4 +97,4 @@ def test_a_picture_that_is_turned_by_its_metadata_is_the_same_as_the_one_that_wa
 
 def test_a_print_of_another_kind_is_no_print() -> None:
     assert read_print(b"12345678") is None
-    assert len(make_print(bytes(64 * 64))) == PRINT_BYTES
+    assert len(make_print(bytes(64 * 64), 1.5)) == PRINT_BYTES

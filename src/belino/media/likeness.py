@@ -17,6 +17,8 @@ from belino.media.near import Print, make_print, read_print, recognise
 COMPARED = 1_000
 """Pictures of a channel that a new one is compared with, the newest."""
 REMEMBERED = 4_096
+LONGEST = 100_000.0
+"""No picture is that many times wider than high."""
 
 _WORDS = {
     Likeness.SAME: "",
@@ -61,9 +63,9 @@ class Likenesses:
     async def _compare(self, channel: ConversationKey, blob: Blob) -> None:
         others = {printed.sha256: printed.bits for printed in await self._store.prints(channel, limit=COMPARED)}
         bits = others.pop(blob.sha256, None)
-        if bits is None:
-            greys = _checked(await self._sandbox.run("image.greys", blob.path))
-            bits = await asyncio.to_thread(make_print, greys)
+        if bits is None or read_print(bits) is None:
+            greys, shape = _checked(await self._sandbox.run("image.greys", blob.path))
+            bits = await asyncio.to_thread(make_print, greys, shape)
             await self._store.keep_print(blob.sha256, bits)
         known = await asyncio.to_thread(_recognised, bits, others)
         if known:
@@ -76,14 +78,14 @@ def _recognised(bits: bytes, others: Mapping[str, bytes]) -> Mapping[str, Likene
     return recognise(picture, prints) if picture is not None and prints else {}
 
 
-def _checked(told: Mapping[str, Any]) -> bytes:
-    """The child may be in an enemy's hands: so many greys, or none."""
+def _checked(told: Mapping[str, Any]) -> tuple[bytes, float]:
+    """The child may be in an enemy's hands: so many greys and a shape, or nothing."""
     match told:
-        case {"greys": str(text)} if len(text) <= 2 * SIDE * SIDE:
+        case {"greys": str(text), "shape": float(shape)} if len(text) <= 2 * SIDE * SIDE and 0 < shape < LONGEST:
             try:
                 greys = b64decode(text, validate=True)
             except ValueError:
                 greys = b""
             if len(greys) == SIDE * SIDE:
-                return greys
+                return greys, shape
     raise MediaError("decoding the picture gave no proper answer")

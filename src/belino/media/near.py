@@ -1,8 +1,8 @@
 """Know a picture again that was written anew, resized or cropped: what is kept of it, and how two of them compare.
 
-A print is the picture as 64×64 greys, with rough hashes of the whole and of windows into it. Hashes find candidates
-among many; whether one picture lies in the other is then looked at in the greys, because two pages of text, or two
-screens of one program, have rough hashes alike.
+A print is the picture as 64×64 greys, its shape, and rough hashes of the whole and of windows into it. Hashes find
+candidates among many; whether one picture lies in the other is then looked at in the greys, because two pages of text,
+or two screens of one program, have rough hashes alike.
 """
 
 from array import array
@@ -11,6 +11,7 @@ from heapq import nsmallest
 from itertools import count, pairwise, product
 from math import sqrt
 from operator import mul
+from struct import Struct
 from typing import NamedTuple
 
 from belino.domain.readings import Likeness
@@ -26,7 +27,8 @@ AXIS = (
 )
 """Where a window begins and how long it is, each way; the first is the whole. What is cropped further is not known."""
 WINDOWS = tuple(product(AXIS, AXIS))
-PRINT_BYTES = SIDE * SIDE + 8 * len(WINDOWS)
+_SHAPE = Struct("<d")
+PRINT_BYTES = SIDE * SIDE + _SHAPE.size + 8 * len(WINDOWS)
 
 # Measured on 352 pictures, each in 14 other forms, and on all pairs of them: photographs, screens, drawings, pages.
 NEAR = 12
@@ -41,6 +43,8 @@ COARSE, FINE = 16, 32
 """Greys each way that are compared while a frame is looked for, and then."""
 LEAST = 34.0
 """A frame is not smaller than that."""
+STRETCHED = 1.25
+"""Nobody stretches a picture further than this; a frame that is found is not exact either."""
 FLAT = 2.0
 """Slopes that deviate less than this are noise."""
 
@@ -49,6 +53,8 @@ class Print(NamedTuple):
     """What a picture is recognised by."""
 
     greys: bytes
+    shape: float
+    """How wide the picture is for its height."""
     hashes: "array[int]"
 
 
@@ -65,10 +71,10 @@ WHOLE = Frame(0.0, 0.0, float(SIDE), float(SIDE))
 _FRAMES = tuple(Frame(left, top, left + across, top + down) for (top, down), (left, across) in WINDOWS)
 
 
-def make_print(greys: bytes) -> bytes:
+def make_print(greys: bytes, shape: float) -> bytes:
     """The print of 64×64 greys, as it is kept."""
     sums = _sums(greys)
-    return greys + array("Q", [_hash(sums, frame) for frame in _FRAMES]).tobytes()
+    return greys + _SHAPE.pack(shape) + array("Q", [_hash(sums, frame) for frame in _FRAMES]).tobytes()
 
 
 def read_print(bits: bytes) -> Print | None:
@@ -76,8 +82,9 @@ def read_print(bits: bytes) -> Print | None:
     if len(bits) != PRINT_BYTES:
         return None
     hashes = array("Q")
-    hashes.frombytes(bits[SIDE * SIDE :])
-    return Print(bits[: SIDE * SIDE], hashes)
+    hashes.frombytes(bits[SIDE * SIDE + _SHAPE.size :])
+    (shape,) = _SHAPE.unpack_from(bits, SIDE * SIDE)
+    return Print(bits[: SIDE * SIDE], shape, hashes)
 
 
 def recognise(picture: Print, others: Mapping[str, Print]) -> Mapping[str, Likeness]:
@@ -87,10 +94,10 @@ def recognise(picture: Print, others: Mapping[str, Print]) -> Mapping[str, Liken
     for _, name, likeness, frame in candidates[:TRIED]:
         if name in known:
             continue
-        one, other = picture.greys, others[name].greys
-        part, whole = (other, one) if likeness is Likeness.UNCROPPED else (one, other)
-        seat = _seat(part, whole, frame)
-        if _agree(part, whole, seat):
+        other = others[name]
+        part, whole = (other, picture) if likeness is Likeness.UNCROPPED else (picture, other)
+        seat = _seat(part.greys, whole.greys, frame)
+        if _fits(part.shape, whole.shape, seat) and _agree(part.greys, whole.greys, seat):
             known[name] = Likeness.RECOMPRESSED if _is_whole(seat) else likeness
     return known
 
@@ -168,6 +175,12 @@ def _moved(frame: Frame, side: int, by: float) -> Frame | None:
 
 def _is_whole(frame: Frame) -> bool:
     return all(abs(side - edge) < 1.5 for side, edge in zip(frame, WHOLE, strict=True))
+
+
+def _fits(part: float, whole: float, frame: Frame) -> bool:
+    """Whether a part of that shape is what the frame shows, not stretched into it."""
+    stretch = part / (whole * (frame.right - frame.left) / (frame.bottom - frame.top))
+    return 1 / STRETCHED <= stretch <= STRETCHED
 
 
 def _agree(part: bytes, whole: bytes, frame: Frame) -> bool:
