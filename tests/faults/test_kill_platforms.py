@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import os
 import signal
 import sqlite3
 from collections import Counter
@@ -26,18 +25,18 @@ from belino.testing.telegram_shapes import Upload
 from faults.looking import SOAK, check_state_folder, history, until
 from journeys.busy_group import BOT as TELEGRAM_BOT
 from journeys.busy_group import BusyGroup
-from journeys.busy_group import until as soon
+from journeys.busy_place import BusyPlace
+from journeys.busy_place import until as soon
 from journeys.busy_server import BOT as DISCORD_BOT
 from journeys.busy_server import BusyServer
 from journeys.busy_workspace import BOT as SLACK_BOT
 from journeys.busy_workspace import BusyWorkspace
 
-KILLS = 120 if SOAK else 8
+KILLS = 120 if SOAK else 4
 IN_A_ROW = 4
 """What is killed six times while it is sent is given up, which is told elsewhere."""
 SEED = 20261116
 FILE_BYTES = 300_000
-LONG_AGO = 1_000_000_000
 # At which of its calls a life ends at the latest, and after how many seconds if it makes fewer.
 CALLS, SECONDS = 14, 3.0
 FAST = SlackPace(channel_burst=1_000, channel_per_second=1_000.0, posts=100_000, other=100_000, methods={})
@@ -101,19 +100,15 @@ class Fall:
 class Scene:
     """People who write to a bot in two places, and what the platform shows of its answers."""
 
-    busy: BusyGroup | BusyServer | BusyWorkspace
+    busy: BusyPlace
     fall: Fall
     process: GatewayProcess
-    direct: ConversationKey
-    room: ConversationKey
     say: Callable[[bool, str, Upload | None], None]
     """Directly or in the room: words, and a file perhaps."""
     shown: Callable[[], list[tuple[str, str]]]
     """Where the bot made something visible, and its id there."""
     received: Callable[[], list[Upload]]
     """The files it uploaded."""
-    is_heard: Callable[[], bool] = lambda: True
-    """Whether the bot is there, where a platform tells only who is."""
     keeps_order: bool = True
     can_tell_duplicates: bool = True
     said: dict[ConversationKey, list[str]] = field(default_factory=dict)
@@ -122,20 +117,15 @@ class Scene:
     def speak(self, rng: Random) -> None:
         """Somebody says something; now and then it brings a file, and now and then the answer is to."""
         directly = rng.random() < 0.5
-        place = self.direct if directly else self.room
+        place = self.busy.private if directly else self.busy.channel()
         number = sum(map(len, self.said.values()))
         if rng.random() < 0.4:
-            self._offer(place, f"file{number}.bin", rng.randbytes(FILE_BYTES))
+            content = rng.randbytes(FILE_BYTES)
+            self.busy.offer(f"pending/file{number}.bin", content, place)
+            self.offered.append(hashlib.sha256(content).hexdigest())
         brought = rng.randbytes(FILE_BYTES) if rng.random() < 0.3 else None
         self.said.setdefault(place, []).append(words := f"number {number}")
         self.say(directly, words, Upload(content=brought, name=f"in{number}.bin") if brought else None)
-
-    def _offer(self, place: ConversationKey, name: str, content: bytes) -> None:
-        half = self.busy.home.outgoing(place) / name
-        half.write_bytes(content)
-        os.utime(half, (LONG_AGO, LONG_AGO))
-        half.rename(half.parent / "pending" / name)
-        self.offered.append(hashlib.sha256(content).hexdigest())
 
 
 @asynccontextmanager
@@ -156,9 +146,7 @@ async def telegram(path: Path) -> AsyncIterator[Scene]:
         yield Scene(
             busy=busy,
             fall=fall,
-            process=process_of(path, busy.table(), {"BELINO_TEST_TOKEN": server.token}),
-            direct=busy.channel(busy.ann),
-            room=busy.channel(busy.chat),
+            process=process_of(busy),
             say=say,
             shown=lambda: [
                 (str(message["chat"]["id"]), str(message["message_id"]))
@@ -184,11 +172,8 @@ async def discord(path: Path) -> AsyncIterator[Scene]:
         yield Scene(
             busy=busy,
             fall=fall,
-            process=process_of(path, busy.table(), {"BELINO_TEST_TOKEN": server.token}),
-            direct=busy.channel(busy.ann),
-            room=busy.channel(busy.room),
+            process=process_of(busy),
             say=say,
-            is_heard=busy.is_heard,
             shown=lambda: [(str(message["channel_id"]), str(message["id"])) for message in server.sent],
             received=lambda: server.received,
         )
@@ -208,22 +193,20 @@ async def slack(path: Path) -> AsyncIterator[Scene]:
         yield Scene(
             busy=busy,
             fall=fall,
-            process=process_of(path, busy.table(), busy.environment),
-            direct=busy.channel(busy.ann),
-            room=busy.channel(busy.room),
+            process=process_of(busy),
             say=say,
-            is_heard=busy.is_heard,
             shown=lambda: [(str(message["channel"]), str(message["ts"])) for message in server.sent],
             received=lambda: server.received,
             keeps_order=False,  # what was not acknowledged is told again, after what was said meanwhile
         )
 
 
-def process_of(path: Path, table: dict[str, Any], environment: dict[str, str]) -> GatewayProcess:
+def process_of(busy: BusyPlace) -> GatewayProcess:
+    table = busy.table()
     # A turn may be hit by many kills here; that it gives up after three is told elsewhere.
     table["sessions"]["attempts"] = 100_000
-    (path / "belino.json").write_text(json.dumps(table), encoding="utf-8")
-    return GatewayProcess(path, environment=environment)
+    (busy.home.path / "belino.json").write_text(json.dumps(table), encoding="utf-8")
+    return GatewayProcess(busy.home.path, environment=busy.environment)
 
 
 PLATFORMS = {"telegram": telegram, "discord": discord, "slack": slack}
@@ -239,7 +222,7 @@ async def test_a_gateway_killed_in_the_middle_of_its_calls_answers_everything_an
     async with PLATFORMS[platform](home) as scene:
         try:
             await asyncio.to_thread(scene.process.start)
-            await soon(scene.is_heard)  # what was said before is no one's to answer
+            await soon(scene.busy.is_heard)  # what was said before is no one's to answer
             await speak_and_settle(scene)
             for _ in range(KILLS // IN_A_ROW):
                 for _ in range(IN_A_ROW):
@@ -277,7 +260,7 @@ async def one_life(scene: Scene, rng: Random) -> None:
 
 async def speak_and_settle(scene: Scene) -> None:
     """Somebody speaks in both places, so that no file waits for an answer, and then nothing is on its way any more."""
-    for directly, place in ((True, scene.direct), (False, scene.room)):
+    for directly, place in ((True, scene.busy.private), (False, scene.busy.channel())):
         scene.said.setdefault(place, []).append("is all there?")
         scene.say(directly, "is all there?", None)
     await asyncio.to_thread(until, lambda: is_settled(scene), "some answer never came to its end")
