@@ -6,9 +6,7 @@ from typing import Any
 
 from belino.domain.message import ConversationKey
 from belino.testing import TelegramServer
-from journeys.busy_place import BusyPlace, until
-
-__all__ = ["BOT", "BusyGroup", "until"]
+from journeys.busy_place import BusyPlace
 
 BOT = "@belino_bot"
 
