@@ -132,6 +132,19 @@ async def test_a_file_that_is_written_to_while_it_is_read_is_refused(folder: Pat
             b"".join([piece async for piece in pieces])
 
 
+async def test_a_file_that_grows_as_fast_as_it_is_read_is_not_followed(folder: Path) -> None:
+    path = folder / "inner" / "file.txt"
+    read = 0
+    with Beneath(folder) as beneath, beneath.open("inner/file.txt") as file:
+        with pytest.raises(MediaRefused, match="changed while it was read"):
+            async for piece in file.pieces():
+                read += len(piece)
+                assert read < 100
+                with path.open("ab") as more:
+                    more.write(b"more")
+    assert read == len(b"finemore")
+
+
 async def test_no_swap_of_names_lets_anything_from_outside_through(folder: Path) -> None:
     """Somebody renames a link over the file, and back, as fast as they can."""
     target, link, plain = folder / "inner" / "file.txt", folder / "link", folder / "plain"

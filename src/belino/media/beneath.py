@@ -75,7 +75,8 @@ class PlainFile:
     async def pieces(self) -> AsyncIterator[bytes]:
         """Its bytes, read in a thread. Unfinished if somebody wrote to it meanwhile."""
         at = 0
-        while piece := await on_disk(os.pread, self._descriptor, PIECE, at):
+        # What has grown is not followed: it may grow as fast as it is read.
+        while at <= self.seen.size and (piece := await on_disk(os.pread, self._descriptor, PIECE, at)):
             at += len(piece)
             yield piece
         if _seen(self.seen.path, os.fstat(self._descriptor)).identity != self.seen.identity or at != self.seen.size:
