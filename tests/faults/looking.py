@@ -55,12 +55,23 @@ def until(settled: Callable[[], bool], what: str) -> None:
         pause.wait(0.05)
 
 
-def nothing_waits(gateway: GatewayProcess) -> bool:
-    """No turn waits or runs, and no parcel is on its way."""
+def until_idle(gateway: GatewayProcess) -> None:
+    """Look again until no turn waits or runs and no parcel is on its way; fail once nothing moves any more."""
+    pause = threading.Event()
+    before, deadline = (-1, -1), 0.0
+    while (left := _under_way(gateway)) != (0, 0):
+        if left != before:
+            before, deadline = left, time.monotonic() + SETTLE_SECONDS
+        assert time.monotonic() < deadline, f"{left[0]} turns and {left[1]} parcels never ended"
+        pause.wait(0.05)
+
+
+def _under_way(gateway: GatewayProcess) -> tuple[int, int]:
+    """Turns that wait or run, and parcels on their way."""
     _, status = gateway.call("GET", "/api/conversations")
     _, outbox = gateway.call("GET", "/api/outbox")
-    idle = all(entry["waiting"] == 0 for entry in status["conversations"])
-    return idle and all(parcel["state"] in {"sent", "dead"} for parcel in outbox["parcels"])
+    turns = sum(entry["waiting"] for entry in status["conversations"])
+    return turns, sum(parcel["state"] not in {"sent", "dead"} for parcel in outbox["parcels"])
 
 
 def check_state_folder(home: Path) -> None:

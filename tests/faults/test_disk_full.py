@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from belino.testing import GatewayProcess
-from faults.looking import append, check_state_folder, history, nothing_waits, until
+from faults.looking import append, check_state_folder, history, until_idle
 
 CONVERSATION = "web:default:main"
 
@@ -34,7 +34,7 @@ def test_what_cannot_be_stored_is_refused_and_taken_once_there_is_room(tmp_path:
     home = tmp_path / "home"
     with GatewayProcess(home) as gateway:
         assert say(gateway, "before")[0] == 200
-        until(lambda: nothing_waits(gateway), "the first turn never ended")
+        until_idle(gateway)
         fill_disk(gateway)
         for attempt in range(5):
             status, answer = say(gateway, f"during{attempt}")
@@ -44,7 +44,7 @@ def test_what_cannot_be_stored_is_refused_and_taken_once_there_is_room(tmp_path:
         free_disk(gateway)
         assert say(gateway, "during0")[0] == 200
         assert say(gateway, "after")[0] == 200
-        until(lambda: nothing_waits(gateway), "a turn after the full disk never ended")
+        until_idle(gateway)
         messages = history(gateway, CONVERSATION)
         said = [m for m in messages if not m["author"]["is_agent"]]
         answers = [m for m in messages if m["author"]["is_agent"]]

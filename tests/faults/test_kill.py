@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from belino.testing import GatewayProcess, make_png
-from faults.looking import SOAK, check_state_folder, history, nothing_waits, until
+from faults.looking import SOAK, check_state_folder, history, until_idle
 
 KILLS = 1000 if SOAK else 50
 SEED = 20261115
@@ -74,7 +74,7 @@ def test_a_gateway_killed_at_random_moments_loses_nothing_and_doubles_nothing(tm
         done.set()
         for thread in threads:
             thread.join(60)
-        until(lambda: nothing_waits(gateway), "some turn or parcel never ended")
+        until_idle(gateway)
         for speaker in speakers:
             check(speaker, history(gateway, speaker.conversation))
         assert gateway.stop() == 0
