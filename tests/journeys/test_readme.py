@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,16 @@ def test_a_conversation_its_story_and_a_restart(tmp_path: Path) -> None:
         assert answer_in(gateway) == answer
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C reaches what a test starts, also where a shell started the tests in the background: there it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("heard")
 def test_the_example_answers_in_the_web_chat(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
