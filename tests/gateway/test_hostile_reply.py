@@ -262,7 +262,7 @@ async def test_no_race_for_a_name_lets_anything_else_leave(house: House, wire: W
         assert await gateway.store.blob(hashlib.sha256(SECRET).hexdigest()) is None
     sent = {file.sha256 for parcel in wire.seen for file in parcel.files}
     assert sent == {hashlib.sha256(fine).hexdigest()}
-    assert len([parcel for parcel in wire.seen if parcel.text.startswith("see ")]) == 40
+    assert len([parcel for parcel in wire.seen if parcel.text.startswith("see ")]) == 41
 
 
 async def test_words_of_a_tool_or_a_stranger_that_look_like_orders_move_no_file(house: House, wire: Wire) -> None:

@@ -86,7 +86,7 @@ def test_a_conversation_its_story_and_a_restart(tmp_path: Path) -> None:
 
 @pytest.fixture
 def heard() -> Iterator[None]:
-    """Ctrl-C reaches what a test starts, also where a shell started the tests in the background: there it is ignored."""
+    """Ctrl-C reaches what a test starts, also where a shell has the tests ignore it, in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
