@@ -37,7 +37,8 @@ def give_up(home: Path, *keys: str) -> None:
 
 
 def test_without_a_gateway_what_waits_is_seen_asked_for_and_dropped(belino: Belino, home: Path) -> None:
-    assert belino("outbox").stdout == "everything was sent\n"
+    assert belino("outbox").stdout == "nothing waits, and nothing is on record as sent\n"
+    assert belino("outbox", "ls", "--all").stdout == "nothing waits, and nothing is on record as sent\n"
     give_up(home, "a", "b")
     listed = belino("outbox", "ls").stdout.splitlines()
     assert [line.split()[:3] for line in listed] == [
@@ -75,7 +76,7 @@ def test_a_running_gateway_sends_what_is_asked_for_at_once(belino: Belino, home:
         sent = False
         while not sent:
             sent = json.loads(belino("outbox", "show", "a", "--json").stdout)["state"] == "sent"
-        assert belino("outbox", "ls").stdout == "everything was sent\n"
+        assert belino("outbox", "ls").stdout == "nothing waits: everything was sent or dropped\n"
         refused = belino("outbox", "retry", "a")
         assert (refused.returncode, "sent already" in refused.stderr) == (1, True)
         assert gateway.stop() == 0

@@ -44,19 +44,9 @@ def run(args: Namespace) -> int:
 
 def _list(args: Namespace) -> int:
     everything = bool(getattr(args, "all", False))
-
-    async def resting(store: "SqliteStore") -> dict[str, Any]:
-        from belino.web.wire import parcel_json
-
-        found = await store.parcels(limit=LISTED, unsent=not everything)
-        return {"parcels": [parcel_json(parcel) for parcel in found]}
-
-    def running(gateway: GatewayClient) -> Any:
-        return gateway.get("/api/outbox", limit=LISTED, unsent=None if everything else 1)
-
-    answer = ask(args, running=running, resting=resting)
+    found = _parcels(args, everything=everything, limit=LISTED)
     if args.json:
-        show_json(answer)
+        show_json({"parcels": found})
         return OK
     rows = [
         (
@@ -67,11 +57,29 @@ def _list(args: Namespace) -> int:
             shorten(_what(one), 40),
             one["reason"],
         )
-        for one in answer["parcels"]
+        for one in found
     ]
-    columns = ("state", "key", "conversation", "since", "what", "why")
-    show_table(columns, rows, empty="everything was sent")
+    kept = found or (not everything and _parcels(args, everything=True, limit=1))
+    # What was sent is forgotten with its message, so "nothing was ever sent" would claim more than the store knows.
+    nothing = (
+        "nothing waits: everything was sent or dropped" if kept else "nothing waits, and nothing is on record as sent"
+    )
+    show_table(("state", "key", "conversation", "since", "what", "why"), rows, empty=nothing)
     return OK
+
+
+def _parcels(args: Namespace, *, everything: bool, limit: int) -> list[dict[str, Any]]:
+    async def resting(store: "SqliteStore") -> dict[str, Any]:
+        from belino.web.wire import parcel_json
+
+        found = await store.parcels(limit=limit, unsent=not everything)
+        return {"parcels": [parcel_json(parcel) for parcel in found]}
+
+    def running(gateway: GatewayClient) -> Any:
+        return gateway.get("/api/outbox", limit=limit, unsent=None if everything else 1)
+
+    listed: list[dict[str, Any]] = ask(args, running=running, resting=resting)["parcels"]
+    return listed
 
 
 def _show(args: Namespace) -> int:
