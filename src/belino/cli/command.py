@@ -20,10 +20,7 @@ class NotRunning(BelinoError):
 def run_command(name: str, arguments: list[str]) -> int:
     """Run the command of this name."""
     command = import_module(f"belino.cli.{name}")
-    parser = ArgumentParser(prog=f"belino {name}", description=COMMANDS[name])
-    command.add_arguments(parser)
-    _add_everywhere(parser)
-    args = parser.parse_args(arguments)
+    args = make_parser(name).parse_args(arguments)
     # Files of ours are for their owner alone, whatever the shell's umask says.
     os.umask(0o077)
     try:
@@ -42,6 +39,14 @@ def run_command(name: str, arguments: list[str]) -> int:
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def make_parser(name: str) -> ArgumentParser:
+    """What reads the arguments of the command of this name."""
+    parser = ArgumentParser(prog=f"belino {name}", description=COMMANDS[name])
+    import_module(f"belino.cli.{name}").add_arguments(parser)
+    _add_everywhere(parser)
+    return parser
 
 
 def _add_everywhere(parser: ArgumentParser) -> None:

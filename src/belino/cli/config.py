@@ -12,13 +12,13 @@ from belino.storage.home import Home
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="show|check|init")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="show|check|init", help="what to do")
     for name, says in (
         ("show", "print every setting in force"),
         ("check", "say whether the configuration is right"),
         ("init", "write a commented belino.toml with every default"),
     ):
-        action = actions.add_parser(name, help=says, description=says)
+        action = actions.add_parser(name, help=says, description=f"{says.capitalize()}.")
         action.add_argument("--config", type=Path, metavar="FILE", help="use this file instead of the state folder's")
 
 

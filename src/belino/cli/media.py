@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ls|fetch|text|price|sniff|fit|plan|gc")
+    names = "ls|fetch|text|price|sniff|fit|plan|gc"
+    actions = parser.add_subparsers(dest="action", required=True, metavar=names, help="what to do")
     listing = actions.add_parser("ls", help="list media, newest first", description="List media, newest first.")
     listing.add_argument("--channel", metavar="CHANNEL", help="only of this channel (platform:account:channel)")
     listing.add_argument("--kind", choices=[str(kind) for kind in MediaKind], help="only of this kind")
@@ -41,16 +42,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     text = actions.add_parser("text", help="what a file says", description="The text of a local file.")
     text_arguments(text)
     price = actions.add_parser("price", help="what a file would cost an agent", description="Price a local file.")
-    price.add_argument("file", type=Path, metavar="FILE")
+    price.add_argument("file", type=Path, metavar="FILE", help="a file on this machine")
     sniff = actions.add_parser("sniff", help="what files really are", description="Tell what local files are.")
-    sniff.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    sniff.add_argument("files", type=Path, nargs="+", metavar="FILE", help="files on this machine")
     fit = actions.add_parser("fit", help="shrink a picture", description="Make a picture fit a limit, upright, clean.")
-    fit.add_argument("file", type=Path, metavar="FILE")
+    fit.add_argument("file", type=Path, metavar="FILE", help="a picture on this machine")
     fit.add_argument("--max-bytes", type=number_from(1), required=True, metavar="N", help="at most so many bytes")
     fit.add_argument("--max-side", type=number_from(1), metavar="N", help="at most so many pixels on the longer side")
     fit.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="write here")
     plan = actions.add_parser("plan", help="how files would be sent", description="Tell how local files would be sent.")
-    plan.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    plan.add_argument("files", type=Path, nargs="+", metavar="FILE", help="files on this machine")
     plan.add_argument("--platform", required=True, metavar="NAME", help="the platform, as belino.toml names it")
     plan.add_argument("--as", dest="form", choices=[str(form) for form in SendAs], help="the form that is wished for")
     plan.add_argument("--caption", default="", metavar="TEXT", help="words that go with each file")

@@ -18,15 +18,18 @@ LISTED = 500
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    listing = actions.add_parser("ls", help="what waits, is held, uncertain or dead (the default)")
+    actions = parser.add_subparsers(dest="action", metavar="ls|show|retry|drop|flush", help="what to do (default: ls)")
+    listing = actions.add_parser(
+        "ls", help="list what was not sent", description="List what waits, is held, uncertain or dead, and why."
+    )
     listing.add_argument("--all", action="store_true", help="also what was sent or dropped")
-    for name, says in (
-        ("show", "one parcel, and why it is where it is"),
-        ("retry", "send it now, whatever became of earlier tries"),
-        ("drop", "never send it"),
+    for name, says, told in (
+        ("show", "show one parcel", "Show one parcel, and why it is where it is."),
+        ("retry", "send one now", "Send a parcel now, whatever became of earlier tries."),
+        ("drop", "never send one", "Give a parcel up for good: it is never sent."),
     ):
-        actions.add_parser(name, help=says).add_argument("key", metavar="KEY", help="as `belino outbox` shows it")
+        action = actions.add_parser(name, help=says, description=told)
+        action.add_argument("key", metavar="KEY", help="the parcel, as `belino outbox` shows it")
     flush_arguments(actions.add_parser("flush", help="send pending files now", description=DESCRIPTION))
 
 

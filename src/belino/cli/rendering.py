@@ -47,7 +47,7 @@ def form_arguments(parser: ArgumentParser) -> None:
 
 def text_arguments(parser: ArgumentParser) -> None:
     """A file, and which of its pages."""
-    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a file on this machine")
     parser.add_argument("--pages", metavar="3-5", help="only these pages, sheets or slides")
 
 

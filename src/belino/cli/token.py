@@ -21,10 +21,17 @@ MOST_DAYS = 3650
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="create|ls|revoke")
-    create = actions.add_parser("create", help="make a token and print it once", description="Make a token.")
-    create.add_argument("--conversation", required=True, help="what it opens (platform:account:channel[:thread])")
-    create.add_argument("--note", default="", help="what it is for")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="create|ls|revoke", help="what to do")
+    create = actions.add_parser(
+        "create", help="make a token and print it once", description="Make a token and print it; it is shown once."
+    )
+    create.add_argument(
+        "--conversation",
+        required=True,
+        metavar="CONVERSATION",
+        help="what it opens (platform:account:channel[:thread])",
+    )
+    create.add_argument("--note", default="", metavar="TEXT", help="what it is for")
     create.add_argument(
         "--days", type=number_from(1, MOST_DAYS), metavar="N", help="how long it works (default: until revoked)"
     )
