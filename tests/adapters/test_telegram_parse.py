@@ -182,6 +182,31 @@ def test_a_reply_to_another_chat_brings_its_file_and_no_foreign_id() -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ({"story": {"chat": {"id": 7, "type": "private"}, "id": 3}}, "a story, which bots cannot see"),
+        ({"new_chat_members": [{"id": 7, "first_name": "Eve"}]}, "somebody joined"),
+        ({"giveaway": {"chats": [], "winner_count": 3}}, "giveaway"),
+        ({"photo": sample("photo")["message"]["photo"]}, ""),
+        ({}, ""),
+    ],
+    ids=["story", "join", "giveaway", "photo", "nothing"],
+)
+def test_an_answer_names_what_it_answers_where_that_says_nothing(content: dict[str, Any], told: str) -> None:
+    chat = sample("text")["message"]["chat"]
+    here = message("text", reply_to_message={"message_id": 90, "chat": chat, "date": 1_767_000_000, **content})
+    elsewhere = message("text", external_reply={"origin": {"type": "hidden_user", "date": 1}, "chat": chat, **content})
+    for said in (here, elsewhere):
+        assert said.quote is not None and said.quote.text == told
+
+
+def test_an_answer_to_a_story_says_so() -> None:
+    said = message("text", reply_to_story={"chat": {"id": -1005555555555, "type": "channel", "title": "News"}, "id": 7})
+    assert said.quote is not None and said.quote.author is not None and said.reply_to is None
+    assert (said.quote.author.name, said.quote.text) == ("News", "a story, which bots cannot see")
+
+
+@pytest.mark.parametrize(
     ("name", "author_id", "author"),
     [
         ("forward_user", "2222", "Bob"),

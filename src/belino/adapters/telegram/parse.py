@@ -1,6 +1,6 @@
 """Updates as arrivals: pure, fetches nothing, never fails; what it cannot read it says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -22,7 +22,7 @@ from belino.adapters.telegram.people import (
 )
 from belino.adapters.telegram.raw import identity, moment
 from belino.adapters.telegram.rich import rich_files, rich_text
-from belino.adapters.telegram.wordless import what_it_is
+from belino.adapters.telegram.wordless import STORY, what_is_in, what_it_is
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     Arrival,
@@ -238,13 +238,22 @@ def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quot
         quote = Quote(author=author_of(reply, frame.me), message_id=identity(reply, "message_id") or None)
         # Telegram says 0 for a message it no longer shows.
         sent = moment(reply, "date") if whole(reply, "date") else None
-        return replace(quote, text=quoted or _text(reply), sent=sent, media=_files(reply, _captioned(bearer, reply)))
+        files = _files(reply, _captioned(bearer, reply))
+        return replace(quote, text=quoted or _gist(reply, files), sent=sent, media=files)
     if external := table(raw, "external_reply"):
         # Its id counts in another chat, so the files belong to the message that brought them here.
         bearer = Bearer(where=where, message_id=own_id, sent=frame.when(raw, "date"))
         quote = origin(table(external, "origin"), frame.me) or Quote()
-        return replace(quote, text=quoted or _text(external), media=_files(external, bearer))
+        files = _files(external, bearer)
+        return replace(quote, text=quoted or _gist(external, files), media=files)
+    if story := table(raw, "reply_to_story"):
+        return Quote(author=chat_as_author(table(story, "chat")), text=STORY)
     return Quote(text=quoted) if quoted else None
+
+
+def _gist(raw: Raw, files: Sequence[MediaRef]) -> str:
+    """What an answered message says; a story, a join or a game says nothing, and is named."""
+    return _text(raw) or ("" if files else what_is_in(raw))
 
 
 def _captioned(bearer: Bearer, raw: Raw) -> Bearer:

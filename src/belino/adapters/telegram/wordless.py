@@ -11,10 +11,12 @@ _AROUND = (
     "reply_to_poll_option_id via_bot guest_bot_caller_user guest_bot_caller_chat edit_date has_protected_content "
     "is_from_offline is_paid_post media_group_id author_signature paid_star_count entities link_preview_options "
     "suggested_post_info effect_id caption_entities show_caption_above_media has_media_spoiler reply_markup "
-    "forward_from forward_from_chat forward_from_message_id forward_signature forward_sender_name forward_date"
+    "forward_from forward_from_chat forward_from_message_id forward_signature forward_sender_name forward_date origin "
+    "receiver_user ephemeral_message_id"
 )
 _ENVELOPE = frozenset(_AROUND.split())
 
+STORY = "a story, which bots cannot see"
 _WORDS = {
     "new_chat_members": "somebody joined",
     "new_chat_member": "somebody joined",
@@ -27,7 +29,7 @@ _WORDS = {
     "forum_topic_edited": "a topic was renamed",
     "forum_topic_closed": "a topic was closed",
     "forum_topic_reopened": "a topic was opened again",
-    "story": "a story, which bots cannot see",
+    "story": STORY,
     "game": "a game",
     "invoice": "an invoice",
 }
@@ -35,12 +37,15 @@ _WORDS = {
 
 def what_it_is(message: Raw) -> str:
     """A few words for people: what came, although there is nothing in it to read."""
+    return what_is_in(message) or "a message Telegram does not show to bots"
+
+
+def what_is_in(message: Raw) -> str:
+    """The same of a message, or of an external reply; empty if Telegram shows nothing of it."""
     if target := identity(message, "migrate_to_chat_id"):
         return f"the group became a supergroup: its channel id is {target} now"
     content = sorted(str(key) for key in message if key not in _ENVELOPE)
     for key in content:
         if key in _WORDS:
             return _WORDS[key]
-    if not content:
-        return "a message Telegram does not show to bots"
-    return content[0].encode(errors="replace").decode().replace("_", " ")[:64]
+    return content[0].encode(errors="replace").decode().replace("_", " ")[:64] if content else ""
