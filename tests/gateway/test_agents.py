@@ -29,6 +29,13 @@ def test_an_agent_that_is_handed_in_answers_everywhere() -> None:
     assert agents.at(MAIN) is agents.at(GROUP) is scripted
 
 
+def test_an_agent_that_is_handed_in_is_of_its_own_kind_and_not_of_the_one_it_stands_in_for() -> None:
+    agents = Agents(AgentConfig(name="Ada"), everywhere=ScriptedAgent("hi"))
+    assert agents.usual() == ("Ada", "ScriptedAgent")
+    assert agents.kind(GROUP) == "ScriptedAgent"
+    assert Agents(AgentConfig(name="Ada")).usual() == ("Ada", "demo")
+
+
 async def test_every_agent_that_holds_something_is_closed_even_if_one_cannot_be() -> None:
     agents = Agents(AgentConfig(places={"telegram": AgentConfig(options="b")}))
     closed: list[str] = []

@@ -108,6 +108,7 @@ def test_the_example_answers_in_the_web_chat(tmp_path: Path) -> None:
             gateway = Running(home)
             assert gateway.call("POST", "/api/messages", {"conversation": MAIN, "message": "Hello"})[0] == 200
             assert wait_for(lambda: answer_in(gateway))["text"].startswith("On my shelf:")
+            assert gateway.call("GET", "/api/status")[1]["agent"] == {"name": "belino", "kind": "Librarian"}
             process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=60)
             assert (process.returncode, "Traceback" in said) == (0, False)

@@ -52,7 +52,7 @@ def _show(answer: dict[str, Any]) -> None:
         since = local_time(answer["started"])
         print(f"{paint('running', 'green')} at {answer['url']} since {since}, version {answer['version']}")
         agent = answer["agent"]
-        print(f"agent    {clean(agent['name'])} ({agent['kind']})")
+        print(clean(f"agent    {agent['name']} ({agent['kind']})"))
         for adapter in answer["adapters"]:
             why = f": {adapter['reason']}" if adapter["reason"] else ""
             print(clean(f"adapter  {adapter['platform']}:{adapter['account']} is {adapter['state']}{why}"))

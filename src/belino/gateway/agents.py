@@ -31,7 +31,11 @@ class Agents:
 
     def kind(self, conversation: ConversationKey) -> str:
         """Of which kind: what one kind remembers is nothing to another."""
-        return self._config.at(conversation).kind
+        return self._kind(self._config.at(conversation))
+
+    def usual(self) -> tuple[str, str]:
+        """The name and the kind of who answers where the configuration names nobody else."""
+        return self._config.name, self._kind(self._config)
 
     def checks(self) -> Iterator[tuple[str, Checks]]:
         """Those that can tell the doctor how they are, with what to call them."""
@@ -45,6 +49,10 @@ class Agents:
             if isinstance(agent, Closes):
                 with suppress(BelinoError):
                     await agent.close()
+
+    def _kind(self, config: AgentConfig) -> str:
+        # One handed over from Python has no kind of its own; its class tells people and the store who it is.
+        return config.kind if self._everywhere is None else type(self._everywhere).__name__
 
     def _make(self, config: AgentConfig) -> Agent:
         if self._everywhere is not None:

@@ -40,7 +40,7 @@ def me_json(site: Site) -> Json:
     return {
         "name": "You",
         "version": __version__,
-        "agent": {"name": config.agent.name, "kind": config.agent.kind},
+        "agent": agent_json(site),
         "limits": {
             "file_bytes": config.media.max_bytes,
             "frame_attachment_bytes": config.server.frame_attachment_bytes,
@@ -112,7 +112,7 @@ async def status(call: Call) -> Response:
         {
             "version": __version__,
             "started": gateway.started,
-            "agent": {"name": gateway.config.agent.name, "kind": gateway.config.agent.kind},
+            "agent": agent_json(call.site),
             "adapters": adapters_json(call.site),
             "troubles": dict(gateway.troubles()),
             "soundness": [finding_json(finding) for finding in gateway.soundness()],
@@ -127,6 +127,12 @@ async def status(call: Call) -> Response:
 async def show_savings(call: Call) -> Response:
     """Media seen and fetched, and what the rest would have cost."""
     return answer(savings.as_json(await call.store.media_tallies()))
+
+
+def agent_json(site: Site) -> Json:
+    """Who usually answers."""
+    name, kind = site.gateway.agents.usual()
+    return {"name": name, "kind": kind}
 
 
 def adapters_json(site: Site) -> list[Json]:
