@@ -84,6 +84,13 @@ def test_a_live_photo_is_a_picture_and_its_film() -> None:
     assert [ref.kind for ref in message("live_photo").media] == [MediaKind.IMAGE, MediaKind.VIDEO]
 
 
+@pytest.mark.parametrize("around", ["paid_media", "poll"])
+def test_a_live_photo_without_a_photo_beside_it_has_its_picture_inside(around: str) -> None:
+    item = {"live_photo": {"file_id": "f", "file_unique_id": "film", "photo": sample("photo")["message"]["photo"]}}
+    holder = {"star_count": 1, "paid_media": [{"type": "live_photo", **item}], "question": "?", "media": item}
+    assert [ref.item for ref in message("text", **{around: holder}).media] == [PHOTO_ITEM, "film"]
+
+
 def test_paid_media_are_refs_and_a_preview_is_none() -> None:
     said = message("paid_media")
     assert [ref.item for ref in said.media] == [PHOTO_ITEM, "AgADvideo"]
@@ -107,6 +114,19 @@ def test_paid_media_are_refs_and_a_preview_is_none() -> None:
 )
 def test_what_telegram_sends_as_fields_is_told_in_words(name: str, text: str) -> None:
     assert message(name).text == text
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ({"invoice": {"title": "Tea", "description": "One cup"}}, "Invoice: Tea\nOne cup"),
+        ({"gift": {"gift": {"id": "1"}, "text": "for you"}}, "Gift: for you"),
+        ({"web_app_data": {"data": "[1,\n2]", "button_text": "Pick"}}, "Web App data: [1, 2]"),
+    ],
+    ids=["invoice", "gift", "web_app"],
+)
+def test_words_that_come_with_something_are_told(content: dict[str, Any], told: str) -> None:
+    assert message("text", text=None, **content).text == told
 
 
 def test_an_address_behind_words_is_told_with_them() -> None:
@@ -151,6 +171,34 @@ def test_a_label_cannot_start_a_line_of_its_own() -> None:
 def test_a_picture_in_a_poll_comes_along() -> None:
     poll = {"question": "Which?", "options": [], "media": {"photo": sample("photo")["message"]["photo"]}}
     assert [ref.item for ref in message("poll", poll=poll).media] == [PHOTO_ITEM]
+
+
+def test_pictures_of_a_polls_options_say_which_and_places_and_links_are_told() -> None:
+    photo = sample("photo")["message"]["photo"]
+    options = [
+        {"text": "Harbour", "voter_count": 0, "media": {"photo": photo}},
+        {"text": "Library", "voter_count": 0, "media": {"link": {"url": "https://a.org"}}},
+        {"text": "Tower", "voter_count": 0, "media": {"location": {"latitude": 1, "longitude": 2}}},
+    ]
+    film = {"video": sample("video")["message"]["video"]}
+    said = message(
+        "poll", poll={"question": "Where?", "options": options, "explanation": "So", "explanation_media": film}
+    )
+    assert said.text.splitlines()[1:] == [
+        "- Harbour",
+        "- Library",
+        "Link: https://a.org",
+        "- Tower",
+        "Location: 1.000000, 2.000000",
+        "Explanation: So",
+    ]
+    assert [(ref.item, ref.caption) for ref in said.media] == [(PHOTO_ITEM, "Harbour"), ("AgADvideo", None)]
+
+
+def test_a_game_brings_its_pictures() -> None:
+    game = {"title": "Chess", "description": "Mate in two", "photo": sample("photo")["message"]["photo"]}
+    said = message("text", text=None, game=game)
+    assert (said.text, [ref.item for ref in said.media]) == ("Game: Chess\nMate in two", [PHOTO_ITEM])
 
 
 def test_items_of_an_album_share_its_id_and_keep_their_own_captions() -> None:

@@ -1,4 +1,4 @@
-"""What Telegram sends as fields, told in words: places, contacts, polls, dice, stickers, lists.
+"""What Telegram sends as fields, told in words: places, contacts, polls, games, lists and the like.
 
 Every label in these lines was typed by somebody: it stands in one line, and is as little believed as the text.
 """
@@ -10,18 +10,23 @@ from belino.adapters.telegram.links import ADDRESS_CHARS, link
 from belino.net.raw import Raw, as_tables, count, line, real, table, tables, whole, yes
 
 MOST_LINES = 50
+LETTER_CHARS = 4096
 
 
 def facts_of(message: Raw) -> tuple[str, ...]:
     """The lines that stand for what a message holds besides its text and files."""
-    found = [*_places(message), *_contact(table(message, "contact")), *_poll(table(message, "poll"))]
+    found = [*places(message), *_contact(table(message, "contact")), *_poll(table(message, "poll"))]
     found += [*_dice(table(message, "dice")), *_sticker(table(message, "sticker"))]
     found += [*_checklist(table(message, "checklist")), *_paid(table(message, "paid_media"))]
+    found += [*_titled("Game", table(message, "game")), *_titled("Invoice", table(message, "invoice"))]
+    found += [*_lettered("Gift", table(message, "gift"), "text")]
+    found += [*_lettered("Web App data", table(message, "web_app_data"), "data")]
     found += list(islice(_buttons(table(message, "reply_markup")), MOST_LINES))
     return tuple(found)
 
 
-def _places(message: Raw) -> Iterator[str]:
+def places(message: Raw) -> Iterator[str]:
+    """The venue or location in a message, or in a part of one."""
     # A venue's place is repeated under `location`.
     if venue := table(message, "venue"):
         label = ", ".join(part for part in (line(venue, "title"), line(venue, "address")) if part)
@@ -57,12 +62,22 @@ def _poll(poll: Raw) -> Iterator[str]:
     kind = "Quiz" if poll.get("type") == "quiz" else "Poll"
     closed = " (closed)" if yes(poll, "is_closed") else ""
     yield f"{kind}{closed}: {line(poll, 'question') or 'without a question'}"
-    if description := line(poll, "description", most=1024):
+    if description := line(poll, "description", most=LETTER_CHARS):
         yield description
+    yield from _attached(table(poll, "media"))
     votes = count(poll, "total_voter_count")
     for option in tables(poll, "options")[:MOST_LINES]:
         cast = count(option, "voter_count")
         yield f"- {line(option, 'text')}{_within(_votes(cast)) if votes and cast is not None else ''}"
+        yield from _attached(table(option, "media"))
+    yield from _lettered("Explanation", poll, "explanation")
+
+
+def _attached(media: Raw) -> Iterator[str]:
+    """What a poll or one of its options has besides files."""
+    yield from places(media)
+    if address := line(table(media, "link"), "url", most=ADDRESS_CHARS):
+        yield f"Link: {address}"
 
 
 def _votes(number: int) -> str:
@@ -100,3 +115,15 @@ def _buttons(keyboard: Raw) -> Iterator[str]:
 def _paid(paid: Raw) -> Iterator[str]:
     if paid:
         yield f"Paid media for {count(paid, 'star_count') or 0} Telegram Stars"
+
+
+def _titled(label: str, thing: Raw) -> Iterator[str]:
+    if thing:
+        yield f"{label}: {line(thing, 'title') or 'without a title'}"
+        yield from (said for key in ("description", "text") if (said := line(thing, key, most=LETTER_CHARS)))
+
+
+def _lettered(label: str, thing: Raw, key: str) -> Iterator[str]:
+    """Words that somebody sent along with something."""
+    if said := line(thing, key, most=LETTER_CHARS):
+        yield f"{label}: {said}"

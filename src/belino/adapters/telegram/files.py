@@ -37,7 +37,8 @@ def refs_of(message: Raw, bearer: Bearer) -> tuple[MediaRef, ...]:
 
 
 def _own(message: Raw, bearer: Bearer) -> Iterator[MediaRef]:
-    photo = largest(tables(message, "photo"))
+    # Beside a live photo stands its picture; where there is no place beside it, the picture is in it.
+    photo = largest(tables(message, "photo") or tables(table(message, "live_photo"), "photo"))
     if photo is not None:
         yield from _ref(photo, bearer, MediaKind.IMAGE, "image/jpeg")
     for key, mime in (("live_photo", "video/mp4"), ("video", "video/mp4"), ("video_note", "video/mp4")):
@@ -54,10 +55,16 @@ def _own(message: Raw, bearer: Bearer) -> Iterator[MediaRef]:
 
 
 def _inside(message: Raw, bearer: Bearer) -> Iterator[MediaRef]:
-    """Files that come wrapped: paid media, and the picture of a poll."""
+    """Files that come wrapped: paid media, a game's pictures, and those of a poll and of its options."""
     for item in tables(table(message, "paid_media"), "paid_media"):
         yield from _own(item, bearer)
-    yield from _own(table(table(message, "poll"), "media"), bearer)
+    yield from _own(table(message, "game"), bearer)
+    poll = table(message, "poll")
+    yield from _own(table(poll, "media"), bearer)
+    for option in tables(poll, "options"):
+        for ref in _own(table(option, "media"), bearer):
+            yield replace(ref, caption=line(option, "text"))
+    yield from _own(table(poll, "explanation_media"), bearer)
 
 
 def largest(sizes: tuple[Raw, ...]) -> Raw | None:

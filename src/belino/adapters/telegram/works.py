@@ -28,10 +28,12 @@ WORKS = (
     Works(thing=Thing.THREAD, comes="yes: each topic is a conversation of its own", goes=YES),
     Works(thing=Thing.MENTION, comes="yes: `@yourbot`, `/command@yourbot`"),
     Works(thing=Thing.PREVIEW, comes="live photos, paid media and rich messages, as far as bots are shown them"),
-    Works(thing=Thing.PLACE, comes="yes, as a line of text; venues, dice and checklists too"),
+    Works(thing=Thing.PLACE, comes="yes, as lines of text; venues, dice, checklists, games and invoices too"),
     Works(thing=Thing.EDIT, comes=YES, goes="answers that grow while they are written"),
     Works(thing=Thing.DELETION, comes="**only in chats of business accounts**: nowhere else are bots told"),
     Works(thing=Thing.REACTION, comes="yes, where the bot is an administrator"),
     Works(thing=Thing.TYPING, goes="while a turn runs, and while a file is uploaded"),
-    Works(thing=Thing.OTHER, comes="told as unsupported, with what it was: joins, pins, titles, stories, games, news"),
+    Works(
+        thing=Thing.OTHER, comes="told as unsupported, with what it was: joins, pins, titles, stories, giveaways, news"
+    ),
 )
