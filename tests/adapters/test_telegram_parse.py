@@ -354,6 +354,14 @@ def test_reactions_are_what_changed_between_the_two_lists() -> None:
     assert isinstance(star, Reaction) and (star.emoji, star.author.id) == ("⭐", "-1001234567890")
 
 
+@pytest.mark.parametrize(("raw", "told"), [({"type": "aura", "shade": 3}, "aura"), ({}, "?")], ids=["unknown", "empty"])
+def test_a_reaction_of_a_kind_yet_to_come_is_no_star(raw: dict[str, Any], told: str) -> None:
+    update = sample("reaction")
+    update["message_reaction"] |= {"old_reaction": [], "new_reaction": [raw]}
+    (reaction,) = parsed(update)
+    assert isinstance(reaction, Reaction) and reaction.emoji == told
+
+
 def test_a_business_chat_is_not_the_bots_own_chat_with_the_same_person() -> None:
     business, own = message("business_message"), message("text")
     assert business.conversation != own.conversation
@@ -402,6 +410,12 @@ def test_an_update_without_a_chat_starts_no_direct_conversation() -> None:
 def test_nonsense_is_unsupported(raw: Any) -> None:
     (arrival,) = parsed(raw)
     assert isinstance(arrival, Unsupported)
+
+
+def test_messages_that_only_their_sender_sees_have_no_number_and_are_told_apart() -> None:
+    unseen = {"message_id": 0, "ephemeral_message_id": 1, "receiver_user": {"id": ME.id, "is_bot": True}}
+    first, second = message("group_text", **unseen), message("reply_to_bot", **unseen)
+    assert first.conversation == second.conversation and first.id != second.id
 
 
 def test_half_a_surrogate_pair_and_endless_numbers_can_be_stored() -> None:

@@ -174,7 +174,7 @@ def _emoji(reaction: Raw) -> str:
     """A reaction as text; a custom emoji has only an id, and a paid one is a star."""
     if custom := words(reaction, "custom_emoji_id"):
         return f"custom:{custom}"
-    return words(reaction, "emoji") or "⭐"
+    return words(reaction, "emoji") or ("⭐" if reaction.get("type") == "paid" else words(reaction, "type")[:64] or "?")
 
 
 def _unread(update: Raw, frame: _Frame) -> Unsupported:
@@ -206,7 +206,8 @@ def _where(raw: Raw, frame: _Frame) -> ConversationKey:
 
 
 def _message_id(raw: Raw, frame: _Frame) -> str:
-    return identity(raw, "message_id") or f"update-{frame.update_id}"
+    # Zero is no id: Telegram says it of every message that only its sender and the bot see.
+    return identity(raw, "message_id") if whole(raw, "message_id") else f"update-{frame.update_id}"
 
 
 def _text(raw: Raw) -> str:
