@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +53,23 @@ def test_an_installed_package_is_found_by_its_entry_point(tmp_path: Path, monkey
     assert registry.find("adapters", "zalo").module.__name__ == "acme_zalo_found"
     assert "zalo" in registry.known("adapters")
     assert "zalo" not in registry.built_in("adapters")
+
+
+def test_installed_packages_are_read_once_however_many_names_are_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(tmp_path, name="zalo", module="acme_zalo_once", code=PLUGIN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    read, readings = metadata.entry_points, []
+
+    def counted(**wanted: Any) -> Any:
+        readings.append(wanted)
+        return read(**wanted)
+
+    monkeypatch.setattr(metadata, "entry_points", counted)
+    assert [registry.ref_letters(name) for name in ("icq", "msn", "icq")] == [None, None, None]
+    assert (registry.known("agents"), registry.find("adapters", "zalo").name) == (registry.built_in("agents"), "zalo")
+    assert len(readings) == 1
 
 
 def test_a_package_cannot_take_the_place_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,10 @@ import importlib
 import importlib.util
 import pkgutil
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, Literal
 
@@ -84,10 +86,16 @@ def _module_of(group: Group, name: str) -> str:
 
 
 def _entry_points(group: Group) -> dict[str, str]:
-    # Costs 30 ms of CPU, and a name of our own never asks for it.
+    return _installed(tuple(sys.path))[group]
+
+
+@lru_cache(maxsize=1)
+def _installed(path: tuple[str, ...]) -> dict[Group, dict[str, str]]:
+    # Looks into every installed package, 10 to 30 ms: once, and not at all for a name of our own.
     from importlib.metadata import entry_points
 
-    return {point.name: point.module for point in entry_points(group=f"belino.{group}")}
+    found = entry_points()
+    return {group: {each.name: each.module for each in found.select(group=f"belino.{group}")} for group in MAKERS}
 
 
 def _singular(group: Group) -> str:
