@@ -145,6 +145,16 @@ def test_an_address_behind_words_is_told_with_them() -> None:
     assert message("rich_message", rich_message={"blocks": [rich]}).text == "See all (https://a.org)"
 
 
+def test_the_caption_of_a_table_and_the_place_of_a_map_are_told() -> None:
+    blocks: list[dict[str, Any]] = [
+        {"type": "table", "cells": [[{"text": "a"}, {"text": "b"}]], "caption": "plain"},
+        {"type": "table", "cells": [], "caption": ["in ", {"type": "bold", "text": "parts"}]},
+        {"type": "map", "location": {"latitude": 1, "longitude": 2}, "caption": {"text": "here"}},
+    ]
+    told = "a\nb\nplain\nin parts\nLocation: 1.000000, 2.000000\nhere"
+    assert message("rich_message", rich_message={"blocks": blocks}).text == told
+
+
 def test_a_button_that_leads_somewhere_is_told_with_its_address() -> None:
     rows: list[object] = [
         [{"text": "Tickets", "url": "https://a.org/t"}, {"text": "Vote", "callback_data": "1"}],
@@ -316,6 +326,27 @@ def test_a_message_speaks_to_the_bot_or_not(name: str, addressed: bool) -> None:
 def test_a_command_that_does_not_name_the_bot_is_not_for_it_in_a_group(text: str, command: str) -> None:
     entities = [{"type": "bot_command", "offset": 0, "length": len(command)}]
     assert not message("group_text", text=text, entities=entities).addressed
+
+
+@pytest.mark.parametrize(
+    ("node", "addressed"),
+    [
+        ({"type": "mention", "text": "@Belino_Bot", "username": "Belino_Bot"}, True),
+        ({"type": "mention", "text": "@other", "username": "other"}, False),
+        ({"type": "text_mention", "text": "you", "user": {"id": ME.id, "is_bot": True}}, True),
+        ({"type": "bot_command", "text": "/ask", "bot_command": "/ask@belino_bot"}, True),
+        ({"type": "bot_command", "text": "/ask", "bot_command": "/ask"}, False),
+    ],
+    ids=["mention", "other", "text_mention", "command", "bare_command"],
+)
+def test_a_rich_message_names_the_bot_anywhere_inside(node: dict[str, Any], addressed: bool) -> None:
+    text = ["see ", {"type": "bold", "text": [node]}]
+    cells = {"type": "table", "cells": [[{"text": text}]]}
+    for block in (cells, {"type": "photo", "caption": {"text": text}}, {"type": "details", "summary": text}):
+        said = message(
+            "group_text", text=None, rich_message={"blocks": [{"type": "block_quotation", "blocks": [block]}]}
+        )
+        assert said.addressed is addressed
 
 
 def test_an_answer_in_a_topic_the_bot_opened_does_not_speak_to_it() -> None:

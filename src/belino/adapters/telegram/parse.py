@@ -21,7 +21,7 @@ from belino.adapters.telegram.people import (
     user,
 )
 from belino.adapters.telegram.raw import identity, moment
-from belino.adapters.telegram.rich import rich_files, rich_text
+from belino.adapters.telegram.rich import NAMING, rich_files, rich_names, rich_text
 from belino.adapters.telegram.wordless import STORY, what_is_in, what_it_is
 from belino.domain.media import MediaRef
 from belino.domain.message import (
@@ -268,22 +268,27 @@ def _is_addressed(raw: Raw, me: Me) -> bool:
         return True
     if me.id and whole(table(_replied_to(raw), "from"), "id") == me.id:
         return True
-    return any(
-        _names_me(entity, said, me)
-        for said, entities in (("text", "entities"), ("caption", "caption_entities"))
-        for said in (words(raw, said),)
-        for entity in tables(raw, entities)
-    )
+    return any(_names_me(mark, name, me) for mark, name in _names(raw))
 
 
-def _names_me(entity: Raw, text: str, me: Me) -> bool:
-    match words(entity, "type"):
+def _names(raw: Raw) -> Iterator[tuple[Raw, str]]:
+    """Every mention and command in a message, and what it names."""
+    for said, entities in (("text", "entities"), ("caption", "caption_entities")):
+        for entity in tables(raw, entities):
+            if words(entity, "type") in NAMING:
+                yield entity, passage(words(raw, said), entity)
+    for node in rich_names(table(raw, "rich_message")):
+        yield node, words(node, "username") or words(node, "bot_command")
+
+
+def _names_me(mark: Raw, name: str, me: Me) -> bool:
+    match words(mark, "type"):
         case "text_mention":
-            return me.id != 0 and whole(table(entity, "user"), "id") == me.id
+            return me.id != 0 and whole(table(mark, "user"), "id") == me.id
         case "mention":
-            return _is_my_name(passage(text, entity).removeprefix("@"), me)
+            return _is_my_name(name.removeprefix("@"), me)
         case "bot_command":
-            return _is_my_name(passage(text, entity).partition("@")[2], me)
+            return _is_my_name(name.partition("@")[2], me)
         case _:
             return False
 

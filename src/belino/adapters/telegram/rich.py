@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from belino.adapters.telegram.facts import places
 from belino.adapters.telegram.files import Bearer, refs_of
 from belino.adapters.telegram.links import ADDRESS_CHARS, link
 from belino.domain.media import MediaRef
@@ -9,9 +10,10 @@ from belino.net.raw import Raw, line, words
 
 # Deeper than anybody writes, and far from what would exhaust the stack.
 MOST_DEPTH = 16
+NAMING = frozenset({"mention", "text_mention", "bot_command"})
 
 _INLINE = ("text", "expression", "alternative_text", "summary", "label", "credit")
-_BLOCKS = ("blocks", "items", "cells", "caption")
+_BLOCKS = ("blocks", "items", "cells")
 
 
 def rich_text(message: Raw) -> str:
@@ -30,12 +32,28 @@ def rich_files(message: Raw, bearer: Bearer) -> tuple[MediaRef, ...]:
     return tuple(found.values())
 
 
+def rich_names(message: Raw) -> Iterator[Raw]:
+    """Everything in a rich message that names somebody: mentions and commands."""
+    return (node for node in _nodes(message.get("blocks"), 0) if node.get("type") in NAMING)
+
+
+def _nodes(value: object, depth: int) -> Iterator[Raw]:
+    """Blocks, rich texts and whatever stands in them."""
+    for node in _flat(value, depth):
+        yield node
+        if depth < MOST_DEPTH:
+            for key in (*_INLINE, *_BLOCKS, "caption"):
+                yield from _nodes(node.get(key), depth + 1)
+
+
 def _lines(block: Raw, depth: int) -> Iterator[str]:
     yield "".join(_inline(block.get(key), depth) for key in _INLINE)
+    yield from places(block)
     if depth < MOST_DEPTH:
         for key in _BLOCKS:
             for inner in _flat(block.get(key), depth):
                 yield from _lines(inner, depth + 1)
+    yield _inline(block.get("caption"), depth)
 
 
 def _inline(value: object, depth: int) -> str:
