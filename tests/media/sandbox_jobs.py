@@ -19,7 +19,7 @@ JOBS = {
     for name in (
         "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "full", "huge", "wrong", "leave",
         "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "fill", "grow", "kill_parent",
-        "raise_limits", "write_source",
+        "raise_limits", "write_source", "hoard",
     )
 }  # fmt: skip
 
@@ -152,6 +152,11 @@ def grow(source: int, options: Options) -> dict[str, Any]:
     kept = []
     while True:
         kept.append(bytearray(1 << 20))
+
+
+def hoard(source: int, options: Options) -> dict[str, Any]:
+    """Memory that is no address space of its own: a file without a disk."""
+    return {"bytes": os.write(os.memfd_create("hoard"), b"x" * 4096)}
 
 
 def kill_parent(source: int, options: Options) -> dict[str, Any]:
