@@ -258,6 +258,27 @@ def test_an_answer_names_what_it_answers_where_that_says_nothing(content: dict[s
         assert said.quote is not None and said.quote.text == told
 
 
+@pytest.mark.parametrize(
+    ("pointer", "told"),
+    [
+        ({"reply_to_checklist_task_id": 2}, "Test"),
+        ({"reply_to_checklist_task_id": 9}, "Checklist: Launch\n- (open) Test"),
+        ({"reply_to_poll_option_id": "2"}, "Checklist: Launch\n- (open) Test"),
+    ],
+    ids=["task", "gone", "elsewhere"],
+)
+def test_an_answer_to_one_task_quotes_that_task(pointer: dict[str, Any], told: str) -> None:
+    checklist = {"title": "Launch", "tasks": [{"id": 2, "text": "Test"}]}
+    said = message("text", reply_to_message={"message_id": 90, "date": 1, "checklist": checklist}, **pointer)
+    assert said.quote is not None and said.quote.text == told
+
+
+def test_an_answer_to_one_option_of_a_poll_quotes_that_option() -> None:
+    poll = {"question": "What?", "options": [{"persistent_id": name, "text": name * 3} for name in "abc"]}
+    said = message("text", reply_to_message={"message_id": 90, "poll": poll}, reply_to_poll_option_id="b")
+    assert said.quote is not None and said.quote.text == "bbb"
+
+
 def test_an_answer_to_a_story_says_so() -> None:
     said = message("text", reply_to_story={"chat": {"id": -1005555555555, "type": "channel", "title": "News"}, "id": 7})
     assert said.quote is not None and said.quote.author is not None and said.reply_to is None

@@ -25,6 +25,17 @@ def facts_of(message: Raw) -> tuple[str, ...]:
     return tuple(found)
 
 
+def item_answered(message: Raw, answered: Raw) -> str:
+    """The task of a checklist, or the option of a poll, that a message answers, if it answers one."""
+    task, option = whole(message, "reply_to_checklist_task_id"), line(message, "reply_to_poll_option_id")
+    if task is not None:
+        items = [item for item in tables(table(answered, "checklist"), "tasks") if whole(item, "id") == task]
+    else:
+        options = tables(table(answered, "poll"), "options")
+        items = [item for item in options if option and line(item, "persistent_id") == option]
+    return line(items[0], "text") if items else ""
+
+
 def places(message: Raw) -> Iterator[str]:
     """The venue or location in a message, or in a part of one."""
     # A venue's place is repeated under `location`.

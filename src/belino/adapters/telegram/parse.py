@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from belino.adapters.telegram.facts import facts_of
+from belino.adapters.telegram.facts import facts_of, item_answered
 from belino.adapters.telegram.files import Bearer, refs_of
 from belino.adapters.telegram.links import linked, passage
 from belino.adapters.telegram.people import (
@@ -240,7 +240,7 @@ def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quot
         # Telegram says 0 for a message it no longer shows.
         sent = moment(reply, "date") if whole(reply, "date") else None
         files = _files(reply, _captioned(bearer, reply))
-        return replace(quote, text=quoted or _gist(reply, files), sent=sent, media=files)
+        return replace(quote, text=quoted or item_answered(raw, reply) or _gist(reply, files), sent=sent, media=files)
     if external := table(raw, "external_reply"):
         # Its id counts in another chat, so the files belong to the message that brought them here.
         bearer = Bearer(where=where, message_id=own_id, sent=frame.when(raw, "date"))
