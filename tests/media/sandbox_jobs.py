@@ -19,7 +19,7 @@ JOBS = {
     for name in (
         "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "full", "huge", "wrong", "leave",
         "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "fill", "grow", "kill_parent",
-        "raise_limits", "write_source", "hoard",
+        "raise_limits", "write_source", "lock_source", "hoard",
     )
 }  # fmt: skip
 
@@ -171,6 +171,11 @@ def raise_limits(source: int, options: Options) -> dict[str, Any]:
 
 def write_source(source: int, options: Options) -> dict[str, Any]:
     return {"bytes": os.write(source, b"x")}
+
+
+def lock_source(source: int, options: Options) -> dict[str, Any]:
+    os.fchmod(source, 0)
+    return {}
 
 
 def leaks(options: Options) -> dict[str, Any]:

@@ -87,6 +87,14 @@ async def test_the_source_cannot_be_written(sandbox: Sandbox, source: Path, capl
         await sandbox.run("read", opened.fileno())
 
 
+@CONFINED
+async def test_the_source_is_shut_to_nobody(sandbox: Sandbox, source: Path, caplog: pytest.LogCaptureFixture) -> None:
+    mode = source.stat().st_mode
+    with failing(caplog, "PermissionError"):
+        await sandbox.run("lock_source", source)
+    assert source.stat().st_mode == mode
+
+
 @pytest.mark.parametrize("kind", ["missing", "folder", "link", "pipe"])
 async def test_only_a_plain_file_is_decoded(sandbox: Sandbox, source: Path, tmp_path: Path, kind: str) -> None:
     other = tmp_path / "other"

@@ -59,6 +59,8 @@ _REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "finit_module": (313, 273), "kexec_load": (246, 104), "shmget": (29, 194), "shmat": (30, 196),
     "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180), "personality": (135, 92),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    # Even a file that can only be read has a mode that its owner may change.
+    "fchmod": (91, 52), "fchown": (93, 55), "fsetxattr": (190, 7), "fremovexattr": (199, 16),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7), "arm64": (1, 0xC00000B7)}
 _CLONE, _CLONE3, _PRLIMIT, _TGKILL = (56, 220), (435, 435), (302, 261), (234, 131)
