@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from adapters import discord_desk
+from adapters.slack_desk import App, Apps, making_apps
 from adapters.telegram_desk import Bot, telegram
 from belino.adapters.discord import socket as listening
-from belino.testing import TelegramServer
+from belino.testing import SlackServer, TelegramServer
 from belino.testing.discord import DiscordServer
 
 
@@ -67,3 +68,20 @@ def brisk_discord(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "LEAST_PAUSE", 0.0)
     monkeypatch.setattr(listening, "LONGEST_PAUSE", 0.01)
     monkeypatch.setattr(listening, "backoff", lambda *args, **named: 0.01)
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[SlackServer]:
+    async with SlackServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def apps(slack: SlackServer) -> AsyncIterator[Apps]:
+    async with making_apps(slack) as make:
+        yield make
+
+
+@pytest.fixture
+def app(apps: Apps) -> App:
+    return apps()

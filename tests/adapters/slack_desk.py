@@ -35,12 +35,15 @@ class App(Seat[Adapter]):
             await asyncio.sleep(0.002)
 
 
+Apps = Callable[..., App]
+
+
 def place(channel: Any, thread: str | None = None) -> ConversationKey:
     return ConversationKey(platform="slack", account="default", channel=str(channel["id"]), thread=thread)
 
 
 @asynccontextmanager
-async def making_apps(server: SlackServer) -> AsyncIterator[Callable[..., App]]:
+async def making_apps(server: SlackServer) -> AsyncIterator[Apps]:
     """Makes apps, and closes their connections in the end."""
     async with AsyncExitStack() as closing:
 

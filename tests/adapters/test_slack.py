@@ -1,16 +1,15 @@
 """Slack over Socket Mode: what is said is taken, acknowledged once it is on disk, and answered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from adapters.desk import LIMIT, until
-from adapters.slack_desk import App, making_apps, place
+from adapters.slack_desk import App, Apps, place
 from adapters.slack_samples import NAMES, parsed, sample
-from belino.adapters import slack
+from belino.adapters.slack import Config, hosts
 from belino.adapters.slack.socket import ATTEMPTS
 from belino.domain.errors import (
     AdapterError,
@@ -41,42 +40,23 @@ from belino.net.redact import Secret
 from belino.testing import FakeClock, SlackServer, Trial, check_adapter
 from belino.testing.telegram_faults import Answer, Hang, Reset
 
-Apps = Callable[..., App]
 
-
-@pytest.fixture
-async def server() -> AsyncIterator[SlackServer]:
-    async with SlackServer() as running:
-        yield running
-
-
-@pytest.fixture
-async def apps(server: SlackServer) -> AsyncIterator[Apps]:
-    async with making_apps(server) as make:
-        yield make
-
-
-@pytest.fixture
-def app(apps: Apps) -> App:
-    return apps()
-
-
-async def test_it_keeps_the_contract_of_adapters(server: SlackServer, apps: Apps) -> None:
-    ada = server.user("Ada")
+async def test_it_keeps_the_contract_of_adapters(slack: SlackServer, apps: Apps) -> None:
+    ada = slack.user("Ada")
 
     async def deliver(_: Adapter, raw: Any) -> None:
-        await until(lambda: server.socket_mode.connections)
-        server.deliveries.event(raw["event"], "message.im")
-        await until(lambda: server.socket_mode.acks)
+        await until(lambda: slack.socket_mode.connections)
+        slack.deliveries.event(raw["event"], "message.im")
+        await until(lambda: slack.socket_mode.acks)
 
     trial = Trial(
         make=lambda: apps().adapter,
         parse=parsed,
         samples=[sample("text_dm"), *(sample(name) for name in NAMES)],
-        conversation=place(server.dm(ada)),
-        secrets=[server.bot_token, server.app_token, server.signing_secret],
+        conversation=place(slack.dm(ada)),
+        secrets=[slack.bot_token, slack.app_token, slack.signing_secret],
         deliver=deliver,
-        refuse=lambda status, headers: server.fail("chat.postMessage", Answer(status=status, headers=headers)),
+        refuse=lambda status, headers: slack.fail("chat.postMessage", Answer(status=status, headers=headers)),
     )
     checked = await check_adapter(trial)
     assert {"a parcel is seen once", "nothing is acknowledged before it is stored", "429 is RateLimited"} <= set(
@@ -89,10 +69,10 @@ async def test_it_can_do_what_the_platform_allows(app: App) -> None:
         assert isinstance(app.adapter, protocol)
 
 
-async def test_a_direct_message_arrives_with_the_names_of_who_and_whom(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada Lovelace")
+async def test_a_direct_message_arrives_with_the_names_of_who_and_whom(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada Lovelace")
     async with app.listening():
-        said = server.say(ada, ada, f"hello <@{server.bot['id']}> &amp; <https://example.org|you>")
+        said = slack.say(ada, ada, f"hello <@{slack.bot['id']}> &amp; <https://example.org|you>")
         await until(lambda: app.messages)
     (message,) = app.messages
     assert message.text == "hello @belino & you (https://example.org)"
@@ -100,12 +80,12 @@ async def test_a_direct_message_arrives_with_the_names_of_who_and_whom(server: S
     assert (message.id, message.chat_type, message.addressed) == (said["ts"], ChatType.DIRECT, True)
 
 
-async def test_a_mention_in_a_channel_speaks_to_us_and_everything_else_does_not(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    general = server.channel("general", ada)
+async def test_a_mention_in_a_channel_speaks_to_us_and_everything_else_does_not(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    general = slack.channel("general", ada)
     async with app.listening():
-        server.say(general, ada, "lunch?")
-        server.say(general, ada, f"<@{server.bot['id']}> what is for lunch?")
+        slack.say(general, ada, "lunch?")
+        slack.say(general, ada, f"<@{slack.bot['id']}> what is for lunch?")
         await until(lambda: {"lunch?", "@belino what is for lunch?"} <= set(app.texts))
     told = {message.text: message for message in app.messages}
     assert not told["lunch?"].addressed
@@ -113,22 +93,22 @@ async def test_a_mention_in_a_channel_speaks_to_us_and_everything_else_does_not(
     assert told["lunch?"].channel_name == "general"
 
 
-async def test_an_envelope_is_acknowledged_once_it_is_on_disk(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
+async def test_an_envelope_is_acknowledged_once_it_is_on_disk(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
     async with app.listening():
         app.may_take.clear()
-        server.say(ada, ada, "hello")
-        await until(lambda: server.socket_mode.envelopes)
+        slack.say(ada, ada, "hello")
+        await until(lambda: slack.socket_mode.envelopes)
         for _ in range(50):
             await asyncio.sleep(0)
-        assert server.socket_mode.acks == []
+        assert slack.socket_mode.acks == []
         app.may_take.set()
-        await until(lambda: server.socket_mode.acks)
-    assert set(server.socket_mode.acks[0]) == {"envelope_id"}
+        await until(lambda: slack.socket_mode.acks)
+    assert set(slack.socket_mode.acks[0]) == {"envelope_id"}
 
 
-async def test_what_cannot_be_kept_is_not_acknowledged_and_ends_the_listening(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
+async def test_what_cannot_be_kept_is_not_acknowledged_and_ends_the_listening(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
 
     async def full(arrival: Arrival, *, cursor: str | None = None) -> Taken:
         raise StoreFull("the disk is full")
@@ -140,89 +120,89 @@ async def test_what_cannot_be_kept_is_not_acknowledged_and_ends_the_listening(se
                 await app.adapter.run(full, None)
 
         listening = group.create_task(listen())
-        await until(lambda: server.socket_mode.connections)
-        server.say(ada, ada, "hello")
+        await until(lambda: slack.socket_mode.connections)
+        slack.say(ada, ada, "hello")
         await listening
-    assert server.socket_mode.acks == []
+    assert slack.socket_mode.acks == []
 
 
-async def test_a_line_that_slack_wants_replaced_is_replaced_before_it_ends(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
+async def test_a_line_that_slack_wants_replaced_is_replaced_before_it_ends(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
     async with app.listening():
-        await until(lambda: len(server.socket_mode.connections) == 1)
-        await server.disconnect("warning")
-        await until(lambda: len(server.socket_mode.connections) == 2)
+        await until(lambda: len(slack.socket_mode.connections) == 1)
+        await slack.disconnect("warning")
+        await until(lambda: len(slack.socket_mode.connections) == 2)
         for number in range(4):  # over both lines
-            server.say(ada, ada, f"message {number}")
+            slack.say(ada, ada, f"message {number}")
         await until(lambda: len(app.texts) == 4)
     assert sorted(app.texts) == [f"message {number}" for number in range(4)]
 
 
 @pytest.mark.parametrize("how", ["drop", "refresh"])
-async def test_a_line_that_ends_is_opened_again_at_once(server: SlackServer, app: App, how: str) -> None:
-    ada = server.user("Ada")
+async def test_a_line_that_ends_is_opened_again_at_once(slack: SlackServer, app: App, how: str) -> None:
+    ada = slack.user("Ada")
     async with app.listening():
         for number in range(1, 4):
-            await until(lambda count=number: server.socket_mode.opened == count and server.socket_mode.connections)  # type: ignore[misc]
-            server.say(ada, ada, f"message {number}")
+            await until(lambda count=number: slack.socket_mode.opened == count and slack.socket_mode.connections)  # type: ignore[misc]
+            slack.say(ada, ada, f"message {number}")
             await until(lambda count=number: len(set(app.texts)) == count)  # type: ignore[misc]
             if how == "drop":
-                server.drop_sockets()
+                slack.drop_sockets()
             else:
-                await server.disconnect("refresh_requested")
-            await until(lambda count=number: server.socket_mode.opened > count)  # type: ignore[misc]
+                await slack.disconnect("refresh_requested")
+            await until(lambda count=number: slack.socket_mode.opened > count)  # type: ignore[misc]
     assert list(dict.fromkeys(app.texts)) == ["message 1", "message 2", "message 3"]
-    assert server.calls["conversations.history"] <= 3
+    assert slack.calls["conversations.history"] <= 3
 
 
 @pytest.mark.parametrize("how", ["drop", "refresh"])
-async def test_what_is_said_while_there_is_no_line_is_not_lost(server: SlackServer, app: App, how: str) -> None:
-    ada = server.user("Ada")
+async def test_what_is_said_while_there_is_no_line_is_not_lost(slack: SlackServer, app: App, how: str) -> None:
+    ada = slack.user("Ada")
     async with app.listening():
-        server.say(ada, ada, "one")
+        slack.say(ada, ada, "one")
         await until(lambda: app.texts == ["one"])
-        server.deliveries.retry_seconds = ()  # a Slack that says things once
+        slack.deliveries.retry_seconds = ()  # a Slack that says things once
         if how == "drop":
-            server.drop_sockets()
+            slack.drop_sockets()
         else:
-            await server.disconnect("refresh_requested")
-            assert not [line for line in server.socket_mode.connections if not line.socket.closed]
-        server.say(ada, ada, "two")
+            await slack.disconnect("refresh_requested")
+            assert not [line for line in slack.socket_mode.connections if not line.socket.closed]
+        slack.say(ada, ada, "two")
         await until(lambda: app.texts == ["one", "two"])
 
 
-async def test_an_event_that_comes_twice_has_one_id(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    general = server.channel("general", ada)
+async def test_an_event_that_comes_twice_has_one_id(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    general = slack.channel("general", ada)
     async with app.listening():
-        server.say(general, ada, f"<@{server.bot['id']}> hi")  # told as a message and as a mention
+        slack.say(general, ada, f"<@{slack.bot['id']}> hi")  # told as a message and as a mention
         await until(lambda: len(app.messages) == 2)
     assert len({message.id for message in app.messages}) == 1
     assert all(message.addressed for message in app.messages)
 
 
 @pytest.mark.parametrize("error", ["invalid_auth", "account_inactive", "token_revoked"])
-async def test_a_token_slack_does_not_take_is_the_operators_business(server: SlackServer, app: App, error: str) -> None:
-    server.fail("auth.test", Answer(status=200, body=f'{{"ok": false, "error": "{error}"}}'.encode()))
+async def test_a_token_slack_does_not_take_is_the_operators_business(slack: SlackServer, app: App, error: str) -> None:
+    slack.fail("auth.test", Answer(status=200, body=f'{{"ok": false, "error": "{error}"}}'.encode()))
     with pytest.raises(Unauthorized, match=r"api\.slack\.com/apps"):
         await app.listen()
 
 
-async def test_socket_mode_that_is_off_is_said(server: SlackServer, app: App) -> None:
-    server.api.socket_mode_on = False
+async def test_socket_mode_that_is_off_is_said(slack: SlackServer, app: App) -> None:
+    slack.api.socket_mode_on = False
     with pytest.raises(AdapterError, match=r"apps\.connections\.open"):
         await app.listen()
 
 
 async def test_a_slack_that_ends_every_line_at_once_is_not_asked_in_a_tight_loop(
-    server: SlackServer, apps: Apps
+    slack: SlackServer, apps: Apps
 ) -> None:
     clock = FakeClock()
     app = apps(clock=clock)
 
     async def end_every_line() -> None:
         while True:
-            server.drop_sockets()
+            slack.drop_sockets()
             await clock.advance(1)
             await asyncio.sleep(0.002)
 
@@ -231,72 +211,72 @@ async def test_a_slack_that_ends_every_line_at_once_is_not_asked_in_a_tight_loop
         with pytest.raises(AdapterError):
             await app.listen()
         ending.cancel()
-    assert server.calls["apps.connections.open"] <= ATTEMPTS + 1
+    assert slack.calls["apps.connections.open"] <= ATTEMPTS + 1
 
 
-async def test_an_unreachable_line_is_tried_again_before_the_account_is_down(server: SlackServer, apps: Apps) -> None:
+async def test_an_unreachable_line_is_tried_again_before_the_account_is_down(slack: SlackServer, apps: Apps) -> None:
     clock = FakeClock()
     app = apps(clock=clock)
-    server.fail("apps.connections.open", Answer(status=502, body=b"<html>"), times=2)
+    slack.fail("apps.connections.open", Answer(status=502, body=b"<html>"), times=2)
     async with app.listening(waits=False):
-        await until(lambda: server.calls["apps.connections.open"] == 2)
+        await until(lambda: slack.calls["apps.connections.open"] == 2)
         await until(lambda: clock.sleeping)
         await clock.advance(60)
-        await until(lambda: server.socket_mode.connections)
+        await until(lambda: slack.socket_mode.connections)
 
 
-async def test_text_is_sent_with_its_key_and_found_again_by_it(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    channel = place(server.dm(ada))
+async def test_text_is_sent_with_its_key_and_found_again_by_it(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    channel = place(slack.dm(ada))
     parcel = Parcel(key="k-1", conversation=channel, text="*hi* &amp; bye", markup=Markup.MRKDWN)
     receipt = await app.adapter.send(parcel)
-    (sent,) = server.sent
+    (sent,) = slack.sent
     assert (sent["text"], sent["ts"]) == ("*hi* &amp; bye", receipt.message_id)
     assert await app.adapter.find_sent(parcel) is not None
     assert await app.adapter.find_sent(Parcel(key="k-2", conversation=channel, text="*hi* &amp; bye")) is None
 
 
-async def test_plain_text_stays_what_it_is(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    await app.adapter.send(Parcel(key="k", conversation=place(server.dm(ada)), text="a < b & *c* <!channel>"))
-    assert server.sent[0]["text"] == "a &lt; b &amp; *c* &lt;!channel&gt;"
+async def test_plain_text_stays_what_it_is(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    await app.adapter.send(Parcel(key="k", conversation=place(slack.dm(ada)), text="a < b & *c* <!channel>"))
+    assert slack.sent[0]["text"] == "a &lt; b &amp; *c* &lt;!channel&gt;"
 
 
-async def test_an_answer_goes_into_its_thread(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    general = server.channel("general", ada)
-    root = server.say(general, ada, "who comes?")
+async def test_an_answer_goes_into_its_thread(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    general = slack.channel("general", ada)
+    root = slack.say(general, ada, "who comes?")
     async with app.listening():
-        server.say(general, ada, "me", thread=root)
+        slack.say(general, ada, "me", thread=root)
         await until(lambda: app.messages)
         (reply,) = app.messages
         assert (reply.conversation.thread, reply.reply_to) == (root["ts"], root["ts"])
         await app.adapter.send(Parcel(key="k", conversation=reply.conversation, text="good"))
-    assert server.sent[0]["thread_ts"] == root["ts"]
+    assert slack.sent[0]["thread_ts"] == root["ts"]
 
 
-async def test_a_question_in_a_channel_can_begin_its_thread(server: SlackServer, apps: Apps) -> None:
-    ada = server.user("Ada")
-    general = server.channel("general", ada)
+async def test_a_question_in_a_channel_can_begin_its_thread(slack: SlackServer, apps: Apps) -> None:
+    ada = slack.user("Ada")
+    general = slack.channel("general", ada)
     app = apps(reply_in_threads=True)
     async with app.listening():
-        asked = server.say(general, ada, f"<@{server.bot['id']}> who comes?")
-        server.say(general, ada, "not you")
+        asked = slack.say(general, ada, f"<@{slack.bot['id']}> who comes?")
+        slack.say(general, ada, "not you")
         await until(lambda: "not you" in app.texts)
     threads = {message.text: message.conversation.thread for message in app.messages}
     assert threads == {"@belino who comes?": asked["ts"], "not you": None}
 
 
-async def test_an_edit_a_deletion_and_a_reaction_arrive(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    general = server.channel("general", ada)
+async def test_an_edit_a_deletion_and_a_reaction_arrive(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    general = slack.channel("general", ada)
     async with app.listening():
-        said = server.say(general, ada, "we meet at 8")
-        server.edit(said, "we meet at 9")
-        server.unfurl(said, {"title": "A page", "from_url": "https://example.org"})
-        server.react(said, ada, "eyes")
-        server.react(said, ada, "eyes", remove=True)
-        server.delete(said)
+        said = slack.say(general, ada, "we meet at 8")
+        slack.edit(said, "we meet at 9")
+        slack.unfurl(said, {"title": "A page", "from_url": "https://example.org"})
+        slack.react(said, ada, "eyes")
+        slack.react(said, ada, "eyes", remove=True)
+        slack.delete(said)
         await until(lambda: any(isinstance(arrival, Deletion) for arrival in app.arrivals))
         await until(lambda: len(app.arrivals) == 5)
     kinds = [type(arrival) for arrival in app.arrivals]
@@ -306,92 +286,92 @@ async def test_an_edit_a_deletion_and_a_reaction_arrive(server: SlackServer, app
     assert {arrival.added for arrival in app.arrivals if isinstance(arrival, Reaction)} == {True, False}
 
 
-async def test_our_own_message_is_marked_and_our_own_change_is_not_told(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    channel = place(server.dm(ada))
+async def test_our_own_message_is_marked_and_our_own_change_is_not_told(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    channel = place(slack.dm(ada))
     async with app.listening():
         receipt = await app.adapter.send(Parcel(key="d", conversation=channel, kind=ParcelKind.DRAFT, text="one …"))
         await app.adapter.edit(receipt.message_id, Parcel(key="e", conversation=channel, text="one two"))
-        server.say(ada, ada, "thanks")
+        slack.say(ada, ada, "thanks")
         await until(lambda: "thanks" in app.texts)
     own = app.messages[0]
     assert (own.author.is_agent, own.addressed) == (True, False)
     assert not any(isinstance(arrival, Edit) for arrival in app.arrivals)
 
 
-async def test_a_draft_becomes_the_answer(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    channel = place(server.dm(ada))
+async def test_a_draft_becomes_the_answer(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    channel = place(slack.dm(ada))
     draft = await app.adapter.send(Parcel(key="d", conversation=channel, kind=ParcelKind.DRAFT, text="one …"))
     final = Parcel(key="f", conversation=channel, kind=ParcelKind.EDIT, text="one two", edits=draft.message_id)
     assert (await app.adapter.send(final)).message_id == draft.message_id
-    assert server.edited == [(draft.message_id, "one two")]
+    assert slack.edited == [(draft.message_id, "one two")]
 
 
 async def test_an_answer_too_long_for_a_change_takes_the_draft_away_and_is_a_message_of_its_own(
-    server: SlackServer, app: App
+    slack: SlackServer, app: App
 ) -> None:
-    ada = server.user("Ada")
-    channel = place(server.dm(ada))
+    ada = slack.user("Ada")
+    channel = place(slack.dm(ada))
     draft = await app.adapter.send(Parcel(key="d", conversation=channel, kind=ParcelKind.DRAFT, text="one …"))
     final = Parcel(key="f", conversation=channel, kind=ParcelKind.EDIT, text="x" * 5000, edits=draft.message_id)
     with pytest.raises(NothingToEdit):
         await app.adapter.edit(draft.message_id, final)
-    assert server.calls["chat.delete"] == 0
+    assert slack.calls["chat.delete"] == 0
     with pytest.raises(NothingToEdit):
         await app.adapter.send(final)
-    assert server.calls["chat.delete"] == 1
+    assert slack.calls["chat.delete"] == 1
 
 
-async def test_an_answer_whose_draft_was_deleted_is_to_be_said_anew(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    channel = place(server.dm(ada))
+async def test_an_answer_whose_draft_was_deleted_is_to_be_said_anew(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    channel = place(slack.dm(ada))
     final = Parcel(key="f", conversation=channel, kind=ParcelKind.EDIT, text="all", edits="1700000000.000100")
     with pytest.raises(NothingToEdit):
         await app.adapter.send(final)
 
 
-async def test_a_channel_that_had_enough_is_left_alone_and_the_others_are_not(server: SlackServer, app: App) -> None:
-    ada, bob = server.user("Ada"), server.user("Bob")
-    server.fail("chat.postMessage", Answer(status=429, headers={"Retry-After": "30"}))
+async def test_a_channel_that_had_enough_is_left_alone_and_the_others_are_not(slack: SlackServer, app: App) -> None:
+    ada, bob = slack.user("Ada"), slack.user("Bob")
+    slack.fail("chat.postMessage", Answer(status=429, headers={"Retry-After": "30"}))
     for expected in (1, 1):
         with pytest.raises(RateLimited):
-            await app.adapter.send(Parcel(key="k", conversation=place(server.dm(ada)), text="hi"))
-        assert server.calls["chat.postMessage"] == expected
-    await app.adapter.send(Parcel(key="l", conversation=place(server.dm(bob)), text="hi"))
+            await app.adapter.send(Parcel(key="k", conversation=place(slack.dm(ada)), text="hi"))
+        assert slack.calls["chat.postMessage"] == expected
+    await app.adapter.send(Parcel(key="l", conversation=place(slack.dm(bob)), text="hi"))
 
 
 @pytest.mark.parametrize(
     ("error", "says"),
     [("not_in_channel", "/invite"), ("is_archived", "archived"), ("restricted_action", "settings"), ("moon", "moon")],
 )
-async def test_a_refusal_says_why_and_what_to_do(server: SlackServer, app: App, error: str, says: str) -> None:
-    server.fail("chat.postMessage", Answer(status=200, body=f'{{"ok": false, "error": "{error}"}}'.encode()))
+async def test_a_refusal_says_why_and_what_to_do(slack: SlackServer, app: App, error: str, says: str) -> None:
+    slack.fail("chat.postMessage", Answer(status=200, body=f'{{"ok": false, "error": "{error}"}}'.encode()))
     with pytest.raises(Undeliverable, match=says):
         await app.adapter.send(Parcel(key="k", conversation=place({"id": "C0NOWHERE"}), text="hi"))
 
 
-async def test_a_sign_of_work_is_shown_in_threads_once(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    general = server.channel("general", ada)
-    root = server.say(general, ada, "who comes?")
+async def test_a_sign_of_work_is_shown_in_threads_once(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    general = slack.channel("general", ada)
+    root = slack.say(general, ada, "who comes?")
     thread = place(general, root["ts"])
     for _ in range(3):
         await app.adapter.show_typing(thread)
     await app.adapter.show_typing(thread, "looking through files")
     await app.adapter.show_typing(place(general))
-    assert [words for _, _, words in server.statuses] == ["is thinking…", "is at work: looking through files"]
+    assert [words for _, _, words in slack.statuses] == ["is thinking…", "is at work: looking through files"]
 
 
-async def test_a_command_is_said_to_us_wherever_it_is_typed(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    general = server.channel("general", ada)
+async def test_a_command_is_said_to_us_wherever_it_is_typed(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    general = slack.channel("general", ada)
     async with app.listening():
-        server.command(general, ada, "/belino", "status please")
+        slack.command(general, ada, "/belino", "status please")
         await until(lambda: app.messages)
     (message,) = app.messages
     assert (message.text, message.addressed) == ("/belino status please", True)
-    assert server.socket_mode.acks
+    assert slack.socket_mode.acks
 
 
 @pytest.mark.parametrize(
@@ -407,50 +387,50 @@ async def test_a_command_is_said_to_us_wherever_it_is_typed(server: SlackServer,
         ({"api_url": "https://user@slack.com/api/"}, "login"),
     ],
 )
-async def test_settings_that_cannot_be_meant_are_refused(server: SlackServer, settings: Any, says: str) -> None:
+async def test_settings_that_cannot_be_meant_are_refused(slack: SlackServer, settings: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        App(server, **settings)
+        App(slack, **settings)
 
 
 def test_tokens_go_to_slacks_own_hosts_alone() -> None:
-    config = slack.Config(bot_token=Secret("B", "xoxb-1"), app_token=Secret("A", "xapp-1"))
-    assert slack.hosts(config) == {"slack.com", "files.slack.com", "files-origin.slack.com"}
+    config = Config(bot_token=Secret("B", "xoxb-1"), app_token=Secret("A", "xapp-1"))
+    assert hosts(config) == {"slack.com", "files.slack.com", "files-origin.slack.com"}
     own = replace(config, api_url="http://127.0.0.1:8080/api/")
-    assert slack.hosts(own) == {"127.0.0.1:8080", "localhost:8080"}
+    assert hosts(own) == {"127.0.0.1:8080", "localhost:8080"}
     apart = replace(own, files_url="http://127.0.0.1:8081/", socket_url="ws://127.0.0.1:8082/")
-    assert slack.hosts(apart) == {*slack.hosts(own), "127.0.0.1:8081", "127.0.0.1:8082"}
+    assert hosts(apart) == {*hosts(own), "127.0.0.1:8081", "127.0.0.1:8082"}
     near = replace(config, api_url="http://10.0.0.7:8080/api/")
-    assert slack.hosts(near) == {"10.0.0.7:8080"}
+    assert hosts(near) == {"10.0.0.7:8080"}
 
 
-async def test_no_token_is_in_an_error(server: SlackServer, app: App) -> None:
+async def test_no_token_is_in_an_error(slack: SlackServer, app: App) -> None:
     for fault in (Answer(status=500, body=b"?"), Reset()):
-        server.fail("chat.postMessage", fault)
+        slack.fail("chat.postMessage", fault)
         with pytest.raises(AdapterError) as caught:
             await app.adapter.send(Parcel(key="k", conversation=place({"id": "C0NOWHERE"}), text="hi"))
-        assert server.bot_token not in repr(caught.value)
+        assert slack.bot_token not in repr(caught.value)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"ok": tr', b"[]"])
 async def test_a_message_of_which_nobody_knows_whether_it_was_taken_is_looked_for(
-    server: SlackServer, app: App, body: bytes
+    slack: SlackServer, app: App, body: bytes
 ) -> None:
-    server.fail("chat.postMessage", Answer(status=200, body=body))
+    slack.fail("chat.postMessage", Answer(status=200, body=body))
     with pytest.raises(Unanswered):
-        await app.adapter.send(Parcel(key="k", conversation=place(server.dm(server.user("Ada"))), text="hi"))
+        await app.adapter.send(Parcel(key="k", conversation=place(slack.dm(slack.user("Ada"))), text="hi"))
 
 
 async def test_nobody_waits_twice_for_a_name_that_does_not_come(
-    server: SlackServer, app: App, monkeypatch: pytest.MonkeyPatch
+    slack: SlackServer, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("belino.adapters.slack.names.LEARN_SECONDS", 0.05)
     for method in ("users.list", "users.info"):
-        server.fail(method, Hang(), times=9)
-    people = [server.user("Ada"), server.user("Bob"), server.user("Cleo")]
+        slack.fail(method, Hang(), times=9)
+    people = [slack.user("Ada"), slack.user("Bob"), slack.user("Cleo")]
     async with app.listening():
         for number in range(6):
             person = people[number % 3]
-            server.say(person, person, f"message {number}")
+            slack.say(person, person, f"message {number}")
         await until(lambda: len(app.texts) == 6)
-    assert server.calls["users.list"] + server.calls["users.info"] == 1
+    assert slack.calls["users.list"] + slack.calls["users.info"] == 1
     assert {message.author.name for message in app.messages} == {person["id"] for person in people}

@@ -1,38 +1,18 @@
 """What the doctor finds about an app, and what setup asks: each common mistake with its cure."""
 
-from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 
 import pytest
 
-from adapters.slack_desk import App, making_apps
+from adapters.slack_desk import App, Apps
 from belino.adapters.slack import SETUP
 from belino.adapters.slack.manifest import EVENTS, SCOPES, manifest
 from belino.testing import FakeClock, SlackServer
 from belino.testing.telegram_faults import Answer
 
-Apps = Callable[..., App]
 
-
-@pytest.fixture
-async def server() -> AsyncIterator[SlackServer]:
-    async with SlackServer() as running:
-        yield running
-
-
-@pytest.fixture
-async def apps(server: SlackServer) -> AsyncIterator[Apps]:
-    async with making_apps(server) as make:
-        yield make
-
-
-@pytest.fixture
-def app(apps: Apps) -> App:
-    return apps()
-
-
-async def test_an_app_that_is_well_is_found_well(server: SlackServer, app: App) -> None:
-    server.channel("general", server.user("Ada"))
+async def test_an_app_that_is_well_is_found_well(slack: SlackServer, app: App) -> None:
+    slack.channel("general", slack.user("Ada"))
     findings = await app.adapter.check()
     assert findings[0].name == "slack:default token"
     assert all(finding.ok for finding in findings), findings
@@ -41,8 +21,8 @@ async def test_an_app_that_is_well_is_found_well(server: SlackServer, app: App) 
 
 
 @pytest.mark.parametrize("scope", ["files:read", "chat:write", "channels:history", "users:read"])
-async def test_a_missing_scope_is_named_with_its_cure(server: SlackServer, app: App, scope: str) -> None:
-    server.scopes.discard(scope)
+async def test_a_missing_scope_is_named_with_its_cure(slack: SlackServer, app: App, scope: str) -> None:
+    slack.scopes.discard(scope)
     found = next(finding for finding in await app.adapter.check() if finding.name.endswith("scopes"))
     assert not found.ok
     assert scope in found.says
@@ -55,11 +35,11 @@ async def test_a_wrong_bot_token_is_the_first_thing_found(apps: Apps) -> None:
     assert "OAuth & Permissions" in found.cure
 
 
-async def test_a_wrong_app_token_or_socket_mode_off_comes_first_too(server: SlackServer, apps: Apps) -> None:
+async def test_a_wrong_app_token_or_socket_mode_off_comes_first_too(slack: SlackServer, apps: Apps) -> None:
     first, *_ = await apps(app_token="xapp-wrong").adapter.check()
     assert not first.ok
     assert "connections:write" in first.cure
-    server.api.socket_mode_on = False
+    slack.api.socket_mode_on = False
     first, *_ = await apps().adapter.check()
     assert not first.ok
     assert "Enable Socket Mode" in first.cure
@@ -70,12 +50,12 @@ async def test_an_app_in_no_channel_is_told_how_to_get_into_one(app: App) -> Non
     assert "/invite" in found.cure
 
 
-async def test_listed_channels_the_app_is_not_in_are_named_with_the_cure(server: SlackServer, app: App) -> None:
-    ada = server.user("Ada")
-    inside, outside, old = (server.channel(name, ada) for name in ("inside", "outside", "old"))
-    server.members[outside["id"]].discard(server.bot["id"])
+async def test_listed_channels_the_app_is_not_in_are_named_with_the_cure(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    inside, outside, old = (slack.channel(name, ada) for name in ("inside", "outside", "old"))
+    slack.members[outside["id"]].discard(slack.bot["id"])
     old["is_archived"] = True
-    direct = server.dm(ada)
+    direct = slack.dm(ada)
     found = await app.adapter.check_channels([direct["id"], inside["id"], outside["id"], old["id"], "C0NOWHERE1"])
     assert [(finding.ok, finding.name.rpartition(" ")[2]) for finding in found] == [
         (False, outside["id"]), (False, old["id"]), (False, "C0NOWHERE1"),
@@ -85,11 +65,11 @@ async def test_listed_channels_the_app_is_not_in_are_named_with_the_cure(server:
     assert "archived" in found[1].says
 
 
-async def test_an_unreachable_slack_and_a_wrong_clock_are_found(server: SlackServer, apps: Apps) -> None:
-    app = apps(clock=FakeClock(server.clock.now() + timedelta(hours=1)))
+async def test_an_unreachable_slack_and_a_wrong_clock_are_found(slack: SlackServer, apps: Apps) -> None:
+    app = apps(clock=FakeClock(slack.clock.now() + timedelta(hours=1)))
     found = next(finding for finding in await app.adapter.check() if finding.name.endswith("clock"))
     assert not found.ok
-    server.fail("auth.test", Answer(status=502, body=b"<html>"))
+    slack.fail("auth.test", Answer(status=502, body=b"<html>"))
     (found,) = await apps().adapter.check()
     assert not found.ok
 

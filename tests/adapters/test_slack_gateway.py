@@ -1,6 +1,5 @@
 """Slack in the whole house: two workspaces at once, events through the web door, and what happens to messages later."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,11 @@ def settings(server: SlackServer, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SlackServer]:
-    async with SlackServer() as running:
-        monkeypatch.setenv("BOT", running.bot_token)
-        monkeypatch.setenv("APP", running.app_token)
-        monkeypatch.setenv("HOOK", running.signing_secret)
-        yield running
+def server(slack: SlackServer, monkeypatch: pytest.MonkeyPatch) -> SlackServer:
+    monkeypatch.setenv("BOT", slack.bot_token)
+    monkeypatch.setenv("APP", slack.app_token)
+    monkeypatch.setenv("HOOK", slack.signing_secret)
+    return slack
 
 
 async def test_two_workspaces_are_answered_each_in_its_own(

@@ -4,35 +4,15 @@ import asyncio
 import hashlib
 import hmac
 import json
-from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
-from adapters.slack_desk import App, making_apps
+from adapters.slack_desk import App, Apps
 from adapters.slack_samples import sample
 from belino.domain.ports import Hook
-from belino.testing import FakeClock, SlackServer
-
-Apps = Callable[..., App]
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[SlackServer]:
-    async with SlackServer() as running:
-        yield running
-
-
-@pytest.fixture
-async def apps(server: SlackServer) -> AsyncIterator[Apps]:
-    async with making_apps(server) as make:
-        yield make
-
-
-@pytest.fixture
-def app(apps: Apps) -> App:
-    return apps()
+from belino.testing import FakeClock
 
 
 def signed(app: App, body: bytes, *, secret: str | None = None, late: float = 0.0, **headers: str) -> Hook:
