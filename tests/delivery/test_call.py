@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from belino.domain.limits import Markup
 from belino.domain.ports import Adapter, Desk
 from belino.domain.record import ClaimedParcel
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt, StoredFile
+from belino.gateway.gateway import Gateway
 from belino.testing import MemoryAdapter
 from delivery.post import DM, PostHouse, file_parcel, words
 from gateway.house import ANN, until
@@ -57,6 +59,25 @@ def house(tmp_path: Path) -> Callable[[Reaction], MoodyHouse]:
 Make = Callable[[Reaction], MoodyHouse]
 
 
+async def take(parcel: Parcel) -> None:
+    """Without any mood."""
+
+
+@asynccontextmanager
+async def storing(house: Make, *stored: StoredFile) -> AsyncIterator[tuple[MoodyHouse, Gateway]]:
+    """A house whose platform takes all and says that it stored these."""
+    one = house(take)
+    async with one.at_work() as gateway:
+        adapter = gateway.adapters[DM.platform, DM.account]
+        send = adapter.send
+
+        async def told(parcel: Parcel) -> Receipt:
+            return replace(await send(parcel), stored=stored)
+
+        adapter.send = told  # type: ignore[method-assign]
+        yield one, gateway
+
+
 async def refuse_markup(parcel: Parcel) -> None:
     if parcel.markup is not Markup.PLAIN:
         raise MarkupRefused("the platform cannot read the markup")
@@ -91,9 +112,6 @@ async def test_what_is_refused_without_markup_too_is_given_up(house: Make) -> No
 
 
 async def test_a_sender_that_was_stopped_since_it_claimed_does_not_send(house: Make) -> None:
-    async def take(parcel: Parcel) -> None:
-        return None
-
     one = house(take)
     async with one.at_work() as gateway:
         stopped = False
@@ -205,18 +223,7 @@ async def test_one_conversations_slow_upload_delays_no_other(house: Make) -> Non
 
 
 async def test_what_the_platform_stored_otherwise_than_planned_is_told_in_the_story(house: Make) -> None:
-    async def take(parcel: Parcel) -> None:
-        return None
-
-    one = house(take)
-    async with one.at_work() as gateway:
-        adapter = gateway.adapters[DM.platform, DM.account]
-        send = adapter.send
-
-        async def less(parcel: Parcel) -> Receipt:
-            return replace(await send(parcel), stored=(StoredFile(size=3),))
-
-        adapter.send = less  # type: ignore[method-assign]
+    async with storing(house, StoredFile(size=3)) as (one, gateway):
         await one.ask(gateway, one.say("hello", author=ANN))
         (asked, *_) = await one.history(gateway)
         await one.send(gateway, replace(await file_parcel(gateway, "a"), trace=asked.trace))
@@ -249,18 +256,7 @@ async def test_one_file_that_the_platform_does_not_take_costs_none_of_the_others
 
 
 async def test_files_that_the_platform_left_out_are_told_in_the_outbox(house: Make) -> None:
-    async def take(parcel: Parcel) -> None:
-        return None
-
-    one = house(take)
-    async with one.at_work() as gateway:
-        adapter = gateway.adapters[DM.platform, DM.account]
-        send = adapter.send
-
-        async def less(parcel: Parcel) -> Receipt:
-            return replace(await send(parcel), stored=(StoredFile(),))
-
-        adapter.send = less  # type: ignore[method-assign]
+    async with storing(house, StoredFile()) as (one, gateway):
         album = await file_parcel(gateway, "a")
         await one.send(gateway, replace(album, files=album.files * 2))
         (parcel,) = await one.at_rest(gateway)
