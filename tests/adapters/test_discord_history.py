@@ -13,12 +13,37 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.testing.discord import DiscordServer
 from belino.testing.discord_faults import slow_down
+from belino.testing.discord_shapes import Json
 from belino.testing.telegram_faults import Answer
 
 BotAt = Callable[..., Bot]
 HISTORY = "GET /channels/{channel}/messages"
 
 pytestmark = pytest.mark.usefixtures("brisk_discord")
+
+
+async def miss_two(discord: DiscordServer, bot: Bot) -> Json:
+    """Two people whom the bot knows say something while it does not listen; the first of them is told."""
+    ada, bo = discord.user("ada"), discord.user("bo")
+    async with bot.listening():
+        discord.say(ada, ada, "one")
+        discord.say(bo, bo, "two")
+        await until(lambda: len(bot.taken) == 2)
+    await discord.forget_sessions()
+    discord.say(ada, ada, "three")
+    discord.say(bo, bo, "four")
+    return ada
+
+
+async def miss_many(discord: DiscordServer, bot: Bot) -> None:
+    """Somebody whom the bot knows says more than two pages hold while it does not listen."""
+    ada = discord.user("ada")
+    async with bot.listening():
+        discord.say(ada, ada, "before")
+        await until(lambda: bot.taken)
+    await discord.forget_sessions()
+    for number in range(230):
+        discord.compose(discord.dm(ada), ada, f"message {number}")
 
 
 async def test_after_a_session_is_lost_known_channels_are_asked_for_what_was_missed(
@@ -53,14 +78,7 @@ async def test_after_a_session_is_lost_known_channels_are_asked_for_what_was_mis
 async def test_a_bot_killed_while_it_catches_up_asks_again(
     discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
 ) -> None:
-    ada, bo = discord.user("ada"), discord.user("bo")
-    async with discord_bot.listening():
-        discord.say(ada, ada, "one")
-        discord.say(bo, bo, "two")
-        await until(lambda: len(discord_bot.taken) == 2)
-    await discord.forget_sessions()
-    discord.say(ada, ada, "three")
-    discord.say(bo, bo, "four")
+    await miss_two(discord, discord_bot)
     dying = discord_bot_at(discord)
 
     async def one_only(arrival: Arrival, *, cursor: str | None = None) -> Taken:
@@ -81,13 +99,7 @@ async def test_a_bot_killed_while_it_catches_up_asks_again(
 async def test_a_long_absence_is_caught_up_page_by_page_and_429_is_obeyed(
     discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
 ) -> None:
-    ada = discord.user("ada")
-    async with discord_bot.listening():
-        discord.say(ada, ada, "before")
-        await until(lambda: discord_bot.taken)
-    await discord.forget_sessions()
-    for number in range(230):
-        discord.compose(discord.dm(ada), ada, f"message {number}")
+    await miss_many(discord, discord_bot)
     discord.fail(HISTORY, slow_down(0.05))
     later = discord_bot_at(discord)
     async with later.listening(cursor=discord_bot.cursor):
@@ -104,13 +116,7 @@ async def test_of_more_than_can_be_caught_up_the_latest_is_told_and_the_rest_is_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(past, "MOST_PAGES", 2)
-    ada = discord.user("ada")
-    async with discord_bot.listening():
-        discord.say(ada, ada, "before")
-        await until(lambda: discord_bot.taken)
-    await discord.forget_sessions()
-    for number in range(230):
-        discord.compose(discord.dm(ada), ada, f"message {number}")
+    await miss_many(discord, discord_bot)
     later = discord_bot_at(discord)
     async with later.listening(cursor=discord_bot.cursor):
         await until(lambda: len(later.texts) == 200)
@@ -123,14 +129,7 @@ async def test_a_channel_discord_fails_to_tell_of_does_not_keep_it_from_the_othe
     discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt, monkeypatch: pytest.MonkeyPatch, broken: int
 ) -> None:
     monkeypatch.setattr("belino.net.stream.backoff", lambda *args, **named: 0.0)
-    ada, bo = discord.user("ada"), discord.user("bo")
-    async with discord_bot.listening():
-        discord.say(ada, ada, "one")
-        discord.say(bo, bo, "two")
-        await until(lambda: len(discord_bot.taken) == 2)
-    await discord.forget_sessions()
-    discord.say(ada, ada, "three")
-    discord.say(bo, bo, "four")
+    ada = await miss_two(discord, discord_bot)
     discord.fail(HISTORY, Answer(status=500), times=3 * broken)
     later = discord_bot_at(discord)
     if broken == 2:
