@@ -1,5 +1,7 @@
 """Slack in the whole house: two workspaces at once, events through the web door, and what happens to messages later."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,9 @@ import pytest
 
 from adapters.desk import until
 from adapters.in_house import at_work, kept, seen
+from belino.gateway.gateway import Gateway
 from belino.testing import SlackServer, make_jpeg
+from belino.testing.slack_shapes import Json
 
 
 def settings(server: SlackServer, **more: Any) -> dict[str, Any]:
@@ -55,37 +59,38 @@ async def test_slack_calls_at_the_web_door_and_is_answered(server: SlackServer, 
         assert "forged" not in str(await kept(gateway, server.dm(ada)["id"]))
 
 
-async def test_edits_reactions_and_deletions_reach_the_stored_message(server: SlackServer, tmp_path: Path) -> None:
+@asynccontextmanager
+async def general(server: SlackServer, path: Path, words: str) -> AsyncIterator[tuple[Gateway, Json]]:
+    """A house that listens to a channel and has stored what Ada says there."""
     ada = server.user("Ada")
-    general = server.channel("general", ada)
-    listed = {"channels": {general["id"]: {"senders": ["*"]}}}
-    async with at_work(tmp_path / "home", slack=settings(server, access=listed)) as (gateway, _):
+    channel = server.channel("general", ada)
+    listed = {"channels": {channel["id"]: {"senders": ["*"]}}}
+    async with at_work(path, slack=settings(server, access=listed)) as (gateway, _):
         await until(lambda: server.socket_mode.connections)
-        said = server.say(general, ada, "we meet at 8")
-        await seen(gateway, general["id"], lambda message: message.text == "we meet at 8")
+        said = server.say(channel, ada, words)
+        await seen(gateway, channel["id"], lambda message: message.text == words)
+        yield gateway, said
+
+
+async def test_edits_reactions_and_deletions_reach_the_stored_message(server: SlackServer, tmp_path: Path) -> None:
+    async with general(server, tmp_path / "home", "we meet at 8") as (gateway, said):
         server.edit(said, "we meet at 9")
-        await seen(gateway, general["id"], lambda message: message.text == "we meet at 9")
-        server.react(said, ada, "eyes")
-        await seen(gateway, general["id"], lambda message: dict(message.reactions) == {":eyes:": 1})
+        await seen(gateway, said["channel"], lambda message: message.text == "we meet at 9")
+        server.react(said, server.users[said["user"]], "eyes")
+        await seen(gateway, said["channel"], lambda message: dict(message.reactions) == {":eyes:": 1})
         server.delete(said)
-        await seen(gateway, general["id"], lambda message: message.deleted is not None)
+        await seen(gateway, said["channel"], lambda message: message.deleted is not None)
 
 
 async def test_a_message_whose_address_was_pasted_is_brought_along_when_slack_has_found_it(
     server: SlackServer, tmp_path: Path
 ) -> None:
-    ada = server.user("Ada")
-    general = server.channel("general", ada)
-    listed = {"channels": {general["id"]: {"senders": ["*"]}}}
-    async with at_work(tmp_path / "home", slack=settings(server, access=listed)) as (gateway, _):
-        await until(lambda: server.socket_mode.connections)
-        said = server.say(general, ada, "what is this?")
-        await seen(gateway, general["id"], lambda message: message.text == "what is this?")
+    async with general(server, tmp_path / "home", "what is this?") as (gateway, said):
         found = {"is_msg_unfurl": True, "author_name": "Bo", "text": "our boat", "from_url": "https://example.org/p1"}
         before = {key: said[key] for key in ("user", "type", "ts", "text")}
         after = {**before, "attachments": [{**found, "files": [{"id": "F0BOAT0001", "mimetype": "image/png"}]}]}
-        change = {"type": "message", "subtype": "message_changed", "channel": general["id"], "ts": said["ts"]}
+        change = {"type": "message", "subtype": "message_changed", "channel": said["channel"], "ts": said["ts"]}
         server.deliveries.event({**change, "message": after, "previous_message": before}, "message.channels")
-        stored = await seen(gateway, general["id"], lambda message: message.media)
+        stored = await seen(gateway, said["channel"], lambda message: message.media)
         assert stored.text == "what is this?\n> Bo: our boat"
         assert server.calls["file"] == server.calls["files.info"] == 0
