@@ -19,7 +19,7 @@ JOBS = {
     for name in (
         "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "full", "huge", "wrong", "leave",
         "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "fill", "grow", "kill_parent",
-        "raise_limits", "write_source", "lock_source", "hoard",
+        "raise_limits", "write_source", "lock_source", "hoard", "outlive",
     )
 }  # fmt: skip
 
@@ -162,6 +162,12 @@ def hoard(source: int, options: Options) -> dict[str, Any]:
 def kill_parent(source: int, options: Options) -> dict[str, Any]:
     os.kill(os.getppid(), signal.SIGKILL)
     return {}
+
+
+def outlive(source: int, target: int, options: Options) -> dict[str, Any]:
+    """Asks not to be killed with its parent, and waits for that."""
+    ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
+    return stall(source, target, options)
 
 
 def raise_limits(source: int, options: Options) -> dict[str, Any]:

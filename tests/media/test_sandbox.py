@@ -44,6 +44,13 @@ async def parent_of(sandbox: Sandbox, source: Path) -> int:
     return line._process.pid
 
 
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def children_of(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
 
@@ -284,6 +291,26 @@ async def test_a_job_whose_parent_dies_is_done_by_the_next(sandbox: Sandbox, sou
     assert "took longer" in str(ended)
     assert not output.exists()
     assert await parent_of(sandbox, source) != parent
+
+
+@CONFINED
+async def test_no_child_outlives_its_parent(sandbox: Sandbox, source: Path, tmp_path: Path) -> None:
+    parent = await parent_of(sandbox, source)
+    output = tmp_path / "output"
+    children: list[int] = []
+
+    async def end_the_parent() -> None:
+        while not output.exists() or not output.stat().st_size:
+            await asyncio.sleep(0)
+        children.extend(map(int, children_of(parent)))
+        os.kill(parent, signal.SIGKILL)
+
+    async with asyncio.timeout(30):
+        job = sandbox.run("outlive", source, output=output, seconds=2)
+        await asyncio.gather(job, end_the_parent(), return_exceptions=True)
+    (child,) = children
+    # Where nobody buries the dead, they stay listed as such.
+    assert not is_running(child)
 
 
 async def test_a_sandbox_that_cannot_be_prepared_says_why(source: Path) -> None:

@@ -63,7 +63,7 @@ _REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "fchmod": (91, 52), "fchown": (93, 55), "fsetxattr": (190, 7), "fremovexattr": (199, 16),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7), "arm64": (1, 0xC00000B7)}
-_CLONE, _CLONE3, _PRLIMIT, _TGKILL = (56, 220), (435, 435), (302, 261), (234, 131)
+_CLONE, _CLONE3, _PRLIMIT, _TGKILL, _PRCTL = (56, 220), (435, 435), (302, 261), (234, 131), (157, 167)
 
 
 def leave_the_network() -> None:
@@ -147,6 +147,8 @@ def _filter(column: int, architecture: int) -> bytes:
     steps += [(_EQUAL, 0, 4, _CLONE[column]), (_LOAD, 0, 0, first), (_ANY_BIT, 0, 1, _CLONE_THREAD), allow, refuse]
     # A signal may go to nobody but itself: that is how `abort` works.
     steps += [(_EQUAL, 0, 4, _TGKILL[column]), (_LOAD, 0, 0, first), (_EQUAL, 0, 1, os.getpid()), allow, refuse]
+    # Whoever would outlive the parent would outlive everybody who could end it.
+    steps += [(_EQUAL, 0, 4, _PRCTL[column]), (_LOAD, 0, 0, first), (_EQUAL, 0, 1, _PR_SET_PDEATHSIG), refuse, allow]
     # A limit may be read, not set: there is no pointer to a new one, neither half of it.
     steps += [(_EQUAL, 0, 6, _PRLIMIT[column]), (_LOAD, 0, 0, third), (_EQUAL, 0, 3, 0)]
     steps += [(_LOAD, 0, 0, third + 4), (_EQUAL, 0, 1, 0), allow, refuse, allow]
