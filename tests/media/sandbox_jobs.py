@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -20,6 +21,7 @@ JOBS = {
         "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "full", "huge", "wrong", "leave",
         "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "fill", "grow", "kill_parent",
         "raise_limits", "write_source", "lock_source", "hoard", "outlive",
+        "signal_parent", "slow_parent",
     )
 }  # fmt: skip
 
@@ -168,6 +170,18 @@ def outlive(source: int, target: int, options: Options) -> dict[str, Any]:
     """Asks not to be killed with its parent, and waits for that."""
     ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
     return stall(source, target, options)
+
+
+def signal_parent(source: int, options: Options) -> dict[str, Any]:
+    """Has the kernel send the signal, once something comes through a pipe."""
+    reading, _ = os.pipe()
+    fcntl.fcntl(reading, fcntl.F_SETOWN, os.getppid())
+    return {}
+
+
+def slow_parent(source: int, options: Options) -> dict[str, Any]:
+    os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)
+    return {}
 
 
 def raise_limits(source: int, options: Options) -> dict[str, Any]:

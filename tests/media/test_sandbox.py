@@ -235,7 +235,7 @@ async def test_a_child_reaches_no_network(
 
 
 @CONFINED
-@pytest.mark.parametrize("job", ["start", "kill_parent", "raise_limits", "hoard"])
+@pytest.mark.parametrize("job", ["start", "kill_parent", "signal_parent", "slow_parent", "raise_limits", "hoard"])
 async def test_a_child_touches_no_other_process_and_keeps_its_limits(
     sandbox: Sandbox, source: Path, job: str, caplog: pytest.LogCaptureFixture
 ) -> None:

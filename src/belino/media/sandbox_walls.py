@@ -58,12 +58,16 @@ _REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "init_module": (175, 105),
     "finit_module": (313, 273), "kexec_load": (246, 104), "shmget": (29, 194), "shmat": (30, 196),
     "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180), "personality": (135, 92),
+    "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122), "sched_setattr": (314, 274),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
     # Even a file that can only be read has a mode that its owner may change.
     "fchmod": (91, 52), "fchown": (93, 55), "fsetxattr": (190, 7), "fremovexattr": (199, 16),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7), "arm64": (1, 0xC00000B7)}
-_CLONE, _CLONE3, _PRLIMIT, _TGKILL, _PRCTL = (56, 220), (435, 435), (302, 261), (234, 131), (157, 167)
+_CLONE, _CLONE3, _PRLIMIT, _TGKILL = (56, 220), (435, 435), (302, 261), (234, 131)
+_PRCTL, _FCNTL = (157, 167), (72, 25)
+_F_SETOWN, _F_SETOWN_EX = 8, 15
 
 
 def leave_the_network() -> None:
@@ -135,7 +139,7 @@ def _seccomp(system: ctypes.CDLL) -> None:
 
 def _filter(column: int, architecture: int) -> bytes:
     """A program for the kernel: the listed calls fail, and those of another machine; threads may start."""
-    number, machine, first, third = 0, 4, 16, 32
+    number, machine, first, second, third = 0, 4, 16, 24, 32
     refuse, allow = (_RETURN, 0, 0, _ERRNO | errno.EPERM), (_RETURN, 0, 0, _ALLOW)
     steps = [(_LOAD, 0, 0, machine), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _KILL)]
     steps += [(_LOAD, 0, 0, number), (_AT_LEAST, 0, 1, _X32), refuse]
@@ -149,6 +153,9 @@ def _filter(column: int, architecture: int) -> bytes:
     steps += [(_EQUAL, 0, 4, _TGKILL[column]), (_LOAD, 0, 0, first), (_EQUAL, 0, 1, os.getpid()), allow, refuse]
     # Whoever would outlive the parent would outlive everybody who could end it.
     steps += [(_EQUAL, 0, 4, _PRCTL[column]), (_LOAD, 0, 0, first), (_EQUAL, 0, 1, _PR_SET_PDEATHSIG), refuse, allow]
+    # Nor may a file tell other processes that something came: with a signal, and one of its choice.
+    steps += [(_EQUAL, 0, 5, _FCNTL[column]), (_LOAD, 0, 0, second), (_EQUAL, 1, 0, _F_SETOWN)]
+    steps += [(_EQUAL, 0, 1, _F_SETOWN_EX), refuse, allow]
     # A limit may be read, not set: there is no pointer to a new one, neither half of it.
     steps += [(_EQUAL, 0, 6, _PRLIMIT[column]), (_LOAD, 0, 0, third), (_EQUAL, 0, 3, 0)]
     steps += [(_LOAD, 0, 0, third + 4), (_EQUAL, 0, 1, 0), allow, refuse, allow]
