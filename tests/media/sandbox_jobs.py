@@ -21,7 +21,7 @@ JOBS = {
         "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "full", "huge", "wrong", "leave",
         "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "fill", "grow", "kill_parent",
         "raise_limits", "write_source", "lock_source", "hoard", "outlive",
-        "signal_parent", "slow_parent",
+        "signal_parent", "slow_parent", "newer",
     )
 }  # fmt: skip
 
@@ -182,6 +182,13 @@ def signal_parent(source: int, options: Options) -> dict[str, Any]:
 def slow_parent(source: int, options: Options) -> dict[str, Any]:
     os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)
     return {}
+
+
+def newer(source: int, options: Options) -> dict[str, Any]:
+    """A call that came with Linux 6.13 and changes attributes of files by their path."""
+    system = ctypes.CDLL(None, use_errno=True)
+    system.syscall(463, -100, b"/etc/passwd", 0, b"user.x", None, 0)
+    return {"errno": errno.errorcode[ctypes.get_errno()]}
 
 
 def raise_limits(source: int, options: Options) -> dict[str, Any]:

@@ -246,6 +246,11 @@ async def test_a_child_touches_no_other_process_and_keeps_its_limits(
 
 
 @CONFINED
+async def test_a_call_newer_than_the_walls_is_none(sandbox: Sandbox, source: Path) -> None:
+    assert await sandbox.run("newer", source) == {"errno": "ENOSYS"}
+
+
+@CONFINED
 async def test_here_the_walls_hold(sandbox: Sandbox) -> None:
     assert await sandbox.examine() == "full"
     assert sandbox.leaks == ()
