@@ -163,20 +163,7 @@ async def discord(path: Path) -> AsyncIterator[Scene]:
     server = DiscordServer(pace=DiscordPace(routes={}, other=(100_000, 1.0), all_per_second=100_000))
     fall = Fall(server)
     async with server:
-        busy = BusyServer(server, path)
-
-        def say(directly: bool, words: str, file: Upload | None) -> None:
-            place, text = (busy.ann, words) if directly else (busy.room, f"{DISCORD_BOT} {words}")
-            server.say(place, busy.ann, text, files=[file] if file else [])
-
-        yield Scene(
-            busy=busy,
-            fall=fall,
-            process=process_of(busy),
-            say=say,
-            shown=lambda: [(str(message["channel_id"]), str(message["id"])) for message in server.sent],
-            received=lambda: server.received,
-        )
+        yield mentioning(server, BusyServer(server, path), fall, bot=DISCORD_BOT, shown_as=("channel_id", "id"))
 
 
 @asynccontextmanager
@@ -184,21 +171,34 @@ async def slack(path: Path) -> AsyncIterator[Scene]:
     server = SlackServer(pace=FAST)
     fall = Fall(server)
     async with server:
-        busy = BusyWorkspace(server, path)
+        scene = mentioning(server, BusyWorkspace(server, path), fall, bot=SLACK_BOT, shown_as=("channel", "ts"))
+        scene.keeps_order = False  # what was not acknowledged is told again, after what was said meanwhile
+        yield scene
 
-        def say(directly: bool, words: str, file: Upload | None) -> None:
-            place, text = (busy.ann, words) if directly else (busy.room, f"{SLACK_BOT} {words}")
-            server.say(place, busy.ann, text, files=[file] if file else [])
 
-        yield Scene(
-            busy=busy,
-            fall=fall,
-            process=process_of(busy),
-            say=say,
-            shown=lambda: [(str(message["channel"]), str(message["ts"])) for message in server.sent],
-            received=lambda: server.received,
-            keeps_order=False,  # what was not acknowledged is told again, after what was said meanwhile
-        )
+def mentioning(
+    server: DiscordServer | SlackServer,
+    busy: BusyServer | BusyWorkspace,
+    fall: Fall,
+    *,
+    bot: str,
+    shown_as: tuple[str, str],
+) -> Scene:
+    """A scene where a file is part of a message, and the bot is called by its mention."""
+
+    def say(directly: bool, words: str, file: Upload | None) -> None:
+        place, text = (busy.ann, words) if directly else (busy.room, f"{bot} {words}")
+        server.say(place, busy.ann, text, files=[file] if file else [])
+
+    place_key, id_key = shown_as
+    return Scene(
+        busy=busy,
+        fall=fall,
+        process=process_of(busy),
+        say=say,
+        shown=lambda: [(str(message[place_key]), str(message[id_key])) for message in server.sent],
+        received=lambda: server.received,
+    )
 
 
 def process_of(busy: BusyPlace) -> GatewayProcess:
