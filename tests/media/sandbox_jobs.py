@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import socket
+import struct
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +22,7 @@ JOBS = {
         "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "full", "huge", "wrong", "leave",
         "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "fill", "grow", "kill_parent",
         "raise_limits", "write_source", "lock_source", "hoard", "outlive",
-        "signal_parent", "slow_parent", "newer",
+        "signal_parent", "slow_parent", "newer", "powers",
     )
 }  # fmt: skip
 
@@ -189,6 +190,13 @@ def newer(source: int, options: Options) -> dict[str, Any]:
     system = ctypes.CDLL(None, use_errno=True)
     system.syscall(463, -100, b"/etc/passwd", 0, b"user.x", None, 0)
     return {"errno": errno.errorcode[ctypes.get_errno()]}
+
+
+def powers(source: int, options: Options) -> dict[str, Any]:
+    """What it has of root's powers, and could take up."""
+    held = ctypes.create_string_buffer(24)
+    ctypes.CDLL(None).capget(struct.pack("Ii", 0x20080522, 0), held)
+    return {"held": held.raw.strip(b"\0").hex()}
 
 
 def raise_limits(source: int, options: Options) -> dict[str, Any]:

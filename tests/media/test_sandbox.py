@@ -251,6 +251,11 @@ async def test_a_call_newer_than_the_walls_is_none(sandbox: Sandbox, source: Pat
 
 
 @CONFINED
+async def test_a_child_has_none_of_roots_powers(sandbox: Sandbox, source: Path) -> None:
+    assert await sandbox.run("powers", source) == {"held": ""}
+
+
+@CONFINED
 async def test_here_the_walls_hold(sandbox: Sandbox) -> None:
     assert await sandbox.examine() == "full"
     assert sandbox.leaks == ()
