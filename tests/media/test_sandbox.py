@@ -279,6 +279,16 @@ async def test_a_sandbox_that_must_be_full_decodes_where_it_is(source: Path) -> 
             assert (await sandbox.run("read", source))["bytes"] == 15
 
 
+@CONFINED
+async def test_a_sandbox_that_must_be_full_is_not_called_less_for_being_busy(source: Path) -> None:
+    together = 2 * (AT_ONCE + WAITING_AT_MOST)
+    async with Sandbox("required", jobs=sandbox_jobs.JOBS, paths=PATHS) as sandbox:
+        ends = await asyncio.gather(*(sandbox.run("read", source) for _ in range(together)), return_exceptions=True)
+        assert sandbox.level == "full"
+    refused = {str(end) for end in ends if not isinstance(end, dict)}
+    assert refused == {"too many files wait to be decoded; try again later"}
+
+
 async def test_a_parent_that_died_is_replaced(sandbox: Sandbox, source: Path) -> None:
     parent = await parent_of(sandbox, source)
     os.kill(parent, signal.SIGKILL)

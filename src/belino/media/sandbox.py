@@ -58,6 +58,7 @@ class Sandbox:
         self._paths = tuple(paths)
         self._room = asyncio.Semaphore(AT_ONCE)
         self._opening = asyncio.Lock()
+        self._trying = asyncio.Lock()
         self._inside = 0
         self._closed = False
         self._line: Line | None = None
@@ -88,7 +89,7 @@ class Sandbox:
         memory: int = MEMORY_BYTES,
     ) -> dict[str, Any]:
         """The job's answer. A job that writes makes `output`, a new file, which is there only if it went well."""
-        if self._required and self.level != "full" and await self.examine() != "full":
+        if self._required and not await self._is_full():
             could = " and ".join(self.leaks)
             raise MediaError(f'nothing was decoded: media.sandbox is "required", and here a decoder could {could}')
         with ExitStack() as closing, ExitStack() as undoing:
@@ -112,6 +113,11 @@ class Sandbox:
         except MediaError:
             self.leaks, self.level = ("not be started",), "none"
         return self.level
+
+    async def _is_full(self) -> bool:
+        # One after the other: a trial that finds no room would say that there is no sandbox.
+        async with self._trying:
+            return self.level == "full" or await self.examine() == "full"
 
     async def _admit(
         self, job: str, files: Sequence[int], options: Mapping[str, Any], seconds: float, memory: int
