@@ -179,6 +179,16 @@ async def test_a_redirect_from_a_named_place_may_not_lead_to_its_neighbour() -> 
         assert neighbour.touched == 0
 
 
+async def test_a_web_socket_follows_no_redirect() -> None:
+    async with canary() as bird, chaos(says(307, {"Location": f"http://127.0.0.1:{bird.port}/"})) as server:
+        async with client(hosts=[server.url.removeprefix("http://")]) as made:
+            with pytest.raises(AddressRefused):
+                async with made.socket(server.url.replace("http", "ws", 1), timeout=60):
+                    pass
+        assert len(server.asked) == 1
+        assert bird.touched == 0
+
+
 async def test_a_host_named_without_a_port_must_be_public() -> None:
     names = Names(api_example=[["127.0.0.1"]])
     async with client(hosts=["api.example"], names=names) as made:

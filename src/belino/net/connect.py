@@ -4,7 +4,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector, TraceConfig, TraceRequestRedirectParams
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from belino.net.guard import REFUSED, Guard
@@ -34,9 +34,13 @@ def open_session(guard: Guard | None, resolve: Resolve) -> ClientSession:
         # Asked for literal addresses too, which no resolver sees, and before the first packet leaves.
         socket_factory=None if guard is None else _factory(guard),
     )
+    # Requests are led by the client, hop by hop; a web socket would follow a redirect by itself, past the guard's eyes.
+    leading = TraceConfig()
+    leading.on_request_redirect.append(_refuse_redirect)
     # A compressed body is not asked for and not unpacked: a bomb stays small.
     return ClientSession(
         connector=connector,
+        trace_configs=[leading],
         trust_env=False,
         auto_decompress=False,
         cookie_jar=DummyCookieJar(),
@@ -45,6 +49,11 @@ def open_session(guard: Guard | None, resolve: Resolve) -> ClientSession:
         timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
         headers={"Accept-Encoding": "identity", "User-Agent": "belino"},
     )
+
+
+async def _refuse_redirect(_session: ClientSession, _context: object, told: TraceRequestRedirectParams) -> None:
+    told.response.close()
+    raise Refusal
 
 
 class _Resolver(AbstractResolver):
