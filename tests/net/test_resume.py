@@ -96,6 +96,23 @@ async def test_a_file_that_is_another_now_is_never_glued_to_the_first(clock: Pat
             await read(chunks)
 
 
+UNKNOWN_SIZE = says(200, {"Transfer-Encoding": "chunked", "ETag": TAG}, b"5\r\n01234\r\n")
+
+
+async def test_a_part_of_the_rest_is_not_taken_for_all_of_it(clock: PatientClock) -> None:
+    part = says(206, {"Content-Range": "bytes 5-6/10", "Content-Length": "2", "ETag": TAG}, b"56")
+    rest = says(206, {"Content-Range": "bytes 7-9/10", "Content-Length": "3", "ETag": TAG}, b"789")
+    async with stream(clock, UNKNOWN_SIZE, part, rest) as (_, chunks):
+        assert await read(chunks) == b"0123456789"
+
+
+async def test_a_rest_of_which_nobody_knows_the_end_is_not_taken_for_one(clock: PatientClock) -> None:
+    rest = says(206, {"Content-Range": "bytes 5-6/*", "Content-Length": "2", "ETag": TAG}, b"56")
+    async with stream(clock, UNKNOWN_SIZE, rest) as (_, chunks):
+        with pytest.raises(BrokenOff):
+            await read(chunks)
+
+
 async def test_a_file_without_a_mark_cannot_be_continued(clock: PatientClock) -> None:
     async with stream(clock, says(200, {"Content-Length": "10"}, b"01234")) as (server, chunks):
         with pytest.raises(BrokenOff, match="only whole"):
