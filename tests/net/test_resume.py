@@ -86,6 +86,7 @@ async def test_a_file_known_by_its_date_is_continued_too(clock: PatientClock) ->
         pytest.param(says(206, {"Content-Range": "bytes 4-9/10", "ETag": TAG}, b"456789"), id="another start"),
         pytest.param(says(206, {"Content-Range": "bytes 5-9/11", "ETag": TAG}, b"56789"), id="another size"),
         pytest.param(says(206, {"ETag": TAG}, b"56789"), id="no range named"),
+        pytest.param(says(416, {"Content-Range": "bytes */5", "ETag": TAG}), id="no such range"),
         pytest.param(says(206, {"Content-Range": "bytes */10", "ETag": TAG}, b"56789"), id="nonsense"),
     ],
 )
@@ -127,7 +128,7 @@ async def test_what_may_pass_is_tried_again(clock: PatientClock, status: int) ->
     assert len(server.asked) == 3 and len(clock.slept) == 2
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 416, 451, 501])
+@pytest.mark.parametrize("status", [204, 206, 300, 304, 400, 401, 403, 404, 410, 416, 451, 501])
 async def test_what_will_not_pass_is_asked_for_once(clock: PatientClock, status: int) -> None:
     async with stream(clock, says(status)) as (server, chunks):
         with pytest.raises(Unauthorized if status == 401 else AdapterError):
@@ -166,8 +167,15 @@ async def test_a_refused_address_is_not_tried_again(clock: PatientClock) -> None
     assert len(server.asked) == 1
 
 
-async def test_a_file_that_comes_compressed_is_refused(clock: PatientClock) -> None:
-    async with stream(clock, whole(b"\x1f\x8b", {"Content-Encoding": "gzip"})) as (_, chunks):
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(whole(b"\x1f\x8b", {"Content-Encoding": "gzip"}), id="the content"),
+        pytest.param(says(200, {"Transfer-Encoding": "gzip, chunked"}, b"2\r\n\x1f\x8b\r\n0\r\n\r\n"), id="on its way"),
+    ],
+)
+async def test_a_file_that_comes_compressed_is_refused(clock: PatientClock, answer: Act) -> None:
+    async with stream(clock, answer) as (_, chunks):
         with pytest.raises(MediaRefused, match="compressed"):
             await read(chunks)
 

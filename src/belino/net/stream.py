@@ -112,9 +112,9 @@ async def resumed(
         before, lasting = body.count, False
         try:
             async with open_at(body.count, body.validator) as answer:
+                lasting = answer.status not in RETRIED and answer.status != (206 if body.count else 200)
                 refusal = error_for(answer.status, answer.headers, now=clock.now())
-                if refusal is not None:
-                    lasting = answer.status not in RETRIED
+                if refusal is not None and not (body.count and answer.status == 416):
                     raise refusal
                 async for chunk in body.rest(answer):
                     yield chunk
@@ -166,8 +166,8 @@ class _Body:
 
     async def rest(self, answer: HttpAnswer) -> AsyncIterator[bytes]:
         """What follows the bytes that came before."""
-        coding = _header(answer.headers, "Content-Encoding").strip().lower()
-        if coding not in ("", "identity"):
+        codings = (_header(answer.headers, name) for name in ("Content-Encoding", "Transfer-Encoding"))
+        if any(coding.strip() not in ("", "identity", "chunked") for coding in ",".join(codings).lower().split(",")):
             raise MediaRefused("the platform sent the file compressed, which nobody asked for")
         if self.count:
             self._check_same(answer)
