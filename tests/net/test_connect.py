@@ -2,14 +2,14 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
 from belino.domain.errors import AdapterError, AddressRefused
 from belino.net.client import Client
-from belino.net.guard import REFUSED, Guard
+from belino.net.guard import REFUSED, Guard, Place
 from belino.testing.chaos import Asked, Canary, ChaosServer, canary, chaos, says, whole
 
 LOOPBACK = "127.0.0.0/8"
@@ -217,6 +217,21 @@ async def test_a_host_that_only_looks_like_ours_gets_no_credentials() -> None:
             await get(made, f"http://{name}:{port}/files.example.com", **CREDENTIALS)
         assert len(server.asked) == 2
         assert not {"authorization", "cookie", "x-api-key"} & headers_of(server)
+
+
+async def test_a_host_of_ours_gets_no_credentials_over_plain_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: dict[str, set[str]] = {}
+
+    async def note(_client: Client, _method: str, place: Place, headers: Mapping[str, str], _body: object) -> None:
+        told[place.scheme] = set(headers)
+        raise AdapterError("noted")
+
+    monkeypatch.setattr(Client, "_send", note)
+    async with client(hosts=["files.example.com"]) as made:
+        for scheme in ("http", "https"):
+            with pytest.raises(AdapterError, match="noted"):
+                await get(made, f"{scheme}://files.example.com:443/", **CREDENTIALS)
+    assert told == {"http": set(), "https": set(CREDENTIALS)}
 
 
 @pytest.mark.parametrize("listed", [True, False])

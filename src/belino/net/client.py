@@ -179,7 +179,10 @@ class Client:
         )
 
     def _may_know(self, place: Place, start: Place) -> bool:
-        return place.origin == start.origin if self._own is None else self._own.names(place)
+        if self._own is None:
+            return place.origin == start.origin
+        # Over plain HTTP anybody on the way reads along: only where the operator wrote the port.
+        return self._own.names(place) and (place.scheme == "https" or self._guard.names(place))
 
     def _session(self, *, named: bool) -> "ClientSession":
         if named not in self._sessions:
