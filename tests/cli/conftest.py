@@ -1,27 +1,10 @@
-"""The command line as people use it: real processes on a state folder of their own."""
+"""A state folder, and the command line on it."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-Belino = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def run_belino(*arguments: str, home: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return subprocess.run(
-        [sys.executable, "-m", "belino", *arguments, "--home", str(home)],
-        env={**kept, "TZ": "UTC", **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        stdin=subprocess.DEVNULL,
-    )
+from cli.shell import Belino, Done, run_belino
 
 
 @pytest.fixture
@@ -31,7 +14,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def belino(home: Path) -> Belino:
-    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, **environment: str) -> Done:
         return run_belino(*arguments, home=home, environment=environment)
 
     return run

@@ -2,24 +2,16 @@
 
 import base64
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from belino.testing import GatewayProcess, make_png
+from cli.shell import Belino, read
 
 pytestmark = pytest.mark.slow
 
-Belino = Callable[..., subprocess.CompletedProcess[str]]
 MAIN = "web:default:main"
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def say(gateway: GatewayProcess, name: str) -> None:

@@ -1,11 +1,7 @@
 """belino context and belino search, with a gateway and without."""
 
 import asyncio
-import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,18 +12,13 @@ from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store
 from belino.testing import GatewayProcess
+from cli.shell import Belino, read
 
 pytestmark = pytest.mark.slow
 
-Belino = Callable[..., subprocess.CompletedProcess[str]]
 
 MAIN = "web:default:main"
 WORDS = ("good morning", "the rollout waits for\x1b[31m the migration", "lunch?")
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def talk(home: Path, name: str = "Ana") -> None:

@@ -1,71 +1,28 @@
 """`belino media fetch` and `belino pair` beside a gateway that listens to a Telegram on loopback."""
 
 import asyncio
-import json
-import os
-import pty
 import re
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from belino.testing import GatewayProcess, TelegramServer, make_png
+from belino.testing import make_png
 from belino.testing.telegram import TOKEN
 from belino.testing.telegram_faults import FILE
+from cli.hikers import Scene, hikers
+from cli.shell import PATIENCE, Belino, on_a_terminal, read
 
 pytestmark = pytest.mark.slow
 
-Belino = Callable[..., subprocess.CompletedProcess[str]]
 
 PICTURE = make_png(320, 200)
-PATIENCE = 60.0
-
-
-@dataclass
-class Scene:
-    """A group in which somebody sent a picture that nobody asked for."""
-
-    server: TelegramServer
-    gateway: GatewayProcess
-    ann: dict[str, Any]
-    ref: str
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 @pytest.fixture
 async def scene(home: Path) -> AsyncIterator[Scene]:
-    async with TelegramServer() as server:
-        group, ann = server.group("Hikers"), server.user("Ann")
-        home.mkdir(mode=0o700)
-        (home / "belino.toml").write_text(
-            f'[adapters.telegram]\ntoken = "env:BOT_TOKEN"\napi_url = "{server.url}"\n'
-            f'[adapters.telegram.access.channels."{group["id"]}"]\nsenders = []\n',
-            encoding="utf-8",
-        )
-        server.say(group, ann, photo=PICTURE, caption="the summit")
-        gateway = GatewayProcess(home, environment={"BOT_TOKEN": TOKEN})
-        await asyncio.to_thread(gateway.start)
-        try:
-            yield Scene(server=server, gateway=gateway, ann=ann, ref=await _first_ref(gateway))
-        finally:
-            await asyncio.to_thread(gateway.stop)
-
-
-async def _first_ref(gateway: GatewayProcess) -> str:
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            _, answer = await asyncio.to_thread(gateway.call, "GET", "/api/media")
-            if answer["media"]:
-                return str(answer["media"][0]["ref"])
+    async with hikers(home, {"photo": PICTURE, "caption": "the summit"}) as scene:
+        yield scene
 
 
 async def test_the_running_gateway_fetches_once_and_hands_the_bytes_over(
@@ -73,7 +30,7 @@ async def test_the_running_gateway_fetches_once_and_hands_the_bytes_over(
 ) -> None:
     out = tmp_path / "summit.png"
     for _ in range(2):
-        answer = read(await asyncio.to_thread(belino, "media", "fetch", scene.ref, "-o", str(out), "--json"))
+        answer = read(await asyncio.to_thread(belino, "media", "fetch", *scene.refs, "-o", str(out), "--json"))
         assert answer["path"] == str(out) and answer["media"]["outcome"] == "held"
         assert out.read_bytes() == PICTURE
     assert scene.server.calls[FILE] == 1
@@ -83,12 +40,12 @@ async def test_the_running_gateway_fetches_once_and_hands_the_bytes_over(
 async def test_without_a_gateway_only_held_bytes_can_be_had(belino: Belino, scene: Scene, tmp_path: Path) -> None:
     out = tmp_path / "summit.png"
     await asyncio.to_thread(scene.gateway.stop)
-    done = await asyncio.to_thread(belino, "media", "fetch", scene.ref, "-o", str(out), BOT_TOKEN=TOKEN)
+    done = await asyncio.to_thread(belino, "media", "fetch", *scene.refs, "-o", str(out), BOT_TOKEN=TOKEN)
     assert done.returncode == 69 and "start `belino serve`" in done.stderr and not out.exists()
     await asyncio.to_thread(scene.gateway.start)
-    read(await asyncio.to_thread(belino, "media", "fetch", scene.ref, "-o", str(out), "--json"))
+    read(await asyncio.to_thread(belino, "media", "fetch", *scene.refs, "-o", str(out), "--json"))
     await asyncio.to_thread(scene.gateway.stop)
-    read(await asyncio.to_thread(belino, "media", "fetch", scene.ref, "-o", str(tmp_path / "again.png"), "--json"))
+    read(await asyncio.to_thread(belino, "media", "fetch", *scene.refs, "-o", str(tmp_path / "again.png"), "--json"))
     assert (tmp_path / "again.png").read_bytes() == PICTURE
     await asyncio.to_thread(scene.gateway.start)
 
@@ -96,31 +53,15 @@ async def test_without_a_gateway_only_held_bytes_can_be_had(belino: Belino, scen
 async def test_what_cannot_be_had_and_what_is_unknown_is_told(belino: Belino, scene: Scene, tmp_path: Path) -> None:
     unknown = await asyncio.to_thread(belino, "media", "fetch", "tg_000000000000", "-o", str(tmp_path / "x"))
     assert unknown.returncode == 1 and unknown.stderr.startswith("belino: ")
-    taken = await asyncio.to_thread(belino, "media", "fetch", scene.ref, "-o", str(tmp_path))
+    taken = await asyncio.to_thread(belino, "media", "fetch", *scene.refs, "-o", str(tmp_path))
     assert taken.returncode == 1 and "is already there" in taken.stderr
 
 
 async def test_a_terminal_shows_a_bar_and_where_the_file_went(home: Path, scene: Scene, tmp_path: Path) -> None:
     out = tmp_path / "summit.png"
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "belino", "media", "fetch", scene.ref, "-o", str(out), "--home", str(home)]
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    shown = await asyncio.to_thread(_read_all, ours)
-    assert await asyncio.to_thread(process.wait, 60) == 0
-    assert str(out) in shown.replace("\r\n", "") and "\x1b[" in shown
-
-
-def _read_all(terminal: int) -> str:
-    shown = b""
-    try:
-        while piece := os.read(terminal, 4096):
-            shown += piece
-    except OSError:  # the other end has closed
-        pass
-    finally:
-        os.close(terminal)
-    return shown.decode()
+    done = await asyncio.to_thread(on_a_terminal, "media", "fetch", *scene.refs, "-o", str(out), home=home)
+    assert done.returncode == 0
+    assert str(out) in done.stdout.replace("\r\n", "") and "\x1b[" in done.stdout
 
 
 async def test_a_stranger_on_telegram_is_let_in_and_out_from_the_command_line(belino: Belino, scene: Scene) -> None:

@@ -1,12 +1,8 @@
 """`belino media sniff|fit` on files of this machine, without a gateway or a state folder of any kind."""
 
-import json
 import os
 import stat
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -15,15 +11,9 @@ from belino.cli.files import Target
 from belino.domain.errors import BelinoError
 from belino.media.image_header import image_size
 from belino.testing.files import make_pdf, make_png
+from cli.shell import Belino, read
 
 pytestmark = pytest.mark.slow
-
-Belino = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 @pytest.fixture

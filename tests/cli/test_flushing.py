@@ -9,7 +9,7 @@ import pytest
 from belino.domain.message import ConversationKey
 from belino.storage.home import Home
 from belino.testing import GatewayProcess
-from cli.conftest import Belino
+from cli.shell import Belino
 
 TRIP = ConversationKey(platform="web", account="default", channel="trip")
 

@@ -12,6 +12,7 @@ import pytest
 
 from belino import __version__, cli
 from belino.cli.command import make_parser
+from cli.shell import Done
 
 HEAVY = [
     "argparse",
@@ -27,7 +28,7 @@ HEAVY = [
 ]
 
 
-def belino(*arguments: str) -> subprocess.CompletedProcess[str]:
+def belino(*arguments: str) -> Done:
     return subprocess.run([sys.executable, "-m", "belino", *arguments], capture_output=True, text=True, timeout=60)
 
 

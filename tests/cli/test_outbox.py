@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,10 +12,10 @@ from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store
 from belino.testing import GatewayProcess
+from cli.shell import Belino
 
 pytestmark = pytest.mark.slow
 
-Belino = Callable[..., subprocess.CompletedProcess[str]]
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 
 

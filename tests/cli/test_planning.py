@@ -1,24 +1,14 @@
 """`belino media plan`: how files of this machine would be sent, without a gateway or a state folder of any kind."""
 
-import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
 
 from belino.testing.files import make_pdf
+from cli.shell import Belino, read
 
 pytestmark = pytest.mark.slow
-
-Belino = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_files_are_told_in_the_form_they_would_leave_in_and_why(belino: Belino, tmp_path: Path) -> None:

@@ -1,12 +1,8 @@
 """`belino media text|price` on local files, and `belino media fetch --as` beside a gateway and without one."""
 
 import asyncio
-import json
-import subprocess
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -14,24 +10,18 @@ from PIL import Image
 from belino.domain.tokens import estimate_tokens
 from belino.media.image_header import image_size
 from belino.media.render import ANSWER_TOKENS
-from belino.testing import GatewayProcess, TelegramServer
 from belino.testing.telegram import TOKEN
 from belino.testing.telegram_faults import FILE
 from belino.testing.telegram_shapes import Upload
+from cli.hikers import Scene, hikers
+from cli.shell import Belino, Done, read
 from media.videos import video
 from tools.papers import line, make_pages
 
 pytestmark = pytest.mark.slow
 
-Belino = Callable[..., subprocess.CompletedProcess[str]]
 
 REPORT = make_pages(*(line(f"Page {number} of the report") for number in range(1, 8)))
-PATIENCE = 60.0
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("suffix", ["tiff", "bmp", "avif"])
@@ -131,69 +121,42 @@ def test_what_a_file_says_cannot_command_the_terminal(belino: Belino, tmp_path: 
     assert "\tend" in done.stdout
 
 
-@dataclass
-class Scene:
-    """A group in which somebody sent a report and a film that nobody asked for."""
-
-    server: TelegramServer
-    gateway: GatewayProcess
-    report: str
-    film: str
-
-
 @pytest.fixture
 async def scene(home: Path) -> AsyncIterator[Scene]:
-    async with TelegramServer() as server:
-        group, ann = server.group("Hikers"), server.user("Ann")
-        home.mkdir(mode=0o700)
-        (home / "belino.toml").write_text(
-            f'[adapters.telegram]\ntoken = "env:BOT_TOKEN"\napi_url = "{server.url}"\n'
-            f'[adapters.telegram.access.channels."{group["id"]}"]\nsenders = []\n',
-            encoding="utf-8",
-        )
-        server.say(group, ann, document=Upload(content=REPORT, name="report.pdf", mime="application/pdf"))
-        film = video(frames=40, size=(160, 90))
-        server.say(group, ann, video=Upload(content=film, name="film.mp4", mime="video/mp4"))
-        gateway = GatewayProcess(home, environment={"BOT_TOKEN": TOKEN})
-        await asyncio.to_thread(gateway.start)
-        try:
-            refs = await _refs(gateway)
-            yield Scene(server=server, gateway=gateway, report=refs["report.pdf"], film=refs["film.mp4"])
-        finally:
-            await asyncio.to_thread(gateway.stop)
-
-
-async def _refs(gateway: GatewayProcess) -> dict[str, str]:
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            _, answer = await asyncio.to_thread(gateway.call, "GET", "/api/media")
-            if len(answer["media"]) == 2:
-                return {each["file_name"]: each["ref"] for each in answer["media"]}
+    """A report and a film."""
+    film = video(frames=40, size=(160, 90))
+    sent = (
+        {"document": Upload(content=REPORT, name="report.pdf", mime="application/pdf")},
+        {"video": Upload(content=film, name="film.mp4", mime="video/mp4")},
+    )
+    async with hikers(home, *sent) as scene:
+        yield scene
 
 
 async def test_a_ref_in_any_form_from_a_running_gateway_and_then_without_one(
     belino: Belino, scene: Scene, tmp_path: Path
 ) -> None:
-    async def fetch(*arguments: str) -> subprocess.CompletedProcess[str]:
+    async def fetch(*arguments: str) -> Done:
         return await asyncio.to_thread(belino, "media", "fetch", *arguments, BOT_TOKEN=TOKEN)
 
+    report, film = scene.refs
     for running in (True, False):
         if not running:
             await asyncio.to_thread(scene.gateway.stop)
-        told = await fetch(scene.report, "--as", "text", "--pages", "3-4")
+        told = await fetch(report, "--as", "text", "--pages", "3-4")
         assert told.returncode == 0, told.stderr
         assert told.stdout.splitlines()[0].endswith("7 pages. You read pages 3-4.")
         assert told.stdout.endswith("--- page 4 ---\nPage 4 of the report\n")
         out = tmp_path / f"frames-{running}.jpg"
-        found = read(await fetch(scene.film, "--as", "frames", "--time-range", "0:01-0:03", "-o", str(out), "--json"))
+        found = read(await fetch(film, "--as", "frames", "--time-range", "0:01-0:03", "-o", str(out), "--json"))
         pictures = found["rendered"]["pictures"]
         assert len(pictures) == 6 and pictures[0]["path"] == str(tmp_path / f"frames-{running}-1.jpg")
         assert all(image_size(Path(each["path"]).read_bytes()) for each in pictures)
-        late = await fetch(scene.film, "--as", "frames", "--time-range", "5:00-6:00")
+        late = await fetch(film, "--as", "frames", "--time-range", "5:00-6:00")
         assert late.returncode == 1 and "it lasts only 0:04" in late.stderr
-        page = await fetch(scene.report, "--as", "image", "--pages", "2", "-o", str(tmp_path / f"page-{running}.png"))
+        page = await fetch(report, "--as", "image", "--pages", "2", "-o", str(tmp_path / f"page-{running}.png"))
         assert page.returncode == 0 and image_size((tmp_path / f"page-{running}.png").read_bytes())
-        written = await fetch(scene.report, "--as", "text", "-o", str(tmp_path / "report.txt"))
+        written = await fetch(report, "--as", "text", "-o", str(tmp_path / "report.txt"))
         assert written.returncode == 0 and (tmp_path / "report.txt").read_text().count("of the report") == 7
     assert scene.server.calls[FILE] == 2
     await asyncio.to_thread(scene.gateway.start)
@@ -201,6 +164,6 @@ async def test_a_ref_in_any_form_from_a_running_gateway_and_then_without_one(
 
 async def test_without_a_gateway_what_is_not_held_has_no_form(belino: Belino, scene: Scene) -> None:
     await asyncio.to_thread(scene.gateway.stop)
-    done = await asyncio.to_thread(belino, "media", "fetch", scene.report, "--as", "text", BOT_TOKEN=TOKEN)
+    done = await asyncio.to_thread(belino, "media", "fetch", scene.refs[0], "--as", "text", BOT_TOKEN=TOKEN)
     assert done.returncode == 69 and "start `belino serve`" in done.stderr
     await asyncio.to_thread(scene.gateway.start)

@@ -3,13 +3,11 @@
 import asyncio
 import json
 import os
-import pty
 import stat
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,15 +15,9 @@ from belino.domain.message import ChatType, ConversationKey
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
+from cli.shell import Belino, on_a_terminal, read
 
 pytestmark = pytest.mark.slow
-
-Belino = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def configure(home: Path, text: str) -> None:
@@ -195,22 +187,6 @@ def test_the_doctor_fails_when_anything_fails(belino: Belino, home: Path) -> Non
     assert [finding["name"] for finding in answer["findings"] if not finding["ok"]] == ["config"]
 
 
-def on_a_terminal(home: Path, **environment: str) -> str:
-    ours, theirs = pty.openpty()
-    done = subprocess.run(
-        [sys.executable, "-m", "belino", "status", "--home", str(home)],
-        env={"PATH": os.environ["PATH"], "TERM": "xterm-256color", **environment},
-        stdout=theirs,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        timeout=60,
-    )
-    os.close(theirs)
-    assert done.returncode == 0, done.stderr
-    with os.fdopen(ours, "rb") as opened:
-        return opened.read1(65536).decode()
-
-
 def test_a_terminal_gets_colour_unless_somebody_said_no(home: Path) -> None:
-    assert "\x1b[" in on_a_terminal(home)
-    assert "\x1b[3" not in on_a_terminal(home, NO_COLOR="1")
+    assert "\x1b[" in on_a_terminal("status", home=home).stdout
+    assert "\x1b[3" not in on_a_terminal("status", home=home, NO_COLOR="1").stdout

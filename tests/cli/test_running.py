@@ -3,8 +3,7 @@
 import json
 import signal
 import stat
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -18,10 +17,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from belino.testing import GatewayProcess
+from cli.shell import Belino, read
 
 pytestmark = pytest.mark.slow
 
-Belino = Callable[..., subprocess.CompletedProcess[str]]
 
 MAIN = "web:default:main"
 
@@ -41,11 +40,6 @@ class Agent:
         await asyncio.Event().wait()
         yield
 """
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 @pytest.fixture

@@ -1,25 +1,16 @@
 """`belino setup telegram` against a server that keeps Telegram's rules."""
 
 import asyncio
-import fcntl
-import json
-import os
-import pty
 import stat
-import subprocess
-import sys
-import termios
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from belino.testing.telegram import TOKEN, TelegramServer
+from cli.shell import Belino, Done, on_a_terminal, read
 
 pytestmark = pytest.mark.slow
-
-Belino = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -28,16 +19,9 @@ async def telegram() -> AsyncIterator[TelegramServer]:
         yield server
 
 
-async def setup(
-    belino: Belino, server: TelegramServer, *more: str, token: str = TOKEN
-) -> subprocess.CompletedProcess[str]:
+async def setup(belino: Belino, server: TelegramServer, *more: str, token: str = TOKEN) -> Done:
     given = ("setup", "telegram", "--token-env", "BOT_TOKEN", "--set", f"api_url={server.url}", *more)
     return await asyncio.to_thread(belino, *given, BOT_TOKEN=token)
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 async def test_a_good_token_is_checked_live_and_its_name_written_down(
@@ -96,11 +80,17 @@ def test_what_cannot_be_set_up_is_told_in_a_sentence(belino: Belino, arguments: 
     assert done.returncode == 78 and told in done.stderr
 
 
+async def typed_in(home: Path, telegram: TelegramServer, token: str) -> str:
+    """What a terminal shows while somebody types a token."""
+    command = ("setup", "telegram", "--set", f"api_url={telegram.url}")
+    done = await asyncio.to_thread(on_a_terminal, *command, home=home, typed={"API Token.) ": token})
+    return done.stdout
+
+
 async def test_a_token_typed_at_a_terminal_is_not_shown_and_lies_in_a_file_of_its_own(
     home: Path, telegram: TelegramServer
 ) -> None:
-    command = [sys.executable, "-m", "belino", "setup", "telegram", "--set", f"api_url={telegram.url}"]
-    shown = await asyncio.to_thread(_typed_into, [*command, "--home", str(home)], f"{TOKEN}\n")
+    shown = await typed_in(home, telegram, TOKEN)
     assert "Which token did @BotFather give you?" in shown and TOKEN not in shown
     assert "belino pair CODE" in shown
     secret = home / "secrets" / "telegram.token"
@@ -110,41 +100,7 @@ async def test_a_token_typed_at_a_terminal_is_not_shown_and_lies_in_a_file_of_it
 
 
 async def test_a_bad_token_typed_over_a_good_one_leaves_the_good_one(home: Path, telegram: TelegramServer) -> None:
-    command = [sys.executable, "-m", "belino", "setup", "telegram", "--set", f"api_url={telegram.url}"]
     for typed in (TOKEN, "4242:wrong"):
-        shown = await asyncio.to_thread(_typed_into, [*command, "--home", str(home)], f"{typed}\n")
+        shown = await typed_in(home, telegram, typed)
     assert "Nothing was changed." in shown
     assert (home / "secrets" / "telegram.token").read_text(encoding="utf-8").strip() == TOKEN
-
-
-def _typed_into(command: list[str], typed: str) -> str:
-    """What a terminal shows while somebody types this at the first question."""
-    ours, theirs = pty.openpty()
-
-    def own_the_terminal() -> None:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-    process = subprocess.Popen(
-        command,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-        preexec_fn=own_the_terminal,
-        env={**os.environ, "NO_COLOR": "1"},
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while b"API Token.) " not in shown and b"there is) " not in shown:
-            shown += os.read(ours, 4096)
-        os.write(ours, typed.encode())
-        while True:
-            piece = os.read(ours, 4096)
-            shown += piece
-    except OSError:  # the other end has closed
-        pass
-    finally:
-        process.wait(60)
-        os.close(ours)
-    return shown.decode()

@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from belino.testing.models.openai import OpenAIServer
+from cli.shell import Belino, Done, read
 
 pytestmark = pytest.mark.slow
 
-Belino = Callable[..., subprocess.CompletedProcess[str]]
 KEY = "sk-test-0123456789abcdef"
 
 
@@ -23,14 +21,9 @@ async def server() -> AsyncIterator[OpenAIServer]:
         yield server
 
 
-async def setup(belino: Belino, server: OpenAIServer, *more: str, key: str = KEY) -> subprocess.CompletedProcess[str]:
+async def setup(belino: Belino, server: OpenAIServer, *more: str, key: str = KEY) -> Done:
     given = ("setup", "agent", "--kind", "llm", "--token-env", "MODEL_KEY", "--set", "model=openai:gpt-5-mini")
     return await asyncio.to_thread(belino, *given, "--set", f"base_url={server.url}/v1", *more, MODEL_KEY=key)
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr + done.stdout
-    return json.loads(done.stdout)
 
 
 async def test_a_good_key_is_tried_and_its_name_written_down(belino: Belino, home: Path, server: OpenAIServer) -> None:

@@ -2,19 +2,16 @@
 
 import asyncio
 import json
-import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from belino.testing import GatewayProcess
 from belino.testing.discord import BOT_ID, TOKEN, DiscordServer
+from cli.shell import Belino, Done, read
 
 pytestmark = pytest.mark.slow
-
-Belino = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -23,16 +20,9 @@ async def discord() -> AsyncIterator[DiscordServer]:
         yield server
 
 
-async def setup(
-    belino: Belino, server: DiscordServer, *more: str, token: str = TOKEN
-) -> subprocess.CompletedProcess[str]:
+async def setup(belino: Belino, server: DiscordServer, *more: str, token: str = TOKEN) -> Done:
     given = ("setup", "discord", "--token-env", "BOT_TOKEN", "--set", f"api_url={server.api_url}", *more)
     return await asyncio.to_thread(belino, *given, BOT_TOKEN=token)
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 async def test_a_good_token_is_checked_live_and_the_invite_link_shown(

@@ -1,26 +1,17 @@
 """`belino setup slack` and `belino doctor` against a server that keeps Slack's rules."""
 
 import asyncio
-import fcntl
 import json
-import os
-import pty
-import subprocess
-import sys
-import termios
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from belino.adapters.slack.manifest import SCOPES
 from belino.testing import GatewayProcess, SlackServer
+from cli.shell import Belino, Done, on_a_terminal, read
 
 pytestmark = pytest.mark.slow
-
-Belino = Callable[..., subprocess.CompletedProcess[str]]
-PATIENCE = 60.0
 
 
 @pytest.fixture
@@ -29,15 +20,10 @@ async def slack() -> AsyncIterator[SlackServer]:
         yield server
 
 
-async def setup(belino: Belino, server: SlackServer, *more: str, **tokens: str) -> subprocess.CompletedProcess[str]:
+async def setup(belino: Belino, server: SlackServer, *more: str, **tokens: str) -> Done:
     given = ("--token-env", "bot_token=BOT", "--token-env", "app_token=APP", "--set", f"api_url={server.api_url}")
     environment = {"BOT": server.bot_token, "APP": server.app_token, **tokens}
     return await asyncio.to_thread(belino, "setup", "slack", *given, *more, **environment)
-
-
-def read(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 async def test_good_tokens_are_checked_live_and_their_names_written_down(
@@ -117,11 +103,15 @@ async def test_the_doctor_asks_slack_also_where_no_gateway_runs(belino: Belino, 
     assert "Enable Socket Mode" in findings["slack:default socket mode"]["cure"]
 
 
+async def typed_in(home: Path, slack: SlackServer, typed: Mapping[str, str], *more: str) -> str:
+    """What a terminal shows while somebody types these."""
+    command = ("setup", "slack", "--set", f"api_url={slack.api_url}", *more)
+    return (await asyncio.to_thread(on_a_terminal, *command, home=home, typed=typed)).stdout
+
+
 async def test_who_wants_events_over_http_is_asked_for_what_slack_signs_with(home: Path, slack: SlackServer) -> None:
-    given = ["--set", f"api_url={slack.api_url}", "--set", "mode=http", "--home", str(home)]
-    typed = {b"(xoxb-\xe2\x80\xa6) ": slack.bot_token, b"Signing Secret does the app have? ": slack.signing_secret}
-    async with asyncio.timeout(PATIENCE):
-        shown = await asyncio.to_thread(_asked, [sys.executable, "-m", "belino", "setup", "slack", *given], typed)
+    typed = {"(xoxb-…) ": slack.bot_token, "Signing Secret does the app have? ": slack.signing_secret}
+    shown = await typed_in(home, slack, typed, "--set", "mode=http")
     assert "xapp-" not in shown
     assert "/hooks/slack/default" in shown
     kept = home / "secrets" / "slack.signing_secret"
@@ -129,20 +119,8 @@ async def test_who_wants_events_over_http_is_asked_for_what_slack_signs_with(hom
 
 
 async def test_who_is_asked_sees_the_manifest_and_types_both_tokens_unseen(home: Path, slack: SlackServer) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "belino",
-        "setup",
-        "slack",
-        "--set",
-        f"api_url={slack.api_url}",
-        "--home",
-        str(home),
-    ]
-    typed = {b"(xoxb-\xe2\x80\xa6) ": slack.bot_token, b"(xapp-\xe2\x80\xa6) ": slack.app_token}
-    async with asyncio.timeout(PATIENCE):
-        shown = await asyncio.to_thread(_asked, command, typed)
+    typed = {"(xoxb-…) ": slack.bot_token, "(xapp-…) ": slack.app_token}
+    shown = await typed_in(home, slack, typed)
     assert all(f"- {scope}" in shown for scope in SCOPES)
     assert "connections:write" in shown
     assert "belino pair CODE" in shown
@@ -150,37 +128,3 @@ async def test_who_is_asked_sees_the_manifest_and_types_both_tokens_unseen(home:
     assert slack.app_token not in shown
     for key, token in (("bot_token", slack.bot_token), ("app_token", slack.app_token)):
         assert (home / "secrets" / f"slack.{key}").read_text(encoding="utf-8").strip() == token
-
-
-def _asked(command: list[str], typed: dict[bytes, str]) -> str:
-    """What a terminal shows while somebody types an answer after each of these."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        command,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        env={**os.environ, "NO_COLOR": "1"},
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        for question, answer in typed.items():
-            while question not in shown:
-                shown += os.read(ours, 4096)
-            os.write(ours, f"{answer}\n".encode())
-        while piece := _more(ours):
-            shown += piece
-    finally:
-        process.wait()
-        os.close(ours)
-    return shown.decode()
-
-
-def _more(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 4096)
-    except OSError:
-        return b""  # the other end was closed
