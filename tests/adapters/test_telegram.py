@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,15 +12,17 @@ from adapters.desk import LIMIT, until
 from adapters.telegram_desk import CANARY, Bot
 from adapters.telegram_samples import ME
 from belino.adapters import telegram
+from belino.adapters.telegram import POLL_TRIES
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized, Undeliverable
 from belino.domain.limits import Once
 from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Message, Reaction, Unsupported
 from belino.domain.ports import Adapter, Incoming, Taken
 from belino.domain.reply import Parcel
+from belino.net.clock import SystemClock
 from belino.net.redact import Secret
 from belino.testing import FakeClock, TelegramServer, Trial, check_adapter, make_jpeg, make_pdf
-from belino.testing.telegram_faults import Answer, Reset
+from belino.testing.telegram_faults import Answer, Fault, Reset
 
 BotAt = Callable[..., Bot]
 
@@ -184,6 +187,41 @@ async def test_a_second_listener_is_named_with_its_cure(server: TelegramServer, 
     assert caught.group_contains(AdapterError, match="another program listens with this bot's token", depth=1)
 
 
+def _reached(server: TelegramServer, polls: int) -> bool:
+    return server.calls["getUpdates"] >= polls
+
+
+class Restless(SystemClock):
+    """A clock for those who cannot wait."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Reset(),
+        Answer(status=502, body=b"<html>Bad Gateway</html>"),
+        Answer(status=429, parameters={"retry_after": 3}),
+        Answer(status=200, body=b"<html>Sign in to the hotel's network</html>"),
+    ],
+    ids=["broken", "bad_gateway", "too_many", "unreadable"],
+)
+async def test_a_poll_that_breaks_is_made_again_and_nobody_has_to_start_anew(
+    server: TelegramServer, bot_at: BotAt, fault: Fault
+) -> None:
+    ada, bot = server.user("Ada"), bot_at(server.url, clock=Restless())
+    async with bot.listening():
+        await until(lambda: server.calls["getUpdates"])
+        for word in ("one", "two", "three"):
+            polls = server.calls["getUpdates"] + POLL_TRIES
+            server.fail("getUpdates", fault, times=POLL_TRIES - 1)
+            server.say(ada, ada, word)
+            await until(partial(_reached, server, polls))
+    assert (bot.texts, server.calls["getMe"]) == (["one", "two", "three"], 1)
+
+
 @pytest.mark.parametrize(
     ("answer", "error", "says"),
     [
@@ -199,9 +237,10 @@ async def test_a_second_listener_is_named_with_its_cure(server: TelegramServer, 
     ],
 )
 async def test_what_telegram_says_instead_of_updates_is_an_error_that_fits(
-    server: TelegramServer, bot: Bot, answer: Answer, error: type[AdapterError], says: str
+    server: TelegramServer, bot_at: BotAt, answer: Answer, error: type[AdapterError], says: str
 ) -> None:
-    server.fail("getUpdates", answer)
+    bot = bot_at(server.url, clock=Restless())
+    server.fail("getUpdates", answer, times=POLL_TRIES)
     with pytest.raises(error, match=says) as caught:
         await bot.listen()
     if isinstance(caught.value, RateLimited):

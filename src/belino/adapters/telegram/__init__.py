@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 from urllib.parse import quote, urlsplit
 
 from belino.adapters.telegram.actions import TYPING, UPLOADS, show_action
-from belino.adapters.telegram.calls import Calls
+from belino.adapters.telegram.calls import Calls, Conflict, Refused
 from belino.adapters.telegram.check import check_bot
 from belino.adapters.telegram.download import FETCH_BYTES, Download
 from belino.adapters.telegram.limits import LIMITS, local_limits
@@ -32,6 +32,7 @@ from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
 from belino.net.raw import Raw, as_table, whole, words
 from belino.net.redact import Secret
+from belino.net.stream import retried
 
 OFFICIAL_URL = "https://api.telegram.org"
 REF_LETTERS = "tg"
@@ -41,6 +42,8 @@ POLL_SECONDS = 50
 # Telegram holds a poll open; a server that does not must not be asked in a tight loop.
 LEAST_PAUSE = 1.0
 BATCH = 100
+# A line that breaks is only asked for again: proxies cut long polls, and Telegram's own servers restart.
+POLL_TRIES = 5
 DRAFT_PAUSE, GROUP_DRAFT_PAUSE = 3.0, 9.0
 
 _TOKEN = re.compile(r"[A-Za-z0-9:_-]{1,256}")
@@ -212,7 +215,12 @@ class Adapter:
         }
         if offset is not None:
             fields["offset"] = offset
-        result = await self._calls.call("getUpdates", fields, wait=POLL_SECONDS)
+        result = await retried(
+            lambda: self._calls.call("getUpdates", fields, wait=POLL_SECONDS),
+            clock=self._desk.clock,
+            lasting=(Conflict, Refused),
+            attempts=POLL_TRIES,
+        )
         if not isinstance(result, list):
             raise AdapterError("Telegram's answer to getUpdates cannot be read")
         updates = [as_table(update) for update in result]

@@ -36,6 +36,10 @@ class Refused(AdapterError):
         """Where the chat went that we tried to reach."""
 
 
+class Conflict(AdapterError):
+    """Somebody else gets this bot's updates."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """What a call brought, and what time it is at the other end."""
@@ -114,7 +118,7 @@ class Calls:
         if code in (401, 404):
             return Unauthorized("Telegram does not know this bot token; take the right one from @BotFather")
         if code == 409:
-            return AdapterError(_conflict(description))
+            return Conflict(_conflict(description))
         if code < 400:
             unread = f"Telegram's answer to {method} cannot be read"
             # It did not say no: what it was asked for, it may have done.
