@@ -108,6 +108,18 @@ async def test_callers_of_the_same_ref_share_one_stream(town: Town, platform: Pl
     assert len(set(blobs)) == 1 and len(platform.calls) == 1
 
 
+async def test_callers_of_the_same_ref_share_one_failure_and_the_next_one_tries_again(
+    town: Town, platform: Platform
+) -> None:
+    (record,) = await arrive(town)
+    fetch = fetcher(town, platform)
+    for calls in (1, 2):
+        platform.opening = AdapterError(f"attempt {calls}")
+        ends = await asyncio.gather(*(fetch.fetch(record) for _ in range(20)), return_exceptions=True)
+        assert {str(end) for end in ends} == {f"{record.ref.id} could not be fetched: attempt {calls}"}
+        assert len(platform.calls) == calls
+
+
 async def test_a_caller_that_gives_up_does_not_take_the_others_along(town: Town, platform: Platform) -> None:
     (record,) = await arrive(town)
     fetch = fetcher(town, platform)

@@ -110,15 +110,21 @@ class Fetcher:
         self._held_bytes: int | None = None
 
     async def fetch(self, record: RefRecord, *, progress: Progress | None = None) -> Blob:
-        """The bytes of a ref; a MediaError says why they cannot be had. A second caller waits for the first."""
+        """The bytes of a ref; a MediaError says why they cannot be had. Who asks meanwhile waits and shares the end."""
         if blob := await self._held(record):
             return blob
         turnstile = self._turnstiles.setdefault(record.ref.id, _Turnstile())
         turnstile.users += 1
+        before = turnstile.failure
         with turnstile.watched(progress):
             try:
                 async with turnstile.lock:
+                    if turnstile.failure is not None and turnstile.failure is not before:
+                        raise turnstile.failure.with_traceback(None)
                     return await self._fetch_alone(record, turnstile)
+            except BelinoError as error:
+                turnstile.failure = error
+                raise
             finally:
                 turnstile.users -= 1
                 if not turnstile.users:
@@ -255,6 +261,8 @@ class _Turnstile:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.users = 0
+        self.failure: BelinoError | None = None
+        """How the last fetch ended, if not well: whoever waited for it need not make the platform say so again."""
         self._watchers: list[Progress] = []
 
     @contextmanager
