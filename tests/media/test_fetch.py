@@ -248,6 +248,30 @@ async def test_fetches_in_parallel_cannot_overdraw_the_day(town: Town, platform:
     assert sum(not isinstance(result, BaseException) for result in results) >= 4
 
 
+@pytest.mark.parametrize("end", [AdapterError("reset"), MediaRefused("compressed")])
+async def test_bytes_that_came_for_nothing_count_for_the_day(town: Town, platform: Platform, end: BelinoError) -> None:
+    records = await arrive(town, 3)
+    fetch = fetcher(town, platform, channel_bytes_per_day=25)
+    platform.breaking = end
+    for record in records[:2]:
+        with pytest.raises(MediaError):
+            await fetch.fetch(record)
+    with pytest.raises(OverDailyLimit):
+        await fetch.fetch(records[2])
+    assert len(platform.calls) == 2
+
+
+async def test_bytes_that_nobody_waited_for_count_for_the_day(town: Town, platform: Platform) -> None:
+    (record,) = await arrive(town)
+    fetch = fetcher(town, platform, channel_bytes_per_day=25)
+    came = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        fetching = group.create_task(fetch.fetch(record, progress=lambda count, _: came.set() if count > 4 else None))
+        await came.wait()
+        fetching.cancel()
+    assert await town.store.bytes_fetched(HERE, town.clock.now().replace(year=2020)) >= 8
+
+
 async def test_one_channels_day_is_not_another_channels(town: Town, platform: Platform) -> None:
     (here,) = await arrive(town)
     _, (there,) = await town.say("", File(content=b"", size=10), where=THERE)

@@ -325,7 +325,7 @@ class Library(Protocol):
         ...
 
     async def note_fetched(self, channel: ConversationKey, size: int) -> None:
-        """Count bytes that came for a channel from elsewhere than its platform."""
+        """Count bytes that came for a channel and that no ref holds."""
         ...
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:

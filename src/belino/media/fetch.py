@@ -176,7 +176,7 @@ class Fetcher:
             self._check(current)
             channel = current.conversation.whole_channel
             async with self.allowances.take(channel, current.ref.size) as allowed, self._slot(current.ref):
-                return await self._begin(current.ref, allowed, turnstile)
+                return await self._begin(current, allowed, turnstile)
         except BelinoError as error:
             outcome, reason = _end_of(error)
             await self._library.end_media(current.ref.id, outcome, reason)
@@ -219,12 +219,14 @@ class Fetcher:
         async with account, self._room:
             yield
 
-    async def _begin(self, ref: MediaRef, allowed: int, turnstile: "_Turnstile") -> Blob:
+    async def _begin(self, record: RefRecord, allowed: int, turnstile: "_Turnstile") -> Blob:
         """The bytes, kept and told of; a body that broke off for good is begun again a few times."""
+        ref = record.ref
         for attempt in range(1, BEGINNINGS + 1):
             try:
                 judge = Judge(ref)
-                blob = await self._stream(ref, allowed, judge, turnstile)
+                async with self._counting_waste(record, turnstile) as tell:
+                    blob = await self._stream(ref, allowed, judge, tell)
                 break
             except BrokenOff:
                 if attempt == BEGINNINGS:
@@ -236,10 +238,27 @@ class Fetcher:
             await self._make_room(blob.size)
         return blob
 
-    async def _stream(self, ref: MediaRef, allowed: int, judge: Judge, turnstile: "_Turnstile") -> Blob:
+    @asynccontextmanager
+    async def _counting_waste(self, record: RefRecord, turnstile: "_Turnstile") -> AsyncIterator[Callable[[int], None]]:
+        """Who is told how many bytes came; those of a body that is not kept count for the day, too."""
+        came, kept = 0, False
+
+        def tell(count: int) -> None:
+            nonlocal came
+            came = count
+            turnstile.tell(count, record.ref.size)
+
+        try:
+            yield tell
+            kept = True
+        finally:
+            if came and not kept:
+                await self._library.note_fetched(record.conversation.whole_channel, came)
+
+    async def _stream(self, ref: MediaRef, allowed: int, judge: Judge, tell: Callable[[int], None]) -> Blob:
         async with opened(self._open_media(ref)) as chunks:
             within = bounded(chunks, limit=allowed, deadline_seconds=STREAM_SECONDS, clock=self._clock)
-            seen = judged(within, judge, lambda count: turnstile.tell(count, ref.size))
+            seen = judged(within, judge, tell)
             try:
                 return await self._blobs.keep(seen, mime=judge.mime, limit=allowed)
             except MediaTooLarge as error:
