@@ -132,16 +132,20 @@ async def test_a_busy_server_is_tried_again_and_a_refused_token_is_not(server: T
         await bot.fetch(ref)
 
 
-@pytest.mark.parametrize("prefix", ["/var/lib/telegram-bot-api/", "/srv/"])
+@pytest.mark.parametrize(
+    "folder",
+    [f"/var/lib/telegram-bot-api/{CANARY}", f"/srv/{CANARY}", f"/srv/{CANARY.replace(':', '~')}"],
+    ids=["usual", "other", "no_colons"],
+)
 async def test_a_path_on_the_servers_disk_is_fetched_over_http_and_never_opened(
-    server: TelegramServer, bot_at: BotAt, prefix: str
+    server: TelegramServer, bot_at: BotAt, folder: str
 ) -> None:
     ref = sent(server, photo=make_jpeg(64, 48))
     bot = bot_at(server.url, local_files=True)
     path = server.shelf.by_id[ref.locator["file_id"]].path
     async with bot.adapter.open_media(ref):
         pass  # the server now hands out the file
-    _answer_path(server, f"{prefix}{CANARY}/{path}")
+    _answer_path(server, f"{folder}/{path}")
     assert await bot.fetch(ref) == make_jpeg(64, 48)
 
 

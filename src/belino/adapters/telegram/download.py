@@ -75,8 +75,10 @@ class Download:
     def _over_http(self, path: str) -> str:
         """The path behind a link. A server with --local names a path on its own disk; we never open one."""
         if path.startswith("/"):
-            folder = f"/{self._token.reveal()}/"
-            if folder not in path:
+            # The folder has the bot's name; on a disk that takes no colons, with a tilde.
+            name = self._token.reveal()
+            folder = next((folder for folder in (f"/{name}/", f"/{name.replace(':', '~')}/") if folder in path), None)
+            if folder is None:
                 raise AdapterError(
                     "the Bot API server names a file on its own disk, which belino does not open; "
                     "serve its folder over HTTP as the page on Telegram says"
