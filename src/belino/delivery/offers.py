@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from belino.delivery.forms import WEBM
+from belino.domain.blobs import Blobs
 from belino.domain.errors import MediaError, MediaTooLarge
 from belino.domain.media import Blob
 from belino.domain.reply import Offer
-from belino.domain.store import Blobs
 from belino.media.image_header import DRAWN_MIMES, HEADER_BYTES, image_size
 from belino.media.placeholder import format_size, one_line
 from belino.media.webm_header import film_facts

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from belino.delivery.decide import Action, Decision, Fit, decide_one
 from belino.delivery.forms import NAMES
+from belino.domain.blobs import Blobs
 from belino.domain.errors import MediaError, MediaNotFound, StoreError
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import Blob
 from belino.domain.reply import Offer
-from belino.domain.store import Blobs
 from belino.media.audio import VOICE_CODEC, VOICE_MIME
 from belino.media.placeholder import format_size, one_line
 

@@ -1,14 +1,17 @@
-"""The Store port: some forty-five verbs of use, each one transaction, grouped by who uses them.
+"""The Store port: verbs of use, each one transaction, grouped by who uses them.
 
-Nothing here knows SQL or files. A room is handed only the group it needs; an implementation offers them all.
+Nothing here knows SQL or files. A room is handed only the group it needs; an implementation offers them all, those for
+bytes (`blobs.py`), for what was made of them (`readings.py`) and for who is let in (`doors.py`) among them.
 """
 
-from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
+from belino.domain.blobs import Blobs, Uploads
 from belino.domain.concordance import Concordance
 from belino.domain.dispatch import Doubt
+from belino.domain.doors import Doors, Pairings
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
@@ -19,13 +22,9 @@ from belino.domain.record import (
     ClaimedParcel,
     ClaimedTurn,
     ConversationSummary,
-    GoneCopies,
-    Grant,
-    GrantKind,
     Judged,
     Meanwhile,
     MediaTally,
-    Pairing,
     ParcelRecord,
     Ready,
     RefRecord,
@@ -34,13 +33,11 @@ from belino.domain.record import (
     Story,
     Surroundings,
     ThreadSlice,
-    Tidied,
     Told,
     TurnEnd,
-    Upload,
     Verdict,
 )
-from belino.domain.reply import OutgoingFile, Parcel, ParcelState, Receipt
+from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.domain.turn import Usage
 
 T = TypeVar("T")
@@ -365,146 +362,6 @@ class Sessions(Protocol):
     """What agents remember."""
 
     async def session(self, conversation: ConversationKey) -> Session: ...
-
-
-class Blobs(Protocol):
-    """Bytes by sha256."""
-
-    async def keep(self, chunks: AsyncIterator[bytes], *, mime: str | Callable[[], str], limit: int) -> Blob:
-        """Hash while writing, fsync, rename. MediaTooLarge past `limit`; nothing half-written is ever visible.
-
-        A `mime` that is asked for is asked once the bytes are whole.
-        """
-        ...
-
-    async def blob(self, sha256: str) -> Blob | None:
-        """The bytes, if they are here and still what they were; damaged ones go, and their refs say so."""
-        ...
-
-    async def purge(self, *, keep: Container[str] = ()) -> tuple[str, ...]:
-        """Delete the bytes of what was taken back, but for those that somebody else uses. Returns those that went.
-
-        Bytes in `keep`, which may change meanwhile, have half a minute; then they go all the same.
-        """
-        ...
-
-    async def taken_back(self) -> int:
-        """How many bytes and copies of what was taken back are still here for `purge` and `copies_removed`."""
-        ...
-
-    async def copied(self) -> tuple[GoneCopies, ...]:
-        """Refs that were taken back and may still have copies in the folders of sessions."""
-        ...
-
-    async def copies_removed(self, ref_ids: Sequence[str]) -> None:
-        """No folder holds copies of these refs any more."""
-        ...
-
-    async def forget_gone(self, before: datetime) -> None:
-        """Nobody has to be told any more of what was taken back before then."""
-        ...
-
-    async def tidy(self, *, dry_run: bool = False) -> Tidied:
-        """Delete what no ref, upload or parcel uses any more and what no row knows; notice which bytes are missing.
-
-        Little at a time. `dry_run` only counts.
-        """
-        ...
-
-    async def touch(self, sha256: str) -> None:
-        """These bytes were asked for: others go before them."""
-        ...
-
-    async def evict(self, limit: int, *, keep: Container[str] = ()) -> int:
-        """Delete bytes that can be fetched again, those used longest ago first, until `limit` are held or none is left.
-
-        Bytes in `keep`, which may change meanwhile, of a running turn, of an undelivered parcel, and those that came
-        with their message and cannot be had again stay. Returns how many bytes are held.
-        """
-        ...
-
-    async def expire_media(self, before: datetime, *, keep: Container[str] = ()) -> int:
-        """Refs stored before then end as `expired` and let go of their bytes. Returns how many did."""
-        ...
-
-    def outgoing(self, sha256: str, *, name: str, mime: str) -> OutgoingFile:
-        """A held blob as a file to send."""
-        ...
-
-
-class Uploads(Protocol):
-    """Bytes a client sends piece by piece."""
-
-    async def start_upload(
-        self, conversation: ConversationKey, *, file_name: str, mime: str, size: int, sha256: str | None
-    ) -> Upload: ...
-
-    async def upload(self, upload_id: str) -> Upload | None: ...
-
-    async def extend_upload(self, upload_id: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
-        """Append at exactly `offset`; what was written before the client went away counts.
-
-        The last byte completes it: hashed, checked against the announced hash, moved to the blobs. UploadError on a
-        wrong offset, a wrong hash or a byte too many.
-        """
-        ...
-
-    async def drop_upload(self, upload_id: str) -> None: ...
-
-    async def sweep_uploads(self, older_than: datetime) -> int:
-        """Forget uploads that no message took."""
-        ...
-
-
-class Doors(Protocol):
-    """Secrets that open doors; only their hashes are kept."""
-
-    async def grant(
-        self,
-        kind: GrantKind,
-        *,
-        conversation: ConversationKey | None = None,
-        note: str = "",
-        lifetime: timedelta | None = None,
-    ) -> tuple[Grant, str]:
-        """A new grant and its secret, which is shown once."""
-        ...
-
-    async def check(self, secret: str) -> Grant | None: ...
-
-    async def redeem(self, secret: str, *, lifetime: timedelta) -> tuple[Grant, str] | None:
-        """Trade a login secret, once, for a browser grant."""
-        ...
-
-    async def grants(self) -> tuple[Grant, ...]: ...
-
-    async def revoke(self, grant_id: str) -> bool: ...
-
-
-class Pairings(Protocol):
-    """Strangers who may command in direct messages because an operator approved their code."""
-
-    async def ask_pairing(self, sender: Author, parcel: Parcel, code: str) -> bool:
-        """Keep that a stranger asked, and put the parcel that tells them their code into the outbox.
-
-        The account and the place are the parcel's. False, and nothing is kept or sent, while the sender's last code
-        lives or as many others of the account as may are waiting.
-        """
-        ...
-
-    async def is_paired(self, platform: str, account: str, sender_id: str) -> bool: ...
-
-    async def pairings(self) -> tuple[Pairing, ...]:
-        """Who waits, and who is paired; oldest first."""
-        ...
-
-    async def pair(self, code: str) -> Pairing | None:
-        """Approve whom a code was given to. A wrong one costs every code that is waiting one of its tries."""
-        ...
-
-    async def unpair(self, platform: str, account: str, sender_id: str) -> bool:
-        """Take a pairing back, or let the code of one who waits open nothing."""
-        ...
 
 
 class Store(Inbox, Outbox, Library, Archive, Sessions, Blobs, Readings, Uploads, Doors, Pairings, Protocol):

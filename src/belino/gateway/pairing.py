@@ -3,9 +3,9 @@
 import secrets
 from dataclasses import replace
 
+from belino.domain.doors import Pairings
 from belino.domain.message import Message
 from belino.domain.reply import Parcel
-from belino.domain.store import Pairings
 from belino.media.placeholder import clean_name
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

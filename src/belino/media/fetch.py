@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from belino.domain.blobs import Blobs
 from belino.domain.errors import (
     AdapterError,
     BelinoError,
@@ -24,7 +25,7 @@ from belino.domain.media import Blob, MediaRef
 from belino.domain.outcome import MediaOutcome
 from belino.domain.ports import Clock
 from belino.domain.record import RefRecord
-from belino.domain.store import Blobs, Library
+from belino.domain.store import Library
 from belino.media.allowance import Allowances
 from belino.media.incoming import WEB_PAGE, Judge, judged, opened
 from belino.media.memory import Memory

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 
+from belino.domain.doors import Doors
 from belino.domain.errors import ConfigError
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.record import Grant, GrantKind
-from belino.domain.store import Doors
 from belino.web.answers import Code, Refusal, not_found
 
 COOKIE = "belino_session"

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from starlette.responses import Response
 
+from belino.domain.doors import Doors
 from belino.domain.record import Grant, GrantKind
-from belino.domain.store import Doors
 from belino.web.answers import answer, not_found
 from belino.web.auth import COOKIE, SECRET_CHARS, refuse_foreign_page, unauthorized
 from belino.web.site import Call
