@@ -1,5 +1,7 @@
 """The command line: a static table, so that help costs nothing and a command imports only itself."""
 
+import errno
+import os
 import sys
 
 OK, FAILED, USAGE, NOT_RUNNING, BAD_CONFIG, INTERRUPTED = 0, 1, 2, 69, 78, 130
@@ -27,9 +29,30 @@ COMMANDS = {
 }
 
 
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
+    _have_streams()
+    try:
+        code = _run(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _stop_printing()  # whoever read us has gone (`| head`)
+        return FAILED
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        _stop_printing()
+        print(f"belino: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(given: list[str]) -> int:
     name = given[0] if given else ""
     if name in ("-h", "--help", "help"):
         print(help_text())
@@ -44,7 +67,10 @@ def main(arguments: list[str] | None = None) -> int:
         return USAGE
     from belino.cli.command import run_command
 
-    return run_command(name, given[1:])
+    try:
+        return run_command(name, given[1:])
+    except SystemExit as ended:  # argparse told how the command is used
+        return USAGE if ended.code else OK
 
 
 def help_text() -> str:
@@ -62,6 +88,18 @@ def help_text() -> str:
             "Every command takes --json, --home FOLDER and --help. State lives in ~/.belino or $BELINO_HOME.",
         ]
     )
+
+
+def _have_streams() -> None:
+    """Whoever started us may have closed some; the first file we opened would take the place of one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
+def _stop_printing() -> None:
+    """What is still to be printed goes nowhere: Python must not complain about it while it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _unknown(name: str) -> str:

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from belino.cli import BAD_CONFIG, COMMANDS, FAILED, INTERRUPTED, NOT_RUNNING
+from belino.cli import BAD_CONFIG, COMMANDS, FAILED, NOT_RUNNING
 from belino.domain.errors import BelinoError, ConfigError
 
 HOME = "the state folder (default: $BELINO_HOME, or ~/.belino)"
@@ -24,21 +24,13 @@ def run_command(name: str, arguments: list[str]) -> int:
     # Files of ours are for their owner alone, whatever the shell's umask says.
     os.umask(0o077)
     try:
-        code: int = command.run(args)
-        sys.stdout.flush()
-        return code
+        return int(command.run(args))
     except BelinoError as error:
         # Our own sentences name no secret; what a plugin raised may.
         from belino.net.redact import redact
 
         print(f"belino: {redact(str(error))}", file=sys.stderr)
         return _code_of(error)
-    except BrokenPipeError:
-        # Whoever read us has gone (`| head`); Python must not complain about it while it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
 
 
 def make_parser(name: str) -> ArgumentParser:
