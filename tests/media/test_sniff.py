@@ -199,6 +199,14 @@ def test_text_cut_inside_a_character_is_still_text() -> None:
         ("%PDF-1.4 is how a PDF begins", "application/pdf"),
         ("\ufeff%PDF-1.4 after a mark that has no place there", "application/pdf"),
         ("As they say: %PDF-1.4 is how a PDF begins", "text/plain"),
+        ("P1\nThe server is down\nP2\nThe coffee is out\n", "text/plain"),
+        ("P2 2 of us would like to come along", "text/plain"),
+        ("P2\n# a small one\n2 2\n255\n0 64\n128 255\n", "image/x-portable-graymap"),
+        ("P7\nWIDTH 2\nHEIGHT 2\nDEPTH 1\nMAXVAL 255\nENDHDR\n", "image/x-portable-arbitrarymap"),
+        ("Who needs it may cry out aloud: HELP will come", "text/plain"),
+        ("<!--ftyp--><script>alert(1)</script>", "text/html"),
+        ("Oh, moov over, they said, and nobody moved", "text/plain"),
+        ("<?xml version='1.0'?><article xmlns='http://docbook.org/ns/docbook'/>", "application/xml"),
     ],
 )
 def test_text_is_told_by_how_it_is_built(text: str, mime: str) -> None:

@@ -124,10 +124,14 @@ _WORDS = frozenset(
     for start, mime in STARTS
     if len(start) <= 2 or (re.fullmatch(rb"[ -~]{1,4}", start) and mime != "application/postscript")
 )
-_WORDS_REACH = 512
-_CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
+WORDS_REACH = 512
+CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 
-_PNM = re.compile(rb"P([1-7]|[Ff])(?:[ \t]*(?:#[^\n]{0,200})?[\r\n]|[ \t]+\d)")
+# Its size stands behind the mark: a list of priorities begins with P1 too.
+_PNM = re.compile(
+    rb"P(?:([1-6Ff])(?:[ \t\r\n]|#[^\n]{0,200}\n){1,50}+\d{1,9}[ \t\r\n]+\d{1,9}\s"
+    rb"|(7)\r?\n(?:#[^\n]{0,200}\n){0,50}+(?:WIDTH|HEIGHT|DEPTH|MAXVAL|TUPLTYPE)\s)"
+)
 _PNM_TYPES = {
     b"1": "image/x-portable-bitmap", b"4": "image/x-portable-bitmap",
     b"2": "image/x-portable-graymap", b"5": "image/x-portable-graymap",
@@ -152,7 +156,7 @@ _PDF_REACH = 1024
 def by_start(head: bytes) -> str | None:
     """The type whose signature the bytes begin with."""
     for start, mime in _BY_FIRST.get(head[0], ()) if head else ():
-        if head.startswith(start) and (start not in _WORDS or _CONTROL.search(head[:_WORDS_REACH])):
+        if head.startswith(start) and (start not in _WORDS or CONTROL.search(head[:WORDS_REACH])):
             return mime
     return None
 
@@ -198,8 +202,8 @@ def _icon(head: bytes) -> str | None:
 
 
 def _pnm(head: bytes) -> str | None:
-    found = _PNM.match(head[:256])
-    return _PNM_TYPES[found.group(1)] if found else None
+    found = _PNM.match(head[:1024])
+    return _PNM_TYPES[found[1] or found[2]] if found else None
 
 
 def _old_pictures(head: bytes) -> str | None:
@@ -230,9 +234,9 @@ def _program(head: bytes) -> str | None:
 
 
 def _further_in(head: bytes) -> str | None:
-    """Types whose mark stands some way into the file."""
+    """Types whose mark stands some way into the file, where a text may have the same letters."""
     for at, mark, mime in _MARKS_WITHIN:
-        if head.startswith(mark, at):
+        if head.startswith(mark, at) and CONTROL.search(head[:WORDS_REACH]):
             return mime
     return None
 

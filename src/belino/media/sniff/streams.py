@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from belino.media.sniff.hints import Found, Hints
+from belino.media.sniff.magic import CONTROL, WORDS_REACH
 
 _BRANDS = {
     b"heic": "image/heic", b"heix": "image/heic", b"heim": "image/heic", b"heis": "image/heic",
@@ -16,7 +17,6 @@ _BRANDS = {
 }  # fmt: skip
 _STILL_BRANDS = frozenset({b"mif1", b"mif2", b"msf1", b"miaf"})
 _OLD_QUICKTIME = frozenset({b"moov", b"mdat", b"wide", b"pnot"})
-_WIDE_BYTES = 8
 _BOXES_WITHIN = frozenset({b"moov", b"trak", b"mdia"})
 _BOXES_AT_MOST = 400
 
@@ -66,11 +66,11 @@ def _riff(head: bytes) -> Found | None:
 def _boxed(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
     if head[:12] == b"\0\0\0\x0cjP  \r\n\x87\n":
         return _BRANDS.get(head[20:24], "image/jp2"), True
+    if not CONTROL.search(head[:WORDS_REACH]):
+        return None  # "The wide sea" begins like one
     if head[4:8] in (b"ftyp", b"styp"):
         return _by_brand(head, hints, whole=whole)
     size = int.from_bytes(head[:4])
-    if head[4:8] == b"wide" and size != _WIDE_BYTES:
-        return None  # "The wide sea" begins like one
     if head[4:8] in _OLD_QUICKTIME and (size in (0, 1) or size >= 8) and head[8:12] != b"":
         return "video/quicktime", True
     if head[4:8] in (b"free", b"skip") and head[size + 4 : size + 8] in _OLD_QUICKTIME:

@@ -184,7 +184,7 @@ def _markup(text: str, hints: Hints) -> str | None:
         return "image/svg+xml"
     if name == "html" and declared and hints.named != "text/html":
         return "application/xhtml+xml"
-    if name in _HTML_ROOTS:
+    if name in _HTML_ROOTS and (name == "html" or not declared):
         return "text/html"
     return _other_xml(hints) if declared or (root and _closes(text, root)) else None
 
