@@ -27,7 +27,7 @@ def run_belino(*arguments: str, home: Path, environment: Mapping[str, str]) -> D
         _command(arguments, home),
         env=_environment(environment),
         capture_output=True,
-        text=True,
+        encoding=environment.get("PYTHONIOENCODING", "utf-8"),
         timeout=PATIENCE,
         stdin=subprocess.DEVNULL,
     )

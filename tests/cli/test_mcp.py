@@ -34,6 +34,14 @@ def test_a_line_that_is_no_request_is_answered_with_an_error_and_the_next_is_rea
     assert told["7"]["code"] == UNAVAILABLE  # type: ignore[index]
 
 
+def test_lines_are_utf8_whatever_the_locale_says_and_one_that_is_not_ends_nothing(tmp_path: Path) -> None:
+    out = io.StringIO()
+    sent = b'"\xff\n' + json.dumps({"jsonrpc": "2.0", "id": "é", "method": "tools/list"}, ensure_ascii=False).encode()
+    Relay(Home.at(tmp_path / "home"), MAIN, out).serve(io.TextIOWrapper(io.BytesIO(sent), encoding="ascii"))
+    told = {answer["id"]: answer["error"]["code"] for answer in map(json.loads, out.getvalue().splitlines())}
+    assert told == {None: PARSE_ERROR, "é": UNAVAILABLE}
+
+
 def test_a_notification_is_never_answered(tmp_path: Path) -> None:
     assert answers(tmp_path / "home", json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"})) == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.shell import PATIENCE, Done
+from cli.shell import PATIENCE, Belino, Done, read
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +61,23 @@ def test_a_command_works_without_a_stream_to_print_to(home: Path) -> None:
 def test_what_goes_wrong_is_not_printed_among_the_answers_when_stderr_is_closed(home: Path) -> None:
     done = run("explain", "nothing", home=home, without=2)
     assert (done.returncode, done.stdout) == (1, "")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_an_output_that_lacks_letters_still_gets_every_line_and_all_of_the_json(
+    belino: Belino, tmp_path: Path, encoding: str
+) -> None:
+    paper = tmp_path / "résumé 🌄 \udcff.txt"
+    paper.write_text("日本語", encoding="utf-8")
+    plain = belino("media", "sniff", str(paper), PYTHONIOENCODING=encoding)
+    assert (plain.returncode, len(plain.stdout.splitlines()), plain.stderr) == (0, 2, "")
+    wide, narrow = (
+        read(belino("media", "text", str(paper), "--json", PYTHONIOENCODING=each)) for each in ("utf-8", encoding)
+    )
+    assert wide == narrow
+    assert (narrow["file"], narrow["text"]) == (str(paper), "日本語")
+    findings = belino("doctor", PYTHONIOENCODING=encoding).stdout.splitlines()
+    assert {line[:2] for line in findings} == {"+ "}
 
 
 def test_nobody_is_asked_where_there_is_nothing_to_answer_by(home: Path) -> None:

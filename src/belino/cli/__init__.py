@@ -1,6 +1,7 @@
 """The command line: a static table, so that help costs nothing and a command imports only itself."""
 
 import errno
+import io
 import os
 import sys
 
@@ -95,6 +96,8 @@ def _have_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a locale may lack a letter of somebody's name
 
 
 def _stop_printing() -> None:

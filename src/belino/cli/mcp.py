@@ -9,6 +9,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from io import TextIOWrapper
 from threading import BoundedSemaphore, Lock
 from typing import Any, TextIO
 
@@ -53,6 +54,8 @@ class Relay:
 
     def serve(self, lines: TextIO) -> None:
         """Until the client closes its end; what it still waits for is answered first."""
+        if isinstance(lines, TextIOWrapper):
+            lines.reconfigure(encoding="utf-8", errors="replace")  # as MCP has it, whatever the locale says
         with ThreadPoolExecutor(AT_ONCE) as pool:
             while line := lines.readline(LINE_CHARS + 1):
                 if line.strip():

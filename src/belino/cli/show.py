@@ -9,7 +9,9 @@ from datetime import datetime
 
 
 def show_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """As it is read most easily; escaped where the output cannot hold every letter, or a file's name is no text."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    print(text if _can_print(text) else json.dumps(value, indent=2))
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
@@ -28,8 +30,9 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empt
 def show_marks(marks: Sequence[tuple[bool, str, str]]) -> None:
     """Lines that are fine or not: mark, name, what is said about it."""
     width = max((len(name) for _, name, _ in marks), default=0)
+    well, ill = ("✓", "✗") if _can_print("✓✗") else ("+", "-")
     for ok, name, says in marks:
-        print(f"{paint('✓', 'green') if ok else paint('✗', 'red')} {clean(name):<{width}}  {clean(says)}")
+        print(f"{paint(well, 'green') if ok else paint(ill, 'red')} {clean(name):<{width}}  {clean(says)}")
 
 
 @contextmanager
@@ -81,6 +84,14 @@ def local_time(stamp: str | None) -> str:
 def local_clock(stamp: str) -> str:
     """An ISO time as the clock here showed it, to the millisecond."""
     return datetime.fromisoformat(stamp).astimezone().strftime("%H:%M:%S.%f")[:-3]
+
+
+def _can_print(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _text(value: object) -> str:
