@@ -1,11 +1,20 @@
 """What a person sees: tables in colour on a terminal, plain aligned columns elsewhere, JSON on request."""
 
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from shutil import get_terminal_size
+from textwrap import wrap
+
+GAP = "  "
+LEAST_ROOM = 20
+"""In a table on a narrow terminal, for what stands in its last column and may take several lines."""
+
+_STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
 
 
 def show_json(value: object) -> None:
@@ -15,16 +24,26 @@ def show_json(value: object) -> None:
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
-    """Rows under their headings; `empty` says why there are none."""
+    """Rows under their headings, never cut: ids are there to be copied. `empty` says why there are none."""
     cells = [[clean(_text(value)) for value in row] for row in rows]
     if not cells:
         print(empty)
-    elif sys.stdout.isatty():
-        _show_rich(columns, cells)
-    else:
-        widths = [max(len(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
-        for row in [[column.upper() for column in columns], *cells]:
-            print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        return
+    widths = [max(_width(row[i]) for row in [columns, *cells]) for i in range(len(columns))]
+    if not sys.stdout.isatty():
+        print(_line([column.upper() for column in columns], widths))
+        print("\n".join(_line(row, widths) for row in cells))
+        return
+    room = get_terminal_size().columns - sum(widths[:-1]) - len(GAP) * (len(columns) - 1)
+    if room < min(widths[-1], LEAST_ROOM):
+        print("\n\n".join(_stacked(columns, row) for row in cells))
+        return
+    print(paint(_line(columns, widths), "bold"))
+    for row in cells:
+        first, *more = wrap(row[-1], room) or [""]
+        print(_line([*row[:-1], first], widths))
+        for words in more:
+            print(_line([*([""] * (len(row) - 1)), words], widths))
 
 
 def show_marks(marks: Sequence[tuple[bool, str, str]]) -> None:
@@ -52,14 +71,8 @@ def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, i
 
 def paint(text: str, style: str) -> str:
     """The text in a style, if anybody can see it: a terminal, and no NO_COLOR."""
-    if not sys.stdout.isatty():
-        return text
-    from rich.console import Console
-
-    console = Console()
-    with console.capture() as captured:
-        console.print(text, style=style, end="", markup=False, highlight=False)
-    return captured.get()
+    plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain else f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
 def clean(text: str) -> str:
@@ -98,15 +111,18 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _show_rich(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return GAP.join(cell + " " * (width - _width(cell)) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column)
-    for row in cells:
-        # Text, not str: rich would read somebody's [red] as an instruction.
-        table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+
+def _stacked(columns: Sequence[str], cells: Sequence[str]) -> str:
+    """A row of a table that is too wide: a line for each of its cells that says something."""
+    width = max(map(len, columns))
+    told = zip(columns, cells, strict=True)
+    return "\n".join(f"{paint(f'{column:<{width}}', 'bold')}{GAP}{cell}" for column, cell in told if cell)
+
+
+def _width(text: str) -> int:
+    """How many places of a line it takes: two for most letters of East Asia, none for an accent on its own."""
+    marks = sum(unicodedata.category(c) in ("Mn", "Me") for c in text)
+    return len(text) - marks + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
