@@ -16,6 +16,11 @@ from cli.shell import Belino, read
 pytestmark = pytest.mark.slow
 
 
+def test_a_name_that_commands_terminals_is_told_without_its_commands(belino: Belino, tmp_path: Path) -> None:
+    done = belino("media", "sniff", str(tmp_path / "a\x1b[31m\nb"))
+    assert (done.returncode, done.stderr) == (1, f"belino: {tmp_path}/a�[31m b is not a file\n")
+
+
 @pytest.fixture
 def photo(tmp_path: Path) -> Path:
     """Lying on its side, as a phone held upright writes it."""

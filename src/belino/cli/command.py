@@ -26,10 +26,11 @@ def run_command(name: str, arguments: list[str]) -> int:
     try:
         return int(command.run(args))
     except BelinoError as error:
-        # Our own sentences name no secret; what a plugin raised may.
+        # Our own sentences name no secret and command no terminal; what a plugin raised or a file is called may.
+        from belino.cli.show import clean
         from belino.net.redact import redact
 
-        print(f"belino: {redact(str(error))}", file=sys.stderr)
+        print(f"belino: {clean(redact(str(error)))}", file=sys.stderr)
         return _code_of(error)
 
 
