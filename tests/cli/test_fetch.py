@@ -70,7 +70,7 @@ async def test_a_stranger_on_telegram_is_let_in_and_out_from_the_command_line(be
     waiting = read(await asyncio.to_thread(belino, "pair", "--json"))["pairings"]
     assert [(p["sender"], p["name"], p["state"]) for p in waiting] == [(str(scene.ann["id"]), "Ann", "waiting")]
     wrong = await asyncio.to_thread(belino, "pair", "AAAA-AAAA")
-    assert wrong.returncode == 1 and "no one is waiting under this code" in wrong.stdout
+    assert wrong.returncode == 1 and "no one is waiting under this code" in wrong.stderr
     code = re.findall(r"belino pair (\S+)", told)[0]
     done = await asyncio.to_thread(belino, "pair", code.lower())
     assert done.returncode == 0 and "they may command the agent in direct messages" in done.stdout

@@ -56,11 +56,10 @@ def test_without_a_gateway_what_waits_is_seen_asked_for_and_dropped(belino: Beli
     assert states == {"a": "ready"}
     kept = json.loads(belino("outbox", "ls", "--all", "--json").stdout)["parcels"]
     assert [(one["key"], one["dropped"]) for one in kept] == [("b", True), ("a", False)]
-    unknown = belino("outbox", "drop", "nothing")
-    assert (unknown.returncode, unknown.stdout) == (
-        1,
-        "there is no parcel nothing; `belino outbox` shows what there is\n",
-    )
+    for action in ("show", "retry", "drop"):
+        unknown = belino("outbox", action, "nothing", "--json")
+        told = "belino: there is no parcel nothing; `belino outbox` shows what there is\n"
+        assert (unknown.returncode, unknown.stdout, unknown.stderr) == (1, "", told)
 
 
 def test_a_running_gateway_sends_what_is_asked_for_at_once(belino: Belino, home: Path) -> None:

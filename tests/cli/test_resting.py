@@ -102,7 +102,8 @@ def test_a_token_is_made_listed_and_revoked(belino: Belino) -> None:
     assert made["token"] not in belino("token", "ls").stdout
     assert read(belino("token", "revoke", made["id"], "--json")) == {"revoked": True}
     again = belino("token", "revoke", made["id"])
-    assert (again.returncode, "there is no token" in again.stdout) == (1, True)
+    told = f"belino: there is no token {made['id']}; see `belino token ls`\n"
+    assert (again.returncode, again.stdout, again.stderr) == (1, "", told)
     assert belino("token", "ls").stdout == "no token yet\n"
 
 

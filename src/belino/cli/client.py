@@ -37,7 +37,11 @@ class GatewayClient:
     def find(self, path: str, **query: object) -> Any:
         """The same; None where there is nothing of that name."""
         given = {name: str(value) for name, value in query.items() if value is not None}
-        status, read = self.answer("GET", f"{path}?{urlencode(given)}")
+        return self.found("GET", f"{path}?{urlencode(given)}")
+
+    def found(self, method: str, path: str, body: object = None) -> Any:
+        """The answer to any request; None where there is nothing of that name."""
+        status, read = self.answer(method, path, body)
         return None if status == 404 else read
 
     def post(self, path: str, body: object) -> Any:

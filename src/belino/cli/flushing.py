@@ -4,8 +4,9 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from belino.cli import FAILED, OK
-from belino.cli.client import needed_gateway
+from belino.cli.client import Unknown, needed_gateway
 from belino.cli.show import clean, show_json
+from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 from belino.storage.home import Home
 
@@ -21,7 +22,10 @@ def flush_arguments(parser: ArgumentParser) -> None:
 def flush(args: Namespace) -> int:
     where = ConversationKey.parse(args.conversation) if args.conversation else None
     body = {"conversation": str(where)} if where else {}
-    answer = needed_gateway(Home.at(args.home)).post("/api/outbox/flush", body)
+    try:
+        answer = needed_gateway(Home.at(args.home)).post("/api/outbox/flush", body)
+    except Unknown:
+        raise BelinoError(f"there is no conversation {where}; see `belino channels`") from None
     if args.json:
         show_json(answer)
     else:

@@ -1,15 +1,16 @@
 """belino outbox: what is on its way out or did not get there, and what to do about it."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from belino.cli import FAILED, OK
+from belino.cli import OK
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
 from belino.cli.flushing import DESCRIPTION, flush, flush_arguments
 from belino.cli.show import clean, local_time, shorten, show_json, show_table
+from belino.domain.errors import BelinoError
 
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
@@ -92,13 +93,7 @@ def _show(args: Namespace) -> int:
         found = await store.parcel(args.key)
         return None if found is None else parcel_json(found)
 
-    def running(gateway: GatewayClient) -> Any:
-        status, answer = gateway.answer("GET", f"/api/outbox/{quote(args.key, safe='')}")
-        return None if status == 404 else answer
-
-    answer = ask(args, running=running, resting=resting)
-    if answer is None:
-        return _unknown(args)
+    answer = _one(args, "GET", "", resting)
     if args.json:
         show_json(answer)
         return OK
@@ -121,7 +116,6 @@ def _drop(args: Namespace) -> int:
 
 def _decide(args: Namespace, method: str, path: str, verb: "Callable[[SqliteStore], Any]", done: str) -> int:
     async def resting(store: "SqliteStore") -> dict[str, Any] | None:
-        from belino.domain.errors import BelinoError
         from belino.web.outbox import too_late
         from belino.web.wire import parcel_json
 
@@ -131,13 +125,7 @@ def _decide(args: Namespace, method: str, path: str, verb: "Callable[[SqliteStor
             raise BelinoError(too_late(before))
         return None if decided is None else parcel_json(decided)
 
-    def running(gateway: GatewayClient) -> Any:
-        status, answer = gateway.answer(method, f"/api/outbox/{quote(args.key, safe='')}{path}")
-        return None if status == 404 else answer
-
-    answer = ask(args, running=running, resting=resting)
-    if answer is None:
-        return _unknown(args)
+    answer = _one(args, method, path, resting)
     if args.json:
         show_json(answer)
     else:
@@ -145,12 +133,13 @@ def _decide(args: Namespace, method: str, path: str, verb: "Callable[[SqliteStor
     return OK
 
 
-def _unknown(args: Namespace) -> int:
-    if args.json:
-        show_json(None)
-    else:
-        print(clean(f"there is no parcel {args.key}; `belino outbox` shows what there is"))
-    return FAILED
+def _one(args: Namespace, method: str, path: str, resting: "Callable[[SqliteStore], Awaitable[Any]]") -> Any:
+    """The parcel that is named, or what became of it."""
+    where = f"/api/outbox/{quote(args.key, safe='')}{path}"
+    found = ask(args, running=lambda gateway: gateway.found(method, where), resting=resting)
+    if found is None:
+        raise BelinoError(f"there is no parcel {args.key}; `belino outbox` shows what there is")
+    return found
 
 
 def _state(parcel: dict[str, Any]) -> str:

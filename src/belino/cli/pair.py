@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from belino.cli import FAILED, OK
+from belino.cli import OK
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
 from belino.cli.show import clean, local_time, show_json, show_table
@@ -52,18 +52,18 @@ def _approve(args: Namespace) -> int:
         paired = await store.pair(plain_code(args.code))
         return None if paired is None else pairing_json(paired)
 
-    def running(gateway: GatewayClient) -> dict[str, Any] | None:
-        status, answer = gateway.answer("POST", "/api/pairings", {"code": args.code})
-        return None if status == 404 else answer
-
-    answer = ask(args, running=running, resting=resting)
+    answer = ask(
+        args,
+        running=lambda gateway: gateway.found("POST", "/api/pairings", {"code": args.code}),
+        resting=resting,
+    )
+    if answer is None:
+        raise BelinoError(WRONG)
     if args.json:
         show_json({"paired": answer})
-    elif answer is None:
-        print(WRONG)
     else:
         print(clean(f"paired {answer['who']} ({answer['name']}): they may command the agent in direct messages"))
-    return OK if answer else FAILED
+    return OK
 
 
 def _revoke(args: Namespace) -> int:
@@ -82,12 +82,13 @@ def _revoke(args: Namespace) -> int:
         return {"revoked": status != 404}
 
     answer = ask(args, running=running, resting=resting)
+    if not answer["revoked"]:
+        raise BelinoError(f"{args.revoke} is not paired; see `belino pair`")
     if args.json:
         show_json(answer)
     else:
-        told = f"revoked {args.revoke}" if answer["revoked"] else f"{args.revoke} is not paired; see `belino pair`"
-        print(clean(told))
-    return OK if answer["revoked"] else FAILED
+        print(clean(f"revoked {args.revoke}"))
+    return OK
 
 
 async def _pairings(store: "SqliteStore") -> dict[str, Any]:

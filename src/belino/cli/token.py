@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from belino.cli import FAILED, OK
+from belino.cli import OK
 from belino.cli.arguments import number_from
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient, Unknown
@@ -104,8 +104,10 @@ def _revoke(args: Namespace) -> int:
         return {"revoked": args.id in known}
 
     answer = ask(args, running=running, resting=resting)
+    if not answer["revoked"]:
+        raise BelinoError(f"there is no token {args.id}; see `belino token ls`")
     if args.json:
         show_json(answer)
     else:
-        print(f"revoked {args.id}" if answer["revoked"] else f"there is no token {args.id}; see `belino token ls`")
-    return OK if answer["revoked"] else FAILED
+        print(f"revoked {args.id}")
+    return OK
