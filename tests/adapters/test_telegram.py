@@ -12,7 +12,7 @@ from adapters.desk import LIMIT, until
 from adapters.telegram_desk import CANARY, Bot
 from adapters.telegram_samples import ME
 from belino.adapters import telegram
-from belino.adapters.telegram import POLL_TRIES
+from belino.adapters.telegram import POLL_TRIES, calls
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized, Undeliverable
 from belino.domain.limits import Once
@@ -220,6 +220,18 @@ async def test_a_poll_that_breaks_is_made_again_and_nobody_has_to_start_anew(
             server.say(ada, ada, word)
             await until(partial(_reached, server, polls))
     assert (bot.texts, server.calls["getMe"]) == (["one", "two", "three"], 1)
+
+
+async def test_updates_that_are_too_long_together_are_taken_one_by_one(
+    server: TelegramServer, bot: Bot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "ANSWER_BYTES", 2_000)
+    ada = server.user("Ada")
+    for number in range(3):
+        server.say(ada, ada, f"{number}" * 1_000)
+    async with bot.listening():
+        await until(lambda: len(bot.taken) == 3)
+    assert [text[0] for text in bot.texts] == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 from urllib.parse import quote, urlsplit
 
 from belino.adapters.telegram.actions import TYPING, UPLOADS, show_action
-from belino.adapters.telegram.calls import Calls, Conflict, Refused
+from belino.adapters.telegram.calls import Calls, Conflict, Overlong, Refused
 from belino.adapters.telegram.check import check_bot
 from belino.adapters.telegram.download import FETCH_BYTES, Download
 from belino.adapters.telegram.limits import LIMITS, local_limits
@@ -208,25 +208,31 @@ class Adapter:
                 await clock.sleep(early)
 
     async def _updates(self, offset: int | None) -> Sequence[Raw]:
-        fields: dict[str, object] = {
-            "timeout": POLL_SECONDS,
-            "limit": BATCH,
-            "allowed_updates": list(ALLOWED_UPDATES),
-        }
-        if offset is not None:
-            fields["offset"] = offset
-        result = await retried(
-            lambda: self._calls.call("getUpdates", fields, wait=POLL_SECONDS),
-            clock=self._desk.clock,
-            lasting=(Conflict, Refused),
-            attempts=POLL_TRIES,
-        )
+        try:
+            result = await self._asked(offset, limit=BATCH)
+        except Overlong:
+            result = await self._asked(offset, limit=1)  # else these updates would stand in the way for ever
         if not isinstance(result, list):
             raise AdapterError("Telegram's answer to getUpdates cannot be read")
         updates = [as_table(update) for update in result]
         if any(whole(update, "update_id") is None for update in updates):
             raise AdapterError("Telegram's answer to getUpdates has updates without a number")
         return sorted(updates, key=lambda update: whole(update, "update_id") or 0)
+
+    async def _asked(self, offset: int | None, *, limit: int) -> object:
+        fields: dict[str, object] = {
+            "timeout": POLL_SECONDS,
+            "limit": limit,
+            "allowed_updates": list(ALLOWED_UPDATES),
+        }
+        if offset is not None:
+            fields["offset"] = offset
+        return await retried(
+            lambda: self._calls.call("getUpdates", fields, wait=POLL_SECONDS),
+            clock=self._desk.clock,
+            lasting=(Conflict, Overlong, Refused),
+            attempts=POLL_TRIES,
+        )
 
     async def _take(self, updates: Sequence[Raw], accept: Accept) -> int:
         """Commit the updates' arrivals; the number of the next update is what Telegram may be asked from."""

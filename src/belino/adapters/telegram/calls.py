@@ -40,6 +40,10 @@ class Conflict(AdapterError):
     """Somebody else gets this bot's updates."""
 
 
+class Overlong(Unanswered):
+    """Telegram's answer is longer than any that we read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """What a call brought, and what time it is at the other end."""
@@ -89,7 +93,7 @@ class Calls:
         try:
             body = await answer.read(ANSWER_BYTES)
         except MediaTooLarge:
-            raise Unanswered(f"Telegram's answer to {method} is over {ANSWER_BYTES} bytes") from None
+            raise Overlong(f"Telegram's answer to {method} is over {ANSWER_BYTES} bytes") from None
         told = _read(body)
         if told.get("ok") is not True or "result" not in told:
             raise self._error(method, answer, told)
