@@ -116,6 +116,25 @@ def test_a_number_out_of_its_limits_is_refused_with_them(arguments: tuple[str, .
     assert f"is not a whole number {limits}" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explain", ""),
+        ("explain", "\udcff"),
+        ("outbox", "show", "\udcff"),
+        ("token", "revoke", "\udcff"),
+        ("token", "create", "--conversation", "web:default:main", "--note", "\udcff"),
+        ("pair", "\udcff"),
+        ("media", "fetch", "\udcff"),
+    ],
+    ids=["nothing", "explain", "outbox", "token", "note", "pair", "media"],
+)
+def test_what_is_no_text_is_refused_before_anybody_is_asked(arguments: tuple[str, ...]) -> None:
+    done = belino(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is not a text of " in done.stderr
+
+
 def test_files_to_measure_on_must_be_there(tmp_path: Path) -> None:
     done = belino("bench", "sniff", "--corpus", str(tmp_path / "none"))
     assert (done.returncode, done.stderr) == (1, f"belino: {tmp_path / 'none'} is not a folder\n")

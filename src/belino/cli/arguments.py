@@ -17,16 +17,17 @@ def number_from(least: int, most: int | None = None) -> Callable[[str], int]:
     return number
 
 
-def text_up_to(most: int) -> Callable[[str], str]:
+def text_up_to(most: int, *, least: int = 1) -> Callable[[str], str]:
     """A text that says something, and that HTTP and the store can carry."""
 
     def text(given: str) -> str:
         said = given.strip()
-        if not said or len(said) > most or any("\ud800" <= character <= "\udfff" for character in said):
-            raise ArgumentTypeError(f"{given[:80]!r} is not a text of 1 to {most} characters")
+        if not least <= len(said) <= most or any("\ud800" <= character <= "\udfff" for character in said):
+            raise ArgumentTypeError(f"{given[:80]!r} is not a text of {least} to {most} characters")
         return said
 
     return text
 
 
 PORT = number_from(0, 65535)
+NAME = text_up_to(256)

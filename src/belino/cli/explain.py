@@ -4,6 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
+from belino.cli.arguments import text_up_to
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
 from belino.cli.show import clean, local_clock, local_time, paint, shorten, show_json
@@ -12,10 +13,16 @@ from belino.domain.errors import BelinoError
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
 
+MESSAGE_CHARS = 1_100
+"""A conversation's name and the longest id."""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "message", metavar="MESSAGE", help="conversation/message id, a trace, or a platform's message id"
+        "message",
+        type=text_up_to(MESSAGE_CHARS),
+        metavar="MESSAGE",
+        help="conversation/message id, a trace, or a platform's message id",
     )
 
 

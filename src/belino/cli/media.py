@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
-from belino.cli.arguments import number_from
+from belino.cli.arguments import NAME, number_from
 from belino.cli.ask import ask, plain, with_store
 from belino.cli.client import GatewayClient, Unknown, running_gateway
 from belino.cli.command import NotRunning
@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--limit", type=number_from(1, 200), default=20, metavar="N", help="at most so many (default: 20)"
     )
     fetch = actions.add_parser("fetch", help="get a ref", description="Get the bytes of a ref, or a form of it.")
-    fetch.add_argument("ref", metavar="REF", help="as `belino media ls` shows it, like tg_k3v9d0q2m7xa")
+    fetch.add_argument("ref", type=NAME, metavar="REF", help="as `belino media ls` shows it, like tg_k3v9d0q2m7xa")
     fetch.add_argument("-o", "--output", type=Path, metavar="OUT", help="write here (default: its name, here)")
     form_arguments(fetch)
     text = actions.add_parser("text", help="what a file says", description="The text of a local file.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import OK
+from belino.cli.arguments import NAME
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
 from belino.cli.flushing import DESCRIPTION, flush, flush_arguments
@@ -30,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         ("drop", "never send one", "Give a parcel up for good: it is never sent."),
     ):
         action = actions.add_parser(name, help=says, description=told)
-        action.add_argument("key", metavar="KEY", help="the parcel, as `belino outbox` shows it")
+        action.add_argument("key", type=NAME, metavar="KEY", help="the parcel, as `belino outbox` shows it")
     flush_arguments(actions.add_parser("flush", help="send pending files now", description=DESCRIPTION))
 
 

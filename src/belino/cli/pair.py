@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import OK
+from belino.cli.arguments import NAME
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
 from belino.cli.show import clean, local_time, show_json, show_table
@@ -19,7 +20,9 @@ WRONG = "no one is waiting under this code: it was mistyped, has run out, or was
 
 def add_arguments(parser: ArgumentParser) -> None:
     wish = parser.add_mutually_exclusive_group()
-    wish.add_argument("code", metavar="CODE", nargs="?", default="ls", help="the code a stranger was told; or `ls`")
+    wish.add_argument(
+        "code", type=NAME, metavar="CODE", nargs="?", default="ls", help="the code a stranger was told; or `ls`"
+    )
     wish.add_argument(
         "--revoke", metavar="WHO", help="take a pairing back (platform:account:sender, as `belino pair` shows it)"
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import OK
-from belino.cli.arguments import number_from, text_up_to
+from belino.cli.arguments import NAME, number_from, text_up_to
 from belino.cli.ask import ask
 from belino.cli.show import clean, local_time, paint, shorten, show_json
 from belino.domain.errors import BelinoError
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 INTENT_CHARS = 2_000
 TEXT_CHARS = 300
-A_FEW_WORDS = text_up_to(256)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,17 +28,17 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--since", type=moment, metavar="WHEN", help="only from then on: ISO 8601, or how long ago (2h, 3d)"
     )
     parser.add_argument(
-        "--author", action="append", default=[], type=A_FEW_WORDS, metavar="NAME", help="whose words count more"
+        "--author", action="append", default=[], type=NAME, metavar="NAME", help="whose words count more"
     )
     parser.add_argument(
         "--limit", type=number_from(1, 50), default=8, metavar="N", help="at most so many (default: 8, no more than 50)"
     )
-    parser.add_argument("--cursor", type=A_FEW_WORDS, metavar="CURSOR", help="go on from the end of the results before")
+    parser.add_argument("--cursor", type=NAME, metavar="CURSOR", help="go on from the end of the results before")
 
 
 def moment(text: str) -> str:
     """A time without a zone is meant as the results show theirs: where the reader is."""
-    said = A_FEW_WORDS(text)
+    said = NAME(text)
     try:
         when = datetime.fromisoformat(said)
         return when.isoformat() if when.tzinfo else when.astimezone().isoformat()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import OK
-from belino.cli.arguments import number_from
+from belino.cli.arguments import NAME, number_from, text_up_to
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient, Unknown
 from belino.cli.show import local_time, show_json, show_table
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
 
 MOST_DAYS = 3650
+NOTE_CHARS = 100
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -31,13 +32,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="CONVERSATION",
         help="what it opens (platform:account:channel[:thread])",
     )
-    create.add_argument("--note", default="", metavar="TEXT", help="what it is for")
+    create.add_argument(
+        "--note", type=text_up_to(NOTE_CHARS, least=0), default="", metavar="TEXT", help="what it is for"
+    )
     create.add_argument(
         "--days", type=number_from(1, MOST_DAYS), metavar="N", help="how long it works (default: until revoked)"
     )
     actions.add_parser("ls", help="list tokens", description="List tokens; their secrets are not kept.")
     revoke = actions.add_parser("revoke", help="end a token", description="End a token.")
-    revoke.add_argument("id", metavar="ID", help="the token's id, as `belino token ls` shows it")
+    revoke.add_argument("id", type=NAME, metavar="ID", help="the token's id, as `belino token ls` shows it")
 
 
 def run(args: Namespace) -> int:
