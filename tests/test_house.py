@@ -27,7 +27,8 @@ CAMEL_PARTS = re.compile(r"[A-Z][a-z0-9]*|[a-z0-9]+")
 SANDBOX = ("media/sandbox_line.py", "media/sandbox_parent.py", "media/sandbox_walls.py")
 # What runs in the sandbox's child; the bench compares, and testing draws pictures of its own.
 DECODING = {
-    "media/image.py", "media/image_fit.py", "media/image_open.py", "media/image_sample.py",
+    "media/image.py", "media/image_fit.py", "media/image_open.py", "media/image_pixels.py",
+    "media/image_sample.py",
     "media/animation.py", "media/sheet.py", "media/video_frames.py",
 }  # fmt: skip
 DECODING_STREAMS = {"media/stream_open.py", "media/audio.py", "media/audio_peaks.py", "media/video_frames.py"}

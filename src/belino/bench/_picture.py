@@ -62,9 +62,7 @@ def _luma(file: Path) -> Any:
     from belino.media import image_open
 
     source = os.open(file, os.O_RDONLY)
-    picture: Any = image_open.decode(source, image_open.look(source))
-    if picture.hasalpha():
-        picture = picture.flatten(background=255)
+    picture: Any = image_open.decode(source, image_open.look(source)).opaque().image
     if picture.bands >= 3:
         picture = picture[0] * 0.299 + picture[1] * 0.587 + picture[2] * 0.114
     return picture[0].cast("float").copy_memory()

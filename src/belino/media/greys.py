@@ -17,9 +17,7 @@ def prepare() -> None:
 def greys(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
     """The picture, upright, as so many greys each way, and how wide it is for its height; transparent is white."""
     header = image_open.look(source)
-    image = image_open.decode(source, header, (SIDE, SIDE))
-    if image.hasalpha():
-        image = image.flatten(background=255)
+    image = image_open.decode(source, header, (SIDE, SIDE)).opaque().image
     grey = image.colourspace("b-w")[0].cast("uchar")
     width, height = header.upright
     return {"greys": b64encode(bytes(grey.write_to_memory())).decode(), "shape": width / height}

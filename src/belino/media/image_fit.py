@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
-from belino.media.image_open import MAX_SIDE, Header, decode, resized
+from belino.media.image_open import MAX_SIDE, Header, decode
+from belino.media.image_pixels import Pixels
 from belino.media.image_sample import Sample, detail, pieces, strips
 
 if TYPE_CHECKING:
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 # All weights, found on photographs, screenshots and drawings by SSIM at the original size (`belino bench media`).
 BEST_QUALITY = 95
 """Nobody sees a better one."""
-FINE, ENOUGH_FINE = 86, 0.82
+FINE, ENOUGH_FINE = 85, 0.82
 """From this quality on, a result that uses this part of the limit is not searched further."""
+ALMOST = 82
+"""From this quality on, the fine one is tried first: a guess is often off by that much."""
 AIM, ENOUGH = 0.95, 0.9
 """The part of the limit a guess aims at, because a miss costs an encode; and what is enough below that quality."""
 AIM_SHRUNK, ENOUGH_SHRUNK = 0.98, 0.96
@@ -99,7 +102,7 @@ class Codec:
     """A lossy way to write a picture, and where it is at its best."""
 
     mime: str
-    write: Callable[["pyvips.Image", int, int], bytes]
+    write: Callable[["pyvips.Image", int, bool], bytes]
     start: int
     """The quality from which on more pixels look better than finer ones, as long as there are more."""
     floor: int
@@ -122,98 +125,97 @@ class Search:
         box = self.wish.box(*header.upright)
         size = _first_size(header, box, self.wish.max_bytes)
         while True:
-            image = _without_idle_alpha(decode(source, header, size))
-            found = self._encoded(image, header, finer=size != box)
+            found = self._encoded(decode(source, header, size), header, finer=size != box)
             if isinstance(found, Encoded):
                 return found
             if found is None:
                 raise MediaRefused(f"the picture cannot be made to fit into {self.wish.max_bytes:,} bytes")
             size = _within(box, found * size[0] / box[0])
 
-    def of(self, image: "pyvips.Image", *, lossy: bool) -> Encoded:
+    def of(self, pixels: Pixels, *, lossy: bool) -> Encoded:
         """A picture that is in memory, and whether it went through a lossy encoder before it came there."""
-        width, height = self.wish.box(image.width, image.height)
-        image = image if (width, height) == (image.width, image.height) else resized(image, width, height).copy_memory()
+        width, height = self.wish.box(*pixels.upright)
         header = Header(
             mime="image/jpeg" if lossy else "image/png",
             width=width,
             height=height,
             frames=1,
-            has_alpha=bool(image.hasalpha()),
+            has_alpha=pixels.has_alpha,
             orientation=1,
             plain=True,
             lossy=lossy,
             size=0,
         )
-        found = self._encoded(_without_idle_alpha(image), header, finer=False)
+        found = self._encoded(pixels.at(width, height), header, finer=False)
         if not isinstance(found, Encoded):
             raise MediaRefused(f"the picture cannot be made to fit into {self.wish.max_bytes:,} bytes")
         return found
 
-    def _encoded(self, image: Any, header: Header, *, finer: bool) -> Encoded | float | None:
+    def _encoded(self, whole: Pixels, header: Header, *, finer: bool) -> Encoded | float | None:
         """The picture; or how many times larger it should be decoded, if it can; or None."""
-        if image.hasalpha() and not _KEEP_ALPHA & set(self.wish.formats):
-            image = image.flatten(background=255).copy_memory()
-        sample = Sample(image, pieces)
-        edges, texture = detail(sample.image)
-        if not header.lossy and (found := self._faithful(image, edges, texture)):
+        whole = whole.without_idle_alpha()
+        if not _KEEP_ALPHA & set(self.wish.formats):
+            whole = whole.opaque()
+        sample = Sample(whole, pieces)
+        edges, texture = detail(sample.pixels)
+        if not header.lossy and (found := self._faithful(whole, edges, texture)):
             return found
         drawn = edges > DRAWN and header.mime not in _NEVER_DRAWN
-        codec = self._codec(image, drawn=drawn, webp=header.lossy and header.mime == "image/webp", texture=texture)
-        return self._lossy(image, codec, sample, finer=finer) if codec else self._shrinking_png(image)
+        codec = self._codec(whole, drawn=drawn, webp=header.mime == "image/webp", texture=texture)
+        return self._lossy(whole, codec, sample, finer=finer) if codec else self._shrinking_png(whole)
 
-    def _faithful(self, image: Any, edges: float, texture: float) -> Encoded | None:
+    def _faithful(self, whole: Pixels, edges: float, texture: float) -> Encoded | None:
         """A picture that was never lossy, with all its pixels and no blur, if that fits."""
-        sample, formats = Sample(image, strips), self.wish.formats
+        sample, formats = Sample(whole, strips), self.wish.formats
         found = None
         if "image/png" in formats:
-            found = self._lossless(image, sample) or self._few_colours(image, sample)
+            found = self._lossless(whole, sample) or self._few_colours(whole, sample)
         if not found and (edges > WRITTEN or texture < SMOOTH) and "image/webp" in formats:
-            found = self._written(image, sample)
+            found = self._written(whole, sample)
         return found
 
-    def _lossless(self, image: Any, sample: Sample) -> Encoded | None:
+    def _lossless(self, whole: Pixels, sample: Sample) -> Encoded | None:
         """As a PNG, if a sample says that it is likely to fit."""
         for write, close in ((_flat_png, CLOSE_QUICK), (_small_png, CLOSE)):
             likely = sample.weigh(write) <= close * self.wish.max_bytes
-            if likely and (found := self._tried(write, image, sample, "image/png")):
+            if likely and (found := self._tried(write, whole, sample, "image/png")):
                 return found
         return None
 
-    def _few_colours(self, image: Any, sample: Sample) -> Encoded | None:
+    def _few_colours(self, whole: Pixels, sample: Sample) -> Encoded | None:
         """As a PNG with a palette that hardly differs: letters stay sharp, which lossy encoders do not grant."""
-        most = FAITHFUL_CLEAR if image.hasalpha() else FAITHFUL
+        most = FAITHFUL_CLEAR if whole.has_alpha else FAITHFUL
         for write in (_palette_png, _small_palette_png):
             likely = sample.weigh(write) <= self.wish.max_bytes and sample.differs(write) <= most
-            if likely and (found := self._tried(write, image, sample, "image/png", quality=99)):
+            if likely and (found := self._tried(write, whole, sample, "image/png", quality=99)):
                 return found
         return None
 
-    def _written(self, image: Any, sample: Sample) -> Encoded | None:
+    def _written(self, whole: Pixels, sample: Sample) -> Encoded | None:
         """Pages of text and smooth shades as lossless WebP: it takes time and memory, but finds what comes again."""
         likely = sample.weigh(_flat_png) <= LETTERS * self.wish.max_bytes
         likely = likely and sample.weigh(_lossless_webp) <= CLOSE_QUICK * self.wish.max_bytes
-        return self._tried(_lossless_webp, image, sample, "image/webp") if likely else None
+        return self._tried(_lossless_webp, whole, sample, "image/webp") if likely else None
 
     def _tried(
-        self, write: Callable[[Any], bytes], image: Any, sample: Sample, mime: str, quality: int = 100
+        self, write: Callable[[Any], bytes], whole: Pixels, sample: Sample, mime: str, quality: int = 100
     ) -> Encoded | None:
-        content = self._write(sample.whole, write, image)
-        return _encoded(content, mime, image, quality) if len(content) <= self.wish.max_bytes else None
+        content = self._write(sample.whole, write, whole)
+        return _encoded(content, mime, whole, quality) if len(content) <= self.wish.max_bytes else None
 
-    def _codec(self, image: Any, *, drawn: bool, webp: bool, texture: float) -> Codec | None:
+    def _codec(self, whole: Pixels, *, drawn: bool, webp: bool, texture: float) -> Codec | None:
         """JPEG for photographs: almost as good and many times faster. WebP keeps edges, alpha and what was WebP."""
-        if image.hasalpha():
+        if whole.has_alpha:
             return (_WEBP_DRAWN if drawn else _WEBP_ALPHA) if "image/webp" in self.wish.formats else None
         photo = _JPEG if texture > ROUGH else _JPEG_SMOOTH
         preferred = (_WEBP_DRAWN, _JPEG_DRAWN) if drawn else (_WEBP, photo) if webp else (photo, _WEBP)
         return next((codec for codec in preferred if codec.mime in self.wish.formats), None)
 
-    def _lossy(self, whole: Any, codec: Codec, sample: Sample, *, finer: bool) -> Encoded | float | None:
+    def _lossy(self, whole: Pixels, codec: Codec, sample: Sample, *, finer: bool) -> Encoded | float | None:
         """First the size at which the starting quality fits, then the quality that fills the limit."""
-        wanted, image, scale, bias = AIM * self.wish.max_bytes, whole, 1.0, codec.more
+        wanted, pixels, scale, bias = AIM * self.wish.max_bytes, whole, 1.0, codec.more
         for tried in range(ROUNDS):
-            guess = _Guess(image, codec, sample, self.wish.max_bytes, bias)
+            guess = _Guess(pixels, codec, sample, self.wish.max_bytes, bias)
             room = math.pow(wanted / guess.size(codec.start), 1 / GROWTH)
             if scale == 1 and finer and room > STEP:
                 return room
@@ -224,8 +226,8 @@ class Search:
                 scale, bias = scale / STEP, guess.bias
             else:
                 scale = min(1.0, scale * room)
-            image = whole if scale == 1 else _scaled(whole, scale)
-            sample = Sample(image, pieces)
+            pixels = whole.scaled(scale)
+            sample = Sample(pixels, pieces)
         return self._coarse(whole, scale)
 
     def _refined(self, guess: "_Guess", *, shrunk: bool) -> Encoded | None:
@@ -237,11 +239,13 @@ class Search:
         points: list[tuple[float, float]] = []
         for tried in range(REFINEMENTS):
             wanted = guess.quality(aimed) if tried < 2 else _quality_for(_nearest(points, limit), math.log(aimed))
+            if not tried and not shrunk and ALMOST <= wanted < FINE:
+                wanted = FINE
             quality = min(max(wanted, low), high)
             content = self._write(guess.write, quality)
             points.append((_fineness(quality), math.log(len(content))))
             if len(content) <= limit:
-                best, low = _encoded(content, guess.codec.mime, guess.image, quality), quality + 1
+                best, low = _encoded(content, guess.codec.mime, guess.pixels, quality), quality + 1
             else:
                 high = quality - 1
             least = ENOUGH_FINE if quality >= FINE else enough
@@ -249,27 +253,27 @@ class Search:
                 break
         return best
 
-    def _coarse(self, whole: Any, scale: float) -> Encoded | None:
+    def _coarse(self, whole: Pixels, scale: float) -> Encoded | None:
         """The last resort for a limit that is hard to meet: halve until it fits."""
-        image = whole.flatten(background=255) if whole.hasalpha() else whole
+        whole = whole.opaque()
         mime = next(mime for mime in ("image/jpeg", "image/webp") if mime in self.wish.formats)
-        while scale * max(whole.width, whole.height) >= 1:
-            small = _scaled(image, scale)
-            content = self._write(_jpeg if mime == "image/jpeg" else _webp, small, 50, self.wish.max_bytes)
+        while scale * max(whole.upright) >= 1:
+            small = whole.scaled(scale)
+            content = self._write(_jpeg if mime == "image/jpeg" else _webp, small.image, 50, True)
             if len(content) <= self.wish.max_bytes:
                 return _encoded(content, mime, small, 50)
             scale /= 2
         return None
 
-    def _shrinking_png(self, whole: Any) -> Encoded | None:
+    def _shrinking_png(self, whole: Pixels) -> Encoded | None:
         """The only way left where PNG alone may be written."""
-        image, scale = whole, 1.0
-        while scale * max(whole.width, whole.height) >= 1:
-            content = self._write(_small_png, image)
+        pixels, scale = whole, 1.0
+        while scale * max(whole.upright) >= 1:
+            content = self._write(_small_png, pixels.image)
             if len(content) <= self.wish.max_bytes:
-                return _encoded(content, "image/png", image, 100)
+                return _encoded(content, "image/png", pixels, 100)
             scale *= min(0.9, (AIM * self.wish.max_bytes / len(content)) ** (1 / GROWTH))
-            image = _scaled(whole, scale)
+            pixels = whole.scaled(scale)
         return None
 
     def _write(self, write: Callable[..., bytes], *arguments: object) -> bytes:
@@ -280,16 +284,16 @@ class Search:
 class _Guess:
     """What a picture will weigh, guessed from a sample of it, and better after each time it was weighed."""
 
-    def __init__(self, image: Any, codec: Codec, sample: Sample, limit: int, bias: float) -> None:
-        self.image, self.codec, self.bias = image, codec, bias
-        self._limit = limit
+    def __init__(self, pixels: Pixels, codec: Codec, sample: Sample, limit: int, bias: float) -> None:
+        self.pixels, self.codec, self.bias = pixels, codec, bias
+        self._tight = _tight(pixels, limit)
         self._sample = sample
         self._known: dict[int, bytes] = {}
 
     def size(self, quality: int) -> float:
         """Bytes at a quality."""
         if quality not in self._known:
-            self._known[quality] = self.codec.write(self._sample.image, quality, self._limit)
+            self._known[quality] = self.codec.write(self._sample.pixels.image, quality, self._tight)
         header = self.codec.header
         return header + self.bias * max(1, len(self._known[quality]) - header) * self._sample.share
 
@@ -305,10 +309,10 @@ class _Guess:
 
     def write(self, quality: int) -> bytes:
         """The picture itself, from which the guess learns."""
-        if self._sample.image is self.image:
+        if self._sample.pixels is self.pixels:
             self.size(quality)
             return self._known[quality]
-        content = self.codec.write(self.image, quality, self._limit)
+        content = self.codec.write(self.pixels.image, quality, self._tight)
         expected = (
             self.size(quality) if quality in self._known else math.exp(_height(self._points(), _fineness(quality)))
         )
@@ -329,20 +333,9 @@ def _within(box: tuple[int, int], scale: float) -> tuple[int, int]:
     return box if scale > NEAR else (max(1, round(box[0] * scale)), max(1, round(box[1] * scale)))
 
 
-def _scaled(image: Any, scale: float) -> Any:
-    width, height = max(1, round(image.width * scale)), max(1, round(image.height * scale))
-    return resized(image, width, height).copy_memory()
-
-
-def _without_idle_alpha(image: Any) -> Any:
-    """Alpha that hides nothing is dropped: it would forbid JPEG."""
-    if image.hasalpha() and image[image.bands - 1].min() == 255:
-        return image[: image.bands - 1].copy_memory()
-    return image
-
-
-def _encoded(content: bytes, mime: str, image: Any, quality: int) -> Encoded:
-    return Encoded(content=content, mime=mime, width=image.width, height=image.height, quality=quality)
+def _encoded(content: bytes, mime: str, pixels: Pixels, quality: int) -> Encoded:
+    width, height = pixels.upright
+    return Encoded(content=content, mime=mime, width=width, height=height, quality=quality)
 
 
 def _fineness(quality: int) -> float:
@@ -376,19 +369,23 @@ def _slope(points: Sequence[tuple[float, float]]) -> float:
     return STEEPNESS
 
 
-def _jpeg(image: Any, quality: int, limit: int) -> bytes:
-    pixels = image.width * image.height
-    own_tables = pixels < SMALL or limit / pixels < BUSY
-    content: bytes = image.jpegsave_buffer(Q=quality, optimize_coding=own_tables, subsample_mode="on", keep="none")
+def _tight(pixels: Pixels, limit: int) -> bool:
+    """Whether a JPEG of it is worth Huffman tables of its own; samples are written like the whole."""
+    area = pixels.width * pixels.height
+    return area < SMALL or limit / area < BUSY
+
+
+def _jpeg(image: Any, quality: int, tight: bool) -> bytes:
+    content: bytes = image.jpegsave_buffer(Q=quality, optimize_coding=tight, subsample_mode="on", keep="none")
     return content
 
 
-def _webp(image: Any, quality: int, _limit: int) -> bytes:
+def _webp(image: Any, quality: int, _tight: bool) -> bytes:
     content: bytes = image.webpsave_buffer(Q=quality, effort=4, keep="none")
     return content
 
 
-def _quick_webp(image: Any, quality: int, _limit: int) -> bytes:
+def _quick_webp(image: Any, quality: int, _tight: bool) -> bytes:
     content: bytes = image.webpsave_buffer(Q=quality, alpha_q=ALPHA_QUALITY, effort=2, keep="none")
     return content
 
@@ -419,9 +416,9 @@ def _small_palette_png(image: Any) -> bytes:
     return _palette_png(image, bits=4)
 
 
-_JPEG = Codec(mime="image/jpeg", write=_jpeg, start=70, floor=40, header=600, more=1.02)
-_JPEG_SMOOTH = Codec(mime="image/jpeg", write=_jpeg, start=82, floor=55, header=600, more=1.02)
-_JPEG_DRAWN = Codec(mime="image/jpeg", write=_jpeg, start=60, floor=15, header=600, more=1.02)
+_JPEG = Codec(mime="image/jpeg", write=_jpeg, start=70, floor=40, header=600, more=0.99)
+_JPEG_SMOOTH = Codec(mime="image/jpeg", write=_jpeg, start=82, floor=55, header=600, more=0.99)
+_JPEG_DRAWN = Codec(mime="image/jpeg", write=_jpeg, start=60, floor=15, header=600, more=0.99)
 _WEBP = Codec(mime="image/webp", write=_webp, start=70, floor=50, header=40, more=0.85)
 _WEBP_ALPHA = Codec(mime="image/webp", write=_quick_webp, start=80, floor=60, header=40, more=0.85)
 _WEBP_DRAWN = Codec(mime="image/webp", write=_quick_webp, start=60, floor=5, header=40, more=0.85)

@@ -11,9 +11,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
+from belino.media.image_pixels import TURNED, Pixels, held, resized
 
 if TYPE_CHECKING:
-    import pyvips
     from PIL import Image
 
 MAX_PIXELS = 40_000_000
@@ -30,7 +30,6 @@ PILLOW_ERRORS: tuple[type[Exception], ...] = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, ArithmeticError, RuntimeError, AttributeError,
     struct.error, zlib.error,
 )  # fmt: skip
-_TURNED = frozenset({5, 6, 7, 8})
 _CUT_OFF = re.compile(r"truncat|premature|end of (?:file|stream)|not enough", re.IGNORECASE)
 _ORIENTATION_TAG = 0x0112
 
@@ -94,7 +93,7 @@ class Header:
 
     @property
     def upright(self) -> tuple[int, int]:
-        return (self.height, self.width) if self.orientation in _TURNED else (self.width, self.height)
+        return (self.height, self.width) if self.orientation in TURNED else (self.width, self.height)
 
 
 @cache
@@ -167,7 +166,7 @@ def mime_of(head: bytes) -> str:
     raise MediaRefused(f"the bytes are not a picture of a type that is decoded ({known})")
 
 
-def decode(source: int, header: Header, size: tuple[int, int] | None = None) -> "pyvips.Image":
+def decode(source: int, header: Header, size: tuple[int, int] | None = None) -> Pixels:
     """The first frame in memory: upright, eight bits, grey or sRGB, of this size if one is given.
 
     A JPEG decoder leaves out what a smaller size does not need.
@@ -325,33 +324,12 @@ def _simple_mode(image: "Image.Image") -> str:
     return "L" if image.mode in ("1", "I", "F") else "RGB"
 
 
-def _finish(image: Any, orientation: int, header: Header, size: tuple[int, int]) -> "pyvips.Image":
+def _finish(image: Any, orientation: int, header: Header, size: tuple[int, int]) -> Pixels:
     """Shrink first, for every later step then has less to do; turn last, for a turn needs all rows at once."""
-    across, down = (size[1], size[0]) if orientation in _TURNED else size
+    across, down = (size[1], size[0]) if orientation in TURNED else size
     if (across, down) != (image.width, image.height):
         image = resized(image, across, down, stored=(header.width, header.height))
-    return _turned(_srgb(image).copy_memory(), orientation)
-
-
-def resized(image: Any, width: int, height: int, *, stored: tuple[int, int] | None = None) -> Any:
-    """The picture at another size; what is transparent does not bleed its hidden colour.
-
-    A decoder that shrinks drops the last column where the division leaves a rest: `stored` keeps the scale exact.
-    """
-    whole = stored or (image.width, image.height)
-    over = (_shrunk_by(whole[0], image.width), _shrunk_by(whole[1], image.height))
-    across, down = width * over[0] / whole[0], height * over[1] / whole[1]
-    if image.hasalpha():
-        format_ = image.format
-        image = image.premultiply().resize(across, vscale=down).unpremultiply().cast(format_)
-    else:
-        image = image.resize(across, vscale=down)
-    return image if (image.width, image.height) == (width, height) else image.embed(0, 0, width, height, extend="copy")
-
-
-def _shrunk_by(whole: int, part: int) -> float:
-    """1, 2, 4 or 8: what a decoder has shrunk by; anything else where the size was never as the header said."""
-    return next((by for by in (1, 2, 4, 8) if whole // by == part or -(-whole // by) == part), whole / part)
+    return held(_srgb(image), orientation)
 
 
 def _srgb(image: Any) -> Any:
@@ -373,25 +351,6 @@ def _is_srgb(profile: Any) -> bool:
     """Most profiles only say what is assumed anyway; applying them costs more than everything else."""
     text = bytes(profile[:4096]).replace(b"\0", b"")
     return b"sRGB" in text
-
-
-def _turned(image: Any, orientation: int) -> Any:
-    match orientation:
-        case 2:
-            image = image.fliphor()
-        case 3:
-            image = image.rot180()
-        case 4:
-            image = image.flipver()
-        case 5:
-            image = image.rot90().fliphor()
-        case 6:
-            image = image.rot90()
-        case 7:
-            image = image.rot270().fliphor()
-        case 8:
-            image = image.rot270()
-    return image.copy_memory() if orientation > 1 else image
 
 
 def _short(error: BaseException) -> str:

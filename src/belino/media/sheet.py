@@ -16,6 +16,7 @@ from belino.media import image_open
 from belino.media.image import FORMATS, MAX_BYTES, Fitted, Images, checked
 from belino.media.image_fit import Search, Wish
 from belino.media.image_open import MAX_SIDE
+from belino.media.image_pixels import Pixels
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -154,9 +155,8 @@ def stamps(times: Sequence[float]) -> list[str]:
 
 def written(picture: "Image.Image", *, max_bytes: int, max_side: int) -> bytes:
     """The best encoding of a picture in memory."""
-    image = image_open.vips().Image.new_from_memory(picture.tobytes(), picture.width, picture.height, 3, "uchar")
     wish = Wish(max_bytes=max_bytes, max_side=max_side, formats=FORMATS)
-    return Search(wish).of(image.copy(interpretation="srgb"), lossy=True).content
+    return Search(wish).of(Pixels(picture.tobytes(), picture.width, picture.height, 3), lossy=True).content
 
 
 def write_all(target: int, content: bytes) -> None:
