@@ -184,6 +184,15 @@ async def test_a_message_that_telegram_took_without_a_readable_receipt_may_have_
         await bot.adapter.send(parcel(server.user("Ada"), text="hello"))
 
 
+async def test_two_films_that_telegram_shows_later_are_two_messages(server: TelegramServer, bot: Bot) -> None:
+    group = server.group("Engine room")
+    later = Answer(status=200, body=b'{"ok": true, "result": {"message_id": 0, "date": 1767268800}}')
+    server.fail("sendVideo", later, times=2)
+    receipts = [await bot.adapter.send(parcel(group, FILM, key=key)) for key in ("p-1", "p-2")]
+    assert len({receipt.message_id for receipt in receipts}) == 2
+    assert "0" not in {receipt.message_id for receipt in receipts}
+
+
 @pytest.mark.parametrize("answer", [Answer(status=302, body=b""), Answer(status=200, body=b'{"ok": false}')])
 async def test_a_message_that_telegram_did_not_take_did_not_arrive(
     server: TelegramServer, bot: Bot, answer: Answer

@@ -28,7 +28,7 @@ async def send(calls: Calls, parcel: Parcel) -> Receipt:
     for _ in range(CALLS_AT_MOST):
         call = call_of(parcel) if moved is None else _to(call_of(parcel), moved)
         try:
-            return _moved(await _made(calls, call), moved)
+            return _moved(await _made(calls, call, parcel.key), moved)
         except Refused as error:
             if error.migrate_to is not None and moved is None:
                 moved = error.migrate_to
@@ -70,13 +70,15 @@ def call_of(parcel: Parcel) -> Call:
     return Call(method="sendMessage", fields={**where, **_text(parcel)})
 
 
-async def _made(calls: Calls, call: Call) -> Receipt:
+async def _made(calls: Calls, call: Call, key: str) -> Receipt:
     if call.files:
         result = await calls.upload(call.method, Form(call.fields, call.files))
     else:
         result = await calls.call(call.method, call.fields)
     messages = [as_table(message) for message in (result if isinstance(result, list) else [result])]
     ids = [identity(message, "message_id") for message in messages]
+    # A film for a large chat has the number 0: Telegram shows it later, under a number that it does not tell.
+    ids = [f"scheduled-{key}-{number}" if own == "0" else own for number, own in enumerate(ids)]
     if not ids or not all(ids):
         raise Unanswered("Telegram took the message and did not say under which id")
     return Receipt(
