@@ -135,6 +135,13 @@ def test_what_is_no_text_is_refused_before_anybody_is_asked(arguments: tuple[str
     assert "is not a text of " in done.stderr
 
 
+@pytest.mark.parametrize("pace", ["-1", "61", "nan", "soon"])
+def test_a_time_out_of_its_limits_is_refused_with_them(pace: str) -> None:
+    done = belino("demo", f"--pace={pace}")
+    assert done.returncode == 2
+    assert f"{pace!r} is not a number of seconds from 0 to 60" in done.stderr
+
+
 def test_files_to_measure_on_must_be_there(tmp_path: Path) -> None:
     done = belino("bench", "sniff", "--corpus", str(tmp_path / "none"))
     assert (done.returncode, done.stderr) == (1, f"belino: {tmp_path / 'none'} is not a folder\n")

@@ -29,5 +29,20 @@ def text_up_to(most: int, *, least: int = 1) -> Callable[[str], str]:
     return text
 
 
+def seconds_up_to(most: float) -> Callable[[str], float]:
+    """A length of time, in parts of a second if need be."""
+
+    def seconds(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= most:  # neither is what is not a number
+            raise ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {most:g}")
+        return value
+
+    return seconds
+
+
 PORT = number_from(0, 65535)
 NAME = text_up_to(256)

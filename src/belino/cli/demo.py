@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.cli import OK
-from belino.cli.arguments import PORT
+from belino.cli.arguments import PORT, seconds_up_to
 from belino.cli.serve import first_error, stop_on_signals
 from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
@@ -32,6 +32,7 @@ MESSAGES, MEDIA = 212, 61
 OPENING = 30
 """Said before the page opens, so that nobody looks at an empty group."""
 PACE_SECONDS = 0.45
+SLOWEST_SECONDS = 60.0
 ASKED_AFTER = 110
 BREATH_SECONDS = 5.0
 """How long the group is quiet after an answer, so that it can be read."""
@@ -50,7 +51,13 @@ EXPLAINS = (
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--no-browser", action="store_true", help="only print the address of the page")
     pace = parser.add_mutually_exclusive_group()
-    pace.add_argument("--pace", type=float, default=PACE_SECONDS, metavar="SECONDS", help="between two messages")
+    pace.add_argument(
+        "--pace",
+        type=seconds_up_to(SLOWEST_SECONDS),
+        default=PACE_SECONDS,
+        metavar="SECONDS",
+        help=f"between two messages (default: {PACE_SECONDS})",
+    )
     pace.add_argument("--fast", action="store_const", const=0.0, dest="pace", help="let them say everything at once")
     parser.add_argument("--port", type=PORT, default=0, metavar="N", help="the page's port; any free one unless given")
 
