@@ -169,12 +169,13 @@ def test_login_prints_a_fresh_link_that_works_once(gateway: GatewayProcess, beli
             ("outbox", "flush", "web:default:no"),
             "there is no conversation web:default:no; see `belino channels`",
         ),
+        (("mcp", "--conversation", "web:default:no"), "there is no conversation web:default:no; see `belino channels`"),
         (("outbox", "show", "p", "--json"), "there is no parcel p; `belino outbox` shows what there is"),
         (("token", "revoke", "t", "--json"), "there is no token t; see `belino token ls`"),
         (("pair", "--revoke", "x"), "'x' names nobody; write platform:account:sender, as `belino pair` shows it"),
         (("pair", "--revoke", "web:a:b", "--json"), "web:a:b is not paired; see `belino pair`"),
     ],
-    ids=["message", "ref", "form", "conversation", "pending", "parcel", "token", "person", "pairing"],
+    ids=["message", "ref", "form", "conversation", "pending", "tools", "parcel", "token", "person", "pairing"],
 )
 def test_what_is_unknown_is_named_with_the_way_to_what_is_known(
     gateway: GatewayProcess, belino: Belino, command: tuple[str, ...], says: str

@@ -130,6 +130,11 @@ def running_gateway(home: Home) -> GatewayClient | None:
         raise NotRunning(f"something works on {home.path} but does not say where it listens; try again") from None
 
 
+def no_conversation(where: object) -> BelinoError:
+    """What is said of one that nobody opened."""
+    return BelinoError(f"there is no conversation {where}; see `belino channels`")
+
+
 def needed_gateway(home: Home) -> GatewayClient:
     """The running gateway; an error if there is none."""
     client = running_gateway(home)

@@ -4,9 +4,8 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from belino.cli import FAILED, OK
-from belino.cli.client import Unknown, needed_gateway
+from belino.cli.client import Unknown, needed_gateway, no_conversation
 from belino.cli.show import clean, show_json
-from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 from belino.storage.home import Home
 
@@ -25,7 +24,7 @@ def flush(args: Namespace) -> int:
     try:
         answer = needed_gateway(Home.at(args.home)).post("/api/outbox/flush", body)
     except Unknown:
-        raise BelinoError(f"there is no conversation {where}; see `belino channels`") from None
+        raise no_conversation(where) from None
     if args.json:
         show_json(answer)
     else:

@@ -14,7 +14,7 @@ from threading import BoundedSemaphore, Lock
 from typing import Any, TextIO
 
 from belino.cli import OK
-from belino.cli.client import needed_gateway
+from belino.cli.client import needed_gateway, no_conversation
 from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
 from belino.storage.home import Home
@@ -28,15 +28,19 @@ PARSE_ERROR, INVALID_REQUEST, UNAVAILABLE = -32700, -32600, -32000
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--conversation", required=True, help="whose tools they are (platform:account:channel[:thread])"
+        "--conversation",
+        required=True,
+        metavar="CONVERSATION",
+        help="whose tools they are (platform:account:channel[:thread])",
     )
 
 
 def run(args: Namespace) -> int:
     home = Home.at(args.home)
     conversation = ConversationKey.parse(args.conversation)
-    gateway = needed_gateway(home)
-    gateway.get("/api/messages", conversation=conversation, limit=1)  # an unknown conversation is told at once
+    known = {each["channel"] for each in needed_gateway(home).get("/api/channels")["channels"]}
+    if str(conversation.whole_channel) not in known:
+        raise no_conversation(conversation)
     Relay(home, conversation, sys.stdout).serve(sys.stdin)
     return OK
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from belino.cli import OK
 from belino.cli.arguments import NAME, number_from, text_up_to
 from belino.cli.ask import ask
-from belino.cli.client import GatewayClient, Unknown
+from belino.cli.client import GatewayClient, Unknown, no_conversation
 from belino.cli.show import local_time, show_json, show_table
 from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
@@ -63,7 +63,7 @@ def _create(args: Namespace) -> int:
     try:
         answer = ask(args, running=lambda gateway: gateway.post("/api/tokens", wish), resting=resting)
     except Unknown:
-        raise BelinoError(f"there is no conversation {conversation}; see `belino channels`") from None
+        raise no_conversation(conversation) from None
     if args.json:
         show_json(answer)
     else:
