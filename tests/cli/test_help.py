@@ -44,6 +44,25 @@ def test_help_lists_every_command_and_imports_none_of_them() -> None:
         assert says in done.stdout
 
 
+def test_help_fits_a_terminal_of_eighty_columns() -> None:
+    assert [line for line in cli.help_text().splitlines() if len(line) > 80] == []
+
+
+def test_help_of_a_command_may_be_asked_for_in_both_orders(capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for asked in (["help", "media", "fit"], ["media", "fit", "--help"]):
+        assert cli.main(asked) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+    assert told[0].startswith("usage: belino media fit")
+
+
+def test_an_option_before_the_command_is_told_its_place() -> None:
+    done = belino("--home", "somewhere", "status")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "options follow the command, like belino status --home" in done.stderr
+
+
 def test_the_table_of_commands_is_exactly_the_modules_that_are_commands() -> None:
     modules = [importlib.import_module(f"belino.cli.{m.name}") for m in pkgutil.iter_modules(cli.__path__)]
     commands = {m.__name__.rpartition(".")[2] for m in modules if hasattr(m, "run") and hasattr(m, "add_arguments")}

@@ -9,17 +9,17 @@ OK, FAILED, USAGE, NOT_RUNNING, BAD_CONFIG, INTERRUPTED = 0, 1, 2, 69, 78, 130
 
 COMMANDS = {
     "serve": "Start the gateway and the web chat.",
-    "demo": "Watch a busy group that costs nothing until somebody asks; needs no key.",
+    "demo": "Watch a busy group cost nothing until somebody asks; needs no key.",
     "setup": "Connect a platform: ask, check, write it down.",
     "status": "Show whether a gateway runs, and what it holds.",
-    "doctor": "Check the machine, the state folder, the configuration and every platform.",
+    "doctor": "Check the machine, its state, the configuration and every platform.",
     "config": "Show, check or write the configuration.",
     "login": "Print a fresh login link for the web chat.",
     "pair": "Let in a stranger who wrote to the agent, or see who waits.",
     "channels": "List the channels belino knows.",
-    "context": "Show what the agent would be told of a conversation, and what it costs.",
+    "context": "Show what the agent would be told, and what it costs.",
     "search": "Find what was said in a channel, as the agent would.",
-    "media": "List and fetch what people sent; look at local files as belino would.",
+    "media": "List and fetch what people sent; see local files as belino would.",
     "outbox": "See what is on its way out, and send what waits.",
     "explain": "Tell what happened to a message, and why.",
     "backup": "Copy everything to a folder, while the gateway goes on.",
@@ -54,6 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
+    if given[:1] == ["help"] and given[1:]:
+        given = [*given[1:], "--help"]
     name = given[0] if given else ""
     if name in ("-h", "--help", "help"):
         print(help_text())
@@ -86,7 +88,8 @@ def help_text() -> str:
             "",
             *lines,
             "",
-            "Every command takes --json, --home FOLDER and --help. State lives in ~/.belino or $BELINO_HOME.",
+            "Every command takes --json, --home FOLDER and --help.",
+            "State lives in ~/.belino or $BELINO_HOME.",
         ]
     )
 
@@ -106,6 +109,8 @@ def _stop_printing() -> None:
 
 
 def _unknown(name: str) -> str:
+    if name.startswith("-"):
+        return f"belino: options follow the command, like belino status {name}; belino --help lists the commands."
     from difflib import get_close_matches
 
     near = get_close_matches(name, COMMANDS, n=1)
