@@ -94,7 +94,9 @@ def _list(args: Namespace) -> int:
         (m["ref"], m["kind"], shorten(m["file_name"] or "", 40), m["mime"], m["size"], m["outcome"], m["reason"])
         for m in answer["media"]
     ]
-    show_table(("ref", "kind", "name", "type", "bytes", "outcome", "why"), rows, empty="no media yet")
+    where = f" in {channel}" if channel else ""
+    what = f"media of kind {args.kind}" if args.kind else "media"
+    show_table(("ref", "kind", "name", "type", "bytes", "outcome", "why"), rows, empty=f"no {what}{where} yet")
     return OK
 
 

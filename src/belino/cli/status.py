@@ -64,10 +64,11 @@ def _show(answer: dict[str, Any]) -> None:
     else:
         print(f"{paint('not running', 'yellow')}; start it with `belino serve`")
     print(f"state    {answer['home']}")
-    print(f"waiting  {answer['waiting']} turns")
+    print(f"waiting  {answer['waiting']} {'turn' if answer['waiting'] == 1 else 'turns'}")
     if answer["savings"]["media"]:
         print(f"savings  {answer['savings']['says']}")
         for channel in answer["savings"]["channels"][:CHANNELS_SHOWN]:
             print(clean(f"         {channel['channel']}: {channel['says']}"))
     for name, count in sorted(answer["counts"].items()):
-        print(f"{name:<24} {count}")
+        if count:  # --json has those that count nothing, too
+            print(f"{name:<24} {count}")
