@@ -18,6 +18,7 @@ from belino.domain.errors import (
     RateLimited,
     TogetherRefused,
     Unanswered,
+    Unauthorized,
     Undeliverable,
 )
 from belino.domain.limits import Markup, SendAs
@@ -201,6 +202,16 @@ async def test_a_message_that_telegram_did_not_take_did_not_arrive(
     with pytest.raises(AdapterError) as caught:
         await bot.adapter.send(parcel(server.user("Ada"), text="hello"))
     assert not isinstance(caught.value, Unanswered)
+
+
+@pytest.mark.parametrize("status", [400, 403, 404])
+async def test_a_page_that_a_proxy_answers_with_is_no_refusal_of_telegrams(
+    server: TelegramServer, bot: Bot, status: int
+) -> None:
+    server.fail("sendMessage", Answer(status=status, body=b"<html>Blocked by the firewall</html>"))
+    with pytest.raises(AdapterError, match=f"before Telegram.* {status}") as caught:
+        await bot.adapter.send(parcel(server.user("Ada"), text="hello"))
+    assert not isinstance(caught.value, (Unanswered, Undeliverable, Unauthorized))
 
 
 async def test_of_an_album_that_was_too_many_in_its_middle_a_part_may_have_arrived(

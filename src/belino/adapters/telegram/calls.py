@@ -22,6 +22,9 @@ CALL_SECONDS = 30.0
 # A hundred updates of the longest messages are some 4 MB.
 ANSWER_BYTES = 32 * 1024 * 1024
 
+# What a page without any JSON is believed: who asks, how much and how often is for proxies to refuse as well.
+_BELIEVED = frozenset({401, 413, 429})
+
 _RETRY_AFTER = re.compile(r"retry after (\d{1,9})\b")
 
 
@@ -119,6 +122,9 @@ class Calls:
         if code == 429 and wait is not None:
             wait = min(max(wait, 0.0), LONGEST_WAIT)
             return RateLimited(f"Telegram asks to wait {wait:g} seconds before {method}", retry_after=wait)
+        if 400 <= code < 500 and code not in _BELIEVED and told.get("ok") is not False:
+            # Telegram says no in JSON: this is a proxy's page, and what it says may pass.
+            return AdapterError(f"something before Telegram answered {method} with status {code}")
         if code in (401, 404):
             return Unauthorized("Telegram does not know this bot token; take the right one from @BotFather")
         if code == 409:
