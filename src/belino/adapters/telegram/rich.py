@@ -34,7 +34,7 @@ def rich_files(message: Raw, bearer: Bearer) -> tuple[MediaRef, ...]:
 
 def rich_names(message: Raw) -> Iterator[Raw]:
     """Everything in a rich message that names somebody: mentions and commands."""
-    return (node for node in _nodes(message.get("blocks"), 0) if node.get("type") in NAMING)
+    return (node for node in _nodes(message.get("blocks"), 0) if words(node, "type") in NAMING)
 
 
 def _nodes(value: object, depth: int) -> Iterator[Raw]:
