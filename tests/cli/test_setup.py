@@ -12,6 +12,8 @@ from cli.shell import Belino, Done, on_a_terminal, read
 
 pytestmark = pytest.mark.slow
 
+CTRL_D = "\x04"
+
 
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
@@ -97,6 +99,16 @@ async def test_a_token_typed_at_a_terminal_is_not_shown_and_lies_in_a_file_of_it
     assert secret.read_text(encoding="utf-8").strip() == TOKEN and stat.S_IMODE(secret.stat().st_mode) == 0o600
     text = (home / "belino.toml").read_text(encoding="utf-8")
     assert 'token = "file:telegram.token"' in text and TOKEN not in text
+
+
+@pytest.mark.parametrize(
+    ("what", "question"), [("telegram", "API Token.) "), ("agent", "Which kind of agent shall answer?")]
+)
+def test_who_ends_the_questions_with_ctrl_d_changes_nothing(home: Path, what: str, question: str) -> None:
+    done = on_a_terminal("setup", what, home=home, typed={question: CTRL_D})
+    assert done.returncode == 1
+    assert done.stdout.endswith("belino: no answer came; nothing was changed\r\n")
+    assert not (home / "belino.toml").exists()
 
 
 async def test_a_bad_token_typed_over_a_good_one_leaves_the_good_one(home: Path, telegram: TelegramServer) -> None:

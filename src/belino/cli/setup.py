@@ -217,7 +217,10 @@ def _asked(args: Namespace, question: Question, default: object) -> str:
     _tell_first(question)
     shown = "" if default in (None, "") else f" [{default}]"
     print(f"{question.ask}{shown} ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip()
+    line = sys.stdin.readline()
+    if not line:
+        raise _no_answer()
+    return line.strip()
 
 
 def _asked_secretly(args: Namespace, question: Question, *, kept: bool) -> str:
@@ -230,10 +233,19 @@ def _asked_secretly(args: Namespace, question: Question, *, kept: bool) -> str:
         )
     _tell_first(question)
     hint = " (Enter keeps the one there is)" if kept else ""
-    secret = getpass.getpass(f"{question.ask}{hint} ").strip()
+    try:
+        secret = getpass.getpass(f"{question.ask}{hint} ").strip()
+    except EOFError:
+        raise _no_answer() from None
     if not secret and not kept and question.default is None:
         raise ConfigError(f"{question.key} is needed; nothing was changed")
     return secret
+
+
+def _no_answer() -> BelinoError:
+    """Ctrl-D: whoever is asked wants no more questions."""
+    print(file=sys.stderr)  # their cursor is still behind the question
+    return BelinoError("no answer came; nothing was changed")
 
 
 def _tell_first(question: Question) -> None:
