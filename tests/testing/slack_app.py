@@ -12,6 +12,7 @@ from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
+from belino.testing import FakeClock
 from belino.testing.slack import SlackServer
 
 Told = dict[str, Any]
@@ -23,6 +24,19 @@ def web_client(server: SlackServer, token: str | None = None) -> AsyncWebClient:
     return AsyncWebClient(
         token=server.bot_token if token is None else token, base_url=server.api_url, retry_handlers=[]
     )
+
+
+def clock_of(server: SlackServer) -> FakeClock:
+    """The clock of a server, for a test to move."""
+    assert isinstance(server.clock, FakeClock)
+    return server.clock
+
+
+async def until(condition: Any) -> None:
+    """Wait for what another task is about to do."""
+    async with asyncio.timeout(LIMIT):
+        while not condition():
+            await asyncio.sleep(0)
 
 
 async def refused(call: Any) -> Told:

@@ -1,7 +1,6 @@
 """The Slack we test against, met by slack-sdk itself: who may call what, messages, their history, their changes."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -13,23 +12,7 @@ from belino.testing import FakeClock, make_jpeg
 from belino.testing.slack import SlackServer
 from belino.testing.slack_pace import SlackPace
 from belino.testing.telegram_faults import Answer, Hang, Reset
-from testing.slack_app import LIMIT, Told, listening, refused, web_client
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[SlackServer]:
-    async with SlackServer(clock=FakeClock()) as server:
-        yield server
-
-
-@pytest.fixture
-def app(server: SlackServer) -> AsyncWebClient:
-    return web_client(server)
-
-
-def clock_of(server: SlackServer) -> FakeClock:
-    assert isinstance(server.clock, FakeClock)
-    return server.clock
+from testing.slack_app import LIMIT, Told, clock_of, listening, refused, web_client
 
 
 async def error(call: Any) -> str:

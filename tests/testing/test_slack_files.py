@@ -8,21 +8,10 @@ import aiohttp
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from belino.testing import FakeClock, Upload, make_jpeg, make_wav
+from belino.testing import Upload, make_jpeg, make_wav
 from belino.testing.slack import SlackServer
 from belino.testing.telegram_faults import Answer, Stall, Truncate
-from testing.slack_app import LIMIT, Told, listening, refused, web_client
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[SlackServer]:
-    async with SlackServer(clock=FakeClock()) as server:
-        yield server
-
-
-@pytest.fixture
-def app(server: SlackServer) -> AsyncWebClient:
-    return web_client(server)
+from testing.slack_app import LIMIT, Told, listening, refused
 
 
 @pytest.fixture

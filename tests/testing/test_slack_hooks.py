@@ -3,16 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 from urllib.parse import parse_qs
 
-import pytest
 from aiohttp import web
 from slack_sdk.signature import SignatureVerifier
 
-from belino.testing import FakeClock
 from belino.testing.slack import SlackServer
-from testing.slack_app import LIMIT
+from testing.slack_app import clock_of, until
 
 
 class Receiver:
@@ -56,23 +53,6 @@ async def receiving(server: SlackServer) -> AsyncIterator[Receiver]:
         yield receiver
     finally:
         await runner.cleanup()
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[SlackServer]:
-    async with SlackServer(clock=FakeClock()) as server:
-        yield server
-
-
-def clock_of(server: SlackServer) -> FakeClock:
-    assert isinstance(server.clock, FakeClock)
-    return server.clock
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(LIMIT):
-        while not condition():
-            await asyncio.sleep(0)
 
 
 async def test_an_address_is_used_once_it_repeats_the_challenge(server: SlackServer) -> None:

@@ -1,38 +1,19 @@
 """Socket Mode of the Slack we test against: what is not acknowledged comes again, and every way a connection ends."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
 
 import aiohttp
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from belino.testing import FakeClock, settle
+from belino.testing import settle
 from belino.testing.slack import SlackServer
-from testing.slack_app import LIMIT, Listener, Told, connected, listening, refused, web_client
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[SlackServer]:
-    async with SlackServer(clock=FakeClock()) as server:
-        yield server
+from testing.slack_app import LIMIT, Listener, Told, clock_of, connected, listening, refused, until, web_client
 
 
 @pytest.fixture
 def app(server: SlackServer) -> AsyncWebClient:
     return web_client(server, server.app_token)
-
-
-def clock_of(server: SlackServer) -> FakeClock:
-    assert isinstance(server.clock, FakeClock)
-    return server.clock
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(LIMIT):
-        while not condition():
-            await asyncio.sleep(0)
 
 
 async def link(app: AsyncWebClient) -> str:
