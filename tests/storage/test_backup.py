@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from belino.storage.home import Home
 from belino.storage.restore import Restored, restore
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock
+from storage.pieces import chunks
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -31,11 +32,6 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
-
-
-async def chunks(*pieces: bytes) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
 
 
 def backed_up(home: Home, folder: Path, **more: Any) -> BackedUp:

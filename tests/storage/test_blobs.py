@@ -22,20 +22,10 @@ from belino.domain.record import Tidied, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock
+from storage.pieces import breaking, chunks
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 MAIN = ConversationKey(platform="web", account="default", channel="main")
-
-
-async def chunks(*pieces: bytes) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-
-
-async def breaking(*pieces: bytes) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-    raise ConnectionError("the line went dead")
 
 
 def files(home: Home) -> list[Path]:

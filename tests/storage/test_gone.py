@@ -1,7 +1,7 @@
 """What was taken back is gone everywhere, and what others still use stays."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -16,21 +16,13 @@ from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock
 from storage.conftest import ANNA, MAIN
+from storage.pieces import keep
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 OTHER = ConversationKey(platform="web", account="default", channel="other")
 
 Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
-
-
-async def chunks(*pieces: bytes) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-
-
-async def keep(store: SqliteStore, body: bytes) -> Blob:
-    return await store.keep(chunks(body), mime="a/b", limit=1000)
 
 
 async def fetched(store: SqliteStore, message: Message, body: bytes = b"a picture") -> tuple[str, Blob]:

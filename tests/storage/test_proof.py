@@ -1,7 +1,7 @@
 """Bytes on disk are believed once they were looked at, and never when they changed."""
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,17 +14,13 @@ from belino.storage import proof
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock
+from storage.pieces import chunks
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 
 Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
-
-
-async def chunks(*pieces: bytes) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
 
 
 def flip(path: Path, at: int = 3, *, secretly: bool = False) -> None:

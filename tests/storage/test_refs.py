@@ -1,7 +1,7 @@
 """Refs: one per item, found only from their own channel, with what became of each."""
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import timedelta
 
 from belino.domain.media import MediaKind, MediaRef
@@ -11,6 +11,7 @@ from belino.domain.record import ClaimedTurn, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock
+from storage.pieces import chunks
 
 ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -20,11 +21,6 @@ BORIS = Author(id="u-boris", name="Boris")
 
 Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
-
-
-async def chunks(*pieces: bytes) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
 
 
 async def test_two_equal_names_are_two_refs_and_the_same_item_is_one(

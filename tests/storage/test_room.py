@@ -1,6 +1,6 @@
 """What makes room on the disk, what grows old, and what does neither."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -14,6 +14,7 @@ from belino.domain.reply import Parcel, ParcelKind
 from belino.storage import shelf
 from belino.storage.sqlite import SqliteStore
 from belino.testing.clock import FakeClock
+from storage.pieces import chunks, keep
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
@@ -21,15 +22,6 @@ ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="asked", answer=True)
 
 Say = Callable[..., Message]
 Photo = Callable[..., MediaRef]
-
-
-async def chunks(*pieces: bytes) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-
-
-async def keep(store: SqliteStore, body: bytes) -> Blob:
-    return await store.keep(chunks(body), mime="a/b", limit=1000)
 
 
 async def fetched(store: SqliteStore, message: Message, body: bytes, verdict: Verdict = OBSERVE) -> tuple[str, Blob]:

@@ -22,20 +22,10 @@ from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.storage.uploads import NOTE_BYTES
 from belino.testing.clock import FakeClock
+from storage.pieces import breaking, chunks
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 MAIN = ConversationKey(platform="web", account="default", channel="main", thread="a:b")
-
-
-async def chunks(*pieces: bytes) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-
-
-async def breaking(*pieces: bytes) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece
-    raise ConnectionError("the client went away")
 
 
 async def start(store: SqliteStore, size: int, sha256: str | None = None) -> Upload:
