@@ -101,6 +101,11 @@ async def test_a_token_typed_at_a_terminal_is_not_shown_and_lies_in_a_file_of_it
     assert 'token = "file:telegram.token"' in text and TOKEN not in text
 
 
+def test_help_names_what_can_be_set_up(belino: Belino) -> None:
+    told = " ".join(belino("setup", "--help").stdout.split())
+    assert "what to connect: discord, slack, telegram, or an installed one; or agent: who answers" in told
+
+
 @pytest.mark.parametrize(
     ("what", "question"), [("telegram", "API Token.) "), ("agent", "Which kind of agent shall answer?")]
 )

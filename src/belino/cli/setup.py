@@ -25,6 +25,8 @@ from belino.net.redact import Secret
 from belino.storage.home import Home
 
 AGENT = "agent"
+WEB = "web"
+"""Needs no setup."""
 CHECK_SECONDS = 30.0
 
 
@@ -55,7 +57,10 @@ class Wanted:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("platform", metavar="PLATFORM", help="what to connect; or agent: who answers")
+    ours = ", ".join(name for name in registry.built_in("adapters") if name != WEB)
+    parser.add_argument(
+        "platform", metavar="PLATFORM", help=f"what to connect: {ours}, or an installed one; or agent: who answers"
+    )
     parser.add_argument("--kind", metavar="KIND", help="with agent: its kind, like claude or llm")
     parser.add_argument("--account", default="default", metavar="NAME", help="which account, if there are several")
     parser.add_argument(
