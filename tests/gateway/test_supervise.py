@@ -8,13 +8,14 @@ from typing import cast
 
 import pytest
 
-from belino.domain.errors import AdapterError, RateLimited, Unauthorized
+from belino.domain.errors import AdapterError, RateLimited, Unauthorized, Unreached
 from belino.domain.ports import Accept, Adapter
 from belino.domain.store import Inbox
 from belino.gateway.supervise import (
     CONNECT_SECONDS,
     HEALTHY_SECONDS,
     UNAUTHORIZED_SECONDS,
+    UNREACHED_SECONDS,
     AdapterHealth,
     keep_running,
 )
@@ -122,6 +123,16 @@ async def test_a_healthy_minute_forgives_earlier_failures() -> None:
         assert ward.runs == 4
         await ward.clock.advance(0.1)
         assert ward.runs == 5
+
+
+async def test_a_platform_that_was_out_of_reach_for_long_is_found_soon_after_its_return() -> None:
+    ward = Ward(*[Unreached("nobody is there")] * 8)
+    async with ward.supervised():
+        await ward.clock.advance(1 + 2 + 4 + 8 + 16)
+        for runs in (6, 7, 8):
+            assert ward.runs == runs
+            await ward.clock.advance(UNREACHED_SECONDS)
+        assert ward.health[-1].state == "running"
 
 
 async def test_each_restart_goes_on_from_the_cursor_the_store_has_then() -> None:

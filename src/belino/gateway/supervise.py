@@ -10,7 +10,7 @@ from typing import Literal
 from belino.delivery.beside import beside
 from belino.delivery.deadline import deadline
 from belino.delivery.reasons import place_of, reason_of
-from belino.domain.errors import RateLimited, Unauthorized
+from belino.domain.errors import RateLimited, Unauthorized, Unreached
 from belino.domain.ports import Accept, Adapter, Clock, Connects
 from belino.domain.store import Inbox
 from belino.net.pace import backoff
@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 HEALTHY_SECONDS = 60.0
 FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0
+# A knock at a door that nobody opens costs nobody anything: who is back is to be found soon.
+UNREACHED_SECONDS = 30.0
 # Credentials do not mend themselves; the operator may.
 UNAUTHORIZED_SECONDS = 600.0
 CONNECT_SECONDS = 10.0
@@ -51,7 +53,7 @@ async def keep_running(
     while True:
         started = clock.monotonic()
         state: Literal["restarting", "unauthorized"] = "restarting"
-        wait = None
+        wait, most = None, LONGEST_WAIT
         try:
             cursor = await inbox.cursor(adapter.platform, account)
             begun = AdapterHealth(state="starting", since=clock.now(), reason=reason, restarts=restarts)
@@ -66,12 +68,14 @@ async def keep_running(
             state, reason, wait = "unauthorized", reason_of(error), UNAUTHORIZED_SECONDS
         except RateLimited as error:
             reason, wait = reason_of(error), max(error.retry_after, FIRST_WAIT)
+        except Unreached as error:
+            reason, most = reason_of(error), UNREACHED_SECONDS
         except Exception as error:  # noqa: BLE001 - whatever kills one adapter must not reach the others
             reason = reason_of(error)
             log.error("adapter %s:%s died of %s", adapter.platform, account, place_of(error))
         failures = 1 if clock.monotonic() - started >= HEALTHY_SECONDS else failures + 1
         restarts += 1
-        wait = backoff(failures, first=FIRST_WAIT, most=LONGEST_WAIT, rng=rng) if wait is None else wait
+        wait = backoff(failures, first=FIRST_WAIT, most=most, rng=rng) if wait is None else wait
         report(AdapterHealth(state=state, since=clock.now(), reason=reason, restarts=restarts))
         log.warning("adapter %s:%s is %s, again in %.1f s: %s", adapter.platform, account, state, wait, reason)
         await clock.sleep(wait)
