@@ -14,7 +14,7 @@ from adapters.telegram_samples import ME
 from belino.adapters import telegram
 from belino.adapters.telegram import POLL_TRIES, calls
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
-from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized, Undeliverable
+from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized, Undeliverable, Unreached
 from belino.domain.limits import Once
 from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Message, Reaction, Unsupported
 from belino.domain.ports import Adapter, Incoming, Taken
@@ -239,8 +239,9 @@ async def test_updates_that_are_too_long_together_are_taken_one_by_one(
     [
         (Answer(status=429, parameters={"retry_after": 17}), RateLimited, "17 seconds"),
         (Answer(status=429, headers={"Retry-After": "9"}, body=b"busy"), RateLimited, "9 seconds"),
-        (Answer(status=502, body=b"<html>Bad Gateway</html>"), AdapterError, "status 502"),
-        (Answer(status=500, description="Internal Server Error: restart"), AdapterError, "status 500"),
+        (Answer(status=502, body=b"<html>Bad Gateway</html>"), Unreached, "status 502"),
+        (Answer(status=500, description="Internal Server Error: restart"), Unreached, "status 500"),
+        (Answer(status=404, body=b"<html>Not Found</html>"), Unreached, "status 404"),
         (Answer(status=401, description="Unauthorized"), Unauthorized, "@BotFather"),
         (Answer(status=200, body=b"[]"), AdapterError, "cannot be read"),
         (Answer(status=200, body=b'{"ok": true, "result": {}}'), AdapterError, "cannot be read"),

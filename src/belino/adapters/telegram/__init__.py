@@ -129,7 +129,7 @@ class Adapter:
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled; the cursor is the number of the next update."""
         self._let_in.clear()
-        me = as_table(await self._calls.call("getMe"))
+        me = as_table(await self._calls.look("getMe"))
         self._me = Me(id=whole(me, "id") or 0, username=words(me, "username"))
         self._let_in.set()
         if self._config.mode == "polling":
@@ -228,7 +228,7 @@ class Adapter:
         if offset is not None:
             fields["offset"] = offset
         return await retried(
-            lambda: self._calls.call("getUpdates", fields, wait=POLL_SECONDS),
+            lambda: self._calls.look("getUpdates", fields, wait=POLL_SECONDS),
             clock=self._desk.clock,
             lasting=(Conflict, Overlong, Refused),
             attempts=POLL_TRIES,

@@ -39,6 +39,10 @@ class Refused(AdapterError):
         """Where the chat went that we tried to reach."""
 
 
+class OutOfOrder(AdapterError):
+    """Telegram, or something before it, cannot serve us now."""
+
+
 class Conflict(AdapterError):
     """Somebody else gets this bot's updates."""
 
@@ -76,6 +80,15 @@ class Calls:
         url = self._url("bot", method)
         async with self._http.request("POST", url, json=dict(fields or {}), timeout=CALL_SECONDS + wait) as answer:
             return await self._answered(method, answer)
+
+    async def look(self, method: str, fields: Mapping[str, object] | None = None, *, wait: float = 0.0) -> object:
+        """The result of a method that changes nothing: without an answer nothing has happened."""
+        try:
+            return await self.call(method, fields, wait=wait)
+        except Overlong:
+            raise
+        except (OutOfOrder, Unanswered) as error:
+            raise Unreached(str(error)) from error
 
     async def upload(self, method: str, form: Form) -> object:
         """The result of a method that files are given to."""
@@ -124,7 +137,7 @@ class Calls:
             return RateLimited(f"Telegram asks to wait {wait:g} seconds before {method}", retry_after=wait)
         if 400 <= code < 500 and code not in _BELIEVED and told.get("ok") is not False:
             # Telegram says no in JSON: this is a proxy's page, and what it says may pass.
-            return AdapterError(f"something before Telegram answered {method} with status {code}")
+            return OutOfOrder(f"something before Telegram answered {method} with status {code}")
         if code in (401, 404):
             return Unauthorized("Telegram does not know this bot token; take the right one from @BotFather")
         if code == 409:
@@ -134,7 +147,8 @@ class Calls:
             # It did not say no: what it was asked for, it may have done.
             return AdapterError(unread) if code >= 300 or told.get("ok") is False else Unanswered(unread)
         if code == 429 or code >= 500:
-            return error_for(code, answer.headers, now=self._clock.now()) or AdapterError(f"{method} failed")
+            error = error_for(code, answer.headers, now=self._clock.now())
+            return error if isinstance(error, RateLimited) else OutOfOrder(f"the platform answered with status {code}")
         return Refused(
             f"Telegram refused {method}: {description or f'status {code}'}",
             code=code,
