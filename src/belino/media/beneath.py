@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Self
 
 from belino.domain.errors import MediaError, MediaNotFound, MediaRefused, StoreError
-from belino.storage.blobs import on_disk, write_all
+from belino.storage.blobs import on_disk
+from belino.storage.sink import write_all
 
 PIECE = 1 << 20
 DEEP = 8

@@ -16,11 +16,10 @@ from typing import TypeVar
 
 from belino.domain.errors import MediaNotFound, MediaTooLarge, StoreError, StoreFull
 from belino.domain.media import Blob
+from belino.storage.sink import Sink
 
 PIECE = 1 << 20
 WRITES = 32
-# Larger writes cost more CPU in virtual machines, by up to a factor of seven; less than this costs calls.
-WRITE_BYTES = 256 * 1024
 
 T = TypeVar("T")
 
@@ -146,21 +145,24 @@ class Partial:
         self.size = 0
         self._hash = hashlib.sha256()
         self._descriptor: int | None = None
+        self._sink: Sink | None = None
 
     def open(self) -> None:
         self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         os.fchmod(self._descriptor, 0o600)
+        self._sink = Sink(self._descriptor)
 
     def write(self, batch: Sequence[bytes]) -> None:
-        assert self._descriptor is not None
+        assert self._sink is not None
         for piece in batch:
-            write_all(self._descriptor, piece)
+            self._sink.write(piece)
             self._hash.update(piece)
             self.size += len(piece)
 
     def close(self) -> None:
         """The bytes are on disk."""
-        assert self._descriptor is not None
+        assert self._descriptor is not None and self._sink is not None
+        self._sink.flush()
         os.fsync(self._descriptor)
         self._drop_descriptor()
 
@@ -270,13 +272,6 @@ async def read_pieces(place: Path) -> AsyncIterator[bytes]:
     with file:
         while piece := await asyncio.to_thread(file.read, PIECE):
             yield piece
-
-
-def write_all(descriptor: int, piece: bytes) -> None:
-    """All of it: a disk that fills up takes a part first."""
-    rest = memoryview(piece)
-    while rest:
-        rest = rest[os.write(descriptor, rest[:WRITE_BYTES]) :]
 
 
 async def on_disk(work: Callable[..., T], *arguments: object) -> T:

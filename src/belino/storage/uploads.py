@@ -9,7 +9,8 @@ from pathlib import Path
 from belino.domain.errors import UploadError
 from belino.domain.message import ConversationKey
 from belino.domain.record import Upload
-from belino.storage.blobs import PIECE, insert_blob, write_all
+from belino.storage.blobs import PIECE, insert_blob
+from belino.storage.sink import write_all
 from belino.storage.stamps import from_micros
 
 NOTE_BYTES = 8 << 20
