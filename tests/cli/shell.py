@@ -13,6 +13,8 @@ from threading import Timer
 from types import MappingProxyType
 from typing import Any
 
+from belino.testing import GatewayProcess
+
 PATIENCE = 120.0
 
 Done = subprocess.CompletedProcess[str]
@@ -37,6 +39,17 @@ def read(done: Done) -> Any:
     """The JSON that a command printed which went well."""
     assert done.returncode == 0, done.stderr + done.stdout
     return json.loads(done.stdout)
+
+
+def findings_of(doctor: Done) -> dict[str, Any]:
+    """What `belino doctor --json` found, well or not, by name."""
+    return {each["name"]: each for each in json.loads(doctor.stdout)["findings"]}
+
+
+def doctor_beside_a_gateway(belino: Belino, home: Path, **environment: str) -> dict[str, Any]:
+    """What the doctor finds while a gateway runs that has these tokens."""
+    with GatewayProcess(home, environment=environment):
+        return findings_of(belino("doctor", "--json"))
 
 
 def on_a_terminal(*arguments: str, home: Path, typed: Mapping[str, str] = NOTHING, **environment: str) -> Done:

@@ -1,15 +1,13 @@
 """`belino setup discord` and `belino doctor` against a server that keeps Discord's rules."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from belino.testing import GatewayProcess
 from belino.testing.discord import BOT_ID, TOKEN, DiscordServer
-from cli.shell import Belino, Done, read
+from cli.shell import Belino, Done, doctor_beside_a_gateway, read
 
 pytestmark = pytest.mark.slow
 
@@ -50,13 +48,7 @@ async def test_the_doctor_names_a_missing_intent_with_its_cure(
     discord.allow(message_content=False)
     discord.guild("Hikers", discord.user("ada"))
     read(await setup(belino, discord, "--json"))
-    process = GatewayProcess(home, environment={"BOT_TOKEN": TOKEN})
-    await asyncio.to_thread(process.start)
-    try:
-        done = await asyncio.to_thread(belino, "doctor", "--json")
-    finally:
-        await asyncio.to_thread(process.kill)
-    findings = {each["name"]: each for each in json.loads(done.stdout)["findings"]}
+    findings = await asyncio.to_thread(doctor_beside_a_gateway, belino, home, BOT_TOKEN=TOKEN)
     assert findings["discord:default token"]["ok"]
     assert "Message Content Intent" in findings["discord:default intent"]["cure"]
     assert "Hikers" in findings["discord:default servers"]["says"]

@@ -1,15 +1,14 @@
 """`belino setup slack` and `belino doctor` against a server that keeps Slack's rules."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from belino.adapters.slack.manifest import SCOPES
-from belino.testing import GatewayProcess, SlackServer
-from cli.shell import Belino, Done, on_a_terminal, read
+from belino.testing import SlackServer
+from cli.shell import Belino, Done, doctor_beside_a_gateway, findings_of, on_a_terminal, read
 
 pytestmark = pytest.mark.slow
 
@@ -78,13 +77,8 @@ async def test_the_doctor_names_a_missing_scope_and_a_channel_the_app_is_not_in_
     read(await setup(belino, slack, "--json"))
     with (home / "belino.toml").open("a", encoding="utf-8") as config:
         config.write('\n[adapters.slack.access.channels.C0NOWHERE1]\nsenders = ["U0ADA00001"]\n')
-    process = GatewayProcess(home, environment={"BOT": slack.bot_token, "APP": slack.app_token})
-    await asyncio.to_thread(process.start)
-    try:
-        done = await asyncio.to_thread(belino, "doctor", "--json")
-    finally:
-        await asyncio.to_thread(process.kill)
-    findings = {each["name"]: each for each in json.loads(done.stdout)["findings"]}
+    tokens = {"BOT": slack.bot_token, "APP": slack.app_token}
+    findings = await asyncio.to_thread(doctor_beside_a_gateway, belino, home, **tokens)
     assert findings["slack:default token"]["ok"]
     assert "files:read" in findings["slack:default scopes"]["says"]
     assert "Reinstall" in findings["slack:default scopes"]["cure"]
@@ -97,7 +91,7 @@ async def test_the_doctor_asks_slack_also_where_no_gateway_runs(belino: Belino, 
     slack.api.socket_mode_on = False
     tokens = {"BOT": slack.bot_token, "APP": slack.app_token}
     done = await asyncio.to_thread(belino, "doctor", "--json", **tokens)
-    findings = {each["name"]: each for each in json.loads(done.stdout)["findings"]}
+    findings = findings_of(done)
     assert done.returncode == 1
     assert "files:read" in findings["slack:default scopes"]["says"]
     assert "Enable Socket Mode" in findings["slack:default socket mode"]["cure"]
