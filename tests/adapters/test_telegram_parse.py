@@ -462,9 +462,12 @@ def test_nonsense_is_unsupported(raw: Any) -> None:
     assert isinstance(arrival, Unsupported)
 
 
-def test_messages_that_only_their_sender_sees_have_no_number_and_are_told_apart() -> None:
-    first, second = message("ephemeral"), message("group_text", message_id=0, ephemeral_message_id=2)
-    assert first.conversation == second.conversation and first.id != second.id
+def test_what_only_its_sender_sees_is_told_to_no_group_and_is_no_duplicate_of_the_next() -> None:
+    first, raw = unsupported("ephemeral"), sample("ephemeral")
+    (second,) = parsed({**raw, "update_id": 1})
+    assert first.what == "a message that only its sender and the bot see"
+    assert first.id != second.id and raw["message"]["text"] not in repr(first)
+    assert message("group_text", reply_to_message=raw["message"]).quote is None
 
 
 def test_half_a_surrogate_pair_and_endless_numbers_can_be_stored() -> None:

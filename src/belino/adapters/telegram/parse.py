@@ -22,7 +22,7 @@ from belino.adapters.telegram.people import (
 )
 from belino.adapters.telegram.raw import identity, moment
 from belino.adapters.telegram.rich import NAMING, rich_files, rich_names, rich_text
-from belino.adapters.telegram.wordless import STORY, what_is_in, what_it_is
+from belino.adapters.telegram.wordless import STORY, is_confidential, what_is_in, what_it_is
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     Arrival,
@@ -89,7 +89,7 @@ def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
     sort, sent, own_id = chat_type(table(raw, "chat")), frame.when(raw, "date"), _message_id(raw, frame)
     text, refs = _text(raw), _files(raw, Bearer(where=where, message_id=own_id, sent=sent, caption=_caption(raw)))
     addressed = _is_addressed(raw, frame.me)
-    if not text and not refs:
+    if is_confidential(raw) or not (text or refs):
         return Unsupported(
             conversation=where,
             id=own_id,
@@ -206,7 +206,7 @@ def _where(raw: Raw, frame: _Frame) -> ConversationKey:
 
 
 def _message_id(raw: Raw, frame: _Frame) -> str:
-    # Zero is no id: Telegram says it of every message that only its sender and the bot see.
+    # Zero is no id: Telegram gives it to everything that only its sender and the bot see.
     return identity(raw, "message_id") if whole(raw, "message_id") else f"update-{frame.update_id}"
 
 
@@ -227,7 +227,7 @@ def _files(raw: Raw, bearer: Bearer) -> tuple[MediaRef, ...]:
 def _replied_to(raw: Raw) -> Raw:
     """The message this one answers. In a topic, everything answers the notice that created it: that is no reply."""
     reply = table(raw, "reply_to_message")
-    return {} if "forum_topic_created" in reply else reply
+    return {} if "forum_topic_created" in reply or is_confidential(reply) else reply
 
 
 def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quote | None:

@@ -42,6 +42,8 @@ def what_it_is(message: Raw) -> str:
 
 def what_is_in(message: Raw) -> str:
     """The same of a message, or of an external reply; empty if Telegram shows nothing of it."""
+    if is_confidential(message):
+        return "a message that only its sender and the bot see"
     if target := identity(message, "migrate_to_chat_id"):
         return f"the group became a supergroup: its channel id is {target} now"
     content = sorted(str(key) for key in message if key not in _ENVELOPE)
@@ -49,3 +51,8 @@ def what_is_in(message: Raw) -> str:
         if key in _WORDS:
             return _WORDS[key]
     return content[0].encode(errors="replace").decode().replace("_", " ")[:64] if content else ""
+
+
+def is_confidential(message: Raw) -> bool:
+    """Whether the others in the group do not see it. What is told to an agent there, and answered, they would."""
+    return "ephemeral_message_id" in message
