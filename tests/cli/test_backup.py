@@ -30,6 +30,7 @@ def test_a_backup_beside_a_running_gateway_comes_back_when_it_is_stopped(
         say(gateway, "one")
         done = read(belino("backup", folder, "--json"))
         assert (done["blobs"], done["damaged"], done["has_key"]) == (1, [], True)
+        assert "and 1 file (" in belino("backup", folder).stdout
         say(gateway, "two")
         refused = belino("restore", folder)
         assert refused.returncode == 1
@@ -59,7 +60,7 @@ def test_what_lies_around_is_found_with_and_without_a_gateway(belino: Belino, ho
         assert gateway.stop() == 0
     stray.write_bytes(b"lost")
     told = belino("media", "gc", "--dry-run")
-    assert told.stdout == "1 files that no row knows\n4B would be freed\n"
+    assert told.stdout == "1 file that no row knows\n4B would be freed\n"
     assert stray.exists()
     assert read(belino("media", "gc", "--json")) == {
         "dry_run": False, "deleted": 0, "unused": 0, "strays": 1, "lost": 0, "unfinished": 0, "freed": 4,

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from belino.cli.show import paint, show_table
+from belino.cli.show import counted, paint, show_table
 
 COLUMNS = ("key", "what", "why")
 ROWS = [("p-1-0-5b14e10f24ac", "日本語 🌄", ""), ("p-2", "résumé", "it waited for longer than it may, and is held")]
@@ -65,3 +65,8 @@ def test_there_is_colour_on_a_terminal_that_can_show_it_and_may(monkeypatch: pyt
     monkeypatch.setenv("NO_COLOR", "")
     monkeypatch.setenv("TERM", "dumb")
     assert paint("well", "green") == "well"
+
+
+def test_one_is_counted_as_one() -> None:
+    assert [counted(number, "file") for number in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
+    assert [counted(number, "try", "tries") for number in (1, 2)] == ["1 try", "2 tries"]

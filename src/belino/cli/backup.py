@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from belino import __version__
 from belino.cli import FAILED, OK
-from belino.cli.show import clean, progress_bar, show_json
+from belino.cli.show import clean, counted, progress_bar, show_json
 from belino.domain.errors import StoreError
 from belino.media.placeholder import format_size
 from belino.storage.home import Home
@@ -27,11 +27,12 @@ def run(args: Namespace) -> int:
     if args.json:
         show_json({"folder": str(args.folder), **asdict(done)})
         return FAILED if done.damaged else OK
-    print(clean(f"{done.messages} messages and {done.blobs} files ({format_size(done.size)}) are in {args.folder}"))
+    held = f"{counted(done.messages, 'message')} and {counted(done.blobs, 'file')} ({format_size(done.size)})"
+    print(clean(f"{args.folder} holds {held}"))
     if done.missing:
-        print(f"{done.missing} files went while they were looked for and are not in it")
+        print(f"not in it: {counted(done.missing, 'file')} that went while being looked for")
     if done.damaged:
-        print(f"{len(done.damaged)} files are damaged on disk and are not in it; `belino doctor` tells more")
+        print(f"not in it: {counted(len(done.damaged), 'damaged file')}; `belino doctor` tells more")
     if done.secrets:
         print(clean(f"secrets are never copied; keep these yourself: {', '.join(done.secrets)}"))
     print(

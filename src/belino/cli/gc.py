@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
 from belino.cli.ask import ask
-from belino.cli.show import show_json
+from belino.cli.show import counted, show_json
 from belino.media.placeholder import format_size
 from belino.storage.home import Home
 
@@ -16,11 +16,11 @@ DESCRIPTION = (
     "Let go of bytes that nothing uses, files that no row knows and what was deleted; find bytes that are missing."
 )
 _SAYS = (
-    ("deleted", "of what was deleted"),
-    ("unused", "blobs that nothing uses"),
-    ("strays", "files that no row knows"),
-    ("unfinished", "files that nobody finishes"),
-    ("lost", "blobs whose file is gone: their refs say so, or are fetched again"),
+    ("deleted", "piece", "pieces", "of what was deleted"),
+    ("unused", "blob", "blobs", "that nothing uses"),
+    ("strays", "file", "files", "that no row knows"),
+    ("unfinished", "file", "files", "that nobody finishes"),
+    ("lost", "blob", "blobs", "without a file: what refers to it says so, or is fetched again"),
 )
 
 
@@ -45,9 +45,8 @@ def gc(args: Namespace) -> int:
     if args.json:
         show_json({"dry_run": args.dry_run, **found})
         return OK
-    for key, what in _SAYS:
-        if found[key]:
-            print(f"{found[key]} {what}")
+    lines = [f"{counted(found[key], one, many)} {which}" for key, one, many, which in _SAYS if found[key]]
     done = "would be freed" if args.dry_run else "freed"
-    print(f"{format_size(found['freed'])} {done}" if any(found[key] for key, _ in _SAYS) else "nothing lies around")
+    for line in [*lines, f"{format_size(found['freed'])} {done}"] if lines else ["nothing lies around"]:
+        print(line)
     return OK

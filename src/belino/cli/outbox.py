@@ -10,7 +10,7 @@ from belino.cli.arguments import NAME
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
 from belino.cli.flushing import DESCRIPTION, flush, flush_arguments
-from belino.cli.show import clean, local_time, shorten, show_json, show_table
+from belino.cli.show import clean, counted, local_time, shorten, show_json, show_table
 from belino.domain.errors import BelinoError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _show(args: Namespace) -> int:
     if args.json:
         show_json(answer)
         return OK
-    tries = "1 try" if answer["attempts"] == 1 else f"{answer['attempts']} tries"
+    tries = counted(answer["attempts"], "try", "tries")
     lines = [f"{answer['key']}: {_state(answer)}, {tries}", *([answer["reason"]] if answer["reason"] else [])]
     lines += [f"to {answer['conversation']}, made {local_time(answer['created'])}, trace {answer['trace'] or 'none'}"]
     lines += [f"{file['name']}, {file['mime']}, {file['size']} bytes, as {file['send_as']}" for file in answer["files"]]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from belino.cli import OK
-from belino.cli.show import clean, progress_bar, show_json
+from belino.cli.show import clean, counted, progress_bar, show_json
 from belino.domain.errors import StoreError, StoreInUse
 from belino.storage.home import Home
 
@@ -30,15 +30,16 @@ def run(args: Namespace) -> int:
     if args.json:
         show_json({**asdict(done), "aside": None if done.aside is None else str(done.aside)})
         return OK
-    print(clean(f"the state of {done.created} is back: {done.messages} messages, {done.blobs} files"))
+    back = f"{counted(done.messages, 'message')}, {counted(done.blobs, 'file')}"
+    print(clean(f"the state of {done.created} is back: {back}"))
     if done.lost:
         lost = "One file was" if done.lost == 1 else f"{done.lost} files were"
         print(f"{lost} not whole in the backup; what a platform still has is fetched when asked for")
     if done.held:
-        print(f"{done.held} answers wait for you, as they may have been sent since: `belino outbox`")
-    print(
-        f"logins and tokens do not come back: `belino login`, `belino token create`; {done.pairings} people are paired"
-    )
+        print(f"waiting for you, as it may have been sent since: {counted(done.held, 'answer')}; see `belino outbox`")
+    print("logins and tokens do not come back: `belino login`, `belino token create`")
+    if done.pairings:
+        print(f"paired as before: {counted(done.pairings, 'person', 'people')}; see `belino pair`")
     print("the configuration came with it" if done.has_config else "the configuration that was here stays")
     if done.secrets:
         print(clean(f"secrets are in no backup; put these back into {home.secrets}: {', '.join(done.secrets)}"))

@@ -89,6 +89,11 @@ def shorten(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """1 file, 2 files."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
 def local_time(stamp: str | None) -> str:
     """An ISO time as a person here reads it."""
     return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M:%S") if stamp else ""

@@ -7,7 +7,7 @@ from belino import __version__
 from belino.cli import OK
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
-from belino.cli.show import clean, local_time, paint, show_json
+from belino.cli.show import clean, counted, local_time, paint, show_json
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _show(answer: dict[str, Any]) -> None:
     else:
         print(f"{paint('not running', 'yellow')}; start it with `belino serve`")
     print(f"state    {answer['home']}")
-    print(f"waiting  {answer['waiting']} {'turn' if answer['waiting'] == 1 else 'turns'}")
+    print(f"waiting  {counted(answer['waiting'], 'turn')}")
     if answer["savings"]["media"]:
         print(f"savings  {answer['savings']['says']}")
         for channel in answer["savings"]["channels"][:CHANNELS_SHOWN]:
