@@ -487,6 +487,19 @@ def test_blocks_inside_blocks_end_somewhere() -> None:
     assert isinstance(said[0], Message)
 
 
+def test_null_is_nothing() -> None:
+    kinds = {kind for name in NAMES for kind in sample(name)}
+    fields = {key for name in NAMES for raw in sample(name).values() if isinstance(raw, dict) for key in raw}
+    for name in NAMES:
+        update = {**dict.fromkeys(kinds), **sample(name)}
+        for kind, raw in update.items():
+            if isinstance(raw, dict):
+                update[kind] = {**dict.fromkeys(fields), **raw}
+                if "reply_to_message" in raw:
+                    update[kind]["reply_to_message"] = {**dict.fromkeys(fields), **raw["reply_to_message"]}
+        assert parsed(update) == parsed(sample(name)), name
+
+
 def test_parsing_leaves_the_update_as_it_was() -> None:
     for name in NAMES:
         raw = sample(name)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from belino.adapters.telegram.raw import has
 from belino.domain.limits import Markup, SendAs
 from belino.domain.reply import OutgoingFile, StoredFile
 from belino.net.raw import Raw, as_table, count, words
@@ -52,7 +53,7 @@ def as_documents(files: Sequence[OutgoingFile]) -> tuple[OutgoingFile, ...]:
 
 def kept_as(message: Raw) -> StoredFile:
     """What Telegram says it made of a file."""
-    form = next((form for form in _KEPT_AS if form in message), None)
+    form = next((form for form in _KEPT_AS if has(message, form)), None)
     if form is None or form in _REMADE:
         return StoredFile(form=form)
     kept = as_table(message[form])

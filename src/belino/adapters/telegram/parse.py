@@ -20,7 +20,7 @@ from belino.adapters.telegram.people import (
     thread_of,
     user,
 )
-from belino.adapters.telegram.raw import identity, moment
+from belino.adapters.telegram.raw import has, identity, moment
 from belino.adapters.telegram.rich import NAMING, rich_files, rich_names, rich_text
 from belino.adapters.telegram.wordless import STORY, is_confidential, what_is_in, what_it_is
 from belino.domain.media import MediaRef
@@ -179,7 +179,7 @@ def _emoji(reaction: Raw) -> str:
 
 def _unread(update: Raw, frame: _Frame) -> Unsupported:
     """An update we did not ask for or do not know: told with its name, from whoever it seems to be."""
-    names = sorted(key for key in update if key != "update_id")
+    names = sorted(key for key in update if key != "update_id" and has(update, key))
     payload = table(update, names[0]) if names else {}
     chat = table(payload, "chat") or table(table(payload, "message"), "chat")
     author = user(table(payload, "from"), frame.me) or user(table(payload, "user"), frame.me)
@@ -227,7 +227,7 @@ def _files(raw: Raw, bearer: Bearer) -> tuple[MediaRef, ...]:
 def _replied_to(raw: Raw) -> Raw:
     """The message this one answers. In a topic, everything answers the notice that created it: that is no reply."""
     reply = table(raw, "reply_to_message")
-    return {} if "forum_topic_created" in reply or is_confidential(reply) else reply
+    return {} if has(reply, "forum_topic_created") or is_confidential(reply) else reply
 
 
 def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quote | None:

@@ -9,6 +9,11 @@ BEGINNING = datetime.fromtimestamp(0, UTC)
 _LAST_SECOND = 253_402_300_799  # the year 9999
 
 
+def has(raw: Raw, key: str) -> bool:
+    """Whether something stands under a key; some servers write null where Telegram writes nothing."""
+    return raw.get(key) is not None
+
+
 def moment(raw: Raw, key: str) -> datetime:
     """Unix time as a time; the beginning of time for anything else, because parsing knows no clock."""
     seconds = whole(raw, key)

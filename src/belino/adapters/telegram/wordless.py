@@ -1,6 +1,6 @@
 """What a message is that says nothing: joins, pins, titles and the other things a platform reports."""
 
-from belino.adapters.telegram.raw import identity
+from belino.adapters.telegram.raw import has, identity
 from belino.net.raw import Raw
 
 # Everything around a message's content; what stands besides these is the content.
@@ -46,7 +46,7 @@ def what_is_in(message: Raw) -> str:
         return "a message that only its sender and the bot see"
     if target := identity(message, "migrate_to_chat_id"):
         return f"the group became a supergroup: its channel id is {target} now"
-    content = sorted(str(key) for key in message if key not in _ENVELOPE)
+    content = sorted(str(key) for key in message if key not in _ENVELOPE and has(message, key))
     for key in content:
         if key in _WORDS:
             return _WORDS[key]
@@ -55,4 +55,4 @@ def what_is_in(message: Raw) -> str:
 
 def is_confidential(message: Raw) -> bool:
     """Whether the others in the group do not see it. What is told to an agent there, and answered, they would."""
-    return "ephemeral_message_id" in message
+    return has(message, "ephemeral_message_id")
