@@ -1,10 +1,12 @@
 """No secret reaches a log line, by whatever way it came there."""
 
 import io
+import json
 import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 
@@ -23,7 +25,9 @@ LOOKS = [
     "https://cdn.test/a.png?ex=1&hm=canary_looks_like_it",
     "https://x.test/?access_token=canary_looks_like_it",
     "https://x.test/?X-Amz-Signature=1&api_key=canary_looks_like_it",
+    "https://x.test/?X-Amz-Credential=canary_looks_like_it&X-Amz-Signature=canary_looks_like_it",
     "xoxb-canary-looks-like-it",
+    "xapp-1-canary-looks-like-it",
 ]
 
 
@@ -50,6 +54,13 @@ def test_what_looks_like_a_secret_is_blacked_out(text: str) -> None:
 )
 def test_ordinary_lines_stay_as_they_are(text: str) -> None:
     assert redact(text) == text
+
+
+def test_a_secret_is_known_in_every_spelling() -> None:
+    secret = 'canary: it\'s "said" \\ and/or w\xf6rtlich'
+    hide(secret)
+    for written in (quote(secret, safe=""), json.dumps(secret), repr({"token": secret}), repr(ValueError(secret))):
+        assert "canary" not in redact(written)
 
 
 def test_a_secret_of_the_configuration_is_known_at_once(log: tuple[logging.Logger, io.StringIO]) -> None:

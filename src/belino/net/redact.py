@@ -1,10 +1,12 @@
 """Secrets that cannot be shown, and log lines in which none can stand."""
 
+import json
 import logging
 import re
 import sys
 from types import TracebackType
 from typing import NoReturn
+from urllib.parse import quote
 
 HIDDEN = "•••"
 
@@ -37,12 +39,12 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"), rf"\1{HIDDEN}"),
     (
         re.compile(
-            r"(?i)([?&#](?:[a-z_-]*token|[a-z_-]*secret|[a-z_-]*key|sig|signature|password|code|hm)=)[^\s&#'\"<>]+"
+            r"(?i)([?&#](?:[a-z_-]*(?:token|secret|key|signature|credential)|sig|password|code|hm)=)[^\s&#'\"<>]+"
         ),
         rf"\1{HIDDEN}",
     ),
     (re.compile(r"(://)[^\s/@:]*:[^\s/@]+@"), rf"\1{HIDDEN}@"),
-    (re.compile(r"\bxox[a-z]-[A-Za-z0-9-]{8,}"), HIDDEN),
+    (re.compile(r"\bx(?:ox[a-z]|app)-[A-Za-z0-9-]{8,}"), HIDDEN),
 )
 
 
@@ -81,9 +83,10 @@ class Secret:
 
 
 def hide(secret: str) -> None:
-    """From now on this text is blacked out of every log line."""
+    """From now on this text is blacked out of every log line, also as it is written in URLs, JSON and Python."""
     if len(secret) >= SHORTEST:
-        _hidden.add(secret)
+        in_url = quote(secret, safe="", errors="surrogateescape")
+        _hidden.update((secret, in_url, json.dumps(secret)[1:-1], repr(secret)[1:-1]))
 
 
 def redact(text: str) -> str:
