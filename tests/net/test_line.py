@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from belino.domain.errors import AdapterError, Unanswered
+from belino.domain.errors import AdapterError, Unanswered, Unreached
 from belino.net.client import Client
 from belino.net.guard import Guard
 from belino.net.line import BUFFER, WORTH, take_line
@@ -114,6 +114,20 @@ def test_every_byte_comes_in_its_order_over_every_kind_of_connection(
         assert longest <= BUFFER
 
     run(main(), loop)
+
+
+async def test_a_certificate_that_is_not_trusted_is_told_in_words(
+    client: Client, contexts: tuple[ssl.SSLContext, ssl.SSLContext]
+) -> None:
+    async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=contexts[0]) as server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/bot1:secret"
+        with pytest.raises(Unreached) as caught:
+            async with client.request("GET", url, timeout=PATIENCE_SECONDS):
+                pass
+    assert str(caught.value) == "a GET did not reach the platform: its certificate is not trusted here"
 
 
 async def test_a_client_hands_a_large_body_out_whole(client: Client) -> None:

@@ -248,14 +248,16 @@ def _has_port(host: str) -> bool:
 @contextmanager
 def _as_adapter_errors(method: str, timeout: float) -> Iterator[None]:
     """Name what failed without the URL: aiohttp's own errors print it, and a platform's URL may hold its token."""
-    from aiohttp import ClientConnectorError, ClientError, ConnectionTimeoutError
+    from aiohttp import ClientConnectorCertificateError, ClientConnectorError, ClientError, ConnectionTimeoutError
 
     try:
         yield
     except (ClientConnectorError, ConnectionTimeoutError) as error:
         if _was_refused(error):
             raise AddressRefused(REFUSED) from None
-        raise Unreached(f"a {method} did not reach the platform: {type(error).__name__}") from None
+        untrusted = isinstance(error, ClientConnectorCertificateError)
+        why = "its certificate is not trusted here" if untrusted else type(error).__name__
+        raise Unreached(f"a {method} did not reach the platform: {why}") from None
     except TimeoutError:
         raise Unanswered(f"the platform did not answer a {method} within {timeout:g} seconds") from None
     except (ClientError, OSError, ValueError) as error:
