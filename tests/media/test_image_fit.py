@@ -8,7 +8,7 @@ from PIL import ImageChops, ImageStat
 from belino.domain.errors import MediaRefused
 from belino.media import image
 from belino.media.image import thumb
-from media.pictures import PICTURES, Fit, fitter, noise, opened, picture, saved, screen
+from media.pictures import PICTURES, Fit, fitter, noise, opened, photo, picture, saved, screen
 
 # Thousands of encodes: too long for `make check`.
 pytestmark = pytest.mark.slow
@@ -81,6 +81,15 @@ def test_a_photograph_keeps_its_pixels_as_long_as_quality_can_pay_for_them(fitte
     small, _ = fitted(content, max_bytes=len(content) // 30)
     assert (whole["width"], whole["height"]) == opened(content).size
     assert small["width"] < whole["width"]
+
+
+@pytest.mark.parametrize("size", [(1_200, 900), (900, 1_600), (1_900, 1_400), (2_600, 1_100)], ids=str)
+def test_a_photograph_that_fits_as_people_save_it_is_not_made_coarser(size: tuple[int, int], fitted: Fit) -> None:
+    taken = saved(photo(*size), "JPEG", quality=97)
+    usual = saved(opened(taken), "JPEG", quality=85)
+    answer, _ = fitted(taken, max_bytes=len(usual) + 1_000)
+    assert answer["quality"] >= 85
+    assert (answer["width"], answer["height"]) == size
 
 
 @pytest.mark.parametrize("name", PICTURES)

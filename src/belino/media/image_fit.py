@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
@@ -18,7 +19,7 @@ BEST_QUALITY = 95
 """Nobody sees a better one."""
 FINE, ENOUGH_FINE = 85, 0.82
 """From this quality on, a result that uses this part of the limit is not searched further."""
-ALMOST = 82
+ALMOST = 80
 """From this quality on, the fine one is tried first: a guess is often off by that much."""
 AIM, ENOUGH = 0.95, 0.9
 """The part of the limit a guess aims at, because a miss costs an encode; and what is enough below that quality."""
@@ -107,6 +108,8 @@ class Codec:
     """The quality from which on more pixels look better than finer ones, as long as there are more."""
     floor: int
     """Below this quality fewer pixels look better than coarser ones."""
+    has_tables: bool
+    """Whether tables of its own make a picture smaller, and slower to write."""
     header: int
     """Bytes that do not grow with the picture."""
     more: float
@@ -237,6 +240,7 @@ class Search:
         aimed = aim * limit
         best: Encoded | None = None
         points: list[tuple[float, float]] = []
+        guess.weigh(guess.quality(aimed))
         for tried in range(REFINEMENTS):
             wanted = guess.quality(aimed) if tried < 2 else _quality_for(_nearest(points, limit), math.log(aimed))
             if not tried and not shrunk and ALMOST <= wanted < FINE:
@@ -286,38 +290,55 @@ class _Guess:
 
     def __init__(self, pixels: Pixels, codec: Codec, sample: Sample, limit: int, bias: float) -> None:
         self.pixels, self.codec, self.bias = pixels, codec, bias
-        self._tight = _tight(pixels, limit)
         self._sample = sample
+        self._exact = sample.pixels is pixels
+        self._tight = codec.has_tables and _tight(pixels, limit)
         self._known: dict[int, bytes] = {}
 
     def size(self, quality: int) -> float:
         """Bytes at a quality."""
-        if quality not in self._known:
-            self._known[quality] = self.codec.write(self._sample.pixels.image, quality, self._tight)
         header = self.codec.header
-        return header + self.bias * max(1, len(self._known[quality]) - header) * self._sample.share
+        return header + self.bias * self._spared * max(1, len(self._quick(quality)) - header) * self._sample.share
 
     def quality(self, wanted: float) -> int:
         """The quality that gives so many bytes."""
-        self.size(self.codec.start)
+        self._quick(self.codec.start)
         if len(self._known) == 1:
-            self.size(min(_quality_for(self._points(), math.log(wanted)), BEST_QUALITY))
+            self._quick(min(_quality_for(self._points(), math.log(wanted)), BEST_QUALITY))
         return _quality_for(self._points(), math.log(wanted))
 
-    def _points(self) -> list[tuple[float, float]]:
-        return [(_fineness(quality), math.log(self.size(quality))) for quality in self._known]
+    def weigh(self, quality: int) -> None:
+        """Learn from the whole picture what a sample leaves open, where that is quicker than to write it twice."""
+        if self._tight and not self._exact:
+            self._learn(quality, self._spared * len(self.codec.write(self.pixels.image, quality, False)))
 
     def write(self, quality: int) -> bytes:
         """The picture itself, from which the guess learns."""
-        if self._sample.pixels is self.pixels:
-            self.size(quality)
-            return self._known[quality]
+        if self._exact and not self._tight:
+            return self._quick(quality)
         content = self.codec.write(self.pixels.image, quality, self._tight)
-        expected = (
-            self.size(quality) if quality in self._known else math.exp(_height(self._points(), _fineness(quality)))
-        )
-        self.bias *= len(content) / expected
+        self._learn(quality, len(content))
         return content
+
+    def _quick(self, quality: int) -> bytes:
+        if quality not in self._known:
+            self._known[quality] = self.codec.write(self._sample.pixels.image, quality, False)
+        return self._known[quality]
+
+    @cached_property
+    def _spared(self) -> float:
+        """The part of the bytes that is left when the picture gets tables of its own."""
+        if not self._tight:
+            return 1.0
+        tight = self.codec.write(self._sample.pixels.image, self.codec.start, True)
+        return len(tight) / len(self._quick(self.codec.start))
+
+    def _learn(self, quality: int, weighed: float) -> None:
+        known = quality in self._known
+        self.bias *= weighed / (self.size(quality) if known else math.exp(_height(self._points(), _fineness(quality))))
+
+    def _points(self) -> list[tuple[float, float]]:
+        return [(_fineness(quality), math.log(self.size(quality))) for quality in self._known]
 
 
 def _first_size(header: Header, box: tuple[int, int], max_bytes: int) -> tuple[int, int]:
@@ -365,12 +386,12 @@ def _slope(points: Sequence[tuple[float, float]]) -> float:
     """Of the line through the last two points; through one, as steep as usual."""
     (x, y) = points[-1]
     if len(points) > 1 and points[-2][0] != x:
-        return min(max((y - points[-2][1]) / (x - points[-2][0]), 0.2), 2.0)
+        return min(max((y - points[-2][1]) / (x - points[-2][0]), 0.4), 2.0)
     return STEEPNESS
 
 
 def _tight(pixels: Pixels, limit: int) -> bool:
-    """Whether a JPEG of it is worth Huffman tables of its own; samples are written like the whole."""
+    """Whether a JPEG of it is worth Huffman tables of its own."""
     area = pixels.width * pixels.height
     return area < SMALL or limit / area < BUSY
 
@@ -416,9 +437,9 @@ def _small_palette_png(image: Any) -> bytes:
     return _palette_png(image, bits=4)
 
 
-_JPEG = Codec(mime="image/jpeg", write=_jpeg, start=70, floor=40, header=600, more=0.99)
-_JPEG_SMOOTH = Codec(mime="image/jpeg", write=_jpeg, start=82, floor=55, header=600, more=0.99)
-_JPEG_DRAWN = Codec(mime="image/jpeg", write=_jpeg, start=60, floor=15, header=600, more=0.99)
-_WEBP = Codec(mime="image/webp", write=_webp, start=70, floor=50, header=40, more=0.85)
-_WEBP_ALPHA = Codec(mime="image/webp", write=_quick_webp, start=80, floor=60, header=40, more=0.85)
-_WEBP_DRAWN = Codec(mime="image/webp", write=_quick_webp, start=60, floor=5, header=40, more=0.85)
+_JPEG = Codec(mime="image/jpeg", write=_jpeg, has_tables=True, start=70, floor=40, header=600, more=0.99)
+_JPEG_SMOOTH = Codec(mime="image/jpeg", write=_jpeg, has_tables=True, start=82, floor=55, header=600, more=0.99)
+_JPEG_DRAWN = Codec(mime="image/jpeg", write=_jpeg, has_tables=True, start=60, floor=15, header=600, more=0.99)
+_WEBP = Codec(mime="image/webp", write=_webp, has_tables=False, start=70, floor=50, header=40, more=0.85)
+_WEBP_ALPHA = Codec(mime="image/webp", write=_quick_webp, has_tables=False, start=80, floor=60, header=40, more=0.85)
+_WEBP_DRAWN = Codec(mime="image/webp", write=_quick_webp, has_tables=False, start=60, floor=5, header=40, more=0.85)
