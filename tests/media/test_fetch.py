@@ -19,6 +19,7 @@ from belino.domain.errors import (
     MediaRefused,
     MediaTooLarge,
     OverDailyLimit,
+    StoreFull,
 )
 from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import ConversationKey
@@ -270,6 +271,19 @@ async def test_bytes_that_nobody_waited_for_count_for_the_day(town: Town, platfo
         await came.wait()
         fetching.cancel()
     assert await town.store.bytes_fetched(HERE, town.clock.now().replace(year=2020)) >= 8
+
+
+async def test_a_store_that_cannot_count_does_not_hide_why_a_fetch_ended(
+    town: Town, platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object) -> None:
+        raise StoreFull("the disk is full")
+
+    monkeypatch.setattr(type(town.store), "note_fetched", full)
+    (record,) = await arrive(town)
+    platform.breaking = MediaExpired("gone")
+    with pytest.raises(MediaExpired):
+        await fetcher(town, platform).fetch(record)
 
 
 async def test_one_channels_day_is_not_another_channels(town: Town, platform: Platform) -> None:

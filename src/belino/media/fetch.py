@@ -4,7 +4,13 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
@@ -254,7 +260,8 @@ class Fetcher:
             kept = True
         finally:
             if came and not kept:
-                await self._library.note_fetched(record.conversation.whole_channel, came)
+                with suppress(StoreError):  # why it ended is worth more than what it cost
+                    await self._library.note_fetched(record.conversation.whole_channel, came)
 
     async def _stream(self, ref: MediaRef, allowed: int, judge: Judge, tell: Callable[[int], None]) -> Blob:
         async with opened(self._open_media(ref)) as chunks:
