@@ -9,6 +9,8 @@ from belino.media.image_pixels import Pixels
 BAND, SHARE = 16, 8
 """A sample is a number of bands, together an eighth, on the grid of JPEG's blocks: what was a JPEG before compresses
 well only there."""
+MOST = 180_000
+"""Pieces of more pixels together tell no more."""
 PIECES, STRIPS = 64, 16
 """At most so many: short pieces come from all over, long strips let a lossless encoder find what comes again."""
 ELSEWHERE = 0.618
@@ -56,7 +58,8 @@ def strips(whole: Pixels) -> Pixels:
 def pieces(whole: Pixels) -> Pixels:
     """Parts of more rows."""
     count = min(PIECES, whole.height // BAND)
-    across = min(whole.width, whole.width * whole.height // (SHARE * BAND * BAND * max(1, count)) * BAND)
+    area = min(whole.width * whole.height // SHARE, MOST)
+    across = min(whole.width, area // (BAND * BAND * max(1, count)) * BAND)
     if count < 4 or across < 4 * BAND:
         return whole
     step, spare = (whole.height - BAND) / (count - 1), whole.width - across
