@@ -225,25 +225,26 @@ async def test_only_the_eight_newest_come_back_and_the_rest_can_be_asked_for(jou
         assert pictures(agent.answers[-1]) == [shots[0]]
 
 
-async def test_an_old_picture_asked_for_in_the_turn_that_lost_it_is_shown(journey: Journey) -> None:
+async def test_an_old_picture_asked_for_in_the_turn_that_lost_it_is_shown(
+    journey: Journey, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with journey.at_work() as talk:
         cat = await talk.say("look", CAT)
         found: list[tuple[Block, ...]] = []
 
-        class Forgetting(Viewer):
-            async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
-                yield Accepted()
-                found.append(await turn.toolbox.call("fetch_media", {"ref": cat}))
-                yield Compacted()
-                found.append(await turn.toolbox.call("fetch_media", {"ref": cat}))
-                yield Accepted()
-                found.append(await turn.toolbox.call("fetch_media", {"ref": cat}))
-                yield Compacted(only=(cat,))
-                found.append(await turn.toolbox.call("fetch_media", {"ref": cat}))
-                yield Accepted()
-                yield Final(text="seen")
+        async def forget(turn: Turn) -> AsyncIterator[ReplyPart]:
+            yield Accepted()
+            found.append(await turn.toolbox.call("fetch_media", {"ref": cat}))
+            yield Compacted()
+            found.append(await turn.toolbox.call("fetch_media", {"ref": cat}))
+            yield Accepted()
+            found.append(await turn.toolbox.call("fetch_media", {"ref": cat}))
+            yield Compacted(only=(cat,))
+            found.append(await turn.toolbox.call("fetch_media", {"ref": cat}))
+            yield Accepted()
+            yield Final(text="seen")
 
-        talk.gateway.agents._everywhere = Forgetting()
+        monkeypatch.setattr(journey.agent, "run_turn", forget)
         await talk.say("what was it?")
         assert [len(pictures(blocks)) for blocks in found] == [0, 1, 0, 1]
         session = await talk.session()
