@@ -240,7 +240,7 @@ class Search:
         aimed = aim * limit
         best: Encoded | None = None
         points: list[tuple[float, float]] = []
-        guess.weigh(guess.quality(aimed))
+        guess.weigh(min(max(guess.quality(aimed), low), high))
         for tried in range(REFINEMENTS):
             wanted = guess.quality(aimed) if tried < 2 else _quality_for(_nearest(points, limit), math.log(aimed))
             if not tried and not shrunk and ALMOST <= wanted < FINE:
