@@ -226,3 +226,15 @@ async def test_an_adapter_that_dies_before_it_is_let_in_keeps_its_reason_while_i
         assert (ward.health[-1].state, ward.health[-1].reason) == ("restarting", "the socket broke")
         await ward.clock.advance(1)
         assert (ward.health[-1].state, ward.health[-1].reason) == ("starting", "the socket broke")
+
+
+@pytest.mark.parametrize("kind", [Mortal, Late])
+async def test_an_adapter_that_runs_again_shows_how_often_it_failed_and_no_longer_why(kind: type[Mortal]) -> None:
+    ward = Ward(AdapterError("the socket broke"), kind=kind)
+    async with ward.supervised():
+        assert ward.health[-1].reason == "the socket broke"
+        if isinstance(ward.adapter, Late):
+            ward.adapter.let_in.set()
+        await ward.clock.advance(1)
+        last = ward.health[-1]
+        assert (last.state, last.reason, last.restarts) == ("running", "", 1)

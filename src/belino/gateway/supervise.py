@@ -34,6 +34,7 @@ class AdapterHealth:
     state: Literal["starting", "running", "restarting", "unauthorized"]
     since: datetime
     reason: str = ""
+    """Why it is not running; nothing, once it is."""
     restarts: int = 0
 
 
@@ -61,7 +62,7 @@ async def keep_running(
                 async with beside(_watch(adapter, begun, clock, report)):
                     await adapter.run(accept, cursor)
             else:
-                report(replace(begun, state="running"))
+                report(_running(begun, clock))
                 await adapter.run(accept, cursor)
             reason = "it stopped listening by itself"
         except Unauthorized as error:
@@ -93,4 +94,9 @@ async def _watch(
         late = f"its platform has not let it in within {CONNECT_SECONDS:g} seconds"
         report(replace(begun, reason=begun.reason or late))
         await adapter.connected()
-    report(replace(begun, state="running", since=clock.now()))
+    report(_running(begun, clock))
+
+
+def _running(begun: AdapterHealth, clock: Clock) -> AdapterHealth:
+    """Well again: why it failed before stands in the log, and how often in `restarts`."""
+    return replace(begun, state="running", since=clock.now(), reason="")
