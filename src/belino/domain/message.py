@@ -108,6 +108,8 @@ class Edit:
     sent: datetime
     text: str
     media: tuple[MediaRef, ...] = ()
+    chat_type: ChatType | None = None
+    """The sort of place, if the platform tells: an edit may come before the message that would have told it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,6 +160,7 @@ def _edited(raw: Raw, known: Known) -> Edit | Unsupported:
         sent=edited,
         text=said.text,
         media=said.media,
+        chat_type=said.chat_type,
     )
 
 

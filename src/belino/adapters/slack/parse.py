@@ -179,6 +179,7 @@ def _edit(event: Raw, raw: Raw, channel: str, kind: str, view: View) -> Edit | U
         sent=view.when(at),
         text=_with_quote(now),
         media=(*now.media, *_quoted_media(now)),
+        chat_type=now.chat_type,
     )
 
 

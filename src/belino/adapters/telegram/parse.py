@@ -132,6 +132,7 @@ def _edited(raw: Raw, frame: _Frame) -> Edit | Unsupported:
         sent=frame.when(raw, "edit_date"),
         text=said.text,
         media=said.media,
+        chat_type=said.chat_type,
     )
 
 
