@@ -170,6 +170,26 @@ def test_a_change_to_a_direct_message_that_was_kept_is_judged_by_its_sender(kind
     assert decide(later(kind, EVE, "dm"), ACCESS, about=kept(ANN, "dm")).standing is Standing.DENIED
 
 
+@pytest.mark.parametrize(
+    ("author", "sort", "standing"),
+    [
+        (ANN, ChatType.DIRECT, Standing.MAY_COMMAND),
+        (EVE, ChatType.DIRECT, Standing.DENIED),
+        (ANN, ChatType.GROUP, Standing.DENIED),
+        (ANN, None, Standing.DENIED),
+    ],
+    ids=["a direct chat", "a stranger", "a group that is not listed", "a place of a sort that is not told"],
+)
+def test_an_edit_before_its_message_is_judged_as_the_message_will_be(
+    author: Author, sort: ChatType | None, standing: Standing
+) -> None:
+    edit = Edit(
+        conversation=place("elsewhere"), id="e", message_id="m", author=author, sent=NOW, text="a", chat_type=sort
+    )
+    verdict = decide(edit, ACCESS)
+    assert (verdict.standing, verdict.answer) == (standing, False)
+
+
 def test_who_may_only_be_observed_cannot_rewrite_a_command() -> None:
     edit = later("edit", EVE, "team")
     assert decide(edit, ACCESS, about=kept(BOB, "team")).standing is Standing.DENIED

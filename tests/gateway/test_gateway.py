@@ -169,6 +169,26 @@ async def test_a_message_edited_while_it_waits_is_answered_as_it_reads_now(house
     assert words(agent.turns[0]) == "what is 2+2?"
 
 
+async def test_an_edit_that_overtakes_its_direct_message_is_what_is_answered(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        message = house.say("what is 1+1?")
+        edit = Edit(
+            conversation=message.conversation,
+            id="e1",
+            message_id=message.id,
+            author=message.author,
+            sent=message.sent + timedelta(seconds=1),
+            text="what is 2+2?",
+            chat_type=message.chat_type,
+        )
+        early = await gateway.accept(edit)
+        assert (early.outcome, early.reason) == (MessageOutcome.NOTED, "kept until its message comes")
+        assert (await gateway.accept(message)).outcome is MessageOutcome.WAITING
+        await until(lambda: len(house.wire.seen) == 1)
+    assert words(agent.turns[0]) == "what is 2+2?"
+
+
 async def test_a_message_deleted_while_it_waits_is_not_answered(house: House) -> None:
     agent = house.agent = ScriptedAgent()
     async with house.at_work() as gateway:

@@ -1,23 +1,29 @@
 """From the phone to the agent and back, through a Telegram that keeps the real one's rules."""
 
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from belino.adapters.telegram import SECRET_HEADER
 from belino.domain.media import ImageBlock
 from belino.domain.outcome import MediaOutcome, MessageOutcome
+from belino.domain.ports import Hook, TakesHooks
+from belino.gateway.gateway import Gateway
 from belino.testing import FakeClock, Pace, ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_png
 from belino.testing.telegram_faults import Answer, Reset
 from belino.testing.telegram_shapes import Upload
 from journeys.busy_group import BOT, BusyGroup
-from journeys.busy_place import KILLS, Curious, text_of, told, until
+from journeys.busy_place import KILLS, LONG_AGO, Curious, text_of, told, until
 
 pytestmark = pytest.mark.slow
 
 MEGABYTE = 1024 * 1024
 PHOTO = make_jpeg(64, 48)
+SECRET = "canary-hook-secret"
 
 
 @pytest.fixture
@@ -169,3 +175,35 @@ async def test_a_gateway_killed_again_and_again_takes_every_message_once_and_fla
     uncertain = sum(parcel["state"] == "uncertain" for parcel in parcels)
     assert sent + uncertain == len(said)
     assert sent <= len(server.sent) <= sent + uncertain
+
+
+class Called(BusyGroup):
+    """Telegram calls here itself, over as many lines as it likes."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**super().environment, "BELINO_TEST_HOOK": SECRET}
+
+    def adapter(self) -> dict[str, Any]:
+        return {**super().adapter(), "mode": "webhook", "webhook_secret": "env:BELINO_TEST_HOOK"}
+
+    async def call(self, gateway: Gateway, number: int, **update: object) -> int:
+        adapter = gateway.adapters["telegram", "default"]
+        assert isinstance(adapter, TakesHooks)
+        body = json.dumps({"update_id": number, **update}).encode()
+        hook = Hook(method="POST", path="", query="", headers={SECRET_HEADER: SECRET}, body=body)
+        return (await adapter.take_hook(hook)).status
+
+
+async def test_a_call_that_overtakes_another_with_an_edit_costs_no_words(tmp_path: Path) -> None:
+    async with TelegramServer() as server:
+        group = Called(server, tmp_path / "home")
+        said = {"message_id": 7, "date": LONG_AGO, "chat": {**group.ann, "type": "private"}, "from": group.ann}
+        async with group.gateway() as gateway:
+            edit = {**said, "edit_date": LONG_AGO + 5, "text": "what is 2+2?"}
+            await until(lambda: gateway.adapters["telegram", "default"]._accept)  # type: ignore[attr-defined]
+            assert await group.call(gateway, 12, edited_message=edit) == 200
+            assert await group.call(gateway, 11, message={**said, "text": "what is 1+1?"}) == 200
+            await until(lambda: group.answers() == ["turn 1"])
+        (turn,) = group.agent.turns
+        assert "what is 2+2?" in told(turn) and "1+1" not in told(turn)

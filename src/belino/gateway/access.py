@@ -82,7 +82,7 @@ def _place(
     elif isinstance(arrival, DeliveryStatus):
         # News of what we sent ourselves; it may come before the receipt, and holds nobody's words.
         return _observed("the platform says so")
-    elif about is None and not listed:
+    elif about is None and not listed and not _is_direct_edit(arrival):
         # What became of a message is told without the sort of place; one that was never kept tells nothing new.
         return _denied("about a message that was never kept")
     else:
@@ -92,6 +92,11 @@ def _place(
     verdict = _direct(arrival.author, access, paired=paired)
     overheard = isinstance(arrival, Message) and not arrival.addressed and verdict.standing is Standing.MAY_COMMAND
     return _observed("the agent was not addressed") if overheard else verdict
+
+
+def _is_direct_edit(arrival: Arrival) -> bool:
+    """An edit that says it is of a direct message; it may have overtaken it, and has words that nobody tells again."""
+    return isinstance(arrival, Edit) and arrival.chat_type is ChatType.DIRECT
 
 
 def _direct(author: Author | None, access: AccessConfig, *, paired: bool) -> Verdict:
