@@ -22,12 +22,13 @@ from belino.domain.errors import (
     StoreFull,
 )
 from belino.domain.media import Blob, MediaKind, MediaRef
-from belino.domain.message import ConversationKey
-from belino.domain.outcome import MediaOutcome
-from belino.domain.record import RefRecord
+from belino.domain.message import ConversationKey, Deletion
+from belino.domain.outcome import MediaOutcome, Standing
+from belino.domain.record import RefRecord, Verdict
 from belino.media.fetch import AT_ONCE, BEGINNINGS, PER_ACCOUNT, Fetcher, MediaConfig
 from belino.net.stream import BrokenOff
 from belino.testing import make_png
+from belino.testing.clock import START
 from tools.town import HERE, THERE, File, Town
 
 
@@ -260,6 +261,65 @@ async def test_bytes_that_came_for_nothing_count_for_the_day(town: Town, platfor
     with pytest.raises(OverDailyLimit):
         await fetch.fetch(records[2])
     assert len(platform.calls) == 2
+
+
+async def test_bytes_that_are_fetched_again_count_again(town: Town, platform: Platform) -> None:
+    fetch = fetcher(town, platform, channel_bytes_per_day=35, disk_bytes=15)
+    pair = [(await hold(town, platform, fetch, bytes([number]) * 10))[0] for number in range(2)]
+    platform.body = bytes(10)
+    await fetch.fetch(pair[0])  # each makes room for the other
+    with pytest.raises(OverDailyLimit):
+        await fetch.fetch(pair[1])
+    assert len(platform.calls) == 3
+
+
+async def test_a_message_that_is_deleted_gives_no_bytes_back(town: Town, platform: Platform) -> None:
+    fetch = fetcher(town, platform, channel_bytes_per_day=25)
+    for record in await arrive(town, 2):
+        await fetch.fetch(record)
+    deletion = Deletion(conversation=HERE, id="d", message_id="1", author=None, sent=town.clock.now())
+    await town.store.take_in(deletion, Verdict(standing=Standing.OBSERVED, reason="test"))
+    (record,) = await arrive(town)
+    with pytest.raises(OverDailyLimit):
+        await fetch.fetch(record)
+
+
+async def test_bytes_past_the_limit_came_and_count(town: Town, platform: Platform) -> None:
+    (record,) = await arrive(town, size=None, mime="")
+    fetch = fetcher(town, platform, channel_bytes_per_day=3)
+    with pytest.raises(OverDailyLimit, match="larger than what is left"):
+        await fetch.fetch(record)
+    with pytest.raises(OverDailyLimit, match="has 0B left"):
+        await fetch.fetch(record)
+    assert len(platform.calls) == 1
+
+
+async def test_a_body_that_is_begun_again_has_no_more_than_the_day_has_left(town: Town, platform: Platform) -> None:
+    (record,) = await arrive(town)
+    platform.breaking = BrokenOff("it changed")
+    fetch = fetcher(town, platform, channel_bytes_per_day=15)
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        fetching = group.create_task(failing(fetch, record))
+        while not fetching.done():
+            await town.clock.advance(60)
+    assert len(platform.calls) == 1
+    assert (await look(town, record.ref.id)).outcome is MediaOutcome.OVER_DAILY_LIMIT
+
+
+async def test_a_fetch_is_counted_before_its_ref_holds_the_bytes(
+    town: Town, platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (record,) = await arrive(town)
+    spent: list[int] = []
+    end_media = type(town.store).end_media
+
+    async def looked_at(store: Any, *given: Any, **named: Any) -> bool:
+        spent.append(await store.bytes_fetched(HERE, START))
+        return await end_media(store, *given, **named)
+
+    monkeypatch.setattr(type(town.store), "end_media", looked_at)
+    await fetcher(town, platform).fetch(record)
+    assert spent == [10]  # ended just here and begun anew, it would have come twice and count twice
 
 
 async def test_bytes_that_nobody_waited_for_count_for_the_day(town: Town, platform: Platform) -> None:

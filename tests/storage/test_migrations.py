@@ -49,3 +49,19 @@ def test_migrating_twice_changes_nothing() -> None:
         migrate(connection)
         migrate(connection)
         assert version(connection) == len(STEPS)
+
+
+def test_what_was_fetched_within_the_last_day_still_counts() -> None:
+    hour = 3_600_000_000
+    columns = "id, public_name, channel_id, message_id, item, author_id, author_name, kind, mime, outcome, reason"
+    numbers = "channel, conversation, message, author_marks, sent, created, stored, unclaimed"
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection, STEPS[:11])
+        for number, (fetched, size) in enumerate(((hour, 1), (30 * hour, 10), (40 * hour, 100), (None, None))):
+            connection.execute(
+                f"INSERT INTO refs ({columns}, {numbers}, fetched, fetched_bytes) VALUES ({', '.join('?' * 21)})",
+                (f"r{number}", f"p{number}", *"xxxxxxxxx", 7, 0, 0, 0, 0, 0, 0, 0, fetched, size),
+            )
+        connection.execute("INSERT INTO fetched_elsewhere VALUES (7, 0, 1000)")
+        migrate(connection)
+        assert connection.execute("SELECT sum(bytes) FROM fetches WHERE channel = 7").fetchone() == (1110,)

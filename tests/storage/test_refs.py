@@ -157,21 +157,6 @@ async def test_every_end_of_a_fetch_is_recorded_with_its_reason(store: SqliteSto
     )
 
 
-async def test_bytes_a_channel_fetched_are_counted_and_uploads_are_not(
-    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
-) -> None:
-    blob = await store.keep(chunks(b"12345"), mime="image/png", limit=10)
-    (early,) = (await store.take_in(say("1", media=(photo("1"),)), OBSERVE)).refs
-    await store.end_media(early.id, MediaOutcome.HELD, blob=blob)
-    clock.shift(100)
-    (late,) = (await store.take_in(say("2", media=(photo("2"),)), OBSERVE)).refs
-    await store.end_media(late.id, MediaOutcome.HELD, blob=blob)
-    await store.take_in(say("3", media=(photo("3", sha256=blob.sha256),)), OBSERVE)
-    assert await store.bytes_fetched(MAIN, START) == 10
-    assert await store.bytes_fetched(MAIN, START + timedelta(seconds=50)) == 5
-    assert await store.bytes_fetched(OTHER, START) == 0
-
-
 async def test_media_whose_bytes_are_here_from_the_start_is_held(store: SqliteStore, say: Say, photo: Photo) -> None:
     blob = await store.keep(chunks(b"12345"), mime="image/png", limit=10)
     media = (photo("1", "0", sha256=blob.sha256), photo("1", "1", sha256="0" * 64))

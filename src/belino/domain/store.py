@@ -322,7 +322,7 @@ class Library(Protocol):
         ...
 
     async def note_fetched(self, channel: ConversationKey, size: int) -> None:
-        """Count bytes that came for a channel and that no ref holds."""
+        """Count bytes that came for a channel, whether they are kept or not."""
         ...
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:

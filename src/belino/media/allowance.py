@@ -1,15 +1,18 @@
 """What a channel may still fetch today: set aside before a byte flows, so that fetches in parallel cannot overdraw."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 
-from belino.domain.errors import OverDailyLimit
+from belino.domain.errors import OverDailyLimit, StoreError
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.store import Library
 from belino.media.placeholder import format_size
+
+log = logging.getLogger(__name__)
 
 
 class Allowances:
@@ -24,8 +27,32 @@ class Allowances:
         self._reserves: dict[ConversationKey, _Reserve] = {}
 
     @asynccontextmanager
-    async def take(self, channel: ConversationKey, size: int | None = None) -> AsyncIterator[int]:
-        """How many bytes a fetch may have, which is waited for; OverDailyLimit if there are none, or too few."""
+    async def take(self, channel: ConversationKey, size: int | None = None) -> AsyncIterator["Meter"]:
+        """A meter with the bytes a fetch may have, which are waited for; OverDailyLimit if there are none, or too few.
+
+        All that flow through the meter count, also those of a file that breaks off or is not kept.
+        """
+        async with self._set_aside(channel, size) as allowed:
+            meter = Meter(allowed, over=None if allowed >= self._a_fetch else self._a_day)
+            try:
+                yield meter
+            finally:
+                if meter.count:
+                    await self._count(channel, meter.count)
+
+    def elsewhere(self, channel: ConversationKey) -> AbstractAsyncContextManager["Meter"]:
+        """The same for bytes that no ref promises."""
+        return self.take(channel)
+
+    async def _count(self, channel: ConversationKey, size: int) -> None:
+        try:
+            await self._library.note_fetched(channel, size)
+        except StoreError as error:
+            # How a fetch ended is worth more than what it cost.
+            log.warning("%d bytes that were fetched are not counted: %s", size, type(error).__name__)
+
+    @asynccontextmanager
+    async def _set_aside(self, channel: ConversationKey, size: int | None) -> AsyncIterator[int]:
         reserve = self._reserves.setdefault(channel, _Reserve())
         reserve.users += 1
         taken = 0
@@ -43,17 +70,6 @@ class Allowances:
             elif taken:
                 async with reserve.changed:
                     reserve.changed.notify_all()
-
-    @asynccontextmanager
-    async def elsewhere(self, channel: ConversationKey) -> AsyncIterator["Meter"]:
-        """For bytes that no ref promises: all that flow through the meter count, also of a file that breaks off."""
-        async with self.take(channel) as allowed:
-            meter = Meter(allowed, over=None if allowed >= self._a_fetch else self._a_day)
-            try:
-                yield meter
-            finally:
-                if meter.count:
-                    await self._library.note_fetched(channel, meter.count)
 
     async def _free(self, channel: ConversationKey, reserve: "_Reserve", size: int | None) -> int:
         """How many bytes may be had now; 0 while others hold what is left."""

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
+    ExitStack,
     asynccontextmanager,
     contextmanager,
-    suppress,
 )
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -32,7 +32,7 @@ from belino.domain.outcome import MediaOutcome
 from belino.domain.ports import Clock
 from belino.domain.record import RefRecord
 from belino.domain.store import Library
-from belino.media.allowance import Allowances
+from belino.media.allowance import Allowances, Meter
 from belino.media.incoming import WEB_PAGE, Judge, judged, opened
 from belino.media.memory import Memory
 from belino.media.placeholder import format_size
@@ -181,9 +181,7 @@ class Fetcher:
             return blob
         try:
             self._check(current)
-            channel = current.conversation.whole_channel
-            async with self.allowances.take(channel, current.ref.size) as allowed, self._slot(current.ref):
-                return await self._begin(current, allowed, turnstile)
+            return await self._begin(current, turnstile)
         except BelinoError as error:
             outcome, reason = _end_of(error)
             await self._library.end_media(current.ref.id, outcome, reason)
@@ -226,54 +224,33 @@ class Fetcher:
         async with account, self._room:
             yield
 
-    async def _begin(self, record: RefRecord, allowed: int, turnstile: "_Turnstile") -> Blob:
+    async def _begin(self, record: RefRecord, turnstile: "_Turnstile") -> Blob:
         """The bytes, kept and told of; a body that broke off for good is begun again a few times."""
-        ref = record.ref
-        for attempt in range(1, BEGINNINGS + 1):
-            try:
-                judge = Judge(ref)
-                async with self._counting_waste(record, turnstile) as tell:
-                    blob = await self._stream(ref, allowed, judge, tell)
-                break
-            except BrokenOff:
-                if attempt == BEGINNINGS:
-                    raise
-                await self._clock.sleep(backoff(attempt))
-        with self.pin(blob.sha256):
+        ref, channel = record.ref, record.conversation.whole_channel
+        with ExitStack() as pins:
+            for attempt in range(1, BEGINNINGS + 1):
+                try:
+                    judge = Judge(ref)
+                    async with self.allowances.take(channel, ref.size) as meter, self._slot(ref):
+                        blob = await self._stream(ref, meter, judge, turnstile)
+                        pins.enter_context(self.pin(blob.sha256))  # nobody uses it yet, and counting takes a moment
+                    break
+                except BrokenOff:
+                    if attempt == BEGINNINGS:
+                        raise
+                    await self._clock.sleep(backoff(attempt))
             if not await self._library.end_media(ref.id, MediaOutcome.HELD, judge.lies, blob=blob):
                 raise MediaNotFound(f"{ref.id} was deleted while it was fetched")
             await self._make_room(blob.size)
         return blob
 
-    @asynccontextmanager
-    async def _counting_waste(self, record: RefRecord, turnstile: "_Turnstile") -> AsyncIterator[Callable[[int], None]]:
-        """Who is told how many bytes came; those of a body that is not kept count for the day, too."""
-        came, kept = 0, False
-
-        def tell(count: int) -> None:
-            nonlocal came
-            came = count
-            turnstile.tell(count, record.ref.size)
-
-        try:
-            yield tell
-            kept = True
-        finally:
-            if came and not kept:
-                with suppress(StoreError):  # why it ended is worth more than what it cost
-                    await self._library.note_fetched(record.conversation.whole_channel, came)
-
-    async def _stream(self, ref: MediaRef, allowed: int, judge: Judge, tell: Callable[[int], None]) -> Blob:
+    async def _stream(self, ref: MediaRef, meter: Meter, judge: Judge, turnstile: "_Turnstile") -> Blob:
+        limit = self._config.max_bytes
         async with opened(self._open_media(ref)) as chunks:
-            within = bounded(chunks, limit=allowed, deadline_seconds=STREAM_SECONDS, clock=self._clock)
-            seen = judged(within, judge, tell)
-            try:
-                return await self._blobs.keep(seen, mime=judge.mime, limit=allowed)
-            except MediaTooLarge as error:
-                if error.limit == allowed < self._config.max_bytes:
-                    limit = self._config.channel_bytes_per_day
-                    raise OverDailyLimit("the file is larger than what is left for today", limit=limit) from error
-                raise
+            counted = meter.chunks(chunks)
+            within = bounded(counted, limit=limit, deadline_seconds=STREAM_SECONDS, clock=self._clock)
+            seen = judged(within, judge, lambda count: turnstile.tell(count, ref.size))
+            return await self._blobs.keep(seen, mime=judge.mime, limit=limit)
 
     async def _make_room(self, arrived: int) -> None:
         if self._held_bytes is not None:

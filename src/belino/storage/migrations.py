@@ -239,6 +239,16 @@ CREATE TABLE fetched_elsewhere (channel INTEGER NOT NULL, at INTEGER NOT NULL, b
 CREATE INDEX fetched_elsewhere_lately ON fetched_elsewhere (channel, at);
 """
 
+# A ref may be fetched again, or go with its message: each fetch counts on its own. Those of the last day are known.
+M012_EVERY_FETCH_COUNTS = """
+ALTER TABLE fetched_elsewhere RENAME TO fetches;
+DROP INDEX fetched_elsewhere_lately;
+CREATE INDEX fetches_lately ON fetches (channel, at);
+INSERT INTO fetches SELECT channel, fetched, fetched_bytes FROM refs
+WHERE fetched_bytes > 0 AND fetched > (SELECT max(fetched) FROM refs) - 86400000000;
+DROP INDEX refs_fetched;
+"""
+
 STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
@@ -251,6 +261,7 @@ STEPS = (
     M009_DOCUMENTS_ARE_READ_ONCE,
     M010_WHAT_IS_DELETED_IS_GONE,
     M011_ADDRESSES_COST_BYTES,
+    M012_EVERY_FETCH_COUNTS,
 )
 
 

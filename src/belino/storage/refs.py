@@ -242,16 +242,6 @@ def end_media(
     return True
 
 
-def bytes_fetched(connection: sqlite3.Connection, channel: ConversationKey, since: datetime) -> int:
-    """What a channel's refs have cost in bytes since then."""
-    return int(
-        connection.execute(
-            "SELECT coalesce(sum(fetched_bytes), 0) FROM refs WHERE channel = ? AND fetched >= ?",
-            (find_channel(connection, channel), to_micros(since)),
-        ).fetchone()[0]
-    )
-
-
 def _is_held(connection: sqlite3.Connection, sha256: str) -> bool:
     return connection.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (sha256,)).fetchone() is not None
 

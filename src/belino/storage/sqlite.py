@@ -40,7 +40,7 @@ from belino.domain.turn import Usage
 from belino.storage import (
     access,
     aging,
-    elsewhere,
+    fetches,
     gone,
     inbox,
     messages,
@@ -294,17 +294,14 @@ class SqliteStore(PostRoom):
 
     async def note_fetched(self, channel: ConversationKey, size: int) -> None:
         now = self._clock.now()
-        await self._writer.write(
-            lambda connection: elsewhere.note_fetched(connection, self._places, channel, size, now)
-        )
+        await self._writer.write(lambda connection: fetches.note_fetched(connection, self._places, channel, size, now))
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:
-        return await self._readers.read(
-            lambda connection: (
-                refs.bytes_fetched(connection, channel, since)
-                + elsewhere.bytes_from_elsewhere(connection, channel, since)
-            )
-        )
+        size, last = await self._readers.read(lambda connection: fetches.bytes_fetched(connection, channel, since))
+        now = self._now()
+        if last > now:
+            await self._writer.write(lambda connection: fetches.turn_back(connection, channel, now))
+        return size
 
     async def expire_messages(self, before: datetime) -> int:
         return await aging.expire_messages(self._readers, self._writer, to_micros(before), self._now())

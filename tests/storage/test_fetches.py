@@ -1,4 +1,4 @@
-"""Bytes that came from elsewhere than the platform."""
+"""Bytes that came for a channel."""
 
 from datetime import timedelta
 
@@ -10,9 +10,7 @@ MAIN = ConversationKey(platform="web", account="default", channel="main")
 OTHER = ConversationKey(platform="web", account="default", channel="other")
 
 
-async def test_bytes_from_elsewhere_count_to_their_channel_and_for_their_time(
-    store: SqliteStore, clock: FakeClock
-) -> None:
+async def test_bytes_count_to_their_channel_and_for_their_time(store: SqliteStore, clock: FakeClock) -> None:
     await store.note_fetched(MAIN, 10)
     clock.shift(100)
     await store.note_fetched(MAIN, 5)
@@ -27,3 +25,16 @@ async def test_what_nobody_asks_for_any_more_is_not_kept(store: SqliteStore, clo
     clock.shift(8 * 24 * 3600)
     await store.note_fetched(MAIN, 5)
     assert await store.bytes_fetched(MAIN, START) == 5
+
+
+async def test_a_clock_that_was_turned_back_makes_bytes_neither_forgotten_nor_counted_for_longer(
+    store: SqliteStore, clock: FakeClock
+) -> None:
+    day = timedelta(days=1)
+    await store.note_fetched(MAIN, 10)
+    clock.turn(-365 * day)
+    assert await store.bytes_fetched(MAIN, clock.now() - day) == 10
+    clock.shift(23 * 3600)
+    assert await store.bytes_fetched(MAIN, clock.now() - day) == 10
+    clock.shift(2 * 3600)
+    assert await store.bytes_fetched(MAIN, clock.now() - day) == 0
