@@ -76,9 +76,10 @@ MODES = {
         "I;16", (64, 32), b"".join((x * 1000).to_bytes(2, "little") for x in range(64)) * 32
     ),
     "cmyk": quarters().convert("CMYK"),
+    "ycc": quarters().convert("YCbCr"),
 }
 MODE_FORMATS = [
-    *((mode, "PNG") for mode in MODES if mode != "cmyk"),
+    *((mode, "PNG") for mode in MODES if mode not in ("cmyk", "ycc")),
     *((mode, "TIFF") for mode in MODES),
     *((mode, "JPEG") for mode in ("grey", "rgb", "cmyk")),
     *((mode, "WEBP") for mode in ("rgb", "rgba")),
@@ -114,6 +115,20 @@ def test_every_kind_of_pixels_looks_the_same_afterwards(
 def _on_white(picture: Image.Image) -> Image.Image:
     whole = picture.convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", whole.size, (255, 255, 255)), whole).convert("RGB")
+
+
+@pytest.mark.parametrize("compression", [None, "tiff_lzw", "packbits", "jpeg"])
+def test_a_tiff_has_its_colours_however_they_are_packed(compression: str | None, fitted: Fit) -> None:
+    options = {"compression": compression} if compression else {}
+    _, made = fitted(saved(quarters().convert("YCbCr"), "TIFF", **options))
+    assert corners(opened(made)) == corners(quarters())
+
+
+@pytest.mark.parametrize(("least", "most"), [(0.0, 1.0), (0.0, 255.0), (-40.0, 3_000.0)])
+def test_measurements_are_seen_from_black_to_white_whatever_their_range(least: float, most: float, fitted: Fit) -> None:
+    measured = Image.linear_gradient("L").convert("F").point(lambda value: value * ((most - least) / 255) + least)
+    _, made = fitted(saved(measured, "TIFF"))
+    assert opened(made).convert("L").getextrema() == (0, 255)
 
 
 @pytest.mark.parametrize("format_", ["PNG", "WEBP", "TIFF"])

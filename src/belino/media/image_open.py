@@ -32,6 +32,8 @@ PILLOW_ERRORS: tuple[type[Exception], ...] = (
 )  # fmt: skip
 _CUT_OFF = re.compile(r"truncat|premature|end of (?:file|stream)|not enough", re.IGNORECASE)
 _ORIENTATION_TAG = 0x0112
+_TIFF_COLOURS, _TIFF_YCC = 262, 6
+_TIFF_COMPRESSION, _TIFF_JPEG = 259, 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,12 +227,22 @@ def _load_vips(source: int, header: Header, size: tuple[int, int]) -> Any:
     loader = _DECODERS[header.mime].loader
     if loader is None:
         raise vips().Error("libvips does not open this type")
+    if header.mime == "image/tiff" and _is_ycc(source):
+        raise vips().Error("libvips takes these colours for red, green and blue")
     if header.mime != "image/jpeg":
         return _open_vips(source, loader)
     width, height = header.upright
     least, lowest = SHARP * size[0], SHARP * size[1]
     shrink = max(by for by in (1, 2, 4, 8) if by == 1 or (width / by > least and height / by > lowest))
     return _open_vips(source, loader, **({"shrink": shrink} if shrink > 1 else {}))
+
+
+def _is_ycc(source: int) -> bool:
+    """Whether a TIFF holds brightness and two differences of colour as they are, not as a JPEG."""
+    with suppress(*PILLOW_ERRORS), _open_pillow(source, _DECODERS["image/tiff"]) as image:
+        tags = getattr(image, "tag_v2", {})
+        return tags.get(_TIFF_COLOURS) == _TIFF_YCC and tags.get(_TIFF_COMPRESSION) != _TIFF_JPEG
+    return False
 
 
 def _orientation(image: Any, fields: set[str]) -> int:
@@ -342,9 +354,19 @@ def _srgb(image: Any) -> Any:
             image = image[0].copy(interpretation="b-w") if grey and image.bands == 3 else image
     if image.interpretation not in ("srgb", "b-w"):
         image = image.colourspace("b-w" if image.interpretation == "grey16" else "srgb")
+    if image.format not in ("uchar", "ushort"):
+        image = _stretched(image)
     if image.format != "uchar":
         image = image.cast("uchar", shift=image.format == "ushort")
     return image[:4] if image.bands > 4 else image
+
+
+def _stretched(image: Any) -> Any:
+    """Measurements have a range of their own: parts of one would all be black, and thousands all white."""
+    image = image.copy_memory()
+    least, most = image.min(), image.max()
+    fits = least >= 0 and 1 < most <= 255
+    return image if fits or least == most else (image - least) * (255 / (most - least))
 
 
 def _is_srgb(profile: Any) -> bool:
