@@ -57,27 +57,29 @@ class Allowances:
         reserve.users += 1
         taken = 0
         try:
-            async with reserve.changed:
-                while not (taken := await self._free(channel, reserve, size)):
-                    await reserve.changed.wait()
-                reserve.taken += taken
+            while not taken:
+                async with reserve.lock:
+                    reserve.freed.clear()
+                    taken = await self._free(channel, reserve, size)
+                    reserve.taken += taken
+                if not taken:
+                    await reserve.freed.wait()
             yield taken
         finally:
             reserve.users -= 1
             reserve.taken -= taken
+            reserve.freed.set()
             if not reserve.users:
                 self._reserves.pop(channel, None)
-            elif taken:
-                async with reserve.changed:
-                    reserve.changed.notify_all()
 
     async def _free(self, channel: ConversationKey, reserve: "_Reserve", size: int | None) -> int:
         """How many bytes may be had now; 0 while others hold what is left."""
+        held = reserve.taken  # before asking: what ends meanwhile may be missing from the answer
         left = self._a_day - await self._library.bytes_fetched(channel, self._clock.now() - timedelta(days=1))
         if left <= 0 or (size is not None and size > left):
             raise OverDailyLimit(f"the channel has {format_size(max(left, 0))} left for today", limit=self._a_day)
         wanted = min(self._a_fetch, left)
-        return wanted if reserve.taken + wanted <= left else 0
+        return wanted if held + wanted <= left else 0
 
 
 class Meter:
@@ -102,6 +104,7 @@ class _Reserve:
     """What fetches under way have set aside of a channel's bytes for today."""
 
     def __init__(self) -> None:
-        self.changed = asyncio.Condition()
+        self.lock = asyncio.Lock()
+        self.freed = asyncio.Event()
         self.taken = 0
         self.users = 0
