@@ -20,8 +20,8 @@ JOBS = {
     name: f"media.sandbox_jobs:{name}"
     for name in (
         "read", "copy", "crash", "abort", "spin", "stall", "eat", "refuse", "fail", "full", "huge", "wrong", "leave",
-        "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "fill", "grow", "kill_parent",
-        "raise_limits", "write_source", "lock_source", "hoard", "outlive",
+        "shout", "deep", "surroundings", "open_file", "connect", "start", "thread", "threads", "fill", "grow",
+        "kill_parent", "raise_limits", "write_source", "lock_source", "hoard", "outlive",
         "signal_parent", "slow_parent", "newer", "powers",
     )
 }  # fmt: skip
@@ -144,6 +144,16 @@ def thread(source: int, options: Options) -> dict[str, Any]:
     for each in threads:
         each.join()
     return {"done": sorted(done)}
+
+
+def threads(source: int, options: Options) -> dict[str, Any]:
+    """As many as there is room for, each with as small a stack as may be; they stay until the end."""
+    threading.stack_size(32 * 1024)
+    while True:
+        try:
+            threading.Thread(target=signal.pause, daemon=True).start()
+        except RuntimeError:
+            signal.pause()
 
 
 def fill(source: int, target: int, options: Options) -> dict[str, Any]:

@@ -209,6 +209,18 @@ async def test_threads_may_start(sandbox: Sandbox, source: Path) -> None:
 
 
 @CONFINED
+async def test_a_child_that_starts_threads_without_end_is_killed_long_before_its_time(
+    sandbox: Sandbox, source: Path
+) -> None:
+    parent = await parent_of(sandbox, source)
+    async with asyncio.timeout(30):
+        with pytest.raises(MediaRefused) as refused:
+            await sandbox.run("threads", source, seconds=60)
+    assert str(refused.value) == "decoding it started too many threads"
+    assert children_of(parent) == []
+
+
+@CONFINED
 async def test_a_child_opens_no_file(sandbox: Sandbox, source: Path, caplog: pytest.LogCaptureFixture) -> None:
     for path in ("/etc/passwd", str(source), "/proc/self/environ", "/dev/null"):
         with failing(caplog, "PermissionError"):

@@ -205,7 +205,9 @@ def _open_output(output: Path, closing: ExitStack) -> int:
 def _result(ended: Ended, answer: bytes, *, seconds: float, memory: int) -> dict[str, Any]:
     """What the child answered; or what became of it, as an error."""
     too_long = f"decoding it took longer than {seconds:g} s"
-    if ended.late or ended.code == -signal.SIGXCPU:
+    if ended.killed_for == "threads":
+        raise MediaRefused("decoding it started too many threads")
+    if ended.killed_for or ended.code == -signal.SIGXCPU:
         raise MediaRefused(too_long)
     if ended.code == -signal.SIGKILL:
         raise MediaRefused("decoding it was stopped by the system, most likely for want of memory")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from belino.domain.errors import MediaError
 from belino.media.sandbox_parent import LENGTH_BYTES, REQUEST_BYTES
@@ -27,10 +27,10 @@ class LineLost(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a child ended: its exit code (negative for a signal), and whether it was killed for its time."""
+    """How a child ended: its exit code (negative for a signal), and what for if the parent killed it."""
 
     code: int
-    late: bool
+    killed_for: Literal["", "time", "threads"]
 
 
 class Line:
@@ -133,7 +133,7 @@ class Line:
             return
         ending = self._jobs.get(message["job"])
         if ending is not None and not ending.done():
-            ending.set_result(Ended(code=message["code"], late=message["late"]))
+            ending.set_result(Ended(code=message["code"], killed_for=message["killed_for"]))
 
     def _lose(self, why: str) -> None:
         if self.lost:

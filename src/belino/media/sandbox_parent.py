@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from belino.domain.errors import MediaError
@@ -25,13 +26,17 @@ ANSWER_BYTES = 16 * 1024
 REQUEST_BYTES = 64 * 1024
 WORDS_AT_MOST = 300
 LENGTH_BYTES = 4
+THREADS_AT_MOST = 128
+"""More than fit into a child's memory, each with a stack of the usual size."""
+LOOK_SECONDS = 0.05
+"""How often children's threads are counted: thousands can start within this time, not all that a system has."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Child:
     job: int
     deadline: float
-    late: bool = False
+    killed_for: str = ""
 
 
 def main(descriptor: int, modules: list[str], paths: list[str]) -> None:
@@ -71,7 +76,7 @@ def _serve(control: socket.socket) -> None:
             if awake in ready:
                 os.read(awake, 4096)
             _bury(control, children)
-            _kill_late(children)
+            _kill_unruly(children)
             if control.fileno() in ready and not _take(control, children):
                 return
     finally:
@@ -80,8 +85,8 @@ def _serve(control: socket.socket) -> None:
 
 
 def _until_next(children: dict[int, _Child]) -> float | None:
-    pending = [child.deadline for child in children.values() if not child.late]
-    return max(0.0, min(pending) - time.monotonic()) if pending else None
+    pending = [child.deadline for child in children.values() if not child.killed_for]
+    return max(0.0, min(LOOK_SECONDS, min(pending) - time.monotonic())) if pending else None
 
 
 def _bury(control: socket.socket, children: dict[int, _Child]) -> None:
@@ -89,14 +94,28 @@ def _bury(control: socket.socket, children: dict[int, _Child]) -> None:
         gone, status = os.waitpid(pid, os.WNOHANG)
         if gone:
             child = children.pop(pid)
-            _tell(control, {"job": child.job, "code": os.waitstatus_to_exitcode(status), "late": child.late})
+            code = os.waitstatus_to_exitcode(status)
+            _tell(control, {"job": child.job, "code": code, "killed_for": child.killed_for})
 
 
-def _kill_late(children: dict[int, _Child]) -> None:
+def _kill_unruly(children: dict[int, _Child]) -> None:
     for pid, child in children.items():
-        if not child.late and child.deadline <= time.monotonic():
-            child.late = True
+        if child.killed_for:
+            continue
+        if child.deadline <= time.monotonic():
+            child.killed_for = "time"
+        elif _count_threads(pid) > THREADS_AT_MOST:
+            child.killed_for = "threads"
+        if child.killed_for:
             os.kill(pid, signal.SIGKILL)
+
+
+def _count_threads(pid: int) -> int:
+    """No limit does this: the one on processes does not bind root, and counts all that a user runs."""
+    try:
+        return Path(f"/proc/{pid}/task").stat().st_nlink - 2
+    except OSError:
+        return 0
 
 
 def _take(control: socket.socket, children: dict[int, _Child]) -> bool:
