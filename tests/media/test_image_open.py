@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PIL import Image, ImageChops, ImageCms, ImageDraw, ImageOps
+from PIL import Image, ImageChops, ImageCms, ImageDraw, ImageOps, ImageStat
 
 from belino.domain.errors import MediaRefused
 from belino.media import image, image_open
@@ -49,6 +49,18 @@ def test_a_picture_is_turned_as_its_metadata_says(format_: str, orientation: int
     facts = probed(content, tmp_path)
     assert (facts["width"], facts["height"]) == expected.size
     assert ImageOps.exif_transpose(picture).size == picture.size
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_tiff_that_only_pillow_opens_is_turned_once(orientation: int, fitted: Fit, tmp_path: Path) -> None:
+    light, plain = Image.linear_gradient("L").resize((64, 32)), Image.new("L", (64, 32), 128)
+    content = saved(Image.merge("LAB", (light, plain, plain)), "TIFF", exif=exif(orientation))
+    expected = ImageOps.exif_transpose(opened(saved(light, "JPEG", exif=exif(orientation))))
+    picture = opened(fitted(content)[1]).convert("L")
+    assert picture.size == expected.size
+    assert max(ImageStat.Stat(ImageChops.difference(picture, expected)).mean) < 12
+    facts = probed(content, tmp_path)
+    assert (facts["width"], facts["height"]) == expected.size
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -280,13 +280,14 @@ def _look_pillow(source: int, decoder: Decoder) -> Header:
     try:
         with _open_pillow(source, decoder) as image:
             width, height = image.size
+            turned = decoder.mime == "image/tiff"  # Pillow turns these by itself, and tells the size they have then
             return Header(
                 mime=decoder.mime,
                 width=width,
                 height=height,
                 frames=int(getattr(image, "n_frames", 1)),
                 has_alpha=image.has_transparency_data,
-                orientation=_sane(image.getexif().get(_ORIENTATION_TAG)),
+                orientation=1 if turned else _sane(image.getexif().get(_ORIENTATION_TAG)),
                 plain=False,
                 lossy=_is_lossy(source, decoder),
                 size=os.fstat(source).st_size,
