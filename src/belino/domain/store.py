@@ -79,8 +79,12 @@ class Inbox(Protocol):
 
     async def cursor(self, platform: str, account: str) -> str | None: ...
 
-    async def recover(self) -> int:
-        """After a crash: turns that were running wait again. Returns how many."""
+    async def recover(self, begun: datetime | None = None, *, album_wait: timedelta = ALBUM_WAIT) -> int:
+        """After a crash: turns that were running wait again. Returns how many.
+
+        A turn that waited for the rest of an album waits for it until `album_wait` after this run has `begun` (now,
+        if not told), and less once an item joins it: while nobody listened none could come.
+        """
         ...
 
     async def ready_turns(self) -> tuple[Ready, ...]:

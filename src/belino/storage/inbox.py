@@ -78,7 +78,7 @@ def _take_message(
     place.channel.seq += 1
     if joined is not None:
         latest = (when.ready, when.album_wait, joined)
-        connection.execute("UPDATE turns SET ready = min(?, created + ?) WHERE id = ?", latest)
+        connection.execute("UPDATE turns SET ready = min(?, max(created + ?, ready)) WHERE id = ?", latest)
     elif turn is not None:
         _insert_turn(connection, place, row, when.ready)
     if refs or message.quote is not None or message.forward is not None:
@@ -185,10 +185,11 @@ def _waiting_album(connection: sqlite3.Connection, place: Conversation, message:
     """The turn that waits for more of this author's album.
 
     Whether the item itself speaks to the agent does not matter: in a group only the first carries the mention.
+    After a restart it may wait past `album_wait`, for items that could not come before.
     """
     row = connection.execute(
         "SELECT id FROM turns WHERE state = 'waiting' AND conversation = ? AND album = ? AND author_id = ? "
-        "AND created + ? >= ? ORDER BY id DESC LIMIT 1",
+        "AND max(created + ?, ready) >= ? ORDER BY id DESC LIMIT 1",
         (place.id, message.album, message.author.id, when.album_wait, when.now),
     ).fetchone()
     return None if row is None else int(row["id"])
@@ -213,8 +214,12 @@ def insert_all_refs(
         insert_refs(connection, keys, media, bearer, role)
 
 
-def recover(connection: sqlite3.Connection) -> int:
-    """Turns that were running when the process died wait again."""
+def recover(connection: sqlite3.Connection, begun: int, album_wait: int) -> int:
+    """Turns that were running when the process died wait again; the wait for an album's rest begins anew."""
+    connection.execute(
+        "UPDATE turns SET ready = ? WHERE state = 'waiting' AND album IS NOT NULL AND attempt = 0 AND created < ?",
+        (begun + album_wait, begun),
+    )
     return connection.execute("UPDATE turns SET state = 'waiting' WHERE state = 'running'").rowcount
 
 
