@@ -132,6 +132,38 @@ async def test_the_items_of_an_album_are_answered_together_once_no_more_come(hou
     assert sum("[Image: photo.png" in getattr(block, "text", "") for block in turn.blocks) == 3
 
 
+@pytest.mark.parametrize("dead_for", [1, 3600], ids=["a moment", "an hour"])
+async def test_an_album_cut_in_two_by_a_restart_is_answered_together(house: House, dead_for: float) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("first", album="a1"))
+    await house.clock.advance(dead_for)
+    async with house.at_work() as gateway:
+        await until(lambda: house.clock.sleeping > RESTING)
+        await house.clock.advance(2)  # the platform takes its time to let us in
+        for text in ("second", "third"):
+            await gateway.accept(house.say(text, album="a1"))
+            await house.clock.advance(1)
+        assert not agent.turns
+        await until(lambda: house.clock.sleeping > RESTING)
+        await house.clock.advance(1)
+        await until(lambda: house.wire.texts() == ["turn 1"])
+    (turn,) = agent.turns
+    assert [part in str(turn.blocks) for part in ("first", "second", "third")] == [True] * 3
+
+
+async def test_an_album_whose_rest_never_comes_is_answered_soon_after_a_restart(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("all there is", album="a1"))
+    await house.clock.advance(3600)
+    async with house.at_work():
+        await until(lambda: house.clock.sleeping > RESTING)
+        await house.clock.advance(house.sessions.album_max_ms / 1000)
+        await until(lambda: house.wire.texts() == ["turn 1"])
+    assert len(agent.turns) == 1
+
+
 async def test_an_item_that_comes_after_its_album_was_answered_gets_a_turn_of_its_own(house: House) -> None:
     agent = house.agent = ScriptedAgent()
     async with house.at_work() as gateway:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from functools import partial
 from random import Random
 
 from belino.config import SessionsConfig
@@ -39,6 +40,7 @@ class Sessions:
         self._clock = clock
         self._rng = rng
         self._insist = insist
+        self._begun = clock.now()
         self._waiting = 0
         self._claimed = asyncio.Event()
         self._stopping = False
@@ -56,7 +58,8 @@ class Sessions:
 
     async def run(self) -> None:
         """Run turns until stopped, beginning with those an earlier run left behind."""
-        recovered = await self._insist("inbox", self._inbox.recover)
+        album_wait = timedelta(milliseconds=self._config.album_max_ms)
+        recovered = await self._insist("inbox", partial(self._inbox.recover, self._begun, album_wait=album_wait))
         if recovered:
             log.info("%d turns were cut off and wait again", recovered)
         self._waiting = await self._insist("inbox", self._inbox.waiting_turns)
