@@ -11,7 +11,7 @@ from belino.adapters.web import Adapter as WebAdapter
 from belino.config import Config, SessionsConfig
 from belino.domain.errors import AdapterError, ScopeError
 from belino.domain.media import TextBlock
-from belino.domain.message import Author, ConversationKey, Deletion, Edit, Reaction
+from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Reaction
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.turn import Final, ReplyPart, Turn
@@ -181,20 +181,24 @@ async def test_an_item_that_comes_after_its_album_was_answered_gets_a_turn_of_it
     assert [words(turn) for turn in agent.turns] == ["first", "late"]
 
 
+def _edit(message: Message, text: str) -> Edit:
+    return Edit(
+        conversation=message.conversation,
+        id="e1",
+        message_id=message.id,
+        author=message.author,
+        sent=message.sent + timedelta(seconds=1),
+        text=text,
+        chat_type=message.chat_type,
+    )
+
+
 async def test_a_message_edited_while_it_waits_is_answered_as_it_reads_now(house: House) -> None:
     agent = house.agent = ScriptedAgent()
     async with house.at_work() as gateway:
         message = house.say("what is 1+1?", album="a1")
         await gateway.accept(message)
-        edit = Edit(
-            conversation=message.conversation,
-            id="e1",
-            message_id=message.id,
-            author=message.author,
-            sent=message.sent + timedelta(seconds=1),
-            text="what is 2+2?",
-        )
-        assert (await gateway.accept(edit)).outcome is MessageOutcome.NOTED
+        assert (await gateway.accept(_edit(message, "what is 2+2?"))).outcome is MessageOutcome.NOTED
         await until(lambda: house.clock.sleeping > RESTING)
         await house.clock.advance(2)
         await until(lambda: len(house.wire.seen) == 1)
@@ -205,16 +209,7 @@ async def test_an_edit_that_overtakes_its_direct_message_is_what_is_answered(hou
     agent = house.agent = ScriptedAgent()
     async with house.at_work() as gateway:
         message = house.say("what is 1+1?")
-        edit = Edit(
-            conversation=message.conversation,
-            id="e1",
-            message_id=message.id,
-            author=message.author,
-            sent=message.sent + timedelta(seconds=1),
-            text="what is 2+2?",
-            chat_type=message.chat_type,
-        )
-        early = await gateway.accept(edit)
+        early = await gateway.accept(_edit(message, "what is 2+2?"))
         assert (early.outcome, early.reason) == (MessageOutcome.NOTED, "kept until its message comes")
         assert (await gateway.accept(message)).outcome is MessageOutcome.WAITING
         await until(lambda: len(house.wire.seen) == 1)
