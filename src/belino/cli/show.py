@@ -1,4 +1,7 @@
-"""What a person sees: tables in colour on a terminal, plain aligned columns elsewhere, JSON on request."""
+"""What a person sees: tables in colour on a terminal, plain aligned columns elsewhere, JSON on request.
+
+Tables are laid out here because rich cuts cells where a terminal is narrow, and ids are there to be copied.
+"""
 
 import json
 import os
@@ -129,5 +132,6 @@ def _stacked(columns: Sequence[str], cells: Sequence[str]) -> str:
 
 def _width(text: str) -> int:
     """How many places of a line it takes: two for most letters of East Asia, none for an accent on its own."""
-    marks = sum(unicodedata.category(c) in ("Mn", "Me") for c in text)
-    return len(text) - marks + sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
