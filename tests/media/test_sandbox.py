@@ -345,6 +345,14 @@ async def test_no_child_outlives_its_parent(sandbox: Sandbox, source: Path, tmp_
     assert not is_running(child)
 
 
+@CONFINED
+@pytest.mark.parametrize(("parent", "code"), [("os.getppid()", 0), ("0", 1)], ids=["there", "gone"])
+def test_a_child_whose_parent_was_gone_before_it_stood_ends(parent: str, code: int) -> None:
+    walls = f"raise_walls(parent={parent}, memory=1 << 30, seconds=10)"
+    script = f"import os; from belino.media.sandbox_walls import raise_walls; {walls}; os._exit(0)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == code
+
+
 async def test_a_sandbox_that_cannot_be_prepared_says_why(source: Path) -> None:
     async with Sandbox(jobs={"read": "no_such_module:read"}) as sandbox:
         with pytest.raises(MediaError, match="no_such_module"):

@@ -129,9 +129,9 @@ def _take(control: socket.socket, children: dict[int, _Child]) -> bool:
             if child.job == request["kill"]:
                 os.kill(pid, signal.SIGKILL)
         return True
-    pid = os.fork()
+    parent, pid = os.getpid(), os.fork()
     if not pid:
-        _be_the_child(request, descriptors)
+        _be_the_child(parent, request, descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     children[pid] = _Child(job=request["job"], deadline=time.monotonic() + request["seconds"])
@@ -152,7 +152,7 @@ def _tell(control: socket.socket, message: dict[str, Any]) -> None:
     control.sendall(json.dumps(message).encode() + b"\n")
 
 
-def _be_the_child(request: dict[str, Any], descriptors: list[int]) -> None:
+def _be_the_child(parent: int, request: dict[str, Any], descriptors: list[int]) -> None:
     """Everything after the fork; never returns."""
     code = 1
     try:
@@ -161,7 +161,7 @@ def _be_the_child(request: dict[str, Any], descriptors: list[int]) -> None:
         answer, *files = descriptors
         _close_others(descriptors)
         function = _function(request["function"])
-        raise_walls(memory=request["memory"], seconds=request["cpu"])
+        raise_walls(parent=parent, memory=request["memory"], seconds=request["cpu"])
         written = json.dumps(_do(function, files, request["options"])).encode()
         if len(written) <= ANSWER_BYTES:
             os.write(answer, written)

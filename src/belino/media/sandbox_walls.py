@@ -78,8 +78,8 @@ def leave_the_network() -> None:
         ctypes.CDLL(None).unshare(_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC)
 
 
-def raise_walls(*, memory: int, seconds: int) -> None:
-    """Shut this process in for good: what it holds open is all it will ever have."""
+def raise_walls(*, parent: int, memory: int, seconds: int) -> None:
+    """Shut this process in for good: what it holds open is all it will ever have, and it ends with its parent."""
     set_limits(memory=memory, seconds=seconds)
     if platform.system() != "Linux":
         return
@@ -87,7 +87,6 @@ def raise_walls(*, memory: int, seconds: int) -> None:
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     system = ctypes.CDLL(None, use_errno=True)
-    parent = os.getppid()
     system.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
