@@ -1,6 +1,7 @@
 """Pictures made to fit, types told and bytes streamed, beside the usual ways, on the same files in the same run."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from belino.bench import Row
 from belino.bench._gallery import gallery
 from belino.bench.sniff import sniff_rows
 from belino.bench.stream import stream_rows
+from belino.media.sandbox_line import ENVIRONMENT
 
 LIMITS = {"190 KB": 190 * 1024, "1 MB": 1024 * 1024}
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".heic", ".heif", ".avif"})
@@ -107,8 +109,12 @@ def _fitted(picture: Path, limit: int, out: Path, spent: Sequence[dict[str, floa
 
 def _ask(how: str, *arguments: Path | str) -> dict[str, float] | None:
     command = [sys.executable, "-m", "belino.bench._picture", how, *map(str, arguments)]
+    # Ours is decoded in the sandbox, which sets how memory is taken.
+    environment = {**os.environ, **ENVIRONMENT} if how == "ours" else None
     try:
-        done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=True)  # noqa: S603 - our own module
+        done = subprocess.run(  # noqa: S603 - our own module
+            command, capture_output=True, timeout=SECONDS, check=True, env=environment
+        )
     except subprocess.SubprocessError:
         return None
     answer: dict[str, float] = json.loads(done.stdout)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from mmap import PROT_READ, mmap
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -190,8 +191,10 @@ def _as_it_is(source: int, header: Header, wish: Wish) -> bytes | None:
         return None
     if wish.box(header.width, header.height) != (header.width, header.height):
         return None
-    content = strip(header.mime, os.pread(source, header.size, 0)) if header.size <= 2 * wish.max_bytes else None
-    if content is None or len(content) > wish.max_bytes:
+    if header.size > 2 * wish.max_bytes:
+        return None
+    content = strip(header.mime, mmap(source, 0, prot=PROT_READ), wish.max_bytes)
+    if content is None:
         return None
     image_open.check(source, header)
     return content

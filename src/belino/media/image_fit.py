@@ -4,15 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from belino.domain.errors import MediaRefused
 from belino.media.image_open import MAX_SIDE, Header, decode
 from belino.media.image_pixels import Pixels
 from belino.media.image_sample import Sample, detail, pieces, strips
-
-if TYPE_CHECKING:
-    import pyvips
 
 # All weights, found on photographs, screenshots and drawings by SSIM at the original size (`belino bench media`).
 BEST_QUALITY = 95
@@ -103,7 +100,7 @@ class Codec:
     """A lossy way to write a picture, and where it is at its best."""
 
     mime: str
-    write: Callable[["pyvips.Image", int, bool], bytes]
+    write: Callable[[Pixels, int, bool], bytes]
     start: int
     """The quality from which on more pixels look better than finer ones, as long as there are more."""
     floor: int
@@ -263,7 +260,7 @@ class Search:
         mime = next(mime for mime in ("image/jpeg", "image/webp") if mime in self.wish.formats)
         while scale * max(whole.upright) >= 1:
             small = whole.scaled(scale)
-            content = self._write(_jpeg if mime == "image/jpeg" else _webp, small.image, 50, True)
+            content = self._write(_jpeg if mime == "image/jpeg" else _webp, small, 50, True)
             if len(content) <= self.wish.max_bytes:
                 return _encoded(content, mime, small, 50)
             scale /= 2
@@ -310,19 +307,19 @@ class _Guess:
     def weigh(self, quality: int) -> None:
         """Learn from the whole picture what a sample leaves open, where that is quicker than to write it twice."""
         if self._tight and not self._exact:
-            self._learn(quality, self._spared * len(self.codec.write(self.pixels.image, quality, False)))
+            self._learn(quality, self._spared * len(self.codec.write(self.pixels, quality, False)))
 
     def write(self, quality: int) -> bytes:
         """The picture itself, from which the guess learns."""
         if self._exact and not self._tight:
             return self._quick(quality)
-        content = self.codec.write(self.pixels.image, quality, self._tight)
+        content = self.codec.write(self.pixels, quality, self._tight)
         self._learn(quality, len(content))
         return content
 
     def _quick(self, quality: int) -> bytes:
         if quality not in self._known:
-            self._known[quality] = self.codec.write(self._sample.pixels.image, quality, False)
+            self._known[quality] = self.codec.write(self._sample.pixels, quality, False)
         return self._known[quality]
 
     @cached_property
@@ -330,7 +327,7 @@ class _Guess:
         """The part of the bytes that is left when the picture gets tables of its own."""
         if not self._tight:
             return 1.0
-        tight = self.codec.write(self._sample.pixels.image, self.codec.start, True)
+        tight = self.codec.write(self._sample.pixels, self.codec.start, True)
         return len(tight) / len(self._quick(self.codec.start))
 
     def _learn(self, quality: int, weighed: float) -> None:
@@ -396,18 +393,17 @@ def _tight(pixels: Pixels, limit: int) -> bool:
     return area < SMALL or limit / area < BUSY
 
 
-def _jpeg(image: Any, quality: int, tight: bool) -> bytes:
-    content: bytes = image.jpegsave_buffer(Q=quality, optimize_coding=tight, subsample_mode="on", keep="none")
+def _jpeg(pixels: Pixels, quality: int, tight: bool) -> bytes:
+    return pixels.jpeg(quality, tight=tight)
+
+
+def _webp(pixels: Pixels, quality: int, _tight: bool) -> bytes:
+    content: bytes = pixels.image.webpsave_buffer(Q=quality, effort=4, keep="none")
     return content
 
 
-def _webp(image: Any, quality: int, _tight: bool) -> bytes:
-    content: bytes = image.webpsave_buffer(Q=quality, effort=4, keep="none")
-    return content
-
-
-def _quick_webp(image: Any, quality: int, _tight: bool) -> bytes:
-    content: bytes = image.webpsave_buffer(Q=quality, alpha_q=ALPHA_QUALITY, effort=2, keep="none")
+def _quick_webp(pixels: Pixels, quality: int, _tight: bool) -> bytes:
+    content: bytes = pixels.image.webpsave_buffer(Q=quality, alpha_q=ALPHA_QUALITY, effort=2, keep="none")
     return content
 
 

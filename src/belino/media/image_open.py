@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
-from belino.media.image_pixels import TURNED, Pixels, held, resized
+from belino.media.image_pixels import TURNED, Pixels, held, resized, upright
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -175,13 +175,15 @@ def decode(source: int, header: Header, size: tuple[int, int] | None = None) -> 
     """
     width, height = size or header.upright
     error = vips().Error
+    if header.mime == "image/jpeg" and header.plain and (width, height) == header.upright:
+        with suppress(error, *PILLOW_ERRORS):
+            return _by_pillow(source, header, (width, height))
     try:
         return _finish(_load_vips(source, header, (width, height)), header.orientation, header, (width, height))
     except error as first:
         # Pillow forgives other faults than libvips does. What neither reads is broken.
         try:
-            image, orientation = _load_pillow(source, _DECODERS[header.mime])
-            return _finish(image, orientation, header, (width, height))
+            return _by_pillow(source, header, (width, height))
         except (error, *PILLOW_ERRORS) as second:
             raise MediaRefused(f"the {header.mime} is damaged: {_short(second)}") from first
 
@@ -307,28 +309,35 @@ def _open_pillow(source: int, decoder: Decoder) -> "Image.Image":
     return Image.open(io.FileIO(source, closefd=False), formats=decoder.pillow)
 
 
-def _load_pillow(source: int, decoder: Decoder) -> tuple[Any, int]:
-    """The pixels as libvips sees them, and the turn that is still to be made."""
-    with _open_pillow(source, decoder) as image:
+def _by_pillow(source: int, header: Header, size: tuple[int, int]) -> Pixels:
+    with _open_pillow(source, _DECODERS[header.mime]) as image:
         width, height = image.size
         if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
             raise MediaRefused(f"the picture is {width}×{height}; that is too much")
         image.load()
         profile = image.info.get("icc_profile")
         orientation = _sane(image.getexif().get(_ORIENTATION_TAG))
-        if image.mode.startswith("I;16"):
-            mode, format_ = "I;16", "ushort"
-        elif image.mode in ("L", "LA", "RGB", "RGBA", "CMYK"):
-            mode, format_ = image.mode, "uchar"
-        else:
-            mode, format_ = _simple_mode(image), "uchar"
-        plain = image if image.mode == mode else image.convert(mode)
-        made = vips().Image.new_from_memory(plain.tobytes(), *plain.size, len(plain.getbands()), format_)
+        lying = (size[1], size[0]) if orientation in TURNED else size
+        if image.mode in ("L", "RGB") and image.size == lying and (not profile or _is_srgb(profile)):
+            return upright(image, orientation)
+        return _finish(_for_vips(image, profile), orientation, header, size)
+
+
+def _for_vips(image: "Image.Image", profile: bytes | None) -> Any:
+    """The pixels as libvips sees them."""
+    if image.mode.startswith("I;16"):
+        mode, format_ = "I;16", "ushort"
+    elif image.mode in ("L", "LA", "RGB", "RGBA", "CMYK"):
+        mode, format_ = image.mode, "uchar"
+    else:
+        mode, format_ = _simple_mode(image), "uchar"
+    plain = image if image.mode == mode else image.convert(mode)
+    made = vips().Image.new_from_memory(plain.tobytes(), *plain.size, len(plain.getbands()), format_)
     meaning = {"L": "b-w", "LA": "b-w", "I;16": "grey16", "CMYK": "cmyk"}.get(mode, "srgb")
     made = made.copy(interpretation=meaning)
     if profile:
         made.set_type(vips().GValue.blob_type, "icc-profile-data", profile)
-    return made, orientation
+    return made
 
 
 def _simple_mode(image: "Image.Image") -> str:

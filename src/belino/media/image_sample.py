@@ -75,9 +75,7 @@ def detail(cut: Pixels) -> tuple[float, float]:
     width, height = cut.upright
     if min(width, height) < 2:
         return 0.0, 1.0
-    seen = cut.image.crop(0, 0, min(SEEN, width) // 2 * 2, height // 2 * 2)
-    seen = _opaque(seen).bandmean().cast("uchar")
-    grey = Image.frombuffer("L", (seen.width, seen.height), seen.write_to_memory(), "raw", "L", 0, 1)
+    grey = cut.grey(min(SEEN, width) // 2 * 2, height // 2 * 2)
     lost = ImageChops.difference(grey, grey.reduce(2).resize(grey.size, Image.Resampling.NEAREST)).histogram()
     edges, texture = (sum(lost[least + 1 :]) / (grey.width * grey.height) for least in (EDGE, TEXTURE))
     return edges / (texture + NO_DETAIL), texture

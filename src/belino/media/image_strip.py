@@ -4,7 +4,13 @@ What a decoder needs is named; everything else is left behind, known or not. Non
 their format closely enough to be cut, so that the picture has to be drawn anew.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from mmap import mmap
+from typing import TypeAlias
+
+Piece: TypeAlias = bytes | memoryview
+
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_KEPT = frozenset({b"IHDR", b"PLTE", b"tRNS", b"sRGB", b"gAMA", b"cHRM", b"sBIT", b"IDAT", b"IEND"})
@@ -15,21 +21,22 @@ _WEBP_ALPHA = 0x10
 _JPEG_KEPT = frozenset({0xE0, 0xEE, 0xDB, 0xC4, 0xDD, *range(0xC0, 0xD0)}) - {0xC8, 0xCC}
 _JPEG_SCAN = 0xDA
 _JPEG_END = 0xD9
-_RESTARTS = frozenset(range(0xD0, 0xD8))
+_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7]", re.DOTALL)
 
 _GIF_CONTROL = b"\x21\xf9"
 
 
-def strip(mime: str, content: bytes) -> bytes | None:
-    """The same picture without anything that is not the picture."""
+def strip(mime: str, content: bytes | mmap, limit: int) -> bytes | None:
+    """The same picture without anything that is not the picture; None as well if it has more bytes than the limit."""
     cut = _CUTS.get(mime)
     try:
-        return b"".join(cut(content)) if cut else None
+        pieces = list(cut(memoryview(content))) if cut else []
     except (IndexError, ValueError):
         return None
+    return b"".join(pieces) if 0 < sum(map(len, pieces)) <= limit else None
 
 
-def _jpeg(content: bytes) -> Iterator[bytes]:
+def _jpeg(content: memoryview) -> Iterator[Piece]:
     yield content[:2]
     at = 2
     while True:
@@ -53,16 +60,15 @@ def _jpeg(content: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _after_scan(content: bytes, at: int) -> int:
+def _after_scan(content: memoryview, at: int) -> int:
     """Where the compressed pixels end: at a marker that is neither a stuffed byte nor a restart."""
-    while True:
-        at = content.index(b"\xff", at)
-        if content[at + 1] != 0 and content[at + 1] not in _RESTARTS:
-            return at
-        at += 2
+    found = _MARKER.search(content, at)
+    if found is None:
+        raise ValueError("the pixels do not end")
+    return found.start()
 
 
-def _png(content: bytes) -> Iterator[bytes]:
+def _png(content: memoryview) -> Iterator[Piece]:
     yield _PNG
     at = len(_PNG)
     while True:
@@ -72,12 +78,12 @@ def _png(content: bytes) -> Iterator[bytes]:
             raise ValueError("a chunk runs out of the file")
         if kind in _PNG_KEPT:
             yield content[at:end]
-        if kind == b"IEND":
+        if bytes(kind) == b"IEND":
             return
         at = end
 
 
-def _webp(content: bytes) -> Iterator[bytes]:
+def _webp(content: memoryview) -> Iterator[Piece]:
     """Only what draws; the extended header is rewritten, for it counts what is no longer there."""
     chunks = list(_webp_chunks(content))
     body = b"".join(piece for kind, piece in chunks if kind in _WEBP_KEPT)
@@ -89,18 +95,18 @@ def _webp(content: bytes) -> Iterator[bytes]:
     yield b"RIFF" + (len(body) + 4).to_bytes(4, "little") + b"WEBP" + body
 
 
-def _webp_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _webp_chunks(content: memoryview) -> Iterator[tuple[bytes, bytes]]:
     at, end = 12, min(len(content), 8 + int.from_bytes(content[4:8], "little"))
     while at + 8 <= end:
         size = int.from_bytes(content[at + 4 : at + 8], "little")
         after = at + 8 + size + size % 2
         if at + 8 + size > len(content):
             raise ValueError("a chunk runs out of the file")
-        yield content[at : at + 4], content[at:after].ljust(after - at, b"\0")
+        yield bytes(content[at : at + 4]), bytes(content[at:after]).ljust(after - at, b"\0")
         at = after
 
 
-def _gif(content: bytes) -> Iterator[bytes]:
+def _gif(content: memoryview) -> Iterator[Piece]:
     at = 13 + _colour_table(content[10])
     yield content[:at]
     while content[at] != 0x3B:
@@ -121,13 +127,13 @@ def _colour_table(flags: int) -> int:
     return 3 << ((flags & 7) + 1) if flags & 0x80 else 0
 
 
-def _after_blocks(content: bytes, at: int) -> int:
+def _after_blocks(content: memoryview, at: int) -> int:
     while content[at]:
         at += content[at] + 1
     return at + 1
 
 
-_CUTS: Mapping[str, Callable[[bytes], Iterator[bytes]]] = {
+_CUTS: Mapping[str, Callable[[memoryview], Iterator[Piece]]] = {
     "image/jpeg": _jpeg,
     "image/png": _png,
     "image/webp": _webp,

@@ -16,7 +16,7 @@ from belino.media import image_open
 from belino.media.image import FORMATS, MAX_BYTES, Fitted, Images, checked
 from belino.media.image_fit import Search, Wish
 from belino.media.image_open import MAX_SIDE
-from belino.media.image_pixels import Pixels
+from belino.media.image_pixels import PillowPixels
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -156,7 +156,7 @@ def stamps(times: Sequence[float]) -> list[str]:
 def written(picture: "Image.Image", *, max_bytes: int, max_side: int) -> bytes:
     """The best encoding of a picture in memory."""
     wish = Wish(max_bytes=max_bytes, max_side=max_side, formats=FORMATS)
-    return Search(wish).of(Pixels(picture.tobytes(), picture.width, picture.height, 3), lossy=True).content
+    return Search(wish).of(PillowPixels(picture), lossy=True).content
 
 
 def write_all(target: int, content: bytes) -> None:
