@@ -161,13 +161,14 @@ def test_hidden_colour_does_not_bleed_into_what_is_seen(fitted: Fit) -> None:
     assert max(ImageChops.multiply(red, seen).tobytes()) < 40
 
 
-def test_a_colour_profile_is_applied_and_gone(fitted: Fit) -> None:
+@pytest.mark.parametrize("name", ["test", "sRGB"])
+def test_a_colour_profile_is_applied_and_gone_whatever_it_calls_itself(name: str, fitted: Fit) -> None:
     # A profile under which the stored red and blue mean each other: nobody may ignore it.
     swapped = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
     for tag in (b"rXYZ", b"bXYZ"):
         assert tag in swapped
     swapped = bytearray(bytes(swapped).replace(b"rXYZ", b"tmpX").replace(b"bXYZ", b"rXYZ").replace(b"tmpX", b"bXYZ"))
-    named = bytes(swapped).replace(b"s\0R\0G\0B", b"t\0e\0s\0t").replace(b"sRGB", b"test")
+    named = bytes(swapped).replace(b"s\0R\0G\0B", "\0".join(name).encode()).replace(b"sRGB", name.encode())
     picture = Image.new("RGB", (40, 40), (250, 10, 10))
     _, made = fitted(saved(picture, "PNG", icc_profile=named))
     red, _, blue = opened(made).convert("RGB").getpixel((20, 20))  # type: ignore[misc]

@@ -1,6 +1,7 @@
 """Open a hostile picture in the sandbox: what it is, within the limits, then upright and in sRGB."""
 
 import io
+import math
 import os
 import re
 import struct
@@ -32,6 +33,12 @@ PILLOW_ERRORS: tuple[type[Exception], ...] = (
 )  # fmt: skip
 _CUT_OFF = re.compile(r"truncat|premature|end of (?:file|stream)|not enough", re.IGNORECASE)
 _ORIENTATION_TAG = 0x0112
+_SRGB_COLOURS = {
+    b"rXYZ": (0.4361, 0.2225, 0.0139),
+    b"gXYZ": (0.3851, 0.7169, 0.0971),
+    b"bXYZ": (0.1431, 0.0606, 0.7141),
+}
+SAME_COLOUR = 0.01
 _TIFF_COLOURS, _TIFF_YCC = 262, 6
 _TIFF_COMPRESSION, _TIFF_JPEG = 259, 7
 
@@ -168,14 +175,15 @@ def mime_of(head: bytes) -> str:
     raise MediaRefused(f"the bytes are not a picture of a type that is decoded ({known})")
 
 
-def decode(source: int, header: Header, size: tuple[int, int] | None = None) -> Pixels:
+def decode(source: int, header: Header, size: tuple[int, int] | None = None, *, to_write: bool = False) -> Pixels:
     """The first frame in memory: upright, eight bits, grey or sRGB, of this size if one is given.
 
-    A JPEG decoder leaves out what a smaller size does not need.
+    A JPEG decoder leaves out what a smaller size does not need. Pixels that are likely to be written as they are
+    are held by the library that writes them fastest; any other work is quicker without it.
     """
     width, height = size or header.upright
     error = vips().Error
-    if header.mime == "image/jpeg" and header.plain and (width, height) == header.upright:
+    if to_write and header.mime == "image/jpeg" and header.plain and (width, height) == header.upright:
         with suppress(error, *PILLOW_ERRORS):
             return _by_pillow(source, header, (width, height))
     try:
@@ -380,9 +388,25 @@ def _stretched(image: Any) -> Any:
 
 
 def _is_srgb(profile: Any) -> bool:
-    """Most profiles only say what is assumed anyway; applying them costs more than everything else."""
-    text = bytes(profile[:4096]).replace(b"\0", b"")
-    return b"sRGB" in text
+    """Most profiles only say what is assumed anyway; applying them costs more than everything else.
+
+    Some have the name of sRGB for its curve alone, and colours of their own.
+    """
+    content = bytes(profile[:4096])
+    return b"sRGB" in content.replace(b"\0", b"") and all(
+        math.isclose(part, usual, abs_tol=SAME_COLOUR)
+        for tag, colour in _SRGB_COLOURS.items()
+        for part, usual in zip(_profile_colour(content, tag), colour, strict=False)
+    )
+
+
+def _profile_colour(profile: bytes, tag: bytes) -> tuple[float, ...]:
+    """One of the three colours that a profile mixes, if it names them."""
+    tags = range(132, 132 + 12 * min(int.from_bytes(profile[128:132]), 100), 12)
+    at = next((int.from_bytes(profile[each + 4 : each + 8]) for each in tags if profile[each : each + 4] == tag), None)
+    if at is None or at + 20 > len(profile):
+        return ()
+    return tuple(part / 65536 for part in struct.unpack(">3i", profile[at + 8 : at + 20]))
 
 
 def _short(error: BaseException) -> str:
