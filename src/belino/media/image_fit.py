@@ -34,6 +34,8 @@ SPARE = 1.14
 """A photograph is decoded this much wider than it is likely to end, all of it only if that fits."""
 LIKELY = 0.13
 """Bytes a pixel of a photograph is likely to end with."""
+WHOLE = 0.09
+"""With so many bytes for each of its pixels, most photographs keep them all."""
 WEBP_SIDE = 16_383
 ALPHA_QUALITY = 70
 """Shadows take most of the bytes when every step of them is kept."""
@@ -124,8 +126,9 @@ class Search:
         """The picture read from `source`, as good as the wish allows."""
         box = self.wish.box(*header.upright)
         size = _first_size(header, box, self.wish.max_bytes)
+        whole = self.wish.max_bytes >= WHOLE * box[0] * box[1]
         while True:
-            found = self._encoded(decode(source, header, size), header, finer=size != box)
+            found = self._encoded(decode(source, header, size, to_write=whole), header, finer=size != box)
             if isinstance(found, Encoded):
                 return found
             if found is None:
@@ -215,13 +218,14 @@ class Search:
         """First the size at which the starting quality fits, then the quality that fills the limit."""
         wanted, pixels, scale, bias = AIM * self.wish.max_bytes, whole, 1.0, codec.more
         for tried in range(ROUNDS):
-            guess = _Guess(pixels, codec, sample, self.wish.max_bytes, bias)
+            shrunk = finer or scale < 1
+            guess = _Guess(pixels, codec, sample, bias, tight=shrunk or _is_small(pixels, self.wish.max_bytes))
             room = math.pow(wanted / guess.size(codec.start), 1 / GROWTH)
             if scale == 1 and finer and room > STEP:
                 return room
             good = scale == 1 or room < STEP or tried >= PATIENCE
             if good and guess.quality(wanted) >= codec.floor:
-                if found := self._refined(guess, shrunk=finer or scale < 1):
+                if found := self._refined(guess, shrunk=shrunk):
                     return found
                 scale, bias = scale / STEP, guess.bias
             else:
@@ -285,11 +289,11 @@ class Search:
 class _Guess:
     """What a picture will weigh, guessed from a sample of it, and better after each time it was weighed."""
 
-    def __init__(self, pixels: Pixels, codec: Codec, sample: Sample, limit: int, bias: float) -> None:
+    def __init__(self, pixels: Pixels, codec: Codec, sample: Sample, bias: float, *, tight: bool) -> None:
         self.pixels, self.codec, self.bias = pixels, codec, bias
         self._sample = sample
         self._exact = sample.pixels is pixels
-        self._tight = codec.has_tables and _tight(pixels, limit)
+        self._tight = codec.has_tables and tight
         self._known: dict[int, bytes] = {}
 
     def size(self, quality: int) -> float:
@@ -387,7 +391,7 @@ def _slope(points: Sequence[tuple[float, float]]) -> float:
     return STEEPNESS
 
 
-def _tight(pixels: Pixels, limit: int) -> bool:
+def _is_small(pixels: Pixels, limit: int) -> bool:
     """Whether a JPEG of it is worth Huffman tables of its own."""
     area = pixels.width * pixels.height
     return area < SMALL or limit / area < BUSY
