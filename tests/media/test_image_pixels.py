@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from PIL import Image, ImageChops
 
+from belino.media import image_pixels
 from belino.media.image_pixels import PillowPixels, Pixels, RawPixels, upright
 from media.pictures import noise, quarters
 
@@ -58,8 +59,12 @@ def test_pillow_turns_as_libvips_does(orientation: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB"])
+@pytest.mark.parametrize("light", [0, image_pixels.LIGHT], ids=["libvips", "Pillow"])
 @pytest.mark.parametrize("tight", [False, True], ids=["usual", "tight"])
-def test_both_write_the_same_jpeg_of_a_picture(mode: str, tight: bool) -> None:
+def test_all_write_the_same_jpeg_of_a_picture(
+    mode: str, light: int, tight: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_pixels, "LIGHT", light)
     picture = noise(64, 48).convert(mode)
     one, other = (
         Image.open(io.BytesIO(pixels.jpeg(80, tight=tight))) for pixels in (held(picture), PillowPixels(picture))
