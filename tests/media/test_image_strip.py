@@ -42,10 +42,24 @@ def small() -> Image.Image:
     return photo(300, 200)
 
 
+def with_segment(picture: bytes, marker: int, body: bytes) -> bytes:
+    """The JPEG with this segment behind its first one."""
+    return picture[:20] + bytes([0xFF, marker]) + (len(body) + 2).to_bytes(2) + body + picture[20:]
+
+
 XMP = f'<x:xmpmeta xmlns:x="adobe:ns:meta/">{CANARY}</x:xmpmeta>'.encode()
 TELLING: dict[str, Callable[[], bytes]] = {
     "jpeg": lambda: saved(small(), "JPEG", exif=place(), comment=CANARY.encode(), xmp=XMP),
     "jpeg with another behind": lambda: saved(small(), "JPEG") + saved(small(), "JPEG", exif=place()),
+    "jpeg with a preview in its first segment": lambda: with_segment(
+        saved(small(), "JPEG"), 0xE0, b"JFIF\0\1\2\1\0\x48\0\x48\1\5" + CANARY.encode()
+    ),
+    "jpeg with a preview in an extension": lambda: with_segment(
+        saved(small(), "JPEG"), 0xE0, b"JFXX\0\x13" + CANARY.encode()
+    ),
+    "jpeg with words behind its colours": lambda: with_segment(
+        saved(small(), "JPEG"), 0xEE, b"Adobe\0\x64\0\0\0\0\1" + CANARY.encode()
+    ),
     "progressive jpeg": lambda: saved(small(), "JPEG", progressive=True, exif=place(), xmp=XMP),
     "webp": lambda: saved(small(), "WEBP", exif=place(), xmp=XMP),
     "webp with alpha": lambda: saved(with_hole(small()), "WEBP", exif=place(), xmp=XMP),
@@ -78,7 +92,9 @@ def test_no_metadata_survives(name: str, max_bytes: int, fitted: Fit) -> None:
     assert "icc_profile" not in picture.info
 
 
-@pytest.mark.parametrize("name", ["jpeg", "progressive jpeg", "webp", "webp with alpha", "png", "gif"])
+@pytest.mark.parametrize(
+    "name", [*(name for name in TELLING if "jpeg" in name), "webp", "webp with alpha", "png", "gif"]
+)
 def test_a_picture_that_fits_loses_its_metadata_and_not_one_pixel(name: str, fitted: Fit) -> None:
     answer, made = fitted(telling(name))
     assert answer["encodes"] == 0
@@ -91,6 +107,15 @@ def test_a_clean_picture_that_fits_is_left_as_it_is(content: bytes, fitted: Fit)
     answer, made = fitted(content)
     assert made == content
     assert answer["encodes"] == 0
+
+
+def test_a_jpeg_packed_as_few_decoders_know_is_drawn_anew(fitted: Fit) -> None:
+    huffman = saved(small(), "JPEG")
+    arithmetic = huffman.replace(b"\xff\xc0", b"\xff\xc9")
+    assert opened(arithmetic).size == (300, 200)
+    answer, made = fitted(arithmetic)
+    assert answer["encodes"] > 0
+    assert b"\xff\xc9" not in made
 
 
 @pytest.mark.parametrize("name", ["jpeg", "webp", "png", "gif"])

@@ -17,8 +17,12 @@ _PNG_KEPT = frozenset({b"IHDR", b"PLTE", b"tRNS", b"sRGB", b"gAMA", b"cHRM", b"s
 _WEBP_KEPT = frozenset({b"VP8 ", b"VP8L", b"ALPH"})
 _WEBP_ALPHA = 0x10
 
-# JPEG: JFIF and Adobe's colour transform among the application segments, and the tables.
-_JPEG_KEPT = frozenset({0xE0, 0xEE, 0xDB, 0xC4, 0xDD, *range(0xC0, 0xD0)}) - {0xC8, 0xCC}
+# JPEG: the tables, and the frames that everybody decodes; others, and arithmetic coding, few do.
+_JPEG_KEPT = frozenset({0xDB, 0xC4, 0xDD, 0xC0, 0xC1, 0xC2})
+_JPEG_RARE = frozenset(range(0xC3, 0xD0)) - _JPEG_KEPT
+# What the colours mean is told by two segments in their first bytes; the size of a thumbnail, here none, ends one.
+_JPEG_COLOURS = {(0xE0, b"JFIF\0"): b"\0\0", (0xEE, b"Adobe"): b""}
+_JPEG_COLOURS_TOLD = 12
 _JPEG_SCAN = 0xDA
 _JPEG_END = 0xD9
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7]", re.DOTALL)
@@ -54,10 +58,22 @@ def _jpeg(content: memoryview) -> Iterator[Piece]:
             raise ValueError("a segment runs out of the file")
         if marker == _JPEG_SCAN:
             end = _after_scan(content, end)
+        if marker in _JPEG_RARE:
+            raise ValueError("not every decoder knows how this is packed")
+        if marker == _JPEG_SCAN or marker in _JPEG_KEPT:
             yield content[at:end]
-        elif marker in _JPEG_KEPT:
-            yield content[at:end]
+        else:
+            yield _jpeg_colours(marker, bytes(content[at + 4 : end]))
         at = end
+
+
+def _jpeg_colours(marker: int, body: bytes) -> bytes:
+    """The segment without what may follow in it; nothing of any other segment."""
+    end = _JPEG_COLOURS.get((marker, body[:5]))
+    if end is None:
+        return b""
+    body = body[:_JPEG_COLOURS_TOLD] + end
+    return bytes([0xFF, marker]) + (len(body) + 2).to_bytes(2) + body
 
 
 def _after_scan(content: memoryview, at: int) -> int:
