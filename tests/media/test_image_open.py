@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image, ImageChops, ImageCms, ImageDraw, ImageOps, ImageStat
+from PIL.PngImagePlugin import PngInfo
 
 from belino.domain.errors import MediaRefused
 from belino.media import image, image_open
@@ -49,6 +50,18 @@ def test_a_picture_is_turned_as_its_metadata_says(format_: str, orientation: int
     facts = probed(content, tmp_path)
     assert (facts["width"], facts["height"]) == expected.size
     assert ImageOps.exif_transpose(picture).size == picture.size
+
+
+@pytest.mark.parametrize("max_bytes", [GENEROUS, 60_000, 20_000])
+@pytest.mark.parametrize("format_", ["JPEG", "PNG", "WEBP"])
+def test_a_turn_that_only_other_metadata_tells_changes_nothing(format_: str, max_bytes: int, fitted: Fit) -> None:
+    xmp = '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
+    picture, words = Image.blend(photo(640, 400), quarters((640, 400)), 0.6), PngInfo()
+    words.add_itxt("XML:com.adobe.xmp", xmp)
+    content = saved(picture, format_, quality=96, **({"pnginfo": words} if format_ == "PNG" else {"xmp": xmp.encode()}))
+    assert opened(content).getexif()[0x0112] == 6
+    _, made = fitted(content, max_bytes=max_bytes)
+    assert corners(opened(made)) == corners(picture)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

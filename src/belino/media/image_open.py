@@ -77,6 +77,8 @@ _SIGNATURES = (
     (re.compile(rb"II[*+]\0|MM\0[*+]"), "image/tiff"),
     (re.compile(rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", re.DOTALL), "image/bmp"),
 )
+_TOLD_ONCE = frozenset({"image/jpeg", "image/png", "image/webp"})
+"""Where Pillow turns no more than libvips does, but believes other places than EXIF too: the header has decided."""
 _LOSSY = frozenset({"image/jpeg", "image/heic", "image/avif"})
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
 _HEIC_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"})
@@ -324,7 +326,7 @@ def _by_pillow(source: int, header: Header, size: tuple[int, int]) -> Pixels:
             raise MediaRefused(f"the picture is {width}×{height}; that is too much")
         image.load()
         profile = image.info.get("icc_profile")
-        orientation = _sane(image.getexif().get(_ORIENTATION_TAG))
+        orientation = header.orientation if header.mime in _TOLD_ONCE else _sane(image.getexif().get(_ORIENTATION_TAG))
         lying = (size[1], size[0]) if orientation in TURNED else size
         if image.mode in ("L", "RGB") and image.size == lying and (not profile or _is_srgb(profile)):
             return upright(image, orientation)
