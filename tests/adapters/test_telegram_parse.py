@@ -398,6 +398,7 @@ def test_reactions_are_what_changed_between_the_two_lists() -> None:
     assert len({change.id for change in changes}) == 3
     (star,) = parsed(sample("reaction_anonymous"))
     assert isinstance(star, Reaction) and (star.emoji, star.author.id) == ("⭐", "-1001234567890")
+    assert star.chat_type is ChatType.GROUP
 
 
 @pytest.mark.parametrize(("raw", "told"), [({"type": "aura", "shade": 3}, "aura"), ({}, "?")], ids=["unknown", "empty"])
@@ -417,7 +418,8 @@ def test_a_business_chat_is_not_the_bots_own_chat_with_the_same_person() -> None
 def test_deletions_in_a_business_chat_name_their_messages() -> None:
     gone = parsed(sample("deleted_business_messages"))
     assert all(isinstance(arrival, Deletion) for arrival in gone)
-    assert [arrival.message_id for arrival in gone if isinstance(arrival, Deletion)] == ["31", "32"]
+    told = [(arrival.message_id, arrival.chat_type) for arrival in gone if isinstance(arrival, Deletion)]
+    assert told == [("31", ChatType.DIRECT), ("32", ChatType.DIRECT)]
     assert {arrival.conversation for arrival in gone} == {message("business_message").conversation}
     assert {arrival.sent for arrival in gone} == {RECEIVED}, "Telegram does not say when"
 

@@ -11,7 +11,7 @@ from belino.adapters.web import Adapter as WebAdapter
 from belino.config import Config, SessionsConfig
 from belino.domain.errors import AdapterError, ScopeError
 from belino.domain.media import TextBlock
-from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Reaction
+from belino.domain.message import Arrival, Author, ConversationKey, Deletion, Edit, Message, Reaction
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.turn import Final, ReplyPart, Turn
@@ -117,6 +117,15 @@ async def test_an_account_cannot_hand_in_what_belongs_to_another(house: House) -
         assert not await house.history(gateway)
 
 
+async def _one_turn_after(seconds: float, house: House, agent: ScriptedAgent) -> Turn:
+    assert not agent.turns
+    await until(lambda: house.clock.sleeping > RESTING)
+    await house.clock.advance(seconds)
+    await until(lambda: house.wire.texts() == ["turn 1"])
+    (turn,) = agent.turns
+    return turn
+
+
 async def test_the_items_of_an_album_are_answered_together_once_no_more_come(house: House) -> None:
     agent = house.agent = ScriptedAgent()
     async with house.at_work() as gateway:
@@ -124,11 +133,7 @@ async def test_the_items_of_an_album_are_answered_together_once_no_more_come(hou
             message = house.say("", album="a1")
             await gateway.accept(replace(message, media=(house.picture(message),)))
             await house.clock.advance(1)
-        assert not agent.turns
-        await until(lambda: house.clock.sleeping > RESTING)
-        await house.clock.advance(1)
-        await until(lambda: house.wire.texts() == ["turn 1"])
-    (turn,) = agent.turns
+        turn = await _one_turn_after(1, house, agent)
     assert sum("[Image: photo.png" in getattr(block, "text", "") for block in turn.blocks) == 3
 
 
@@ -144,11 +149,7 @@ async def test_an_album_cut_in_two_by_a_restart_is_answered_together(house: Hous
         for text in ("second", "third"):
             await gateway.accept(house.say(text, album="a1"))
             await house.clock.advance(1)
-        assert not agent.turns
-        await until(lambda: house.clock.sleeping > RESTING)
-        await house.clock.advance(1)
-        await until(lambda: house.wire.texts() == ["turn 1"])
-    (turn,) = agent.turns
+        turn = await _one_turn_after(1, house, agent)
     assert [part in str(turn.blocks) for part in ("first", "second", "third")] == [True] * 3
 
 
@@ -158,10 +159,7 @@ async def test_an_album_whose_rest_never_comes_is_answered_soon_after_a_restart(
         await gateway.accept(house.say("all there is", album="a1"))
     await house.clock.advance(3600)
     async with house.at_work():
-        await until(lambda: house.clock.sleeping > RESTING)
-        await house.clock.advance(house.sessions.album_max_ms / 1000)
-        await until(lambda: house.wire.texts() == ["turn 1"])
-    assert len(agent.turns) == 1
+        await _one_turn_after(house.sessions.album_max_ms / 1000, house, agent)
 
 
 async def test_an_item_that_comes_after_its_album_was_answered_gets_a_turn_of_its_own(house: House) -> None:
@@ -193,6 +191,18 @@ def _edit(message: Message, text: str) -> Edit:
     )
 
 
+def _deletion(message: Message) -> Deletion:
+    """As platforms tell it that do not say who did it."""
+    return Deletion(
+        conversation=message.conversation,
+        id="d1",
+        message_id=message.id,
+        author=None,
+        sent=message.sent,
+        chat_type=message.chat_type,
+    )
+
+
 async def test_a_message_edited_while_it_waits_is_answered_as_it_reads_now(house: House) -> None:
     agent = house.agent = ScriptedAgent()
     async with house.at_work() as gateway:
@@ -216,15 +226,47 @@ async def test_an_edit_that_overtakes_its_direct_message_is_what_is_answered(hou
     assert words(agent.turns[0]) == "what is 2+2?"
 
 
+async def test_a_deletion_or_reaction_that_overtakes_its_direct_message_is_kept_for_it(house: House) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("hello"))
+        await until(lambda: len(house.wire.seen) == 1)
+        taken_back, liked = house.say("a secret"), house.say("a joke")
+        early: list[Arrival] = [
+            _deletion(taken_back),
+            Reaction(
+                conversation=liked.conversation,
+                id="r1",
+                message_id=liked.id,
+                author=liked.author,
+                sent=liked.sent,
+                emoji="👍",
+                chat_type=liked.chat_type,
+            ),
+        ]
+        assert [(await gateway.accept(one)).reason for one in early] == ["kept until its message comes"] * 2
+        for message in (taken_back, liked):
+            await gateway.accept(message)
+        await until(lambda: len(house.wire.seen) == 2)
+        kept = {message.id: message for message in await house.history(gateway)}
+    assert kept[taken_back.id].text == ""
+    assert kept[liked.id].reactions == (("👍", 1),)
+    assert [words(turn) for turn in agent.turns] == ["hello", "a joke"]
+
+
+async def test_a_deletion_in_a_direct_chat_of_which_nothing_is_kept_leaves_nothing(house: House) -> None:
+    async with house.at_work() as gateway:
+        message = house.say("never seen", author=EVE, channel="eve")
+        assert (await gateway.accept(_deletion(message))).outcome is MessageOutcome.DENIED
+        assert await gateway.store.channels() == ()
+
+
 async def test_a_message_deleted_while_it_waits_is_not_answered(house: House) -> None:
     agent = house.agent = ScriptedAgent()
     async with house.at_work() as gateway:
         message = house.say("forget it", album="a1")
         await gateway.accept(message)
-        gone = Deletion(
-            conversation=message.conversation, id="d1", message_id=message.id, author=message.author, sent=message.sent
-        )
-        await gateway.accept(gone)
+        await gateway.accept(_deletion(message))
         await gateway.accept(house.say("this instead"))
         await house.clock.advance(5)
         await until(lambda: len(house.wire.seen) == 1)

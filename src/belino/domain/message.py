@@ -122,6 +122,8 @@ class Deletion:
     message_id: str
     author: Author | None
     sent: datetime
+    chat_type: ChatType | None = None
+    """The sort of place, if the platform tells, as of an edit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +138,8 @@ class Reaction:
     sent: datetime
     emoji: str
     added: bool = True
+    chat_type: ChatType | None = None
+    """The sort of place, if the platform tells, as of an edit."""
 
 
 class DeliveryState(StrEnum):

@@ -9,9 +9,11 @@ from belino.domain.message import (
     Author,
     ChatType,
     ConversationKey,
+    Deletion,
     DeliveryStatus,
     Edit,
     Message,
+    Reaction,
     Unsupported,
 )
 from belino.domain.outcome import Standing
@@ -27,15 +29,16 @@ def decide(
     *,
     trusts_senders: bool = False,
     about: StoredMessage | None = None,
+    heard: bool = False,
     paired: bool = False,
 ) -> Verdict:
     """What the sender may do here.
 
     `trusts_senders`: the adapter lets nobody speak who has not logged in. `about`: the message that an edit, deletion,
-    reaction or delivery status is about, if this channel has it. `paired`: an operator approved the sender's code,
-    which counts in direct messages and nowhere else.
+    reaction or delivery status is about, if this channel has it. `heard`: this channel has any message. `paired`: an
+    operator approved the sender's code, which counts in direct messages and nowhere else.
     """
-    verdict = _place(arrival, access, trusts_senders=trusts_senders, about=about, paired=paired)
+    verdict = _place(arrival, access, trusts_senders=trusts_senders, about=about, heard=heard, paired=paired)
     if verdict.standing is Standing.DENIED:
         return verdict
     if arrival.author is not None and arrival.author.is_agent:
@@ -72,7 +75,13 @@ def may_pair(arrival: Arrival, access: AccessConfig) -> bool:
 
 
 def _place(
-    arrival: Arrival, access: AccessConfig, *, trusts_senders: bool, about: StoredMessage | None, paired: bool
+    arrival: Arrival,
+    access: AccessConfig,
+    *,
+    trusts_senders: bool,
+    about: StoredMessage | None,
+    heard: bool,
+    paired: bool,
 ) -> Verdict:
     if trusts_senders:
         return _may_command("logged in")
@@ -82,7 +91,7 @@ def _place(
     elif isinstance(arrival, DeliveryStatus):
         # News of what we sent ourselves; it may come before the receipt, and holds nobody's words.
         return _observed("the platform says so")
-    elif about is None and not listed and not _is_direct_edit(arrival):
+    elif about is None and not listed and not _may_be_early(arrival, heard=heard):
         # What became of a message is told without the sort of place; one that was never kept tells nothing new.
         return _denied("about a message that was never kept")
     else:
@@ -94,9 +103,14 @@ def _place(
     return _observed("the agent was not addressed") if overheard else verdict
 
 
-def _is_direct_edit(arrival: Arrival) -> bool:
-    """An edit that says it is of a direct message; it may have overtaken it, and has words that nobody tells again."""
-    return isinstance(arrival, Edit) and arrival.chat_type is ChatType.DIRECT
+def _may_be_early(arrival: Arrival, *, heard: bool) -> bool:
+    """Whether a change says that it is of a direct message: it may have overtaken it, and nobody tells it again.
+
+    Where nobody is said to have made it, nobody can be judged: then it is believed only where something was kept.
+    """
+    if not isinstance(arrival, Edit | Deletion | Reaction) or arrival.chat_type is not ChatType.DIRECT:
+        return False
+    return heard or arrival.author is not None
 
 
 def _direct(author: Author | None, access: AccessConfig, *, paired: bool) -> Verdict:

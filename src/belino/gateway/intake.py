@@ -135,11 +135,12 @@ class Intake:
         door = self._doors.get((arrival.conversation.platform, arrival.conversation.account))
         if door is None:
             raise ScopeError("there is no such account here")
-        about = None
+        about, heard = None, False
         if not isinstance(arrival, Message | Unsupported):
             about = await self._kept(arrival.conversation, arrival.message_id)
+            heard = about is not None or bool(await self._store.history(arrival.conversation.whole_channel, limit=1))
         paired = self._may_pair(arrival) and await self._is_paired(arrival)
-        return decide(arrival, door.access, trusts_senders=door.trusts_senders, about=about, paired=paired)
+        return decide(arrival, door.access, trusts_senders=door.trusts_senders, about=about, heard=heard, paired=paired)
 
     def _may_pair(self, arrival: Arrival) -> bool:
         door = self._doors[arrival.conversation.platform, arrival.conversation.account]

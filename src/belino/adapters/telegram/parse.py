@@ -148,6 +148,7 @@ def _deletions(raw: Raw, frame: _Frame) -> Iterator[Deletion]:
                 message_id=shown,
                 author=None,
                 sent=frame.when(raw, "date"),
+                chat_type=chat_type(table(raw, "chat")),
             )
 
 
@@ -168,6 +169,7 @@ def _reactions(raw: Raw, frame: _Frame) -> Iterator[Reaction]:
             sent=frame.when(raw, "date"),
             emoji=emoji,
             added=added,
+            chat_type=chat_type(table(raw, "chat")),
         )
 
 
