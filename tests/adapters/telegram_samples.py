@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from belino.adapters.telegram.download import FETCH_BYTES
 from belino.adapters.telegram.parse import parse
 from belino.adapters.telegram.people import Me
 from belino.domain.message import Arrival, Edit, Message, Unsupported
@@ -20,8 +21,8 @@ def sample(name: str) -> dict[str, Any]:
     return raw
 
 
-def parsed(raw: object, *, account: str = "default") -> tuple[Arrival, ...]:
-    return parse(raw, account=account, me=ME, received=RECEIVED)
+def parsed(raw: object, *, account: str = "default", most: int = FETCH_BYTES) -> tuple[Arrival, ...]:
+    return parse(raw, account=account, me=ME, received=RECEIVED, most=most)
 
 
 def message(name: str, /, **changes: Any) -> Message:

@@ -204,6 +204,30 @@ def test_of_a_film_in_several_qualities_the_one_that_was_sent_is_the_file() -> N
     assert [ref.item for ref in message("video_qualities").media] == ["AgADvideo"]
 
 
+def test_of_a_film_that_bots_are_not_handed_the_best_of_its_smaller_qualities_is_the_file() -> None:
+    megabyte = 1024 * 1024
+    raw = sample("video_qualities")
+    film = raw["message"]["video"] | {"file_size": 90 * megabyte, "mime_type": "video/quicktime"}
+    low = film["qualities"][0]
+    sizes = {"small": 9 * megabyte, "large": 30 * megabyte, "unknown": None}
+    film["qualities"] = [low] + [
+        low | {"file_id": name, "file_unique_id": name, "width": 1280, "height": 720, "file_size": size}
+        for name, size in sizes.items()
+    ]
+    (ref,) = message("video_qualities", video=film).media
+    assert (ref.item, dict(ref.locator), ref.size) == ("small", {"file_id": "small"}, 9 * megabyte)
+    assert (ref.file_name, ref.mime, ref.width, ref.duration) == ("holiday.mp4", "video/mp4", 1280, 75)
+    (answer,) = parsed(
+        {"update_id": 1, "message": sample("text")["message"] | {"reply_to_message": raw["message"] | {"video": film}}}
+    )
+    assert isinstance(answer, Message) and answer.quote is not None
+    assert [ref.item for ref in answer.quote.media] == ["small"]
+    (local,) = parsed({"update_id": 1, "message": raw["message"] | {"video": film}}, most=2000 * megabyte)
+    assert isinstance(local, Message) and [ref.item for ref in local.media] == ["AgADvideo"]
+    (told,) = message("video_qualities", video=film | {"qualities": []}).media
+    assert (told.item, told.size) == ("AgADvideo", 90 * megabyte)
+
+
 def test_items_of_an_album_share_its_id_and_keep_their_own_captions() -> None:
     first, second = message("album_first"), message("album_second")
     assert first.album == second.album == "13900000000000001"

@@ -167,11 +167,15 @@ class Adapter:
     @asynccontextmanager
     async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
         """The bytes of a ref, by a fresh link, which holds for an hour and is asked for again when it does not."""
-        limit = self.limits.fetch_bytes or FETCH_BYTES
-        download = Download(self._calls, self._desk.clock, ref, limit=limit, token=self._config.token)
+        download = Download(self._calls, self._desk.clock, ref, limit=self._most, token=self._config.token)
         await download.prepare()
         async with aclosing(download.chunks()) as chunks:
             yield chunks
+
+    @property
+    def _most(self) -> int:
+        """The largest file that this bot is handed."""
+        return self.limits.fetch_bytes or FETCH_BYTES
 
     async def check(self) -> Sequence[Finding]:
         """Token, privacy mode, webhook and clock, for the doctor."""
@@ -241,7 +245,8 @@ class Adapter:
 
     def _incoming(self, update: Raw) -> Iterator[Incoming]:
         """An update's arrivals; the cursor moves with the last, so that none of them can be lost."""
-        arrivals = parse(update, account=self._desk.account, me=self._me, received=self._desk.clock.now())
+        received = self._desk.clock.now()
+        arrivals = parse(update, account=self._desk.account, me=self._me, received=received, most=self._most)
         for number, arrival in enumerate(arrivals, 1):
             yield arrival, str(_following(update)) if number == len(arrivals) else None
 

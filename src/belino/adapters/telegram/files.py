@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from belino.adapters.telegram.download import FETCH_BYTES
 from belino.adapters.telegram.people import PLATFORM
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import ConversationKey
@@ -24,6 +25,8 @@ class Bearer:
     message_id: str
     sent: datetime
     caption: str = ""
+    most: int = FETCH_BYTES
+    """The largest file that this bot is handed."""
 
 
 def refs_of(message: Raw, bearer: Bearer) -> tuple[MediaRef, ...]:
@@ -41,8 +44,8 @@ def _own(message: Raw, bearer: Bearer) -> Iterator[MediaRef]:
     photo = largest(tables(message, "photo") or tables(table(message, "live_photo"), "photo"))
     if photo is not None:
         yield from _ref(photo, bearer, MediaKind.IMAGE, "image/jpeg")
-    for key, mime in (("live_photo", "video/mp4"), ("video", "video/mp4"), ("video_note", "video/mp4")):
-        yield from _ref(table(message, key), bearer, MediaKind.VIDEO, mime)
+    for key in ("live_photo", "video", "video_note"):
+        yield from _ref(_to_be_had(table(message, key), bearer.most), bearer, MediaKind.VIDEO, "video/mp4")
     yield from _ref(table(message, "audio"), bearer, MediaKind.AUDIO, "audio/mpeg")
     yield from _ref(table(message, "voice"), bearer, MediaKind.VOICE, "audio/ogg")
     sticker = table(message, "sticker")
@@ -71,6 +74,14 @@ def largest(sizes: tuple[Raw, ...]) -> Raw | None:
     """The largest of a photo's sizes, wherever it stands in the list."""
     usable = [size for size in sizes if words(size, "file_id")]
     return max(usable, key=_extent, default=None)
+
+
+def _to_be_had(video: Raw, most: int) -> Raw:
+    """The video, or the best of its smaller qualities if no bot is handed the video itself."""
+    if (count(video, "file_size") or 0) <= most:
+        return video
+    best = largest(tuple(one for one in tables(video, "qualities") if 0 < (count(one, "file_size") or 0) <= most))
+    return video if best is None else {**video, "file_unique_id": None, "mime_type": None, **best}
 
 
 def _extent(size: Raw) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from belino.adapters.telegram.download import FETCH_BYTES
 from belino.adapters.telegram.facts import facts_of, item_answered
 from belino.adapters.telegram.files import Bearer, refs_of
 from belino.adapters.telegram.links import linked, passage
@@ -55,10 +56,11 @@ _EDITED = ("edited_message", "edited_channel_post", "edited_business_message")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Frame:
-    """One update being read: whose account, which bot, the update's number, and when it reached us."""
+    """One update being read: whose account, which bot, what it is handed, the update's number, when it reached us."""
 
     account: str
     me: Me
+    most: int
     update_id: int
     received: datetime
 
@@ -67,10 +69,13 @@ class _Frame:
         return moment(raw, key) if whole(raw, key) else self.received
 
 
-def parse(update: object, *, account: str, me: Me, received: datetime) -> tuple[Arrival, ...]:
-    """One update as arrivals, at least one: what we cannot read is Unsupported and names what it was."""
+def parse(update: object, *, account: str, me: Me, received: datetime, most: int = FETCH_BYTES) -> tuple[Arrival, ...]:
+    """One update as arrivals, at least one: what we cannot read is Unsupported and names what it was.
+
+    `most` is the largest file that the bot is handed.
+    """
     raw = as_table(update)
-    frame = _Frame(account=account, me=me, update_id=whole(raw, "update_id") or 0, received=received)
+    frame = _Frame(account=account, me=me, most=most, update_id=whole(raw, "update_id") or 0, received=received)
     for key in _SAID:
         if message := table(raw, key):
             return (_said(message, frame),)
@@ -87,7 +92,8 @@ def parse(update: object, *, account: str, me: Me, received: datetime) -> tuple[
 def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
     where, author, name = _where(raw, frame), author_of(raw, frame.me), chat_name(table(raw, "chat")) or None
     sort, sent, own_id = chat_type(table(raw, "chat")), frame.when(raw, "date"), _message_id(raw, frame)
-    text, refs = _text(raw), _files(raw, Bearer(where=where, message_id=own_id, sent=sent, caption=_caption(raw)))
+    bearer = Bearer(where=where, message_id=own_id, sent=sent, caption=_caption(raw), most=frame.most)
+    text, refs = _text(raw), _files(raw, bearer)
     addressed = _is_addressed(raw, frame.me)
     if is_confidential(raw) or not (text or refs):
         return Unsupported(
@@ -238,15 +244,21 @@ def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quot
     quoted = linked(table(raw, "quote"), "text", "entities")
     if reply := _replied_to(raw):
         # The files are the same items as when that message came itself: they keep their ids.
-        bearer = Bearer(where=where, message_id=identity(reply, "message_id") or own_id, sent=frame.when(reply, "date"))
+        bearer = Bearer(
+            where=where,
+            message_id=identity(reply, "message_id") or own_id,
+            sent=frame.when(reply, "date"),
+            caption=_caption(reply),
+            most=frame.most,
+        )
         quote = Quote(author=author_of(reply, frame.me), message_id=identity(reply, "message_id") or None)
         # Telegram says 0 for a message it no longer shows.
         sent = moment(reply, "date") if whole(reply, "date") else None
-        files = _files(reply, _captioned(bearer, reply))
+        files = _files(reply, bearer)
         return replace(quote, text=quoted or item_answered(raw, reply) or _gist(reply, files), sent=sent, media=files)
     if external := table(raw, "external_reply"):
         # Its id counts in another chat, so the files belong to the message that brought them here.
-        bearer = Bearer(where=where, message_id=own_id, sent=frame.when(raw, "date"))
+        bearer = Bearer(where=where, message_id=own_id, sent=frame.when(raw, "date"), most=frame.most)
         quote = origin(table(external, "origin"), frame.me) or Quote()
         files = _files(external, bearer)
         return replace(quote, text=quoted or _gist(external, files), media=files)
@@ -258,10 +270,6 @@ def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quot
 def _gist(raw: Raw, files: Sequence[MediaRef]) -> str:
     """What an answered message says; a story, a join or a game says nothing, and is named."""
     return _text(raw) or ("" if files else what_is_in(raw))
-
-
-def _captioned(bearer: Bearer, raw: Raw) -> Bearer:
-    return replace(bearer, caption=_caption(raw))
 
 
 def _is_addressed(raw: Raw, me: Me) -> bool:
