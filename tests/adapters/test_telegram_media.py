@@ -8,7 +8,7 @@ import pytest
 
 from adapters.telegram_desk import CANARY, Bot, telegram
 from adapters.telegram_samples import parsed
-from belino.domain.errors import AdapterError, MediaExpired, MediaTooLarge, RateLimited, Unauthorized
+from belino.domain.errors import AdapterError, MediaError, MediaExpired, MediaTooLarge, RateLimited, Unauthorized
 from belino.domain.media import MediaRef
 from belino.domain.message import Message
 from belino.testing import FakeClock, TelegramServer, Upload, make_jpeg
@@ -83,12 +83,21 @@ async def test_a_stream_that_is_opened_late_gets_a_fresh_link(bot_at: BotAt) -> 
 
 async def test_a_file_that_is_gone_has_expired_and_is_named(server: TelegramServer, bot: Bot) -> None:
     ref = sent(server, photo=make_jpeg(64, 48))
-    server.fail("file", Answer(status=404, description="Not Found"), times=2)
-    with pytest.raises(MediaExpired, match="tg_k3v9d0q2m7xa"):
-        await bot.fetch(ref)
     server.fail("getFile", Answer(status=400, description="Bad Request: invalid file_id"))
-    with pytest.raises(MediaExpired, match="invalid file_id"):
+    with pytest.raises(MediaExpired, match=r"tg_k3v9d0q2m7xa .*invalid file_id"):
         await bot.fetch(ref)
+
+
+async def test_a_fresh_link_that_leads_nowhere_is_no_proof_that_the_file_is_gone(
+    server: TelegramServer, bot: Bot
+) -> None:
+    ref = sent(server, photo=make_jpeg(64, 48))
+    server.fail("file", Answer(status=404, description="Not Found"), times=2)
+    with pytest.raises(MediaError, match=r"tg_k3v9d0q2m7xa leads nowhere") as told:
+        await bot.fetch(ref)
+    assert not isinstance(told.value, MediaExpired)
+    assert (server.calls["getFile"], server.calls["file"]) == (2, 2)
+    assert await bot.fetch(ref) == make_jpeg(64, 48)
 
 
 async def test_a_file_that_is_unavailable_for_now_may_be_asked_for_again(server: TelegramServer, bot: Bot) -> None:

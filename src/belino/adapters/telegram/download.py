@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 from belino.adapters.telegram.calls import Calls, Refused
-from belino.domain.errors import AdapterError, MediaExpired, MediaTooLarge
+from belino.domain.errors import AdapterError, MediaError, MediaExpired, MediaTooLarge
 from belino.domain.media import MediaRef
 from belino.domain.ports import Clock, HttpAnswer
 from belino.net.raw import as_table, count, words
@@ -49,7 +49,11 @@ class Download:
                 return
         async with self._calls.file(await self._link(), headers) as answer:
             if answer.status in _GONE:
-                raise MediaExpired(f"Telegram no longer has {self._shown}; ask the sender to send it again")
+                # Telegram has it, or getFile would have said so: this may pass, or the operator may mend it.
+                raise MediaError(
+                    f"a link that the Bot API has just made for {self._shown} leads nowhere; try it later, and where "
+                    "the server is your own, see whether its folder is served over HTTP"
+                )
             yield answer
 
     async def _link(self, *, attempts: int = 1) -> str:
