@@ -1,7 +1,6 @@
 """Open a hostile picture in the sandbox: what it is, within the limits, then upright and in sRGB."""
 
 import io
-import math
 import os
 import re
 import struct
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
 from belino.media.image_pixels import TURNED, Pixels, held, resized, upright
+from belino.media.image_profile import is_srgb
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -33,12 +33,6 @@ PILLOW_ERRORS: tuple[type[Exception], ...] = (
 )  # fmt: skip
 _CUT_OFF = re.compile(r"truncat|premature|end of (?:file|stream)|not enough", re.IGNORECASE)
 _ORIENTATION_TAG = 0x0112
-_SRGB_COLOURS = {
-    b"rXYZ": (0.4361, 0.2225, 0.0139),
-    b"gXYZ": (0.3851, 0.7169, 0.0971),
-    b"bXYZ": (0.1431, 0.0606, 0.7141),
-}
-SAME_COLOUR = 0.01
 _TIFF_COLOURS, _TIFF_YCC = 262, 6
 _TIFF_COMPRESSION, _TIFF_JPEG = 259, 7
 
@@ -216,7 +210,7 @@ def _look_vips(source: int, decoder: Decoder) -> Header | None:
         return None
     fields = set(image.get_fields())
     frames = int(image.get("n-pages")) if "n-pages" in fields and decoder.mime != "image/tiff" else 1
-    profiled = "icc-profile-data" in fields and not _is_srgb(image.get("icc-profile-data"))
+    profiled = "icc-profile-data" in fields and not is_srgb(image.get("icc-profile-data"))
     return Header(
         mime=decoder.mime,
         width=image.width,
@@ -328,7 +322,7 @@ def _by_pillow(source: int, header: Header, size: tuple[int, int]) -> Pixels:
         profile = image.info.get("icc_profile")
         orientation = header.orientation if header.mime in _TOLD_ONCE else _sane(image.getexif().get(_ORIENTATION_TAG))
         lying = (size[1], size[0]) if orientation in TURNED else size
-        if image.mode in ("L", "RGB") and image.size == lying and (not profile or _is_srgb(profile)):
+        if image.mode in ("L", "RGB") and image.size == lying and (not profile or is_srgb(profile)):
             return upright(image, orientation)
         return _finish(_for_vips(image, profile), orientation, header, size)
 
@@ -366,7 +360,7 @@ def _finish(image: Any, orientation: int, header: Header, size: tuple[int, int])
 
 def _srgb(image: Any) -> Any:
     """Eight bits of grey or sRGB, with alpha where there was some; the colour profile is applied and gone."""
-    if "icc-profile-data" in image.get_fields() and not _is_srgb(image.get("icc-profile-data")):
+    if "icc-profile-data" in image.get_fields() and not is_srgb(image.get("icc-profile-data")):
         # A profile that is broken or of another kind of picture: then the pixels speak for themselves.
         grey = image.bands < 3
         with suppress(vips().Error):
@@ -387,28 +381,6 @@ def _stretched(image: Any) -> Any:
     least, most = image.min(), image.max()
     fits = least >= 0 and 1 < most <= 255
     return image if fits or least == most else (image - least) * (255 / (most - least))
-
-
-def _is_srgb(profile: Any) -> bool:
-    """Most profiles only say what is assumed anyway; applying them costs more than everything else.
-
-    Some have the name of sRGB for its curve alone, and colours of their own.
-    """
-    content = bytes(profile[:4096])
-    return b"sRGB" in content.replace(b"\0", b"") and all(
-        math.isclose(part, usual, abs_tol=SAME_COLOUR)
-        for tag, colour in _SRGB_COLOURS.items()
-        for part, usual in zip(_profile_colour(content, tag), colour, strict=False)
-    )
-
-
-def _profile_colour(profile: bytes, tag: bytes) -> tuple[float, ...]:
-    """One of the three colours that a profile mixes, if it names them."""
-    tags = range(132, 132 + 12 * min(int.from_bytes(profile[128:132]), 100), 12)
-    at = next((int.from_bytes(profile[each + 4 : each + 8]) for each in tags if profile[each : each + 4] == tag), None)
-    if at is None or at + 20 > len(profile):
-        return ()
-    return tuple(part / 65536 for part in struct.unpack(">3i", profile[at + 8 : at + 20]))
 
 
 def _short(error: BaseException) -> str:
