@@ -107,6 +107,25 @@ def test_sides_and_pixels_stay_under_their_limits_and_the_shape_is_kept(fitted: 
         assert width * height >= 0.9 * min(333 * 249, options.get("max_pixels", 1_200 * 900))
 
 
+@pytest.mark.parametrize("name", ["photo", "photo as png", "animated"])
+def test_of_a_tiny_limit_the_picture_gets_its_part_not_the_tables_of_its_format(name: str, fitted: Fit) -> None:
+    answer, made = fitted(picture(name), max_bytes=300)
+    assert len(made) <= 300
+    assert min(answer["width"], answer["height"]) >= 12
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 1), (3, 5)], ids=str)
+def test_a_small_picture_is_written_with_less_around_it(size: tuple[int, int], fitted: Fit) -> None:
+    content = saved(noise(*size), "JPEG")
+    assert len(content) > 500
+    _, made = fitted(content, max_bytes=500)
+    assert len(made) <= 500
+    assert opened(made).size == size
+    _, made = fitted(content, max_bytes=500, formats=["image/jpeg"])
+    assert len(made) <= 500
+    assert opened(made).format == "JPEG"
+
+
 def test_a_limit_that_nothing_meets_is_refused(fitted: Fit) -> None:
     with pytest.raises(MediaRefused, match="40 bytes"):
         fitted(picture("photo"), max_bytes=40)

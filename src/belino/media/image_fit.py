@@ -56,6 +56,8 @@ the memory, so there a palette may be further off."""
 BUSY, SMALL = 0.05, 2_000_000
 """Huffman tables of its own cost a JPEG thrice the time and spare 4 % of a busy picture, 10 % and more below .05 bytes
 a pixel. A small picture has the time."""
+TINY = 3_000
+"""Below so many bytes the tables of a JPEG are too large a part of it."""
 ROUNDS = 6
 PATIENCE = 2
 """So many rounds look for a better size; the others take what fits."""
@@ -164,7 +166,8 @@ class Search:
         if not header.lossy and (found := self._faithful(whole, edges, texture)):
             return found
         drawn = edges > DRAWN and header.mime not in _NEVER_DRAWN
-        codec = self._codec(whole, drawn=drawn, webp=header.mime == "image/webp", texture=texture)
+        webp = header.mime == "image/webp" or self.wish.max_bytes < TINY
+        codec = self._codec(whole, drawn=drawn, webp=webp, texture=texture)
         return self._lossy(whole, codec, sample, finer=finer) if codec else self._shrinking_png(whole)
 
     def _faithful(self, whole: Pixels, edges: float, texture: float) -> Encoded | None:
@@ -261,7 +264,8 @@ class Search:
     def _coarse(self, whole: Pixels, scale: float) -> Encoded | None:
         """The last resort for a limit that is hard to meet: halve until it fits."""
         whole = whole.opaque()
-        mime = next(mime for mime in ("image/jpeg", "image/webp") if mime in self.wish.formats)
+        mime = next(mime for mime in ("image/webp", "image/jpeg") if mime in self.wish.formats)
+        scale = max(scale, 1 / max(whole.upright))
         while scale * max(whole.upright) >= 1:
             small = whole.scaled(scale)
             content = self._write(_jpeg if mime == "image/jpeg" else _webp, small, 50, True)
