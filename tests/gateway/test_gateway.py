@@ -294,6 +294,30 @@ async def test_a_stranger_cannot_change_or_learn_anything_through_other_kinds_of
         assert [kept.text for kept in await house.history(gateway, "team")] == ["mine"]
 
 
+async def test_a_clock_that_is_turned_back_has_no_message_wait_for_it_to_come_round(house: House) -> None:
+    agent = house.agent = HoldingAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("first"))
+        await until(lambda: agent.holding)
+        await gateway.accept(house.say("second"))
+        house.clock.turn(timedelta(hours=-1))
+        agent.go.set()
+        await until(lambda: len(house.wire.seen) == 2)
+
+
+async def test_an_album_that_came_by_a_clock_that_was_turned_back_since_is_answered_after_a_restart(
+    house: House,
+) -> None:
+    agent = house.agent = ScriptedAgent()
+    async with house.at_work() as gateway:
+        await gateway.accept(house.say("all there is", album="a1"))
+    house.clock.turn(timedelta(hours=-1))
+    async with house.at_work():
+        await house.clock.advance(house.sessions.album_max_ms / 1000)
+        await until(lambda: house.wire.texts() == ["turn 1"])
+    assert len(agent.turns) == 1
+
+
 async def test_when_too_much_waits_the_platform_is_slowed_down_and_nothing_is_lost(house: House) -> None:
     agent = house.agent = HoldingAgent()
     house.sessions = SessionsConfig(max_running=1, max_waiting=3)

@@ -214,12 +214,16 @@ def insert_all_refs(
         insert_refs(connection, keys, media, bearer, role)
 
 
-def recover(connection: sqlite3.Connection, begun: int, album_wait: int) -> int:
-    """Turns that were running when the process died wait again; the wait for an album's rest begins anew."""
+def recover(connection: sqlite3.Connection, begun: int, album_wait: int, now: int) -> int:
+    """Turns that were running when the process died wait again; the wait for an album's rest begins anew.
+
+    What came at a time that is yet to come did so by a clock that has been turned back since: it is due now.
+    """
     connection.execute(
         "UPDATE turns SET ready = ? WHERE state = 'waiting' AND album IS NOT NULL AND attempt = 0 AND created < ?",
         (begun + album_wait, begun),
     )
+    connection.execute("UPDATE turns SET ready = ?1 WHERE state = 'waiting' AND created > ?1", (now,))
     return connection.execute("UPDATE turns SET state = 'waiting' WHERE state = 'running'").rowcount
 
 
@@ -251,7 +255,8 @@ def claim_turn(
     turn = connection.execute(open_turns, ("waiting", place.conversation)).fetchone()
     if turn is None:
         return None
-    if turn["ready"] > now:
+    # One that came at a time that is yet to come is not waited for: the clock has been turned back since.
+    if turn["created"] <= now < turn["ready"]:
         return Ready(conversation=conversation, at=from_micros(turn["ready"]))
     connection.execute(
         "UPDATE turns SET state = 'running', attempt = attempt + 1, started = ? WHERE id = ?", (now, turn["id"])

@@ -166,8 +166,9 @@ class SqliteStore(PostRoom):
         return await self._readers.read(lambda connection: access.cursor(connection, platform, account))
 
     async def recover(self, begun: datetime | None = None, *, album_wait: timedelta = ALBUM_WAIT) -> int:
-        at, wait = self._now() if begun is None else to_micros(begun), album_wait // timedelta(microseconds=1)
-        return await self._writer.write(lambda connection: inbox.recover(connection, at, wait))
+        now, wait = self._now(), album_wait // timedelta(microseconds=1)
+        at = now if begun is None else to_micros(begun)
+        return await self._writer.write(lambda connection: inbox.recover(connection, at, wait, now))
 
     async def ready_turns(self) -> tuple[Ready, ...]:
         return await self._readers.read(inbox.ready_turns)
