@@ -166,6 +166,24 @@ def test_markup_in_names_and_messages_is_shown_as_text(page: Page, enter: Enter,
     assert [url for url in asked if not url.startswith((gateway.url, "blob:"))] == []
 
 
+def test_no_sign_that_turns_letters_round_makes_a_name_read_as_another(
+    page: Page, enter: Enter, gateway: GatewayProcess
+) -> None:
+    turned = "\u202egnp.exe"  # reads as "exe.png" where the sign is obeyed
+    gateway.call("POST", "/api/conversations", {"name": f"{turned} room"})
+    enter(page)
+    say(gateway, "", (turned, "application/octet-stream", b"MZ"))
+    answered(page)
+    expect(bubbles(page, "mine").locator(".file-name")).to_have_text("gnp.exe")
+    expect(page.get_by_role("link", name="Download gnp.exe", exact=True)).to_be_visible()
+    expect(page.locator(".conversation-name").get_by_text("gnp.exe room", exact=True)).to_be_visible()
+    attach(page, (turned, "application/octet-stream", b"MZ"))
+    expect(page.locator(".chip-name")).to_have_text("gnp.exe")
+    page.reload()
+    answered(page)
+    assert "\u202e" not in page.locator("#app").inner_text()
+
+
 def test_a_drawing_with_script_is_offered_as_a_download_and_never_drawn(
     page: Page, enter: Enter, gateway: GatewayProcess
 ) -> None:

@@ -1,4 +1,5 @@
 // Talks HTTP to the gateway and turns its refusals into errors that say why.
+import * as format from "./format.js";
 
 export class ApiError extends Error {
   constructor(status, code, message, answer = {}) {
@@ -36,10 +37,15 @@ export async function call(method, path, body) {
   return answerOf(response.status, await response.text());
 }
 
+const NAMES = new Set(["name", "file_name", "last_text"]);
+
+// All that the gateway says comes in here, and no name comes past that reads as another.
+export const read = (text) => JSON.parse(text, (key, value) => (NAMES.has(key) && typeof value === "string" ? format.name(value) : value));
+
 export function answerOf(status, text) {
   let answer = {};
   try {
-    answer = text ? JSON.parse(text) : {};
+    answer = text ? read(text) : {};
   } catch {
     answer = {};
   }

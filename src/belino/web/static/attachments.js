@@ -53,7 +53,7 @@ export class Attachments {
       const { preview, width, height } = this.#chips.get(item.key) ?? {};
       if (this.#chips.has(item.key)) this.#chips.get(item.key).preview = null;
       this.#uploads.remove(item.key, { keepBytes: true });
-      return { upload_id: item.upload_id, file_name: item.name, mime: item.mime, size: item.size, preview, width, height };
+      return { upload_id: item.upload_id, file_name: format.name(item.name), mime: item.mime, size: item.size, preview, width, height };
     });
   }
 
@@ -70,15 +70,16 @@ export class Attachments {
   }
 
   #add(item) {
+    const name = format.name(item.name);
     const chip = { node: null, preview: null };
-    chip.bar = make("progress", { max: 100, "aria-label": `Upload of ${item.name}` });
+    chip.bar = make("progress", { max: 100, "aria-label": `Upload of ${name}` });
     chip.status = make("span", { class: "chip-status" });
-    chip.retry = iconButton("retry", `Upload ${item.name} again`, () => this.#uploads.retry(item.key));
+    chip.retry = iconButton("retry", `Upload ${name} again`, () => this.#uploads.retry(item.key));
     chip.node = make("li", { class: "chip", "data-file": item.name },
       this.#thumbnail(item, chip),
-      make("div", { class: "chip-words" }, make("span", { class: "chip-name", text: item.name, title: item.name }), chip.status, chip.bar),
+      make("div", { class: "chip-words" }, make("span", { class: "chip-name", text: name, title: name }), chip.status, chip.bar),
       chip.retry,
-      iconButton("close", `Remove ${item.name}`, () => this.#discard(item.key)),
+      iconButton("close", `Remove ${name}`, () => this.#discard(item.key)),
     );
     this.#chips.set(item.key, chip);
     this.#list.append(chip.node);

@@ -51,6 +51,11 @@ export function when(iso) {
 
 export const count = (number, one, many) => `${number} ${number === 1 ? one : many}`;
 
+// A name is what a stranger chose. Signs that turn letters round are left out: with one, "gnp.exe" reads as "exe.png".
+const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+export const name = (text) => text.replace(TURNING, "");
+
 const plain = new Intl.NumberFormat();
 const dollars = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD", maximumSignificantDigits: 2 });
 

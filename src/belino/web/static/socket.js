@@ -1,5 +1,5 @@
 // Keeps one WebSocket to the gateway open, reconnecting with back-off, and pairs requests with answers.
-import { ApiError } from "./api.js";
+import { ApiError, read } from "./api.js";
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15_000;
@@ -48,7 +48,7 @@ export class Socket extends EventTarget {
     this.#become("connecting");
     const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`);
     this.#socket = socket;
-    socket.addEventListener("message", ({ data }) => this.#take(JSON.parse(data)));
+    socket.addEventListener("message", ({ data }) => this.#take(read(data)));
     socket.addEventListener("close", () => this.#lost(socket));
   }
 
