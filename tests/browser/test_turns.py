@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from belino.testing import GatewayProcess
-from browser.acting import Enter, answered, bubbles, card, hum, no_violation, play, say, send
+from browser.acting import Enter, answered, bubbles, card, hum, no_violation, play, say, send, wait_for_held
 
 pytestmark = pytest.mark.slow
 
@@ -72,6 +72,29 @@ def test_a_working_agent_is_shown_with_what_it_does_also_after_a_reload(
     patience.go()
     answered(page)
     expect(bubbles(page, "theirs").locator(".words")).to_have_text("answer 1")
+
+
+def test_the_list_of_conversations_shows_where_the_agent_works_also_if_only_history_tells(
+    page: Page, enter: Enter, patience: Patience
+) -> None:
+    enter(page)
+    send(page, "hello")
+    mark = page.get_by_role("link", name="Main").locator(".mark.busy")
+    expect(mark).to_be_visible()
+    held: list[Route] = []
+    page.route("**/api/messages?*", lambda route: held.append(route), times=2)
+    page.reload()
+    wait_for_held(page, held)
+    held[0].continue_()
+    wait_for_held(page, held, 2)  # after a connection nothing is believed that was heard before
+    expect(page.locator("#connection")).to_have_attribute("data-state", "connected")
+    expect(mark).to_be_hidden()
+    held[1].continue_()
+    expect(page.get_by_text("Ada is writing")).to_be_visible()
+    expect(mark).to_be_visible()
+    patience.go()
+    answered(page)
+    expect(mark).to_be_hidden()
 
 
 def test_an_answer_is_shown_while_it_is_written_and_then_once(page: Page, enter: Enter, patience: Patience) -> None:

@@ -40,7 +40,7 @@ async function enter(me) {
   const socket = new Socket();
   const outbox = new Outbox(socket);
   const uploads = new Uploads(me.limits.file_bytes);
-  const turns = new Turns((conversation) => socket.request("chat.abort", { conversation }));
+  const turns = new Turns((conversation) => socket.request("chat.abort", { conversation }), () => conversations.draw());
   const conversations = new Conversations((conversation) => turns.isBusy(conversation));
   const composer = new Composer(uploads, (message) => outbox.add(message));
   const draft = new Draft();
@@ -124,7 +124,6 @@ function listen({ socket, room, turns, draft, conversations, uploads, savings, p
     draft.take(detail);
     if (detail.state === "writing") return;
     turns.take(detail);
-    conversations.draw();
     if ((detail.state === "failed" || detail.state === "aborted") && detail.conversation === room.conversation) quietly(room.catchUp());
   });
   // A socket that is refused again and again may mean that the session is over; asking tells.

@@ -8,8 +8,10 @@ export class Turns {
   #running = new Map();
   #open = null;
   #agent = "";
+  #changed;
 
-  constructor(abort) {
+  constructor(abort, changed) {
+    this.#changed = changed;
     byId("stop").addEventListener("click", async () => {
       byId("stop").disabled = true;
       await abort(this.#open).catch(() => {});
@@ -26,6 +28,7 @@ export class Turns {
   // After a gap nothing that was heard before it can be trusted: a turn may have ended unheard. History tells.
   forget() {
     this.#running.clear();
+    this.#changed();
   }
 
   isBusy(conversation) {
@@ -61,5 +64,6 @@ export class Turns {
     const working = turns.find((turn) => turn.state !== "waiting") ?? turns[0];
     if (working) say(byId("turn-text"), working.text || (working.state === "waiting" ? `${this.#agent} will answer` : `${this.#agent} is writing`));
     show(byId("turn"), Boolean(working));
+    this.#changed();
   }
 }
