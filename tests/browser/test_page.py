@@ -137,6 +137,20 @@ def test_the_page_fits_a_screen_of_320_pixels(open_page: OpenPage, enter: Enter,
     no_sideways_scroll(page)
 
 
+def test_a_low_window_keeps_its_head_and_some_messages_beside_a_long_message_with_many_files(
+    open_page: OpenPage, enter: Enter, gateway: GatewayProcess
+) -> None:
+    say(gateway, "hello")
+    page = enter(open_page(width=844, height=320))
+    answered(page)
+    attach(page, *((f"{number}.txt", "text/plain", b"x") for number in range(12)))
+    expect(chip(page, "11.txt", "done")).to_be_attached()
+    page.get_by_role("textbox", name="Message").fill("line\n" * 30)
+    expect(page.get_by_role("heading", name="Main")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("button", name="Send")).to_be_in_viewport(ratio=1)
+    assert page.locator("#log").evaluate("log => log.clientHeight") >= 48
+
+
 def test_choosing_the_conversation_that_is_open_closes_the_list_on_a_phone(open_page: OpenPage, enter: Enter) -> None:
     page = enter(open_page(width=390, height=844))
     page.get_by_role("button", name="Conversations", exact=True).click()
