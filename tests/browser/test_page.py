@@ -151,6 +151,20 @@ def test_a_low_window_keeps_its_head_and_some_messages_beside_a_long_message_wit
     assert page.locator("#log").evaluate("log => log.clientHeight") >= 48
 
 
+def test_the_ring_around_the_first_conversation_is_whole(page: Page, enter: Enter) -> None:
+    enter(page)
+    link = page.get_by_role("link", name="Main")
+    page.get_by_role("button", name="New conversation").focus()
+    page.keyboard.press("Tab")
+    expect(link).to_be_focused()
+    cut = """link => {
+      const style = getComputedStyle(link);
+      const reach = parseFloat(style.outlineWidth) + parseFloat(style.outlineOffset);
+      return link.closest("ul").getBoundingClientRect().top - (link.getBoundingClientRect().top - reach);
+    }"""
+    assert link.evaluate(cut) <= 0
+
+
 def test_choosing_the_conversation_that_is_open_closes_the_list_on_a_phone(open_page: OpenPage, enter: Enter) -> None:
     page = enter(open_page(width=390, height=844))
     page.get_by_role("button", name="Conversations", exact=True).click()
