@@ -165,6 +165,18 @@ def test_the_ring_around_the_first_conversation_is_whole(page: Page, enter: Ente
     assert link.evaluate(cut) <= 0
 
 
+def test_a_gateway_that_takes_long_to_answer_is_no_empty_page(page: Page, gateway: GatewayProcess) -> None:
+    held: list[Route] = []
+    page.route("**/api/login", lambda route: held.append(route))
+    page.goto(gateway.login_url)
+    wait_for_held(page, held)
+    expect(page.get_by_role("heading", name="Opening belino")).to_be_visible()
+    no_violation(page)
+    held[0].continue_()
+    expect(page.locator("#connection")).to_have_attribute("data-state", "connected")
+    expect(page.get_by_text("Opening belino")).to_be_hidden()
+
+
 def test_choosing_the_conversation_that_is_open_closes_the_list_on_a_phone(open_page: OpenPage, enter: Enter) -> None:
     page = enter(open_page(width=390, height=844))
     page.get_by_role("button", name="Conversations", exact=True).click()

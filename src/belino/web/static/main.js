@@ -30,6 +30,8 @@ async function start(token) {
     showWelcome("It may be starting; this page looks again by itself.", "belino cannot be reached");
     setTimeout(() => start(token), FIRST_TRY_AGAIN);
     return;
+  } finally {
+    byId("opening").hidden = true;
   }
   if (!me) return;
   byId("welcome").hidden = true;
