@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from belino.cli.show import counted, paint, show_table
+from belino.cli.show import clean, counted, paint, show_table
 
 COLUMNS = ("key", "what", "why")
 ROWS = [("p-1-0-5b14e10f24ac", "日本語 🌄", ""), ("p-2", "résumé", "it waited for longer than it may, and is held")]
@@ -29,6 +29,12 @@ def test_columns_stand_below_each_other_in_letters_that_take_two_places(capsys: 
         "p-1-0-5b14e10f24ac  日本語 🌄",
         "p-2                 résumé     it waited for longer than it may, and is held",
     ]
+
+
+def test_text_of_strangers_keeps_what_joins_letters_and_loses_what_a_terminal_obeys() -> None:
+    family, persian = "👨\u200d👩\u200d👧", "می\u200cخواهم"
+    assert clean(f"{family} {persian}") == f"{family} {persian}"
+    assert clean("\u202egnp.exe\x1b[31m\x07") == "�gnp.exe�[31m�"
 
 
 def test_the_last_column_takes_the_lines_it_needs(

@@ -17,6 +17,9 @@ GAP = "  "
 LEAST_ROOM = 20
 """In a table on a narrow terminal, for what stands in its last column and may take several lines."""
 
+_JOINERS = "\u200c\u200d"
+"""What holds an emoji of several people together, and letters apart in Persian: nothing a terminal obeys."""
+
 _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
 
 
@@ -80,7 +83,7 @@ def paint(text: str, style: str) -> str:
 
 def clean(text: str) -> str:
     """Text of strangers without what a terminal would obey: escapes, other controls, reversed direction."""
-    return "".join(" " if c in "\n\t" else "�" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in text)
+    return "".join(" " if c in "\n\t" else "�" if _obeyed(c) else c for c in text)
 
 
 def clean_lines(text: str) -> str:
@@ -105,6 +108,10 @@ def local_time(stamp: str | None) -> str:
 def local_clock(stamp: str) -> str:
     """An ISO time as the clock here showed it, to the millisecond."""
     return datetime.fromisoformat(stamp).astimezone().strftime("%H:%M:%S.%f")[:-3]
+
+
+def _obeyed(character: str) -> bool:
+    return character not in _JOINERS and unicodedata.category(character) in ("Cc", "Cf", "Cs")
 
 
 def _can_print(text: str) -> bool:
