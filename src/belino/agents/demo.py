@@ -184,7 +184,12 @@ def _greeting(words: str, items: list[Item]) -> str:
     hello = f"I am the demo agent: no model, only the real tools. You sent me {told}."
     if not items:
         return hello
-    return "\n".join([hello, *(f"- {item.kind}: {item.name}" for item in items)])
+    return "\n".join([hello, *(f"- {_entry(item)}" for item in items)])
+
+
+def _entry(item: Item) -> str:
+    """What it is and its name; most pictures in a chat have none."""
+    return item.kind if item.name == f"the {item.kind.lower()}" else f"{item.kind}: {item.name}"
 
 
 def _verb(item: Item) -> str:
