@@ -16,6 +16,7 @@ import pytest
 
 from belino.cli.demo import PACE_SECONDS, add_arguments
 
+PAGE = Path(__file__).parents[2] / "docs" / "demo.md"
 WAIT_SECONDS = 90.0
 pytestmark = pytest.mark.slow
 
@@ -84,6 +85,8 @@ def test_the_group_talks_one_picture_is_fetched_and_the_bill_says_what_was_not_s
     assert (saved["messages"], saved["media"], saved["fetched"]) == (214, 61, 1)
     assert 40_000_000 < saved["bytes_not_spent"] < 60_000_000
     assert saved["tokens_not_spent"] > 50_000
+    told = saved["says"].replace("\N{NO-BREAK SPACE}", " ")
+    assert f"So far: {told}\n" in PAGE.read_text(encoding="utf-8")
     conversation = demo.log_in()
     assert demo.call("GET", "/api/savings") == saved
     assert demo.call("GET", "/api/status")["savings"] == saved
