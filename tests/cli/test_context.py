@@ -17,6 +17,7 @@ from cli.shell import Belino, read
 pytestmark = pytest.mark.slow
 
 
+PAGE = Path(__file__).parents[2] / "docs" / "context.md"
 MAIN = "web:default:main"
 WORDS = ("good morning", "the rollout waits for\x1b[31m the migration", "lunch?")
 
@@ -45,6 +46,13 @@ def test_without_a_gateway_the_store_is_asked(belino: Belino, home: Path) -> Non
     assert [one["message_id"] for one in found["results"]][:1] == ["m1"]
     shown = belino("search", MAIN, "rollout").stdout
     assert "Ana" in shown and "found in 3 messages" in shown and "\x1b" not in shown
+
+
+def test_the_page_about_it_tells_what_tools_and_instructions_cost(belino: Belino, home: Path) -> None:
+    talk(home)
+    costs = [line for line in belino("context", MAIN).stdout.splitlines() if line.startswith(("tools", "instructions"))]
+    assert len(costs) == 2
+    assert "\n".join(costs) in PAGE.read_text(encoding="utf-8")
 
 
 def test_what_is_not_there_is_said_in_a_sentence(belino: Belino, home: Path) -> None:
