@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from belino.domain.media import Blob, MediaRef
-from belino.domain.message import ConversationKey, Message
+from belino.domain.message import ConversationKey, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing, TurnState
 from belino.domain.record import ClaimedTurn, RefRecord, TurnEnd, Verdict
 from belino.domain.reply import Parcel, ParcelKind
@@ -139,6 +139,23 @@ async def test_refs_of_every_age_expire_in_their_time_however_many(
     assert outcomes == [MediaOutcome.TOO_LARGE, *[MediaOutcome.EXPIRED] * 4, *[MediaOutcome.REFERENCED] * 2]
     assert refs[1] in (await look(store, refs[1])).reason
     assert len(await store.refs(MAIN)) == 7
+
+
+async def test_a_picture_past_its_time_that_somebody_answers_can_be_had_again(
+    store: SqliteStore, clock: FakeClock, say: Say, photo: Photo
+) -> None:
+    picture, upload = photo("1", locator={"file_id": "old"}), photo("1", "upload")
+    known, gone = (ref.id for ref in (await store.take_in(say("1", media=(picture, upload)), OBSERVE)).refs)
+    clock.shift(31 * 86_400)
+    assert await store.expire_media(clock.now()) == 2
+    fresh = photo("1", locator={"file_id": "new"})
+    await store.take_in(say("2", quote=Quote(message_id="1", media=(fresh, upload))), OBSERVE)
+    again = await look(store, known)
+    assert (again.outcome, again.reason, dict(again.ref.locator)) == (MediaOutcome.REFERENCED, "", {"file_id": "new"})
+    assert (await look(store, gone)).outcome is MediaOutcome.EXPIRED  # its bytes were all there was of it
+    assert await store.expire_media(clock.now() - timedelta(days=30)) == 0
+    clock.shift(31 * 86_400)
+    assert await store.expire_media(clock.now() - timedelta(days=30)) == 1
 
 
 async def test_an_uploaded_file_goes_by_age_alone(store: SqliteStore, clock: FakeClock, say: Say, photo: Photo) -> None:

@@ -20,12 +20,16 @@ OWN, QUOTED, FORWARDED = "own", "quoted", "forwarded"
 _BOT, _AGENT = 1, 2
 
 _SELECT = f"SELECT r.*, {KEY_COLUMNS} FROM refs r JOIN conversations v ON v.id = r.conversation JOIN channels c ON c.id = r.channel"  # noqa: S608, E501
+# Who answers an old picture brings it anew: past its time here, it is a promise again, as one never seen before is.
 _INSERT = """
 INSERT INTO refs (id, public_name, channel, conversation, message, channel_id, message_id, item,
     author_id, author_name, author_marks, sent, kind, mime, file_name, size, duration, width, height,
     caption, locator, sealed, sha256, created, stored, unclaimed, outcome, reason)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
-ON CONFLICT (id) DO UPDATE SET locator = excluded.locator, sealed = excluded.sealed
+ON CONFLICT (id) DO UPDATE SET locator = excluded.locator, sealed = excluded.sealed,
+    stored = iif(outcome = 'expired' AND excluded.locator IS NOT NULL, excluded.stored, stored),
+    reason = iif(outcome = 'expired' AND excluded.locator IS NOT NULL, '', reason),
+    outcome = iif(outcome = 'expired' AND excluded.locator IS NOT NULL, 'referenced', outcome)
 RETURNING seq
 """
 
