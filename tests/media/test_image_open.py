@@ -288,6 +288,27 @@ def test_half_a_jpeg_and_half_a_png_are_refused(format_: str, max_bytes: int, fi
         fitted(content[: len(content) // 2], max_bytes=max_bytes)
 
 
+@pytest.mark.parametrize(
+    ("format_", "fault"),
+    [("JPEG", b"\xff\xda\0\2"), ("GIF", b"\1")],
+    ids=["scan in a scan", "code that is not known yet"],
+)
+def test_what_is_handed_on_as_it_came_is_read_by_others_to_its_end(format_: str, fault: bytes, fitted: Fit) -> None:
+    whole = saved(photo(90, 70).convert("L"), format_)
+    for at in range(len(whole) // 2, len(whole) - 8, 5):
+        try:
+            _, made = fitted(whole[:at] + fault + whole[at + len(fault) :])
+        except MediaRefused:
+            continue
+        assert opened(made).size == (90, 70), at
+
+
+def test_a_gif_whose_screen_is_larger_than_its_frame_has_the_size_it_was_told(fitted: Fit) -> None:
+    gif = saved(photo(90, 70), "GIF")
+    answer, made = fitted(gif[:6] + struct.pack("<HH", 90, 65_410) + gif[10:])
+    assert opened(made).size == (answer["width"], answer["height"])
+
+
 @pytest.mark.parametrize("format_", FORMATS)
 def test_flipped_bytes_give_a_picture_or_a_refusal(format_: str, fitted: Fit) -> None:
     whole, rng = saved(photo(64, 48), format_), random.Random(format_)

@@ -194,10 +194,7 @@ def _as_it_is(source: int, header: Header, wish: Wish) -> bytes | None:
     if header.size > 2 * wish.max_bytes:
         return None
     content = strip(header.mime, mmap(source, 0, prot=PROT_READ), wish.max_bytes)
-    if content is None:
-        return None
-    image_open.check(source, header)
-    return content
+    return content if content is not None and image_open.is_whole(source, header) else None
 
 
 def _written(target: int, content: bytes, facts: Mapping[str, Any]) -> dict[str, Any]:
