@@ -75,6 +75,64 @@ def test_lies_are_recorded_and_loose_words_are_not_lies(
     assert (found.mime, found.lies) == (mime, lies)
 
 
+EXE = "application/vnd.microsoft.portable-executable"
+
+
+@pytest.mark.parametrize(
+    ("sample", "name", "declared", "lies"),
+    [
+        ("program", "file", "text/plain", "declared text/plain, is application/x-elf"),
+        ("files.tar", "notes.txt", None, "named .txt, is application/x-tar"),
+        ("setup.exe", "file", "application/zip", f"declared application/zip, is {EXE}"),
+        ("files.rar", "files.zip", None, "named .zip, is application/vnd.rar"),
+        ("report.pdf", "file", "application/xml", "declared application/xml, is application/pdf"),
+        ("program", "feed.xml", None, "named .xml, is application/x-elf"),
+        ("old.avi", "clip.mp4", None, "named .mp4, is video/x-msvideo"),
+        ("setup.exe", "file", "application/x-ole-storage", f"declared application/x-ole-storage, is {EXE}"),
+        ("drawing.png", "photo.jxl", None, "named .jxl, is image/png"),
+        ("drawing.png", "show.ppsx", None, "named .ppsx, is image/png"),
+        ("setup.exe", "disk.dmg", None, f"named .dmg, is {EXE}"),
+        ("drawing.png", "setup.exe", "image/png", "named .exe, is image/png"),
+    ],
+)
+def test_a_word_for_another_kind_of_file_is_a_lie(sample: str, name: str, declared: str | None, lies: str) -> None:
+    assert sniff(SAMPLES[sample][1], name=name, declared=declared, whole=True).lies == lies
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "declared"),
+    [
+        (b"a: 1\nb: 2\n", "a.yaml", "application/x-yaml"),
+        (b"a: 1\nb: 2\n", "a.yml", "text/yaml"),
+        (b"#!/bin/sh\necho on\n", "a.sh", "application/x-sh"),
+        (b"BEGIN:VCARD\nVERSION:3.0\n", "a.vcf", "text/x-vcard"),
+        (b"1\n00:00:01,000 --> 00:00:02,000\nHi\n", "a.srt", "text/srt"),
+        (SAMPLES["type.ttf"][1], "a.ttf", "font/sfnt"),
+        (SAMPLES["program"][1], "a.so", "application/x-sharedlib"),
+        (SAMPLES["old.avi"][1], "a.avi", "video/vnd.avi"),
+        (make_zip({"a": "a"}), "letter.pages", "application/zip"),
+        (make_ole("doc"), "letter.doc", "application/x-ole-storage"),
+        (b"<rss><channel></channel></rss>", "feed.rss", "text/xml"),
+    ],
+)
+def test_another_name_of_the_same_type_is_no_lie(content: bytes, name: str, declared: str) -> None:
+    assert sniff(content, name=name, declared=declared, whole=True).lies == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "mime"),
+    [
+        ("disk.dmg", "application/x-apple-diskimage"),
+        ("disc.iso", "application/x-iso9660-image"),
+        ("smime.p7m", "application/pkcs7-mime"),
+        ("me.p12", "application/x-pkcs12"),
+    ],
+)
+def test_a_name_counts_for_types_that_no_first_byte_tells(name: str, mime: str) -> None:
+    found = sniff(SAMPLES["noise.bin"][1], name=name)
+    assert (found.mime, found.exact, found.lies) == (mime, False, "")
+
+
 @pytest.mark.parametrize(
     ("mime", "group"),
     [

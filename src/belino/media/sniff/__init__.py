@@ -5,8 +5,9 @@ from typing import Literal
 
 from belino.domain.media import MediaKind, kind_of
 from belino.media.sniff.archives import TGS, archive_type
-from belino.media.sniff.hints import SUFFIXES, UNKNOWN, Found, Hints, hints_of, normal
+from belino.media.sniff.hints import SUFFIXES, UNKNOWN, UNMARKED_SUFFIXES, Found, Hints, hints_of, normal
 from belino.media.sniff.magic import STARTS, by_shape, by_start, late_pdf, tiff
+from belino.media.sniff.ole import OLE_START
 from belino.media.sniff.streams import stream_type
 from belino.media.sniff.text import read, text_type
 
@@ -15,31 +16,33 @@ HEAD_BYTES = 64 * 1024
 
 Group = Literal["image", "audio", "video", "file"]
 
-# A declaration that is less exact than what the bytes say, yet true.
-_WIDER = {
-    "application/zip": ("application/vnd.", "application/epub+zip", "application/java-archive", "model/3mf"),
-    "application/gzip": (TGS,),
-    "application/x-ole-storage": ("application/msword", "application/vnd."),
-    "text/plain": ("text/", "application/json", "application/xml", "application/x-", "application/rtf", "message/",
-                   "application/yaml", "application/toml", "application/sql", "image/svg+xml",
-                   "application/postscript"),
-    "application/xml": ("text/html", "image/svg+xml", "application/"),
+# A declaration that is less exact than what the bytes say, yet true: of the vessel, if the file begins like one …
+_VESSELS: dict[str, tuple[bytes, ...]] = {
+    "application/zip": (b"PK",),
+    "application/gzip": (b"\x1f\x8b",),
+    "application/x-ole-storage": (OLE_START,),
+    "image/tiff": (b"II*\0", b"MM\0*"),
+}
+# … or of a relative that programs do not keep apart.
+_BOXED = ("video/mp4", "audio/mp4", "video/quicktime", "video/3gpp", "video/3gpp2", "video/x-m4v", "video/x-f4v")
+_RELATIVES = {
+    "application/xml": ("text/html", "image/svg+xml"),
     "image/heif": ("image/heic", "image/avif"),
     "image/heic": ("image/heif",),
-    "image/tiff": ("image/x-",),
-    "video/mp4": ("audio/mp4", "video/"),
-    "audio/mp4": ("video/mp4", "video/3gpp"),
+    "video/mp4": _BOXED,
+    "audio/mp4": _BOXED,
     "video/quicktime": ("video/mp4",),
+    "video/3gpp": (*_BOXED, "audio/amr"),
     "video/webm": ("audio/webm", "video/x-matroska"),
     "audio/webm": ("video/webm",),
-    "video/3gpp": ("video/mp4", "audio/mp4", "audio/amr"),
+    "video/x-ms-asf": ("video/x-ms-wmv", "audio/x-ms-wma"),
     "audio/ogg": ("video/ogg",),
     "video/ogg": ("audio/ogg",),
     "application/x-ndjson": ("application/json",),
-}  # fmt: skip
-# Types without bytes of their own, for which the sender's word is all there is.
-_UNMARKED = frozenset({"image/x-tga", "application/x-iso9660-image", "application/x-apple-diskimage"})
-_SHARED_SUFFIXES = frozenset({"db", "dot", "key", "msg", "numbers", "pages", "ts"})
+}
+_WRITTEN_TOO = frozenset({"application/rtf", "application/postscript"})
+_UNMARKED = frozenset(UNMARKED_SUFFIXES.values())
+_SHARED_SUFFIXES = frozenset({"db", "dot", "key", "msg", "mts", "numbers", "one", "pages", "pub", "ts"})
 """Suffixes that more than one kind of file bears: none of them is a promise."""
 _TELLING = {mime for _, mime in STARTS} | set(SUFFIXES.values())
 """Types that show themselves: bytes that do not are not of them, whatever is said."""
@@ -66,9 +69,8 @@ def sniff(head: bytes, *, name: str | None = None, declared: str | None = None, 
     hints = hints_of(name, declared)
     (mime, exact), charset = _found(head, hints, whole=whole)
     kind = MediaKind.STICKER if mime == TGS else kind_of(mime)
-    return Sniffed(
-        mime=mime, kind=kind, group=group_of(mime), exact=exact, lies=_lies(mime, hints, head), charset=charset
-    )
+    lies = _lies(mime, hints, head, charset)
+    return Sniffed(mime=mime, kind=kind, group=group_of(mime), exact=exact, lies=lies, charset=charset)
 
 
 def group_of(mime: str) -> Group:
@@ -106,16 +108,20 @@ def _taken_at_its_word(hints: Hints) -> Found:
     return UNKNOWN, False
 
 
-def _lies(mime: str, hints: Hints, head: bytes) -> str:
+def _lies(mime: str, hints: Hints, head: bytes, charset: str) -> str:
     if not head:
         return ""
-    if hints.declared and not _true(hints.declared, mime):
+    if hints.declared and not _true(hints.declared, mime, head, charset):
         return f"declared {hints.declared}, is {mime}"
     named = hints.named if hints.suffix not in _SHARED_SUFFIXES else ""
-    if named and not hints.declared and not _true(named, mime):
+    if named and not _true(named, mime, head, charset):
         return f"named .{hints.suffix}, is {mime}"
     return ""
 
 
-def _true(said: str, mime: str) -> bool:
-    return said == mime or normal(said) == normal(mime) or mime.startswith(_WIDER.get(said, ("\0",)))
+def _true(said: str, mime: str, head: bytes, charset: str) -> bool:
+    if said == mime or mime in _RELATIVES.get(said, ()) or head.startswith(_VESSELS.get(said, ())):
+        return True
+    if said == "application/xml":
+        return mime.endswith("+xml")
+    return said == "text/plain" and (bool(charset) or mime in _WRITTEN_TOO)

@@ -1,4 +1,4 @@
-"""Types that live inside another: office files in zip or OLE, stickers in gzip."""
+"""Types that live inside another: office files in zip, stickers in gzip."""
 
 import re
 import zlib
@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from belino.media.sniff.hints import SUFFIXES, Found, Hints
+from belino.media.sniff.ole import ole_type
 
 ENTRIES_AT_MOST = 2_000
 INFLATED_AT_MOST = 64 * 1024
 _WALK_INFLATED_AT_MOST = 1024 * 1024
+_MARKS_AT_MOST = 100
 
-ZIP, OLE, GZIP = "application/zip", "application/x-ole-storage", "application/gzip"
+ZIP, GZIP = "application/zip", "application/gzip"
 TGS = "application/x-tgsticker"
 _DOCX, _XLSX, _PPTX = SUFFIXES["docx"], SUFFIXES["xlsx"], SUFFIXES["pptx"]
 
@@ -33,7 +35,16 @@ _MAIN_PARTS = (
     (b"ms-powerpoint.template.macroEnabled.main+xml", "application/vnd.ms-powerpoint.template.macroenabled.12"),
     (b"ms-powerpoint.slideshow.macroEnabled.main+xml", "application/vnd.ms-powerpoint.slideshow.macroenabled.12"),
     (b"ms-excel.sheet.binary.macroEnabled.main", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
+    (b"ms-powerpoint.addin.macroEnabled.main+xml", SUFFIXES["ppam"]),
     (b"ms-visio.drawing.main+xml", "application/vnd.ms-visio.drawing"),
+    (b"ms-visio.drawing.macroEnabled.main+xml", "application/vnd.ms-visio.drawing.macroenabled.12"),
+    (b"ms-visio.stencil.main+xml", "application/vnd.ms-visio.stencil"),
+    (b"ms-visio.stencil.macroEnabled.main+xml", "application/vnd.ms-visio.stencil.macroenabled.12"),
+    (b"ms-visio.template.main+xml", "application/vnd.ms-visio.template"),
+    (b"ms-visio.template.macroEnabled.main+xml", "application/vnd.ms-visio.template.macroenabled.12"),
+    (b"openxmlformats-officedocument.themeManager+xml", "application/vnd.ms-officetheme"),
+    (b"ms-package.xps-fixeddocumentsequence+xml", SUFFIXES["xps"]),
+    (b"openxps-fixeddocumentsequence+xml", SUFFIXES["oxps"]),
     (b"ms-package.3dmanufacturing-3dmodel+xml", "model/3mf"),
 )
 _TOLD_BY_NAME = (
@@ -44,41 +55,32 @@ _TOLD_BY_NAME = (
     ("visio/document", "application/vnd.ms-visio.drawing"),
     ("3D/3dmodel", "model/3mf"),
     ("AndroidManifest.xml", SUFFIXES["apk"]),
-    ("META-INF/container.xml", SUFFIXES["epub"]),
-    ("FixedDocSeq.fdseq", "application/vnd.ms-xpsdocument"),
+    ("FixedDocSeq.fdseq", SUFFIXES["xps"]),
+    ("FixedDocumentSequence.fdseq", SUFFIXES["xps"]),
     ("doc.kml", SUFFIXES["kmz"]),
 )
-_OFFICE_PARTS = ("[Content_Types].xml", "_rels/", "docProps/", "docMetadata/", "customXml/")
+_OFFICE_PARTS = ("[Content_Types].xml", "[content_types].xml", "_rels/", "docProps/", "docMetadata/", "customXml/")
 _OFFICE_FOLDERS = (("word/", _DOCX), ("xl/", _XLSX), ("ppt/", _PPTX))
-_OFFICE_HINTS = tuple(SUFFIXES[suffix] for suffix in ("docx", "xlsx", "pptx", "docm", "xlsm", "pptm"))
+_OFFICE_HINTS = tuple(
+    SUFFIXES[suffix]
+    for suffix in (
+        *("docx", "xlsx", "pptx", "docm", "xlsm", "pptm", "dotx", "xltx", "potx", "ppsx"),
+        *("dotm", "xltm", "potm", "ppsm", "xlsb", "vsdx"),
+    )
+)
 # Zips without a mark of their own: the name is all there is.
 _ZIP_HINTS = tuple(
-    SUFFIXES[suffix] for suffix in ("jar", "apk", "kmz", "pages", "numbers", "key", "xpi", "cbz", "usdz")
+    SUFFIXES[suffix]
+    for suffix in ("jar", "apk", "kmz", "pages", "numbers", "key", "xpi", "cbz", "usdz", "ipa", "lottie")
 )
 _ODF = re.compile(r"application/vnd\.(?:oasis\.opendocument|sun\.xml)\.[a-z.-]{1,40}")
-_WRITTEN_IN = frozenset({"application/epub+zip", "image/openraster", "application/x-krita", "application/hwp+zip"})
-
-_OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_OLE_STREAMS = (
-    ("WordDocument", "application/msword"),
-    ("Workbook", "application/vnd.ms-excel"),
-    ("Book", "application/vnd.ms-excel"),
-    ("PowerPoint Document", "application/vnd.ms-powerpoint"),
-    ("__properties_version1.0", "application/vnd.ms-outlook"),
-    ("__nameid_version1.0", "application/vnd.ms-outlook"),
-    ("VisioDocument", "application/vnd.visio"),
-    ("FileHeader", "application/x-hwp"),
-    ("Quill", "application/x-mspublisher"),
-)
-_OLE_HINTS = tuple(SUFFIXES[suffix] for suffix in ("doc", "xls", "ppt", "msg", "vsd", "msi"))
-# The first stream usually follows the header: where the directory lies far off, its first bytes tell.
-_OLE_CONTENT = (
-    (b"\xec\xa5", "application/msword"),
-    (b"\x09\x08\x10\0\0\x06\x05\0", "application/vnd.ms-excel"),
-    (b"\xa0\x46\x1d\xf0", "application/vnd.ms-powerpoint"),
-    (b"\0\x6e\x1e\xf0", "application/vnd.ms-powerpoint"),
-    (b"\x0f\0\xe8\x03", "application/vnd.ms-powerpoint"),
-)
+_ODF_ROOT = re.compile(rf'media-type="({_ODF.pattern})"[^<>]{{0,200}}full-path="/"')
+_WRITTEN_IN = frozenset({
+    "application/epub+zip", "image/openraster", "application/x-krita", "application/hwp+zip", SUFFIXES["idml"],
+    SUFFIXES["mxl"], "application/vnd.etsi.asic-e+zip", "application/vnd.etsi.asic-s+zip",
+})  # fmt: skip
+_TYPES, _MANIFEST = "[Content_Types].xml", "META-INF/manifest.xml"
+_TELLING_PARTS = frozenset({"mimetype", _TYPES.lower(), _MANIFEST.lower()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,32 +95,41 @@ def archive_type(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
     """The type of a file that is an archive, or that hides in one."""
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK\x01\x02", b"PK00"):
         return _zip(head, hints, whole=whole)
-    if head.startswith(_OLE_START):
-        return _ole(head, hints)
-    return _gzip(head) if head[:3] == b"\x1f\x8b\x08" else None
+    return _gzip(head) if head[:3] == b"\x1f\x8b\x08" else ole_type(head, hints)
 
 
 def _zip(head: bytes, hints: Hints, *, whole: bool) -> Found:
     names: list[str] = []
     for entry in _local_entries(head):
-        if told := _by_content(entry, first=not names):
+        if told := _by_content(entry):
             return told, True
         names.append(entry.name)
     names += _central_names(head) if whole or b"PK\x05\x06" in head[-65_557:] else []
     if told := _by_names(names):
         return told, True
+    if suggested := _by_hints(names, hints, whole=whole):
+        return suggested, False
+    return ZIP, True
+
+
+def _by_hints(names: list[str], hints: Hints, *, whole: bool) -> str | None:
+    """Where what would tell is further on, or is not told at all."""
     office = any(name.startswith(_OFFICE_PARTS) for name in names)
-    for mime in _OFFICE_HINTS if office or not whole else ():
-        if hints.suggests(mime) and (office or not names):
-            return mime, False
-    return next(((mime, False) for mime in _ZIP_HINTS if hints.suggests(mime)), (ZIP, True))
+    if not office and not whole:
+        office = not names or any(name.startswith(folder) for name in names for folder, _ in _OFFICE_FOLDERS)
+    book = not whole or "META-INF/container.xml" in names
+    room = (*(_OFFICE_HINTS if office else ()), *((SUFFIXES["epub"], SUFFIXES["mxl"]) if book else ()), *_ZIP_HINTS)
+    return next((mime for mime in room if hints.suggests(mime)), None)
 
 
-def _by_content(entry: Entry, *, first: bool) -> str | None:
-    if first and entry.name == "mimetype":
+def _by_content(entry: Entry) -> str | None:
+    if entry.name == "mimetype":
         written = entry.content[:100].decode("ascii", "replace").strip()
         return written if written in _WRITTEN_IN or _ODF.fullmatch(written) else None
-    if entry.name == "[Content_Types].xml":
+    if entry.name == _MANIFEST:
+        found = _ODF_ROOT.search(entry.content.decode("utf-8", "replace"))
+        return found[1] if found else None
+    if entry.name.lower() == _TYPES.lower():
         return next((mime for part, mime in _MAIN_PARTS if part in entry.content), None)
     return None
 
@@ -132,6 +143,8 @@ def _by_names(names: list[str]) -> str | None:
         for folder, mime in _OFFICE_FOLDERS:
             if any(name.startswith(folder) for name in names):
                 return mime
+    if "META-INF/container.xml" in names and any(name.endswith(".opf") for name in names):
+        return SUFFIXES["epub"]
     if "META-INF/MANIFEST.MF" in names:
         return SUFFIXES["apk"] if "classes.dex" in names else SUFFIXES["jar"]
     return None
@@ -148,10 +161,10 @@ def _local_entries(head: bytes) -> Iterator[Entry]:
         packed = int.from_bytes(head[at + 18 : at + 22], "little")
         name_size, extra = (int.from_bytes(head[at + p : at + p + 2], "little") for p in (26, 28))
         begin = at + 30 + name_size + extra
-        name = head[at + 30 : at + 30 + name_size].decode("utf-8", "replace").lstrip("/")
+        name = _name(head[at + 30 : at + 30 + name_size])
         streamed = bool(flags & 8) and packed == 0
         content, end, cost = b"", begin + packed, 0
-        if streamed or name in ("[Content_Types].xml", "mimetype"):
+        if streamed or name.lower() in _TELLING_PARTS:
             content, end, cost = _content(head, begin, method, None if streamed else packed, allowance)
         allowance -= cost
         yield Entry(name=name, content=content)
@@ -163,7 +176,7 @@ def _local_entries(head: bytes) -> Iterator[Entry]:
 def _content(head: bytes, begin: int, method: int, packed: int | None, most: int) -> tuple[bytes, int, int]:
     """The beginning of an entry's content, where the entry ends, and how many bytes were inflated to know it."""
     if method != 8:
-        end = begin + packed if packed is not None else head.find(b"PK\x07\x08", begin)
+        end = begin + packed if packed is not None else _stored_end(head, begin)
         return head[begin : min(end, begin + INFLATED_AT_MOST)] if end >= 0 else b"", end, 0
     inflater = zlib.decompressobj(-15)
     kept, cost, rest = b"", 0, head[begin : begin + packed if packed is not None else len(head)]
@@ -175,6 +188,21 @@ def _content(head: bytes, begin: int, method: int, packed: int | None, most: int
         return kept, -1, cost
     end = len(head) - len(inflater.unused_data) if inflater.eof else len(head) + 1
     return kept, begin + packed if packed is not None else end, cost
+
+
+def _stored_end(head: bytes, begin: int) -> int:
+    """Where an entry ends that is neither packed nor measured: an archive within has such marks of its own."""
+    end = begin - 1
+    for _ in range(_MARKS_AT_MOST):
+        end = head.find(b"PK\x07\x08", end + 1)
+        if end < 0 or int.from_bytes(head[end + 8 : end + 12], "little") == end - begin:
+            return end
+    return -1
+
+
+def _name(raw: bytes) -> str:
+    """A name as the format wants it: some writers use the slashes of Windows."""
+    return raw.decode("utf-8", "replace").replace("\\", "/").lstrip("/")
 
 
 def _next(head: bytes, end: int) -> int:
@@ -191,36 +219,9 @@ def _central_names(head: bytes) -> list[str]:
     names: list[str] = []
     while head[at : at + 4] == b"PK\x01\x02" and len(names) < ENTRIES_AT_MOST:
         name, extra, comment = (int.from_bytes(head[at + p : at + p + 2], "little") for p in (28, 30, 32))
-        names.append(head[at + 46 : at + 46 + name].decode("utf-8", "replace").lstrip("/"))
+        names.append(_name(head[at + 46 : at + 46 + name]))
         at += 46 + name + extra + comment
     return names
-
-
-def _ole(head: bytes, hints: Hints) -> Found:
-    streams = set(_ole_streams(head))
-    for stream, mime in _OLE_STREAMS:
-        if stream in streams:
-            return mime, True
-    if any(name.startswith("__substg1.0_") for name in streams):
-        return "application/vnd.ms-outlook", True
-    for start, mime in _OLE_CONTENT if not streams else ():
-        if head[512:].startswith(start):
-            return mime, True
-    # An encrypted office file keeps its real type inside; a directory that is not here keeps it too.
-    for mime in (*_OLE_HINTS, *_OFFICE_HINTS) if not streams or "EncryptedPackage" in streams else ():
-        if hints.suggests(mime):
-            return mime, False
-    return OLE, True
-
-
-def _ole_streams(head: bytes) -> Iterator[str]:
-    """The names in the directory, in its first sectors that are here."""
-    sector = 4096 if head[30:32] == b"\x0c\0" else 512
-    begin = (int.from_bytes(head[48:52], "little") + 1) * sector
-    for at in range(begin, min(len(head), begin + 8 * sector), 128):
-        size = int.from_bytes(head[at + 64 : at + 66], "little")
-        if 2 < size <= 64 and head[at + 66 : at + 67] in (b"\x01", b"\x02", b"\x05"):
-            yield head[at : at + size - 2].decode("utf-16-le", "replace")
 
 
 def _gzip(head: bytes) -> Found:
