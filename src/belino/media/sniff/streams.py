@@ -39,14 +39,16 @@ _MP3_BITRATES = {
     (2, 3): (0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
 }  # fmt: skip
 _MP3_RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}
+_MP3_SUMMARIES = (b"Xing", b"Info", b"VBRI")
 _FRAMES_TO_BELIEVE = 3
+_FRAMES_BEGIN_BEFORE = 4096
 
 
 def stream_type(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
     """The type of a sound or a video, or of a picture in the same kind of box."""
     return (
         _riff(head) or _boxed(head, hints, whole=whole) or _matroska(head, hints) or _ogg(head) or _asf(head, hints)
-        or _tagged(head, hints) or _framed(head, hints) or _transport(head)
+        or _tagged(head, hints) or _framed(head, hints) or _transport(head) or _framed_later(head, hints)
     )  # fmt: skip
 
 
@@ -55,11 +57,13 @@ def _riff(head: bytes) -> Found | None:
     if form in (b"RIFF", b"RIFX", b"RF64", b"BW64"):
         known = {
             b"WAVE": "audio/wav", b"WEBP": "image/webp", b"AVI ": "video/x-msvideo", b"RMID": "audio/midi",
-            b"QLCM": "audio/qcelp", b"ACON": "application/x-navi-animation",
+            b"QLCM": "audio/qcelp", b"ACON": "application/x-navi-animation", b"sfbk": "audio/x-sfbk",
         }.get(kind)  # fmt: skip
         return (known, True) if known else None
     if form == b"FORM" and kind in (b"AIFF", b"AIFC"):
         return "audio/aiff", True
+    if form == b"FORM" and kind == b"8SVX":
+        return "audio/x-8svx", True
     return ("image/x-ilbm", True) if form == b"FORM" and kind in (b"ILBM", b"PBM ") else None
 
 
@@ -160,7 +164,7 @@ def _asf(head: bytes, hints: Hints) -> Found | None:
     if not head.startswith(_ASF):
         return None
     if _ASF_VIDEO in head:
-        return "video/x-ms-wmv", True
+        return "video/x-ms-asf" if hints.suggests("video/x-ms-asf") else "video/x-ms-wmv", True
     if _ASF_AUDIO in head:
         return "audio/x-ms-wma", not hints.declared.startswith("video/")
     return "video/x-ms-asf", True
@@ -184,19 +188,40 @@ def _tagged(head: bytes, hints: Hints) -> Found | None:
 def _framed(head: bytes, hints: Hints) -> Found | None:
     """MP3 and AAC without any header: frames that follow each other where they say they would."""
     if len(head) < 8 or head[0] != 0xFF or head[1] & 0xE0 != 0xE0:
-        if head[:2] == b"\x0b\x77" and len(head) > 8 and head[4] & 0x3F < 38:
-            return ("audio/ac3", True) if head[5] >> 3 <= 10 else ("audio/eac3", True)
-        return None
+        return _dolby(head)
     mime = "audio/aac" if head[1] & 0xF6 == 0xF0 else "audio/mpeg"
     seen = 0
     for length in _frame_lengths(head, mime):
         if not length:
             return None
         seen += 1
-    if seen >= 2:
+    if seen >= 2 or (seen and any(mark in head[:64] for mark in _MP3_SUMMARIES)):
         return mime, True
     # One frame alone may be anything, a mark of UTF-16 for one.
     return (mime, False) if seen and hints.suggests(mime) else None
+
+
+def _framed_later(head: bytes, hints: Hints) -> Found | None:
+    """Frames behind padding, another tag or the rest of a frame: a recording cut out of a longer one."""
+    if not hints.suggests("audio/mpeg", "audio/aac"):
+        return None
+    at = head.find(b"\xff", 1, _FRAMES_BEGIN_BEFORE)
+    while at > 0:
+        mime = "audio/aac" if head[at + 1 : at + 2] in (b"\xf0", b"\xf1", b"\xf8", b"\xf9") else "audio/mpeg"
+        lengths = list(_frame_lengths(head[at:], mime))
+        if len(lengths) == _FRAMES_TO_BELIEVE and all(lengths):
+            return mime, False
+        at = head.find(b"\xff", at + 1, _FRAMES_BEGIN_BEFORE)
+    return None
+
+
+def _dolby(head: bytes) -> Found | None:
+    if head[:2] != b"\x0b\x77" or len(head) < 9:
+        return None
+    version = head[5] >> 3
+    if version <= 10:
+        return ("audio/ac3", True) if head[4] & 0x3F < 38 and head[4] >> 6 < 3 else None
+    return ("audio/eac3", True) if version <= 16 else None
 
 
 def _frame_lengths(head: bytes, mime: str) -> Iterator[int]:
@@ -230,8 +255,11 @@ def _mp3_length(frame: bytes) -> int:
 
 
 def _transport(head: bytes) -> Found | None:
-    for start, step in ((0, 188), (4, 192)):
+    """Packets of one size that each begin with the same byte, also where a recording begins amid one."""
+    if not CONTROL.search(head[:WORDS_REACH]):
+        return None
+    for start, step, least in ((0, 188, 3), (4, 192, 3), *((at, 188, 5) for at in range(1, 188))):
         marks = head[start : start + 5 * step : step]
-        if len(marks) >= 3 and set(marks) == {0x47}:
+        if len(marks) >= least and set(marks) == {0x47}:
             return "video/mp2t", True
     return None

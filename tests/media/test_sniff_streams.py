@@ -1,0 +1,46 @@
+"""Sound and film are told where their frames begin late, stand alone, or say less than usual."""
+
+import pytest
+
+from belino.media.sniff import sniff
+from belino.media.sniff.hints import UNKNOWN
+from belino.testing.samples import make_mp3
+
+FRAMES = make_mp3()
+PACKET = b"\x47\x40\x11\x10" + bytes(184)
+ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c") + bytes(40)
+ASF_VIDEO = bytes.fromhex("c0ef19bc4d5bcf11a8fd00805f5c442b")
+ASF_AUDIO = bytes.fromhex("409e69f84d5bcf11a8fd00805f5c442b")
+
+
+def test_dolby_of_both_kinds_is_told() -> None:
+    assert sniff(b"\x0b\x77\0\0\x14\x40" + bytes(60)).mime == "audio/ac3"
+    assert sniff(b"\x0b\x77\x01\x7f\x34\x87" + bytes(60)).mime == "audio/eac3"
+
+
+@pytest.mark.parametrize(
+    "before", [bytes(700), FRAMES[100:417], b"APETAGEX" + bytes(200)], ids=["padding", "half a frame", "another tag"]
+)
+def test_music_that_begins_late_is_taken_at_its_name(before: bytes) -> None:
+    found = sniff(before + FRAMES, name="song.mp3")
+    assert (found.mime, found.exact, found.lies) == ("audio/mpeg", False, "")
+    assert sniff(bytes(range(8)) * 300, name="song.mp3").mime == UNKNOWN
+
+
+def test_one_frame_that_sums_the_others_up_is_music() -> None:
+    assert sniff(b"\xff\xfb\x90\x64" + bytes(32) + b"Xing" + bytes(80)).mime == "audio/mpeg"
+
+
+def test_a_broadcast_cut_amid_a_packet_is_one() -> None:
+    assert sniff((PACKET * 8)[77:]).mime == "video/mp2t"
+    assert sniff(PACKET * 8).mime == "video/mp2t"
+
+
+def test_a_text_of_one_letter_is_no_broadcast() -> None:
+    assert sniff(b"G" * 2000).mime == "text/plain"
+
+
+def test_a_stream_of_windows_is_called_as_its_name_says() -> None:
+    assert sniff(ASF + ASF_VIDEO, name="clip.asf").mime == "video/x-ms-asf"
+    assert sniff(ASF + ASF_VIDEO, name="clip.wmv").mime == "video/x-ms-wmv"
+    assert sniff(ASF + ASF_AUDIO, name="clip.asf").group == "audio"
