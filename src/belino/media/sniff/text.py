@@ -8,7 +8,8 @@ from belino.media.sniff.hints import TEXT_SUFFIXES, Found, Hints
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
          (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))  # fmt: skip
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+# Of the control characters a text has white space, colours and what an old printer strikes over.
+_CONTROLS = re.compile("[\x00-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _LEGACY_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _CONTROLS_AT_MOST = 0.02
 _LIVING = re.compile(
@@ -23,11 +24,18 @@ _SURE_WITHOUT_CONTROLS = 64
 _BEFORE_ROOT = re.compile(r"\s*(?:<!--(?:[^-]|-(?!->))*+-->|<\?(?:[^?]|\?(?!>))*+\?>)")
 _DOCTYPE = re.compile(r"\s*<!doctype\s+([^\s>\[]{1,80})", re.IGNORECASE)
 _ROOT = re.compile(r"\s*<([a-zA-Z_][\w.:-]{0,80})(?=[\s/>])")
-_HTML_ROOTS = frozenset({
-    "html", "head", "body", "title", "script", "style", "iframe", "h1", "h2", "h3", "div", "font", "table", "a", "b",
-    "br", "p", "meta", "link", "center", "form", "img", "span", "ul", "ol", "section", "article", "main", "nav",
-    "header", "footer",
+_HTML_PAGES = frozenset({
+    "html", "head", "body", "title", "script", "style", "iframe", "meta", "link", "base", "frameset", "noscript",
+    "object", "embed",
 })  # fmt: skip
+_HTML_ROOTS = _HTML_PAGES | {
+    "h1", "h2", "h3", "h4", "h5", "h6", "div", "font", "table", "tr", "td", "a", "b", "i", "u", "em", "strong", "code",
+    "pre", "br", "hr", "p", "center", "form", "input", "button", "label", "select", "textarea", "img", "picture",
+    "figure", "audio", "video", "canvas", "span", "ul", "ol", "li", "dl", "section", "article", "aside", "main", "nav",
+    "header", "footer", "details", "summary", "dialog", "blockquote", "template", "marquee",
+}  # fmt: skip
+_CARRIES_HTML = frozenset({"text/markdown", "text/javascript"})
+"""Text of other kinds that may begin with an element of HTML, though not with a page."""
 _TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]{0,20}[\s>]")
 _PIECES_AT_MOST = 50
 
@@ -44,27 +52,44 @@ _JSON = re.compile(
 )
 _JSON_MARKS = 2_000
 _JSON_DEEP = 500
+# An attribute of Rust begins with the same two characters.
+_SHEBANG = re.compile(r"#! ?/[^\n]{1,200}")
 _SHEBANGS = (("python", "text/x-python"), ("perl", "text/x-perl"), ("ruby", "text/x-ruby"), ("php", "text/x-php"),
-             ("node", "text/javascript"), ("lua", "text/x-lua"))  # fmt: skip
+             ("node", "text/javascript"), ("deno", "text/x-typescript"), ("lua", "text/x-lua"), ("awk", "text/x-awk"),
+             ("tclsh", "text/x-tcl"), ("wish", "text/x-tcl"), ("pwsh", "text/x-powershell"))  # fmt: skip
 _STARTS = (
     ("BEGIN:VCALENDAR", "text/calendar"),
+    ("begin:vcalendar", "text/calendar"),
     ("BEGIN:VCARD", "text/vcard"),
+    ("begin:vcard", "text/vcard"),
     ("WEBVTT", "text/vtt"),
     ("#EXTM3U", "application/vnd.apple.mpegurl"),
     ("{\\rtf", "application/rtf"),
     ("%!PS", "application/postscript"),
-    ("<?php", "text/x-php"),
     ("/* XPM */", "image/x-xpixmap"),
     ("GIMP Palette", "text/x-gimp-gpl"),
     ("-----BEGIN PGP PUBLIC", "application/pgp-keys"),
     ("-----BEGIN PGP PRIVATE", "application/pgp-keys"),
     ("-----BEGIN PGP SIGNATURE", "application/pgp-signature"),
     ("-----BEGIN PGP MESSAGE", "application/pgp-encrypted"),
-    ("-----BEGIN CERTIFICATE", "application/x-x509-ca-cert"),
+    ("-----BEGIN PGP SIGNED", "text/plain"),
+    ("-----BEGIN CERTIFICATE-----", "application/x-x509-ca-cert"),
     ("-----BEGIN ", "application/x-pem-file"),
     ("diff --git ", "text/x-diff"),
-    ("d8:announce", "application/x-bittorrent"),
+    ("[Script Info]", "text/x-ssa"),
 )
+# What takes more than its first letters to tell.
+_SHAPES = (
+    (re.compile(r"From [0-9a-f]{40} Mon Sep 17 00:00:00 2001\r?\n"), "text/x-diff"),
+    (re.compile(r"--- [^\n]{1,300}\n\+\+\+ [^\n]{1,300}\n@@ "), "text/x-diff"),
+    (re.compile(r"\d{1,5}\s{0,3}\n\d\d:\d\d:\d\d,\d{3} --> \d\d:\d\d:\d\d,\d{3}"), "application/x-subrip"),
+    (re.compile(r"(?:\s{0,4}999\r?\n[^\n]{0,200}\n){0,20}+\s{0,4}0\r?\n\s{0,4}SECTION\r?\n"), "image/vnd.dxf"),
+    (re.compile(r"(?:/\*[^*]{0,300}\*/\s{0,9})?#define \w{1,99}_width \d{1,5}\s{1,9}#define \w{1,99}_height \d"),
+     "image/x-xbitmap"),
+)  # fmt: skip
+_PEM_SUFFIXES = frozenset({"pem", "crt", "cer", "key", "csr", "crl"})
+"""Such files may begin with words on what follows."""
+_PEM_WITHIN = re.compile(r"^-----BEGIN ([A-Z0-9 ]{3,40})-----\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +112,19 @@ def read(head: bytes, hints: Hints, *, whole: bool) -> Written | None:
 
 def text_type(written: Written, hints: Hints, *, whole: bool) -> Found:
     """What kind of text it is; where nothing in it says so, the name or the declaration does."""
-    told = _markup(written.text, hints) or _marked(written.text)
+    told = _php(written.text, hints) or _markup(written.text, hints) or _marked(written.text, hints)
     if told:
         return told, True
     if _is_json(written.text, whole=whole):
-        lines = hints.suggests("application/x-ndjson", "application/geo+json", "application/manifest+json")
-        return (hints.named or hints.declared, False) if lines else ("application/json", True)
+        finer = hints.named or hints.declared
+        return (finer, False) if finer.endswith(("+json", "x-ndjson")) else ("application/json", True)
+    if (
+        whole
+        and hints.suggests("application/json")
+        and (value := _JSON.fullmatch(written.text.rstrip()))
+        and not value[1]
+    ):
+        return "application/json", False
     if _is_mail(written.text, hints):
         return "message/rfc822", True
     if hints.suggests("text/html") and _TAG.search(written.text):
@@ -167,6 +199,12 @@ def _legacy(head: bytes, hints: Hints) -> Written | None:
     return None
 
 
+def _php(text: str, hints: Hints) -> str | None:
+    """Before it is taken for markup: what it says of itself looks like a declaration of XML."""
+    own = text[:200].lstrip().startswith(("<?php", "<?="))
+    return "text/x-php" if own or ("<?php" in text and hints.suggests("text/x-php")) else None
+
+
 def _markup(text: str, hints: Hints) -> str | None:
     """HTML, SVG and XML by their root, past declarations, comments and white space."""
     at, declared = 0, text[:64].lstrip().startswith("<?xml")
@@ -176,26 +214,32 @@ def _markup(text: str, hints: Hints) -> str | None:
             break
         at = passed.end()
     if doctype := _DOCTYPE.match(text, at):
-        name = doctype.group(1).lower()
-        return {"html": "text/html", "svg": "image/svg+xml"}.get(name) or _other_xml(hints)
+        return _by_doctype(doctype.group(1).lower(), hints, declared=declared)
     root = _ROOT.match(text, at)
     name = root.group(1).lower().rpartition(":")[2] if root else ""
     if name == "svg":
         return "image/svg+xml"
     if name == "html" and declared and hints.named != "text/html":
         return "application/xhtml+xml"
+    if root and not declared and name not in _HTML_PAGES and hints.suggests(*_CARRIES_HTML):
+        return None
     if name in _HTML_ROOTS and (name == "html" or not declared):
         return "text/html"
+    if root and not declared and hints.suggests("text/html"):
+        return "text/html"  # elements of a page's own making
     return _other_xml(hints) if declared or (root and _closes(text, root)) else None
+
+
+def _by_doctype(name: str, hints: Hints, *, declared: bool) -> str:
+    if name == "html":
+        return "application/xhtml+xml" if declared and hints.suggests("application/xhtml+xml") else "text/html"
+    return "image/svg+xml" if name == "svg" else _other_xml(hints)
 
 
 def _other_xml(hints: Hints) -> str:
     finer = hints.named or hints.declared
-    return (
-        finer
-        if finer.endswith("+xml") and finer not in ("image/svg+xml", "application/xhtml+xml")
-        else "application/xml"
-    )
+    foreign = finer in ("image/svg+xml", "application/xhtml+xml")
+    return finer if finer.endswith("+xml") and not foreign else "application/xml"
 
 
 def _closes(text: str, root: re.Match[str]) -> bool:
@@ -203,14 +247,18 @@ def _closes(text: str, root: re.Match[str]) -> bool:
     return "xmlns" in text[root.end() : root.end() + 400] or f"</{root.group(1)}>" in text or text.count("</") >= 2
 
 
-def _marked(text: str) -> str | None:
+def _marked(text: str, hints: Hints) -> str | None:
     begun = text[:200].lstrip()
     for start, mime in _STARTS:
         if begun.startswith(start):
             return mime
-    if begun.startswith("#!"):
-        line = begun.partition("\n")[0]
-        return next((mime for program, mime in _SHEBANGS if program in line), "text/x-shellscript")
+    for shape, mime in _SHAPES:
+        if shape.match(text):
+            return mime
+    if line := _SHEBANG.match(begun):
+        return next((mime for program, mime in _SHEBANGS if program in line[0]), "text/x-shellscript")
+    if hints.suffix in _PEM_SUFFIXES and (found := _PEM_WITHIN.search(text)):
+        return "application/x-x509-ca-cert" if found[1] == "CERTIFICATE" else "application/x-pem-file"
     return None
 
 
@@ -263,12 +311,13 @@ def _may_follow(before: str, mark: str, container: str) -> bool:
 
 
 def _is_mail(text: str, hints: Hints) -> bool:
-    first = _MAIL_FIRST.match(text)
+    hinted = hints.suggests("message/rfc822")
+    first = (_MAIL_HEADER if hinted else _MAIL_FIRST).match(text)
     if not first and not text.startswith("From "):
         return False
     block = text[:16_384].replace("\r\n", "\n").partition("\n\n")[0]
     names = {found.group(1).lower() for found in _MAIL_HEADER.finditer(block)}
-    return len(names & _MAIL_KNOWN) >= (2 if hints.suggests("message/rfc822") else 3)
+    return len(names & _MAIL_KNOWN) >= (2 if hinted else 3)
 
 
 def _hinted(hints: Hints) -> str:

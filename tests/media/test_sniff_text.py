@@ -1,0 +1,71 @@
+"""Kinds of text that their first line, their root or their name tells apart."""
+
+import pytest
+
+from belino.media.sniff import sniff
+
+PATCH = """From 0123456789abcdef0123456789abcdef01234567 Mon Sep 17 00:00:00 2001
+From: Ann <ann@example.org>
+Date: Mon, 1 Jan 2024 00:00:00 +0000
+Subject: [PATCH] Say hello
+
+diff --git a/x b/x
+"""
+BAG = "Bag Attributes\n    localKeyID: 01\n-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+XHTML = '<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "x">\n<html/>'
+
+
+@pytest.mark.parametrize(
+    ("text", "mime"),
+    [
+        (PATCH, "text/x-diff"),
+        ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "text/x-diff"),
+        ("1\n00:00:01,000 --> 00:00:02,500\nHello\n", "application/x-subrip"),
+        ("[Script Info]\nScriptType: v4.00+\n", "text/x-ssa"),
+        ("  0\r\nSECTION\r\n  2\r\nHEADER\r\n", "image/vnd.dxf"),
+        ("999\nby hand\n0\nSECTION\n2\nENTITIES\n", "image/vnd.dxf"),
+        ("#define a_width 16\n#define a_height 7\nstatic char a_bits[] = {\n", "image/x-xbitmap"),
+        ("begin:vcard\nversion:2.1\nend:vcard\n", "text/vcard"),
+        ("#![no_std]\nfn main() {}\n", "text/plain"),
+        ("#!shell is how it begins\n", "text/plain"),
+        ("#!/usr/bin/awk -f\n{ print }\n", "text/x-awk"),
+        ("#! /usr/bin/env pwsh\nGet-Date\n", "text/x-powershell"),
+        ("<?php\n// first\n?>\n<div>hello</div>\n", "text/x-php"),
+        ("<button onclick='x()'>go</button>", "text/html"),
+        ("<video src=x onerror=alert(1)></video>", "text/html"),
+        ("-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nhello\n", "text/plain"),
+        ("-----BEGIN CERTIFICATE REQUEST-----\nMIIB\n", "application/x-pem-file"),
+        ("N\x08NA\x08AM\x08ME\x08E\n       ls - list directory contents\n", "text/plain"),
+    ],
+)
+def test_a_text_tells_its_kind(text: str, mime: str) -> None:
+    assert sniff(text.encode(), whole=True).mime == mime
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "mime"),
+    [
+        ("#![no_std]\nfn main() {}\n", "main.rs", "text/x-rust"),
+        (PATCH, "0001-say-hello.patch", "text/x-diff"),
+        ('<h1 align="center">belino</h1>\n<p>An assistant</p>\n\n## Start\n', "README.md", "text/markdown"),
+        ("<Button>go</Button>\n", "go.jsx", "text/javascript"),
+        ("<html>\n<?php echo 1; ?>\n</html>\n", "page.php", "text/x-php"),
+        ("<my-app></my-app>\n<script src=x></script>\n", "page.html", "text/html"),
+        (XHTML, "page.xhtml", "application/xhtml+xml"),
+        (XHTML, "page.html", "text/html"),
+        (BAG, "me.pem", "application/x-x509-ca-cert"),
+        ('"only a string"\n', "a.json", "application/json"),
+        ("42\n", "a.json", "application/json"),
+        ('{"asset": {"version": "2.0"}}', "a.gltf", "model/gltf+json"),
+        ("List-ID: <x>\nFrom: a@b.c\nTo: d@e.f\nSubject: hi\n\nhello\n", "a.eml", "message/rfc822"),
+    ],
+)
+def test_a_name_settles_what_the_text_leaves_open(text: str, name: str, mime: str) -> None:
+    found = sniff(text.encode(), name=name, whole=True)
+    assert (found.mime, found.lies) == (mime, "")
+
+
+@pytest.mark.parametrize("page", ["<script>alert(1)</script>", "<html><body onload=x>", "<iframe src=x></iframe>"])
+@pytest.mark.parametrize("name", ["README.md", "app.jsx"])
+def test_a_page_stays_a_page_under_the_name_of_a_text(page: str, name: str) -> None:
+    assert sniff(page.encode(), name=name, whole=True).mime == "text/html"
