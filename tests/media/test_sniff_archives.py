@@ -32,7 +32,7 @@ def _stream(name: str) -> bytes:
 
 @pytest.mark.parametrize(
     ("stream", "suffix"),
-    [("WORKBOOK", "xls"), ("BOOK", "xls"), ("worddocument", "doc"), ("PP40", "ppt")],
+    [("WORKBOOK", "xls"), ("BOOK", "xls"), ("worddocument", "doc"), ("1Table", "doc"), ("PP40", "ppt")],
 )
 def test_a_stream_is_known_in_any_case(stream: str, suffix: str) -> None:
     assert sniff(_ole(stream)).mime == SUFFIXES[suffix]
@@ -50,6 +50,11 @@ def test_a_stream_is_known_in_any_case(stream: str, suffix: str) -> None:
 def test_the_program_tells_where_the_telling_stream_is_further_off(program: str, mime: str) -> None:
     assert sniff(_ole("\x05SummaryInformation", "Current User", program=program)).mime == mime
     assert sniff(_ole("\x05SummaryInformation", "Current User")).mime == OLE
+
+
+def test_a_letter_embedded_in_a_workbook_does_not_name_it() -> None:
+    program = "2008020000000000c000000000000046"
+    assert sniff(_ole("MBD0018D4CE", "WordDocument", "1Table", program=program)).mime == SUFFIXES["xls"]
 
 
 @pytest.mark.parametrize("suffix", ["docx", "xlsb"])
@@ -84,6 +89,15 @@ def test_a_template_whose_types_are_further_on_is_taken_at_its_name() -> None:
     assert sniff(content, name="plan.xlsx").mime == SUFFIXES["xlsx"]
     assert sniff(content, name="plan.xltx").mime == SUFFIXES["xltx"]
     assert sniff(content, name="plan.docx.zip").mime == "application/zip"
+
+
+def test_the_name_tells_kin_apart_whose_types_are_further_on() -> None:
+    book = make_zip({"_rels/.rels": "x", "xl/workbook.xml": "x", "z": bytes(range(256)) * 40}, packed=False)[:4096]
+    assert sniff(book, name="plan.xlsm").mime == SUFFIXES["xlsm"]
+    assert sniff(book, name="plan.docm").mime == SUFFIXES["xlsx"]
+    app = make_zip({"META-INF/MANIFEST.MF": "x", "z": bytes(range(256)) * 40}, packed=False)[:4096]
+    assert sniff(app, name="app.apk").mime == SUFFIXES["apk"]
+    assert sniff(app, name="tool.jar").mime == SUFFIXES["jar"]
 
 
 def test_the_type_an_archive_writes_down_counts_wherever_it_stands() -> None:

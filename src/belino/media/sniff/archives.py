@@ -68,6 +68,13 @@ _OFFICE_HINTS = tuple(
         *("dotm", "xltm", "potm", "ppsm", "xlsb", "vsdx"),
     )
 )
+_KIN = {
+    _DOCX: tuple(SUFFIXES[suffix] for suffix in ("docm", "dotx", "dotm")),
+    _XLSX: tuple(SUFFIXES[suffix] for suffix in ("xlsm", "xltx", "xltm")),
+    _PPTX: tuple(SUFFIXES[suffix] for suffix in ("pptm", "potx", "potm", "ppsx", "ppsm")),
+    SUFFIXES["jar"]: (SUFFIXES["apk"],),
+}
+_FAR_HINTS = tuple(SUFFIXES[suffix] for suffix in ("epub", "mxl", "xps", "oxps", "3mf"))
 # Zips without a mark of their own: the name is all there is.
 _ZIP_HINTS = tuple(
     SUFFIXES[suffix]
@@ -105,11 +112,15 @@ def _zip(head: bytes, hints: Hints, *, whole: bool) -> Found:
             return told, True
         names.append(entry.name)
     names += _central_names(head) if whole or b"PK\x05\x06" in head[-65_557:] else []
-    if told := _by_names(names):
+    told = _by_names(names)
+    if told and not whole:
+        # The list of types is further on: the name may tell the kin apart.
+        closer = next((mime for mime in _KIN.get(told, ()) if hints.suggests(mime)), None)
+        return closer or told, closer is None
+    if told:
         return told, True
-    if suggested := _by_hints(names, hints, whole=whole):
-        return suggested, False
-    return ZIP, True
+    suggested = _by_hints(names, hints, whole=whole)
+    return (suggested, False) if suggested else (ZIP, True)
 
 
 def _by_hints(names: list[str], hints: Hints, *, whole: bool) -> str | None:
@@ -117,8 +128,8 @@ def _by_hints(names: list[str], hints: Hints, *, whole: bool) -> str | None:
     office = any(name.startswith(_OFFICE_PARTS) for name in names)
     if not office and not whole:
         office = not names or any(name.startswith(folder) for name in names for folder, _ in _OFFICE_FOLDERS)
-    book = not whole or "META-INF/container.xml" in names
-    room = (*(_OFFICE_HINTS if office else ()), *((SUFFIXES["epub"], SUFFIXES["mxl"]) if book else ()), *_ZIP_HINTS)
+    far = not whole or "META-INF/container.xml" in names
+    room = (*(_OFFICE_HINTS if office else ()), *(_FAR_HINTS if far else ()), *_ZIP_HINTS)
     return next((mime for mime in room if hints.suggests(mime)), None)
 
 

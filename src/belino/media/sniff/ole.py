@@ -24,9 +24,12 @@ _STREAMS = (
     ("starwriterdocument", "application/vnd.stardivision.writer"),
     ("starcalcdocument", "application/vnd.stardivision.calc"),
     ("stardrawdocument3", "application/vnd.stardivision.draw"),
+    ("1table", _WORD),
+    ("0table", _WORD),
 )
-# The program that wrote the root, where the streams that would tell are further off.
+# The program that wrote it is named in the root; the streams may be of what is embedded, or further off.
 _PROGRAMS = {
+    "0009020000000000c000000000000046": _WORD,
     "0609020000000000c000000000000046": _WORD,
     "2008020000000000c000000000000046": _EXCEL,
     "1008020000000000c000000000000046": _EXCEL,
@@ -52,7 +55,7 @@ _LOCKED = "encryptedpackage"
 
 
 def ole_type(head: bytes, hints: Hints) -> Found | None:
-    """The type of a file of streams, by their names, by the program that wrote it, or by the first of them."""
+    """The type of a file of streams, by the program that wrote it, by their names, or by the first of them."""
     if not head.startswith(OLE_START):
         return None
     sector = 4096 if head[30:32] == b"\x0c\0" else 512
@@ -69,13 +72,15 @@ def ole_type(head: bytes, hints: Hints) -> Found | None:
 
 
 def _told(head: bytes, streams: set[str], program: str) -> str | None:
+    if streams and program in _PROGRAMS:
+        return _PROGRAMS[program]
     for stream, mime in _STREAMS:
         if stream in streams:
             return mime
     if any(name.startswith("__substg1.0_") for name in streams):
         return _OUTLOOK
     if streams:
-        return _PROGRAMS.get(program)
+        return None
     return next((mime for start, mime in _CONTENT if head[512:].startswith(start)), None)
 
 
