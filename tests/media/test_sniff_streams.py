@@ -31,6 +31,11 @@ def test_one_frame_that_sums_the_others_up_is_music() -> None:
     assert sniff(b"\xff\xfb\x90\x64" + bytes(32) + b"Xing" + bytes(80)).mime == "audio/mpeg"
 
 
+def test_frames_end_where_a_tag_begins() -> None:
+    frame = b"\xff\xf1\x50\x80\x02\x1f\xfc" + bytes(9)
+    assert sniff(2 * frame + b"TAG" + bytes(125)).mime == "audio/aac"
+
+
 def test_a_broadcast_cut_amid_a_packet_is_one() -> None:
     assert sniff((PACKET * 8)[77:]).mime == "video/mp2t"
     assert sniff(PACKET * 8).mime == "video/mp2t"
@@ -44,3 +49,4 @@ def test_a_stream_of_windows_is_called_as_its_name_says() -> None:
     assert sniff(ASF + ASF_VIDEO, name="clip.asf").mime == "video/x-ms-asf"
     assert sniff(ASF + ASF_VIDEO, name="clip.wmv").mime == "video/x-ms-wmv"
     assert sniff(ASF + ASF_AUDIO, name="clip.asf").group == "audio"
+    assert sniff(ASF, name="song.wma").mime == "audio/x-ms-wma"

@@ -40,6 +40,7 @@ _MP3_BITRATES = {
 }  # fmt: skip
 _MP3_RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}
 _MP3_SUMMARIES = (b"Xing", b"Info", b"VBRI")
+_TAGS_AT_END = (b"TAG", b"APETAG", b"LYRICS")
 _FRAMES_TO_BELIEVE = 3
 _FRAMES_BEGIN_BEFORE = 4096
 
@@ -167,7 +168,8 @@ def _asf(head: bytes, hints: Hints) -> Found | None:
         return "video/x-ms-asf" if hints.suggests("video/x-ms-asf") else "video/x-ms-wmv", True
     if _ASF_AUDIO in head:
         return "audio/x-ms-wma", not hints.declared.startswith("video/")
-    return "video/x-ms-asf", True
+    said = next((mime for mime in ("audio/x-ms-wma", "video/x-ms-wmv") if hints.suggests(mime)), "")
+    return (said, False) if said else ("video/x-ms-asf", True)
 
 
 def _tagged(head: bytes, hints: Hints) -> Found | None:
@@ -228,7 +230,7 @@ def _frame_lengths(head: bytes, mime: str) -> Iterator[int]:
     at = 0
     for _ in range(_FRAMES_TO_BELIEVE):
         frame = head[at : at + 7]
-        if len(frame) < 7:
+        if len(frame) < 7 or frame.startswith(_TAGS_AT_END):
             return
         length = _adts_length(frame) if mime == "audio/aac" else _mp3_length(frame)
         yield length
