@@ -23,6 +23,7 @@ STARTS = {
     "winmail.dat": ("application/vnd.ms-tnef", b"\x78\x9f\x3e\x22\x01\0"),
     "a.mdb": ("application/x-msaccess", b"\0\x01\0\0Standard Jet DB\0"),
     "a.dex": ("application/vnd.android.dex", b"dex\n041\0"),
+    "a.dylib": ("application/x-mach-binary", b"\xca\xfe\xba\xbf\0\0\0\2"),
     "a.jks": ("application/x-java-keystore", b"\xfe\xed\xfe\xed\0\0\0\2"),
     "a.nc": ("application/x-netcdf", b"CDF\x01"),
     "a.mat": ("application/x-matlab-data", b"MATLAB 5.0 MAT-file, Platform: GLNXA64".ljust(124)),

@@ -57,12 +57,20 @@ def test_a_text_tells_its_kind(text: str, mime: str) -> None:
         ('"only a string"\n', "a.json", "application/json"),
         ("42\n", "a.json", "application/json"),
         ('{"asset": {"version": "2.0"}}', "a.gltf", "model/gltf+json"),
+        ("From: a@b.c\nDate: today\nSubject: fix\n\ndiff --git a/x b/x\n", "fix.patch", "text/x-diff"),
+        ("MIME-Version: 1.0\nContent-Type: multipart/related\n\nA page\n", "page.mht", "message/rfc822"),
         ("List-ID: <x>\nFrom: a@b.c\nTo: d@e.f\nSubject: hi\n\nhello\n", "a.eml", "message/rfc822"),
     ],
 )
 def test_a_name_settles_what_the_text_leaves_open(text: str, name: str, mime: str) -> None:
     found = sniff(text.encode(), name=name, whole=True)
     assert (found.mime, found.lies) == (mime, "")
+
+
+def test_a_drawing_whose_root_is_further_on_is_taken_at_its_name() -> None:
+    text = b"<?xml version='1.0'?>\n<!-- " + b"made by hand " * 400
+    assert sniff(text[:4096], name="logo.svg").mime == "image/svg+xml"
+    assert sniff(text[:4096], name="feed.xml").mime == "application/xml"
 
 
 @pytest.mark.parametrize("page", ["<script>alert(1)</script>", "<html><body onload=x>", "<iframe src=x></iframe>"])

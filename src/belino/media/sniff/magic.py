@@ -149,6 +149,7 @@ STARTS: tuple[tuple[bytes, str], ...] = (
     (b"\xfe\xed\xfa\xcf", "application/x-mach-binary"),
     (b"\xce\xfa\xed\xfe", "application/x-mach-binary"),
     (b"\xcf\xfa\xed\xfe", "application/x-mach-binary"),
+    (b"\xca\xfe\xba\xbf\0\0\0", "application/x-mach-binary"),
     (b"\0asm", "application/wasm"),
     (b"dex\n03", "application/vnd.android.dex"),
     (b"dex\n04", "application/vnd.android.dex"),

@@ -45,7 +45,8 @@ _MAIL_FIRST = re.compile(
     re.IGNORECASE,
 )
 _MAIL_HEADER = re.compile(r"^([A-Za-z][A-Za-z0-9-]{1,60}):", re.MULTILINE)
-_MAIL_KNOWN = frozenset({"from", "to", "subject", "date", "message-id", "received", "mime-version", "return-path"})
+_MAIL_KNOWN = frozenset({"from", "to", "subject", "date", "message-id", "received", "mime-version", "return-path",
+                         "content-type"})  # fmt: skip
 _JSON = re.compile(
     r'[ \t\r\n]*+(?:([{}\[\],:])|("(?:[^"\\\x00-\x1f]|\\.)*+")'
     r"|(-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,20})?|true|false|null|NaN|-?Infinity))"
@@ -125,7 +126,7 @@ def text_type(written: Written, hints: Hints, *, whole: bool) -> Found:
         and not value[1]
     ):
         return "application/json", False
-    if _is_mail(written.text, hints):
+    if not hints.suggests("text/x-diff") and _is_mail(written.text, hints):
         return "message/rfc822", True
     if hints.suggests("text/html") and _TAG.search(written.text):
         return "text/html", False  # a page that begins with a template's or a server's own words
@@ -227,7 +228,7 @@ def _markup(text: str, hints: Hints) -> str | None:
         return "text/html"
     if root and not declared and hints.suggests("text/html"):
         return "text/html"  # elements of a page's own making
-    return _other_xml(hints) if declared or (root and _closes(text, root)) else None
+    return _other_xml(hints, rootless=not root) if declared or (root and _closes(text, root)) else None
 
 
 def _by_doctype(name: str, hints: Hints, *, declared: bool) -> str:
@@ -236,9 +237,10 @@ def _by_doctype(name: str, hints: Hints, *, declared: bool) -> str:
     return "image/svg+xml" if name == "svg" else _other_xml(hints)
 
 
-def _other_xml(hints: Hints) -> str:
+def _other_xml(hints: Hints, *, rootless: bool = False) -> str:
+    """XML of the kind that is said; of the kinds that show themselves only where the root is not here."""
     finer = hints.named or hints.declared
-    foreign = finer in ("image/svg+xml", "application/xhtml+xml")
+    foreign = finer in ("image/svg+xml", "application/xhtml+xml") and not rootless
     return finer if finer.endswith("+xml") and not foreign else "application/xml"
 
 
