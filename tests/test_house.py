@@ -25,7 +25,7 @@ CAMEL_PARTS = re.compile(r"[A-Z][a-z0-9]*|[a-z0-9]+")
 
 # A line to the prepared parent, which passes descriptors; and the try at reaching a network from behind the walls.
 SANDBOX = ("media/sandbox_line.py", "media/sandbox_parent.py", "media/sandbox_walls.py")
-# What runs in the sandbox's child; the bench compares, and testing draws pictures of its own.
+# What runs in the sandbox's child; the bench compares, and testing draws pictures and records films of its own.
 DECODING = {
     "media/image.py", "media/image_fit.py", "media/image_open.py", "media/image_pixels.py",
     "media/image_sample.py",
@@ -46,7 +46,7 @@ ONLY_IN = {
     "PIL": {*DECODING, "bench", "testing"},
     "pillow_heif": DECODING,
     "pyvips": DECODING,
-    "av": DECODING_STREAMS,
+    "av": {*DECODING_STREAMS, "testing"},
 }
 OPENS_SOCKETS = {
     "open_connection",

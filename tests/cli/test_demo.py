@@ -115,6 +115,35 @@ def test_a_visitor_asks_about_a_picture_and_the_agent_looks_at_it(demo: Demo) ->
     assert demo.call("GET", "/api/savings")["fetched"] == 2
 
 
+def test_whatever_a_visitor_fetches_can_be_looked_into(demo: Demo) -> None:
+    demo.told()
+    demo.log_in()
+    media = demo.call("GET", "/api/media?limit=100")["media"]
+    promised = {item["file_name"] or item["kind"]: item for item in media if item["outcome"] == "referenced"}
+    assert promised.keys() == {
+        "video", "voice", "image", "sticker", "song.mp3", "ferry-times.pdf", "expenses.csv", "packing list.docx"
+    }  # fmt: skip
+    seen = {}
+    for name, item in promised.items():
+        here = demo.call("POST", "/api/media/fetch", {"ref": item["ref"]})
+        assert here["size"] == item["size"], name
+        seen[name] = demo.call("GET", f"{here['url']}/preview")
+    assert {name: each["kind"] for name, each in seen.items()} == {
+        "image": "picture",
+        "sticker": "picture",
+        "video": "poster",
+        "voice": "waveform",
+        "song.mp3": "waveform",
+        "ferry-times.pdf": "text",
+        "expenses.csv": "text",
+        "packing list.docx": "text",
+    }
+    for name in ("video", "voice", "song.mp3"):
+        assert abs(seen[name]["seconds"] - promised[name]["duration"]) < 1.5, name
+    assert len(set(seen["voice"]["heights"])) > 5
+    assert "Packing list" in seen["packing list.docx"]["text"]
+
+
 def test_the_end_is_clean_and_leaves_nothing_behind(demo: Demo, tmp_path: Path) -> None:
     demo.told()
     assert [path.name for path in tmp_path.iterdir()] != []

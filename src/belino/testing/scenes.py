@@ -33,6 +33,8 @@ _NOTES = {
     ),
 }
 _VOTES = {"Tacos": 7, "Soup": 3, "Pizza": 9, "Grill": 5}
+_PACKING = ("Packing list", "Tent and all of its poles", "Stove, matches, coffee", "Boots: the path is muddy", "Maps")
+_SITE = "http://schemas.openxmlformats.org"
 _COMMENT = 0xFE
 
 
@@ -49,30 +51,11 @@ def picture(scene: str, size: int, variety: int) -> bytes:
 def _photo(scene: str, variety: int, quality: int) -> bytes:
     from PIL import Image as Images
 
-    drawn = _hills(variety) if scene == "hills" else _chart() if scene == "chart" else _written(scene)
+    drawn = hills(variety) if scene == "hills" else _chart() if scene == "chart" else _written(scene)
     grain = Images.effect_noise((WIDTH, HEIGHT), 18).convert("RGB")
     made = io.BytesIO()
     Images.blend(drawn, grain, 0.06).save(made, "JPEG", quality=quality)
     return made.getvalue()
-
-
-def voice(size: int) -> bytes:
-    """An Ogg stream that says it is Opus."""
-    head = b"OpusHead" + struct.pack("<BBHIhB", 1, 1, 312, 48_000, 0, 0)
-    page = b"OggS" + struct.pack("<BBqIIIB", 0, 2, 0, 1, 0, 0, 1) + bytes([len(head)]) + head
-    return page.ljust(size, b"\0")[:size]
-
-
-def film(size: int) -> bytes:
-    """An MP4 whose film is empty space."""
-    kind = struct.pack(">I", 24) + b"ftypisom" + struct.pack(">I", 512) + b"isommp42"
-    return kind + struct.pack(">I", size - 24) + b"mdat" + bytes(size - 32)
-
-
-def song(size: int) -> bytes:
-    """Silence as MP3 frames."""
-    frame = (b"\xff\xfb\x90\x64" + bytes(413)) * (size // 417 + 1)
-    return (b"ID3\x03\x00\x00\x00\x00\x00\x00" + frame)[:size]
 
 
 def sticker(size: int) -> bytes:
@@ -102,10 +85,20 @@ def letter(size: int) -> bytes:
 
 
 def _zipped(padding: int) -> bytes:
+    main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    leads = f"{_SITE}/officeDocument/2006/relationships/officeDocument"
+    lines = "".join(f"<w:p><w:r><w:t>{line}</w:t></w:r></w:p>" for line in _PACKING)
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as file:
-        file.writestr(zipfile.ZipInfo("[Content_Types].xml"), "<Types/>")
-        file.writestr(zipfile.ZipInfo("word/document.xml"), "<w:document><w:t>Packing list</w:t></w:document>")
+        for name, text in {
+            "[Content_Types].xml": f'<Types xmlns="{_SITE}/package/2006/content-types">'
+            f'<Override PartName="/word/document.xml" ContentType="{main}"/></Types>',
+            "_rels/.rels": f'<Relationships xmlns="{_SITE}/package/2006/relationships">'
+            f'<Relationship Id="rId1" Type="{leads}" Target="word/document.xml"/></Relationships>',
+            "word/document.xml": f'<w:document xmlns:w="{_SITE}/wordprocessingml/2006/main">'
+            f"<w:body>{lines}</w:body></w:document>",
+        }.items():
+            file.writestr(zipfile.ZipInfo(name), text)
         file.writestr(zipfile.ZipInfo("word/media/image1.bin"), bytes(max(0, padding)))
     return made.getvalue()
 
@@ -122,7 +115,7 @@ def _padded_jpeg(jpeg: bytes, size: int) -> bytes:
     return jpeg[:-2] + comments + jpeg[-2:]
 
 
-def _hills(variety: int) -> "Image":
+def hills(variety: int) -> "Image":
     from PIL import Image as Images
     from PIL import ImageDraw
 

@@ -7,7 +7,7 @@ from itertools import cycle
 from random import Random
 from typing import Any
 
-from belino.testing import scenes
+from belino.testing import recordings, scenes
 from belino.testing.telegram_shapes import Json, Upload
 from belino.testing.telegram_town import Town
 
@@ -149,19 +149,23 @@ def _document(name: str, mime: str, make: Callable[[int], bytes], rng: Random) -
 
 def _upload(kind: str, rng: Random) -> Upload:
     size = _size(kind, rng)
-    make = {"voice": scenes.voice, "audio": scenes.song, "sticker": scenes.sticker}.get(kind, scenes.film)
     if kind == "sticker":
         size -= size % 2
-        return Upload(content=partial(make, size), size=size, width=512, height=512, extra={"emoji": "😂"})
-    seconds = max(1, size // {"voice": 4_000, "audio": 24_000}.get(kind, 250_000))
-    side = (384, 384) if kind == "video_note" else (1280, 720)
+        return Upload(content=partial(scenes.sticker, size), size=size, width=512, height=512, extra={"emoji": "😂"})
+    if kind == "voice":
+        return Upload(
+            content=partial(recordings.voice, size), size=size, duration=size // recordings.VOICE_BYTES_A_SECOND
+        )
+    if kind == "audio":
+        seconds = size // recordings.SONG_BYTES_A_SECOND
+        return Upload(content=partial(recordings.song, size), size=size, duration=seconds, name="song.mp3")
+    width, height = (384, 384) if kind == "video_note" else (1280, 720)
     return Upload(
-        content=partial(make, size),
+        content=partial(recordings.film, size, width, height),
         size=size,
-        duration=seconds,
-        width=side[0],
-        height=side[1],
-        name="song.mp3" if kind == "audio" else None,
+        duration=size // recordings.FILM_BYTES_A_SECOND,
+        width=width,
+        height=height,
     )
 
 
