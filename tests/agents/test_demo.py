@@ -280,4 +280,6 @@ async def test_asked_for_frames_it_says_how_many_pictures_a_model_would_see(town
     await town.say("", File(content=video(frames=40), name="film.mp4", mime="video/mp4"))
     assert "This is what a model would be given with 6 pictures:" in final(await answer(town, "frames of film.mp4"))
     assert "with 1 picture:" in final(await answer(town, "show me a sheet of the film"))
+    await town.say("", File(content=video(frames=20), mime="video/mp4"))
+    assert "0:01" in final(await answer(town, "frames of the video")).split("with 6 pictures:")[1]
     assert "I know of no media here that is called “nothing.mp4”" in final(await answer(town, "frames of nothing.mp4"))

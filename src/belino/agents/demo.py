@@ -39,6 +39,8 @@ _FORM = re.compile(
     r"\bwhat\s+does\s+(?P<says>[^?!\n]{1,100}?)\s+say\b|\b(?P<form>text|frames|sheet)\s+of\s+(?P<of>[^?!\n]{1,100})",
     re.IGNORECASE,
 )
+_NAMELESS = re.compile(r"^(\w+)\|([a-z]+)\|\|", re.MULTILINE)
+"""Lines of `list_media`: what has no name is called by its kind."""
 _ARTICLE = re.compile(r"^(?:(?:the|this|that|my|our|it)(?:\s+|\Z))+")
 _TIME = re.compile(
     r"^(?:[^|\n]*\||time: )(?:[0-9]{4}-)?([0-9]{2}-[0-9]{2}) ([0-9]{2}):[0-9]{2}(?:\|| UTC$)", re.MULTILINE
@@ -134,7 +136,8 @@ async def _formed(turn: Turn, form: str, name: str, items: list[Item]) -> str:
     """What a media item holds, in the form a person asks for: one the message brought, or one of the channel."""
     try:
         listing = await turn.toolbox.call("list_media", {"limit": FOUND_AMONG})
-        known = media_names("\n".join(block.text for block in listing if isinstance(block, TextBlock)))
+        lines = "\n".join(block.text for block in listing if isinstance(block, TextBlock))
+        known = dict(_NAMELESS.findall(lines)) | media_names(lines)
         ref = _called(name, {item.ref: item.name for item in items} | known) or (items[0].ref if items else "")
         if not ref:
             return f"I know of no media here that is called “{name.strip()}”."
