@@ -1,6 +1,7 @@
 """A bot on Telegram: it listens from where it stopped, says what stands in its way, and answers."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,7 +11,7 @@ import pytest
 
 from adapters.desk import LIMIT, until
 from adapters.telegram_desk import CANARY, Bot
-from adapters.telegram_samples import ME
+from adapters.telegram_samples import ME, sample
 from belino.adapters import telegram
 from belino.adapters.telegram import POLL_TRIES, calls
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
@@ -279,6 +280,18 @@ async def test_a_server_that_answers_empty_at_once_is_not_asked_in_a_tight_loop(
         clock.shift(telegram.LEAST_PAUSE)
         await clock.advance(0)
         await until(lambda: server.calls["getUpdates"] == 2)
+
+
+async def test_a_server_that_tells_the_same_again_is_not_asked_in_a_tight_loop(
+    server: TelegramServer, bot_at: BotAt
+) -> None:
+    clock = FakeClock()
+    bot = bot_at(server.url, clock=clock)
+    same = json.dumps({"ok": True, "result": [sample("text")]}).encode()
+    server.fail("getUpdates", Answer(status=200, body=same), times=20)
+    async with bot.listening():
+        await until(lambda: clock.sleeping)
+        assert server.calls["getUpdates"] == 2
 
 
 async def test_text_is_sent_as_an_answer_and_its_receipt_names_the_message(server: TelegramServer, bot: Bot) -> None:

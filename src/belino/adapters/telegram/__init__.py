@@ -39,7 +39,7 @@ REF_LETTERS = "tg"
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the header's name
 
 POLL_SECONDS = 50
-# Telegram holds a poll open; a server that does not must not be asked in a tight loop.
+# Telegram holds a poll open; a server that does not, or tells the same again, must not be asked in a tight loop.
 LEAST_PAUSE = 1.0
 BATCH = 100
 # A line that breaks is only asked for again: proxies cut long polls, and Telegram's own servers restart.
@@ -204,11 +204,11 @@ class Adapter:
         """One getUpdates at a time: asking from an offset tells Telegram that everything before it is on our disk."""
         clock = self._desk.clock
         while True:
-            asked = clock.monotonic()
+            asked, before = clock.monotonic(), offset
             updates = await self._updates(offset)
             if updates:
                 offset = await self._take(updates, accept)
-            elif (early := LEAST_PAUSE - (clock.monotonic() - asked)) > 0:
+            if offset == before and (early := LEAST_PAUSE - (clock.monotonic() - asked)) > 0:
                 await clock.sleep(early)
 
     async def _updates(self, offset: int | None) -> Sequence[Raw]:
