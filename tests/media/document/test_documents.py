@@ -126,6 +126,7 @@ def test_every_type_that_is_read_has_a_reader() -> None:
     prepare()
     assert all(reads(mime) and _module(mime) for mime in READS)
     assert reads("text/x-python")
+    assert reads("image/vnd.dxf")  # a drawing, written as text
     assert not reads("image/png")
 
 

@@ -70,7 +70,7 @@ _BY_MODULE: Mapping[str, tuple[str, ...]] = {
         "application/yaml", "application/toml", "application/sql", "application/x-subrip", "text/calendar",
         "text/vcard", "text/vtt", "application/vnd.apple.mpegurl", "application/postscript", "image/x-xpixmap",
         "application/pgp-keys", "application/pgp-signature", "application/pgp-encrypted", "application/x-pem-file",
-        "application/x-x509-ca-cert",
+        "application/x-x509-ca-cert", "image/vnd.dxf", "image/x-xbitmap",
     ),
 }  # fmt: skip
 _MODULES: Mapping[str, str] = MappingProxyType({mime: module for module, ms in _BY_MODULE.items() for mime in ms})
