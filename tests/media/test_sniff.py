@@ -110,12 +110,19 @@ def test_a_word_for_another_kind_of_file_is_a_lie(sample: str, name: str, declar
         (SAMPLES["type.ttf"][1], "a.ttf", "font/sfnt"),
         (SAMPLES["program"][1], "a.so", "application/x-sharedlib"),
         (SAMPLES["old.avi"][1], "a.avi", "video/vnd.avi"),
+        (SAMPLES["files.tar.gz"][1], "logo.svgz", "application/gzip"),
+        (b"#EXTM3U\n", "list.m3u", "audio/x-mpegurl"),
+        (b'{"a": 1}', "a.yml", None),
+        (SAMPLES["sticker.webm"][1], "clip.mkv", None),
+        (b"one.mp3\ntwo.mp3\n", "list.m3u", None),
+        (b"@echo off\r\n", "run.bat", "application/x-bat"),
+        (SAMPLES["old.doc"][1], "thumbs.db", None),
         (make_zip({"a": "a"}), "letter.pages", "application/zip"),
         (make_ole("doc"), "letter.doc", "application/x-ole-storage"),
         (b"<rss><channel></channel></rss>", "feed.rss", "text/xml"),
     ],
 )
-def test_another_name_of_the_same_type_is_no_lie(content: bytes, name: str, declared: str) -> None:
+def test_another_name_of_the_same_type_is_no_lie(content: bytes, name: str, declared: str | None) -> None:
     assert sniff(content, name=name, declared=declared, whole=True).lies == ""
 
 

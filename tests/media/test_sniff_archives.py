@@ -71,11 +71,21 @@ def test_a_locked_office_file_is_taken_at_its_name(suffix: str) -> None:
         ("ms-visio.drawing.macroEnabled.main+xml", "application/vnd.ms-visio.drawing.macroenabled.12"),
         ("ms-visio.stencil.main+xml", "application/vnd.ms-visio.stencil"),
         ("ms-package.xps-fixeddocumentsequence+xml", SUFFIXES["xps"]),
-        ("openxmlformats-officedocument.themeManager+xml", "application/vnd.ms-officetheme"),
+        ("openxmlformats-officedocument.themeManager+xml", SUFFIXES["thmx"]),
     ],
 )
 def test_the_list_of_types_names_rarer_kinds_too(main: str, mime: str) -> None:
     assert sniff(make_zip({**_types(main), "a": "<a/>"}), whole=True).mime == mime
+
+
+def test_a_theme_is_no_presentation_though_it_has_one() -> None:
+    themed = make_zip(
+        {
+            "[Content_Types].xml": "openxmlformats-officedocument.presentationml.presentation.main+xml "
+            "openxmlformats-officedocument.themeManager+xml"
+        }
+    )
+    assert sniff(themed, whole=True).mime == SUFFIXES["thmx"]
 
 
 def test_the_slashes_of_windows_and_small_letters_are_understood() -> None:

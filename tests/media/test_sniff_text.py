@@ -54,6 +54,8 @@ def test_a_text_tells_its_kind(text: str, mime: str) -> None:
         (XHTML, "page.xhtml", "application/xhtml+xml"),
         (XHTML, "page.html", "text/html"),
         (BAG, "me.pem", "application/x-x509-ca-cert"),
+        ("<?xml version='1.0'?><package/>", "content.opf", "application/oebps-package+xml"),
+        ("object A\n", "a.scala", "text/x-scala"),
         ('"only a string"\n', "a.json", "application/json"),
         ("42\n", "a.json", "application/json"),
         ('{"asset": {"version": "2.0"}}', "a.gltf", "model/gltf+json"),

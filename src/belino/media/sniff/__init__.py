@@ -29,20 +29,26 @@ _RELATIVES = {
     "application/xml": ("text/html", "image/svg+xml"),
     "image/heif": ("image/heic", "image/avif"),
     "image/heic": ("image/heif",),
+    "image/jp2": ("image/jpx", "image/x-jp2-codestream"),
+    "image/jpx": ("image/jp2",),
     "video/mp4": _BOXED,
     "audio/mp4": _BOXED,
     "video/quicktime": ("video/mp4",),
     "video/3gpp": (*_BOXED, "audio/amr"),
     "video/webm": ("audio/webm", "video/x-matroska"),
     "audio/webm": ("video/webm",),
+    "video/x-matroska": ("audio/x-matroska", "video/webm", "audio/webm"),
     "video/x-ms-asf": ("video/x-ms-wmv", "audio/x-ms-wma"),
+    "audio/ac3": ("audio/eac3",),
+    "audio/amr": ("audio/amr-wb",),
     "audio/ogg": ("video/ogg",),
     "video/ogg": ("audio/ogg",),
     "application/x-ndjson": ("application/json",),
+    "application/yaml": ("application/json",),
 }
 _WRITTEN_TOO = frozenset({"application/rtf", "application/postscript"})
 _UNMARKED = frozenset(UNMARKED_SUFFIXES.values())
-_SHARED_SUFFIXES = frozenset({"db", "dot", "key", "msg", "mts", "numbers", "one", "pages", "pub", "ts"})
+_SHARED_SUFFIXES = frozenset({"dot", "key", "msg", "mts", "numbers", "one", "pages", "pub", "ts"})
 """Suffixes that more than one kind of file bears: none of them is a promise."""
 _TELLING = {mime for _, mime in STARTS} | set(SUFFIXES.values())
 """Types that show themselves: bytes that do not are not of them, whatever is said."""

@@ -17,8 +17,9 @@ ZIP, GZIP = "application/zip", "application/gzip"
 TGS = "application/x-tgsticker"
 _DOCX, _XLSX, _PPTX = SUFFIXES["docx"], SUFFIXES["xlsx"], SUFFIXES["pptx"]
 
-# What `[Content_Types].xml` calls the main part.
+# What `[Content_Types].xml` calls the main part; a theme has an empty presentation in it.
 _MAIN_PARTS = (
+    (b"openxmlformats-officedocument.themeManager+xml", SUFFIXES["thmx"]),
     (b"wordprocessingml.document.main+xml", _DOCX),
     (b"spreadsheetml.sheet.main+xml", _XLSX),
     (b"presentationml.presentation.main+xml", _PPTX),
@@ -42,7 +43,6 @@ _MAIN_PARTS = (
     (b"ms-visio.stencil.macroEnabled.main+xml", "application/vnd.ms-visio.stencil.macroenabled.12"),
     (b"ms-visio.template.main+xml", "application/vnd.ms-visio.template"),
     (b"ms-visio.template.macroEnabled.main+xml", "application/vnd.ms-visio.template.macroenabled.12"),
-    (b"openxmlformats-officedocument.themeManager+xml", "application/vnd.ms-officetheme"),
     (b"ms-package.xps-fixeddocumentsequence+xml", SUFFIXES["xps"]),
     (b"openxps-fixeddocumentsequence+xml", SUFFIXES["oxps"]),
     (b"ms-package.3dmanufacturing-3dmodel+xml", "model/3mf"),

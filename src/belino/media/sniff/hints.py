@@ -76,6 +76,12 @@ ALIASES = {
     "application/lzip": "application/x-lzip",
     "application/x-debian-package": "application/vnd.debian.binary-package",
     "application/x-deb": "application/vnd.debian.binary-package",
+    "application/msaccess": "application/x-msaccess", "application/vnd.ms-access": "application/x-msaccess",
+    "application/x-lzh": "application/x-lzh-compressed", "application/x-lha": "application/x-lzh-compressed",
+    "application/vnd.fdf": "application/fdf", "image/x-dpx": "image/dpx", "image/vnd.zbrush.pcx": "image/x-pcx",
+    "image/pcx": "image/x-pcx", "audio/mpegurl": "application/vnd.apple.mpegurl",
+    "audio/x-mpegurl": "application/vnd.apple.mpegurl", "application/x-mpegurl": "application/vnd.apple.mpegurl",
+    "application/x-bat": "text/x-msdos-batch", "application/bat": "text/x-msdos-batch",
     "binary/octet-stream": UNKNOWN, "application/binary": UNKNOWN, "application/unknown": UNKNOWN,
     "application/x-binary": UNKNOWN, "application/force-download": UNKNOWN, "application/download": UNKNOWN,
 }  # fmt: skip
@@ -100,7 +106,14 @@ TEXT_SUFFIXES = {
     "json": "application/json", "ipynb": "application/json", "geojson": "application/geo+json",
     "webmanifest": "application/manifest+json", "rtf": "application/rtf", "gpl": "text/x-gimp-gpl",
     "gltf": "model/gltf+json", "jsonld": "application/ld+json", "jsx": "text/javascript", "mht": "message/rfc822",
-    "mhtml": "message/rfc822", "ass": "text/x-ssa", "ssa": "text/x-ssa", "fb2": "application/x-fictionbook+xml",
+    "mhtml": "message/rfc822", "ass": "text/x-ssa", "ssa": "text/x-ssa", "m3u": "application/vnd.apple.mpegurl",
+    "m3u8": "application/vnd.apple.mpegurl", "fb2": "application/x-fictionbook+xml", "rdf": "application/rdf+xml",
+    "xmp": "application/rdf+xml", "ttml": "application/ttml+xml", "xlf": "application/xliff+xml",
+    "opf": "application/oebps-package+xml", "dae": "model/vnd.collada+xml", "x3d": "model/x3d+xml",
+    "musicxml": "application/vnd.recordare.musicxml+xml", "wsdl": "application/wsdl+xml", "cs": "text/x-csharp",
+    "kt": "text/x-kotlin", "swift": "text/x-swift", "scala": "text/x-scala", "hs": "text/x-haskell",
+    "ps1": "text/x-powershell", "bat": "text/x-msdos-batch", "cmd": "text/x-msdos-batch", "awk": "text/x-awk",
+    "tcl": "text/x-tcl", "pyi": "text/x-python", "pyw": "text/x-python", "pm": "text/x-perl", "cxx": "text/x-c++",
 }  # fmt: skip
 
 # Types without bytes of their own at the start, for which the sender's word is all there is.
@@ -144,7 +157,7 @@ SUFFIXES = TEXT_SUFFIXES | UNMARKED_SUFFIXES | {
     "gz": "application/gzip", "tgz": "application/gzip", "bz2": "application/x-bzip2", "xz": "application/x-xz",
     "zst": "application/zstd", "7z": "application/x-7z-compressed", "rar": "application/vnd.rar",
     "tar": "application/x-tar", "tgs": "application/x-tgsticker", "woff": "font/woff", "woff2": "font/woff2",
-    "ttf": "font/ttf", "otf": "font/otf", "sqlite": "application/vnd.sqlite3", "db": "application/vnd.sqlite3",
+    "ttf": "font/ttf", "otf": "font/otf", "sqlite": "application/vnd.sqlite3",
     "exe": "application/vnd.microsoft.portable-executable", "dll": "application/vnd.microsoft.portable-executable",
     "dotx": "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
     "xltx": "application/vnd.openxmlformats-officedocument.spreadsheetml.template",
@@ -179,7 +192,13 @@ SUFFIXES = TEXT_SUFFIXES | UNMARKED_SUFFIXES | {
     "dex": "application/vnd.android.dex", "pyc": "application/x-python-code", "torrent": "application/x-bittorrent",
     "parquet": "application/vnd.apache.parquet", "npy": "application/x-npy", "h5": "application/x-hdf5",
     "glb": "model/gltf-binary", "stl": "model/stl", "3mf": "model/3mf", "pcap": "application/vnd.tcpdump.pcap",
-    "lnk": "application/x-ms-shortcut", "sqlite3": "application/vnd.sqlite3",
+    "lnk": "application/x-ms-shortcut", "sqlite3": "application/vnd.sqlite3", "svgz": "application/gzip",
+    "emz": "application/gzip", "tbz2": "application/x-bzip2", "txz": "application/x-xz", "xar": "application/x-xar",
+    "lzh": "application/x-lzh-compressed", "mdb": "application/x-msaccess", "accdb": "application/x-msaccess",
+    "psb": "image/vnd.adobe.photoshop", "pcx": "image/x-pcx", "dpx": "image/dpx", "mpc": "audio/x-musepack",
+    "qcp": "audio/qcelp", "rm": "application/vnd.rn-realmedia", "rmvb": "application/vnd.rn-realmedia",
+    "fdf": "application/fdf", "shp": "application/vnd.shp", "skp": "application/vnd.sketchup.skp",
+    "thmx": "application/vnd.ms-officetheme", "wpd": "application/vnd.wordperfect",
 }  # fmt: skip
 
 

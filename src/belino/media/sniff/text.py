@@ -332,7 +332,14 @@ def _hinted(hints: Hints) -> str:
 _TOLD = frozenset({"text/html", "text/calendar", "text/vcard", "text/vtt"})
 """Kinds of text that show themselves: where they do not, nobody's word makes them."""
 _UNTOLD = frozenset(
-    {"application/yaml", "application/toml", "application/sql", "application/x-subrip", "application/x-ndjson"}
+    {
+        "application/yaml",
+        "application/toml",
+        "application/sql",
+        "application/x-subrip",
+        "application/x-ndjson",
+        "application/vnd.apple.mpegurl",
+    }
 )
 
 
