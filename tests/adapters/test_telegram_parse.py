@@ -455,8 +455,9 @@ def test_service_messages_are_told_and_never_speak_to_the_bot(name: str) -> None
     assert arrival.chat_type is ChatType.GROUP
 
 
-def test_a_group_that_became_a_supergroup_says_its_new_id() -> None:
+def test_a_group_that_became_a_supergroup_says_its_new_id_and_the_supergroup_the_old_one() -> None:
     assert "-1002222222222" in unsupported("service_migrate_to_chat_id").what
+    assert "-4503599627370495" in unsupported("service_migrate_from_chat_id").what
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ def what_is_in(message: Raw) -> str:
         return "a message that only its sender and the bot see"
     if target := identity(message, "migrate_to_chat_id"):
         return f"the group became a supergroup: its channel id is {target} now"
+    if source := identity(message, "migrate_from_chat_id"):
+        return f"the group became a supergroup: its channel id was {source}, and what was said before stays there"
     content = sorted(str(key) for key in message if key not in _ENVELOPE and has(message, key))
     for key in content:
         if key in _WORDS:
