@@ -79,6 +79,19 @@ def test_a_file_over_the_limit_says_so_and_does_not_hold_up_the_others(
     expect(page.get_by_role("list", name="Attachments")).to_be_hidden()
 
 
+def test_files_that_do_not_fit_into_one_message_are_told_of_and_stay_for_the_next(page: Page, enter: Enter) -> None:
+    enter(page)
+    attach(page, *((f"{number}.txt", "text/plain", b"x") for number in range(34)))
+    expect(chip(page, "33.txt", "done")).to_be_attached()
+    note = page.get_by_text("A message takes 32 files: 2 will stay for the next one")
+    expect(note).to_be_visible()
+    send(page, "most of them")
+    answered(page)
+    expect(bubbles(page, "mine").locator(".file")).to_have_count(32)
+    expect(page.locator(".chip")).to_have_count(2)
+    expect(note).to_be_hidden()
+
+
 def test_an_upload_goes_on_after_a_reload_from_where_it_was(page: Page, enter: Enter, gateway: GatewayProcess) -> None:
     content = random.Random(1).randbytes(2 * PIECE + 1000)
     held: list[Route] = []

@@ -3,7 +3,7 @@ import { byId, iconButton, make, say, show } from "./dom.js";
 import * as format from "./format.js";
 import { icon } from "./icons.js";
 
-const PER_MESSAGE = 32;
+export const PER_MESSAGE = 32;
 const SHOWN_AS_IMAGE = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
 
 export class Attachments {
@@ -45,6 +45,11 @@ export class Attachments {
 
   get ready() {
     return this.items.filter((item) => item.state === "done");
+  }
+
+  // How many do not fit into this message.
+  get left() {
+    return Math.max(0, this.items.length - this.failed - PER_MESSAGE);
   }
 
   // What is ready leaves with the message, as much as one takes; the rest, and what failed, stays to be seen.

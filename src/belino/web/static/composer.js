@@ -1,5 +1,5 @@
 // The box a message is written in: draft, files, paste, and when sending is possible.
-import { Attachments } from "./attachments.js";
+import { Attachments, PER_MESSAGE } from "./attachments.js";
 import { byId, say, show } from "./dom.js";
 import { acceptDrops, filesOf } from "./drop.js";
 import { keep, kept } from "./keep.js";
@@ -105,12 +105,13 @@ export class Composer {
   // A message asked for during an upload leaves when the upload is done; a failed upload hands it back to the person.
   #settle() {
     if (!this.#attachments) return;
-    const { busy, failed } = this.#attachments;
+    const { busy, failed, left } = this.#attachments;
     if (this.#waiting && failed > this.#failedBefore) this.#waiting = false;
     this.#send.disabled = !this.#sendable();
     this.#send.classList.toggle("waiting", this.#waiting);
     this.#send.setAttribute("aria-label", this.#waiting ? "Do not send yet" : "Send");
-    say(this.#note, this.#waiting ? "Sends when the upload is done" : "");
+    const much = left ? `A message takes ${PER_MESSAGE} files: ${left} will stay for the next one` : "";
+    say(this.#note, this.#waiting ? "Sends when the upload is done" : much);
     if (this.#waiting && !busy) this.#submit();
   }
 
