@@ -113,6 +113,7 @@ def test_a_word_for_another_kind_of_file_is_a_lie(sample: str, name: str, declar
         (SAMPLES["files.tar.gz"][1], "logo.svgz", "application/gzip"),
         (b"#EXTM3U\n", "list.m3u", "audio/x-mpegurl"),
         (b'{"a": 1}', "a.yml", None),
+        (b"MZ" + bytes(70), "old.exe", None),
         (SAMPLES["sticker.webm"][1], "clip.mkv", None),
         (b"one.mp3\ntwo.mp3\n", "list.m3u", None),
         (b"@echo off\r\n", "run.bat", "application/x-bat"),

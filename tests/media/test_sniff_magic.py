@@ -30,6 +30,7 @@ STARTS = {
     "a.pcapng": ("application/x-pcapng", b"\n\r\r\n\x1c\0\0\0\x4d\x3c\x2b\x1a"),
     "a.pyc": ("application/x-python-code", b"\xa7\r\r\n\0\0\0\0"),
     "a.torrent": ("application/x-bittorrent", b"d10:created by5:tool 4:infod6:lengthi5ee"),
+    "a.pfb": ("application/x-font-type1", b"\x80\x01\x90\x01\0\0%!PS-AdobeFont-1.0: X\n"),
     "a.mo": ("application/x-gettext-translation", b"\xde\x12\x04\x95\0\0\0\0"),
     "a.ps": ("application/postscript", b"\x04%!PS-Adobe-3.0\n"),
     "a.lz4": ("application/x-lz4", b"\x02\x21\x4c\x18"),

@@ -31,6 +31,10 @@ def test_one_frame_that_sums_the_others_up_is_music() -> None:
     assert sniff(b"\xff\xfb\x90\x64" + bytes(32) + b"Xing" + bytes(80)).mime == "audio/mpeg"
 
 
+def test_a_tag_stands_before_other_sounds_too() -> None:
+    assert sniff(b"ID3\4\0\0\0\0\0\4\0\0\0\0MP+\7" + bytes(40)).mime == "audio/x-musepack"
+
+
 def test_frames_end_where_a_tag_begins() -> None:
     frame = b"\xff\xf1\x50\x80\x02\x1f\xfc" + bytes(9)
     assert sniff(2 * frame + b"TAG" + bytes(125)).mime == "audio/aac"

@@ -43,6 +43,7 @@ _RELATIVES = {
     "audio/amr": ("audio/amr-wb",),
     "audio/ogg": ("video/ogg",),
     "video/ogg": ("audio/ogg",),
+    SUFFIXES["exe"]: ("application/x-msdos-program",),
     "application/x-ndjson": ("application/json",),
     "application/yaml": ("application/json",),
 }

@@ -217,6 +217,7 @@ _TIFF_RAWS = (
 )  # fmt: skip
 _MARKS_WITHIN = (
     (2, b"-lh", "application/x-lzh-compressed"),
+    (6, b"%!PS-AdobeFont", "application/x-font-type1"),
     (7, b"**ACE**", "application/x-ace-compressed"),
     (8, b"\x4d\x3c\x2b\x1a", "application/x-pcapng"),
     (8, b"\x1a\x2b\x3c\x4d", "application/x-pcapng"),

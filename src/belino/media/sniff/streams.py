@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from belino.media.sniff.hints import Found, Hints
-from belino.media.sniff.magic import CONTROL, WORDS_REACH
+from belino.media.sniff.magic import CONTROL, WORDS_REACH, by_start
 
 _BRANDS = {
     b"heic": "image/heic", b"heix": "image/heic", b"heim": "image/heic", b"heis": "image/heic",
@@ -13,7 +13,7 @@ _BRANDS = {
     b"M4V ": "video/x-m4v", b"M4VH": "video/x-m4v", b"M4VP": "video/x-m4v",
     b"qt  ": "video/quicktime", b"f4v ": "video/x-f4v", b"F4V ": "video/x-f4v",
     b"3g2a": "video/3gpp2", b"3g2b": "video/3gpp2", b"3g2c": "video/3gpp2", b"KDDI": "video/3gpp2",
-    b"jp2 ": "image/jp2", b"jpx ": "image/jpx", b"jpm ": "image/jpm", b"mjp2": "video/mj2",
+    b"kddi": "video/3gpp2", b"jp2 ": "image/jp2", b"jpx ": "image/jpx", b"jpm ": "image/jpm", b"mjp2": "video/mj2",
 }  # fmt: skip
 _STILL_BRANDS = frozenset({b"mif1", b"mif2", b"msf1", b"miaf"})
 _OLD_QUICKTIME = frozenset({b"moov", b"mdat", b"wide", b"pnot"})
@@ -182,8 +182,8 @@ def _tagged(head: bytes, hints: Hints) -> Found | None:
         return next(
             ((mime, False) for mime in ("audio/flac", "audio/aac") if hints.suggests(mime)), ("audio/mpeg", True)
         )
-    if after.startswith(b"fLaC"):
-        return "audio/flac", True
+    if (told := by_start(after)) and told.startswith("audio/"):
+        return told, True
     return (_framed(after, hints) if len(after) > 8 else None) or ("audio/mpeg", True)
 
 

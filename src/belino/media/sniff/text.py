@@ -106,7 +106,7 @@ def read(head: bytes, hints: Hints, *, whole: bool) -> Written | None:
     """The text these bytes are, if they are text."""
     for bom, charset in _BOMS:
         if head.startswith(bom):
-            text = head[len(bom) :].decode(charset, "ignore")
+            text = head[len(bom) :].decode(charset, "ignore").lstrip("\ufeff")
             return Written(text=text, charset=charset, sure=True) if _plain(text) else None
     return _utf8(head, whole=whole) or _utf32(head) or _utf16(head) or _utf16_signs(head) or _legacy(head, hints)
 
@@ -220,7 +220,7 @@ def _markup(text: str, hints: Hints) -> str | None:
     name = root.group(1).lower().rpartition(":")[2] if root else ""
     if name == "svg":
         return "image/svg+xml"
-    if name == "html" and declared and hints.named != "text/html":
+    if name == "html" and hints.named != "text/html" and (declared or hints.suggests("application/xhtml+xml")):
         return "application/xhtml+xml"
     if root and not declared and name not in _HTML_PAGES and hints.suggests(*_CARRIES_HTML):
         return None
@@ -228,7 +228,8 @@ def _markup(text: str, hints: Hints) -> str | None:
         return "text/html"
     if root and not declared and hints.suggests("text/html"):
         return "text/html"  # elements of a page's own making
-    return _other_xml(hints, rootless=not root) if declared or (root and _closes(text, root)) else None
+    known = declared or (root and (_closes(text, root) or hints.suggests("application/xml")))
+    return _other_xml(hints, rootless=not root) if known else None
 
 
 def _by_doctype(name: str, hints: Hints, *, declared: bool) -> str:
