@@ -40,6 +40,7 @@ STARTS = {
     "os2.ico": ("image/x-os2-graphics", b"BA\x28\0\0\0\x78\0\0\0\0\0\0\0CI\x1a\0\0\0\x10\0\x10\0"),
     "a.stl": ("model/stl", b"a cube".ljust(80) + struct.pack("<I", 12) + 12 * TRIANGLE),
     "bare.cr2": ("image/x-canon-cr2", b"MM\0*\0\0\0\x08"),
+    "late.pdf": ("application/pdf", b"% made by hand\r\n\r\n%PDF-1.\r\n\r\nobj\r\n<<>>\r\n"),
     "indented.pdf": ("application/pdf", b" %PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<<>>\nendobj\n"),
 }  # fmt: skip
 
@@ -57,8 +58,9 @@ def test_a_file_is_told_by_its_first_bytes(name: str) -> None:
         b"\0\x01\0\0\0\x05\0\x07\0\0\0\x09",
         b"\0\0\x01\0\x02\0\0\0\0\0\x09\0\x07\0\x01\0\0\0\x64\0\0\0",
         bytes(34) + b"LP",
+        bytes(range(256)) + b"\0ustar" + bytes(300),
     ],
-    ids=["a cache of icons", "numbers like a font's", "numbers like an icon's", "two letters"],
+    ids=["a cache of icons", "numbers like a font's", "numbers like an icon's", "two letters", "five letters"],
 )
-def test_what_shares_the_first_numbers_of_a_font_or_an_icon_is_neither(head: bytes) -> None:
+def test_what_shares_a_few_bytes_with_a_type_is_not_of_it(head: bytes) -> None:
     assert sniff(head + bytes(200)).mime == UNKNOWN

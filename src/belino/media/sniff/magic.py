@@ -234,7 +234,8 @@ _MARKS_WITHIN = (
 # A capture of packets begins with what would be 3338.
 _PYTHONS = frozenset({*range(3000, 3800), 20_121, 50_428, 50_823, 60_202, 60_717, *range(62_011, 62_212)} - {3338})
 _EOT_VERSIONS = (b"\0\0\x01\0", b"\x01\0\x02\0", b"\x02\0\x02\0")
-_PDF_LATER = re.compile(rb"(?:\A[ \t]{1,100}|[\r\n\0\xff\xbf-])%PDF-\d\.\d")
+_PDF_LATER = re.compile(rb"(?:\A[ \t]{1,100}|[\r\n\0\xff\xbf-])%PDF-\d\.")
+_PDF_OBJECT = re.compile(rb"\bobj\b")
 _PDF_REACH = 1024
 
 
@@ -269,7 +270,9 @@ def tiff(head: bytes, hints: Hints) -> Found | None:
 def late_pdf(head: bytes) -> bool:
     """Readers accept junk before the header of a PDF; what follows must look like one."""
     found = _PDF_LATER.search(head[:_PDF_REACH])
-    return bool(found and (b" obj" in head[found.end() : found.end() + 2048] or not head[: found.start()].isascii()))
+    if not found:
+        return False
+    return bool(_PDF_OBJECT.search(head, found.end(), found.end() + 2048) or not head[: found.start()].isascii())
 
 
 def _bmp(head: bytes) -> str | None:
@@ -366,7 +369,7 @@ def _further_in(head: bytes) -> str | None:
 def _tar(head: bytes) -> str | None:
     if len(head) < 512:
         return None
-    if head[257:262] == b"ustar":
+    if head[257:262] == b"ustar" and re.fullmatch(rb"[0-7 \0]{8}", head[148:156]):
         return "application/x-tar"
     written = head[148:156].strip(b" \0")
     if not re.fullmatch(rb"[0-7]{1,7}", written) or not head[0]:
