@@ -228,6 +228,18 @@ async def test_a_page_that_a_proxy_answers_with_is_no_refusal_of_telegrams(
     assert not isinstance(caught.value, (Unanswered, Undeliverable, Unauthorized))
 
 
+async def test_a_method_that_a_server_does_not_have_says_nothing_against_the_token(
+    server: TelegramServer, bot: Bot
+) -> None:
+    for outgoing, refused in (
+        (parcel(server.user("Ada"), text="hello"), Undeliverable),
+        (parcel(server.user("Ada"), PDF, replace(PDF, name="other.pdf")), TogetherRefused),
+    ):
+        server.fail("*", Answer(status=404, description="Not Found: method not found"))
+        with pytest.raises(refused, match="method not found"):
+            await bot.adapter.send(outgoing)
+
+
 async def test_of_an_album_that_was_too_many_in_its_middle_a_part_may_have_arrived(
     server: TelegramServer, bot: Bot
 ) -> None:
@@ -456,8 +468,10 @@ async def test_a_message_that_was_deleted_is_not_changed_and_nothing_is_shown_in
             description="Bad Request: group chat was upgraded to a supergroup chat",
             parameters={"migrate_to_chat_id": -1007},
         ),
+        Answer(status=404, description="Not Found: method not found"),
+        Answer(status=404, description="Not Found"),
     ],
-    ids=["too old", "group moved"],
+    ids=["too old", "group moved", "an old server", "a small server"],
 )
 async def test_a_draft_that_can_no_longer_be_changed_does_not_cost_the_answer(
     server: TelegramServer, bot: Bot, answer: Answer

@@ -25,6 +25,9 @@ ANSWER_BYTES = 32 * 1024 * 1024
 # What a page without any JSON is believed: who asks, how much and how often is for proxies to refuse as well.
 _BELIEVED = frozenset({401, 413, 429})
 
+UNKNOWN_METHOD = "method not found"
+"""What servers say that are older than a method."""
+
 _RETRY_AFTER = re.compile(r"retry after (\d{1,9})\b")
 
 
@@ -37,6 +40,10 @@ class Refused(AdapterError):
         self.description = description
         self.migrate_to = migrate_to
         """Where the chat went that we tried to reach."""
+
+
+class NotFound(Unauthorized):
+    """Telegram does not know the token; a small server says the same of a method that it does not have."""
 
 
 class OutOfOrder(AdapterError):
@@ -138,8 +145,9 @@ class Calls:
         if 400 <= code < 500 and code not in _BELIEVED and told.get("ok") is not False:
             # Telegram says no in JSON: this is a proxy's page, and what it says may pass.
             return OutOfOrder(f"something before Telegram answered {method} with status {code}")
-        if code in (401, 404):
-            return Unauthorized("Telegram does not know this bot token; take the right one from @BotFather")
+        if code == 401 or (code == 404 and UNKNOWN_METHOD not in description.lower()):
+            unknown = NotFound if code == 404 else Unauthorized
+            return unknown("Telegram does not know this bot token; take the right one from @BotFather")
         if code == 409:
             return Conflict(_conflict(description))
         if code < 400:

@@ -1,6 +1,6 @@
 """What Telegram's refusals of a parcel mean: another form, no markup, or never."""
 
-from belino.adapters.telegram.calls import Refused
+from belino.adapters.telegram.calls import UNKNOWN_METHOD, Refused
 from belino.domain.errors import AdapterError, MarkupRefused, TogetherRefused, Unanswered, Undeliverable
 from belino.domain.limits import Markup, SendAs
 from belino.domain.reply import Parcel
@@ -21,6 +21,7 @@ _NOTHING_TO_EDIT = (
     "message_id_invalid",
     "message_edit_time_expired",
     "message_author_required",
+    UNKNOWN_METHOD,
 )
 # Tags it cannot read, and those that its servers find too many, too long or out of place.
 _BAD_MARKUP = ("can't parse entities", "entities_", "entity_")
@@ -32,7 +33,13 @@ _NO_QUESTION = (
     "reply_message_id_invalid",
 )
 # One of its files is at fault, or they are too much for one call.
-_NO_ALBUM = ("failed to send message #", "group send failed", "in the album", "request entity too large")
+_NO_ALBUM = (
+    "failed to send message #",
+    "group send failed",
+    "in the album",
+    "request entity too large",
+    UNKNOWN_METHOD,
+)
 _SENTENCES = {
     "voice_messages_forbidden": "this person takes no voice messages",
     "is too big": "Telegram takes no file that large",
@@ -63,7 +70,7 @@ def is_unchanged(error: Refused) -> bool:
 
 
 def has_nothing_to_edit(error: Refused) -> bool:
-    """Whether the message to be changed is gone, or stayed behind in a group that moved."""
+    """Whether the message to be changed is gone, or stayed behind in a group that moved, or none can be changed."""
     return error.migrate_to is not None or _says(error, *_NOTHING_TO_EDIT)
 
 
