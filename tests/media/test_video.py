@@ -25,7 +25,7 @@ FOREIGN = {
     "playlist": (PLAYLIST, "application"),
     "list of files": (b"ffconcat version 1.0\nfile /etc/passwd\n", "text/plain"),
     "manifest": (b'<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011"><BaseURL>/</BaseURL></MPD>', "xml"),
-    "subtitles": (b"1\n00:00:01,000 --> 00:00:02,000\nhello\n", "text"),
+    "subtitles": (b"1\n00:00:01,000 --> 00:00:02,000\nhello\n", "application/x-subrip"),
     "session": (b"v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nm=video 5004 RTP/AVP 96\n", "text/plain"),
 }
 

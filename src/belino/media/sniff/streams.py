@@ -43,6 +43,7 @@ _MP3_SUMMARIES = (b"Xing", b"Info", b"VBRI")
 _TAGS_AT_END = (b"TAG", b"APETAG", b"LYRICS")
 _FRAMES_TO_BELIEVE = 3
 _FRAMES_BEGIN_BEFORE = 4096
+_FRAMES_REACH = _FRAMES_TO_BELIEVE * 8192
 
 
 def stream_type(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
@@ -210,7 +211,7 @@ def _framed_later(head: bytes, hints: Hints) -> Found | None:
     at = head.find(b"\xff", 1, _FRAMES_BEGIN_BEFORE)
     while at > 0:
         mime = "audio/aac" if head[at + 1 : at + 2] in (b"\xf0", b"\xf1", b"\xf8", b"\xf9") else "audio/mpeg"
-        lengths = list(_frame_lengths(head[at:], mime))
+        lengths = list(_frame_lengths(head[at : at + _FRAMES_REACH], mime))
         if len(lengths) == _FRAMES_TO_BELIEVE and all(lengths):
             return mime, False
         at = head.find(b"\xff", at + 1, _FRAMES_BEGIN_BEFORE)
