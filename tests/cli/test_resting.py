@@ -6,12 +6,14 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from belino.domain.message import ChatType, ConversationKey
+from belino.domain.message import Author, ChatType, ConversationKey, Message
+from belino.domain.outcome import Standing
+from belino.domain.record import Verdict
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
@@ -44,6 +46,27 @@ def test_status_says_that_nothing_runs(belino: Belino, home: Path) -> None:
     shown = belino("status").stdout
     assert shown.splitlines() == ["not running; start it with `belino serve`", f"state    {home}", "waiting  0 turns"]
     assert not any(answer["counts"].values())
+
+
+def test_status_tells_in_words_what_is_stored_and_what_was_not(belino: Belino, home: Path) -> None:
+    async def act(store: SqliteStore) -> None:
+        where, ana = ConversationKey.parse("web:default:main"), Author(id="7", name="Ana")
+        await store.keep(pieces(b"x" * 2048), mime="text/plain", limit=4096)
+        for number, standing in enumerate((Standing.OBSERVED, Standing.OBSERVED, Standing.DENIED)):
+            sent = SystemClock().now()
+            message = Message(conversation=where, id=f"m{number}", author=ana, sent=sent, text="hello")
+            await store.take_in(message, Verdict(standing=standing, reason="test"))
+
+    in_store(home, act)
+    assert belino("status").stdout.splitlines()[2:] == [
+        "waiting  0 turns",
+        "stored   2 messages, 1 file (2KB), 1 channel, 1 conversation",
+        "denied   1 arrival, not kept",
+    ]
+
+
+async def pieces(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
 def test_a_run_file_that_a_killed_gateway_left_is_ignored(belino: Belino, home: Path) -> None:

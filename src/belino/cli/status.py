@@ -1,6 +1,7 @@
 """belino status: whether a gateway runs here, and what it holds."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from belino import __version__
@@ -8,6 +9,7 @@ from belino.cli import OK
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
 from belino.cli.show import clean, counted, local_time, paint, show_json
+from belino.media.placeholder import format_size
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 CHANNELS_SHOWN = 5
 """Those that cost most if everything were fetched; --json has them all."""
+_STATES = {"turns": "turns", "parcels": "answers"}
+"""Counts of these say in which state they are."""
+_ONE = {"messages": "message", "channels": "channel", "conversations": "conversation", "uploads_open": "upload open"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -69,6 +74,25 @@ def _show(answer: dict[str, Any]) -> None:
         print(f"savings  {answer['savings']['says']}")
         for channel in answer["savings"]["channels"][:CHANNELS_SHOWN]:
             print(clean(f"         {channel['channel']}: {channel['says']}"))
-    for name, count in sorted(answer["counts"].items()):
-        if count:  # --json has those that count nothing, too
-            print(f"{name:<24} {count}")
+    for label, told in _counts(answer["counts"]).items():
+        if told:  # --json has what counts nothing, too
+            print(f"{label:<8} {', '.join(told)}")
+
+
+def _counts(counts: Mapping[str, int]) -> dict[str, list[str]]:
+    """What the store holds, in words; what has none here is called what the store calls it."""
+    some = {name: count for name, count in counts.items() if count}
+    told: dict[str, list[str]] = {label: [] for label in ("stored", *_STATES.values(), "denied")}
+    for name, count in sorted(some.items(), key=lambda one: (one[0] != "messages", one[0])):
+        kind, _, state = name.partition("_")
+        if kind in _STATES:
+            told[_STATES[kind]].append(f"{count} {state}")
+        elif name == "denied":
+            told["denied"].append(f"{counted(count, 'arrival')}, not kept")
+        elif name == "blobs":
+            told["stored"].append(f"{counted(count, 'file')} ({format_size(counts['blob_bytes'])})")
+        elif name == "refs":
+            told["stored"].append(f"{count} media ({counts['refs_held']} held)")
+        elif name not in ("blob_bytes", "refs_held"):
+            told["stored"].append(f"{count} {name.replace('_', ' ')}" if count > 1 else f"1 {_ONE.get(name, name)}")
+    return told
