@@ -470,8 +470,9 @@ async def test_a_message_that_was_deleted_is_not_changed_and_nothing_is_shown_in
         ),
         Answer(status=404, description="Not Found: method not found"),
         Answer(status=404, description="Not Found"),
+        Answer(status=404, body=b"404: Not Found"),
     ],
-    ids=["too old", "group moved", "an old server", "a small server"],
+    ids=["too old", "group moved", "an old server", "a small server", "a smaller server"],
 )
 async def test_a_draft_that_can_no_longer_be_changed_does_not_cost_the_answer(
     server: TelegramServer, bot: Bot, answer: Answer

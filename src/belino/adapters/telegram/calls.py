@@ -50,6 +50,10 @@ class OutOfOrder(AdapterError):
     """Telegram, or something before it, cannot serve us now."""
 
 
+class NoSuchPage(OutOfOrder):
+    """A 404 that is no word of Telegram's: a proxy's, or a small server's that does not have the method."""
+
+
 class Conflict(AdapterError):
     """Somebody else gets this bot's updates."""
 
@@ -144,7 +148,8 @@ class Calls:
             return RateLimited(f"Telegram asks to wait {wait:g} seconds before {method}", retry_after=wait)
         if 400 <= code < 500 and code not in _BELIEVED and told.get("ok") is not False:
             # Telegram says no in JSON: this is a proxy's page, and what it says may pass.
-            return OutOfOrder(f"something before Telegram answered {method} with status {code}")
+            passing = NoSuchPage if code == 404 else OutOfOrder
+            return passing(f"something before Telegram answered {method} with status {code}")
         if code == 401 or (code == 404 and UNKNOWN_METHOD not in description.lower()):
             unknown = NotFound if code == 404 else Unauthorized
             return unknown("Telegram does not know this bot token; take the right one from @BotFather")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from belino.adapters.telegram.attach import Call, as_documents, files_call, kept_as
-from belino.adapters.telegram.calls import Calls, NotFound, Refused
+from belino.adapters.telegram.calls import Calls, NoSuchPage, NotFound, Refused
 from belino.adapters.telegram.people import DIRECT_TOPIC
 from belino.adapters.telegram.raw import identity, moment
 from belino.adapters.telegram.refusals import has_nothing_to_edit, is_unchanged, misses_question, refusal, refuses_photo
@@ -50,7 +50,7 @@ async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
         fields["chat_id"] = _number(moved)
     try:
         message = as_table(await calls.call("editMessageText", fields))
-    except NotFound as error:  # with the same token the message was sent
+    except (NoSuchPage, NotFound) as error:  # with the same token the message was sent
         raise NothingToEdit("this server changes no messages") from error
     except Refused as error:
         if is_unchanged(error):
