@@ -1,5 +1,6 @@
 """Sound and moving pictures: containers that say in their first boxes, pages or frames what they carry."""
 
+import re
 from collections.abc import Iterator
 
 from belino.media.sniff.hints import Found, Hints
@@ -43,6 +44,7 @@ _MP3_SUMMARIES = (b"Xing", b"Info", b"VBRI")
 _TAGS_AT_END = (b"TAG", b"APETAG", b"LYRICS")
 _FRAMES_TO_BELIEVE = 3
 _FRAMES_BEGIN_BEFORE = 4096
+_PACKET_MARK = re.compile(b"\x47")
 _FRAMES_REACH = _FRAMES_TO_BELIEVE * 8192
 
 
@@ -261,7 +263,8 @@ def _transport(head: bytes) -> Found | None:
     """Packets of one size that each begin with the same byte, also where a recording begins amid one."""
     if not CONTROL.search(head[:WORDS_REACH]):
         return None
-    for start, step, least in ((0, 188, 3), (4, 192, 3), *((at, 188, 5) for at in range(1, 188))):
+    amid = [(found.start(), 188, 5) for found in _PACKET_MARK.finditer(head, 1, 188)]
+    for start, step, least in ((0, 188, 3), (4, 192, 3), *amid):
         marks = head[start : start + 5 * step : step]
         if len(marks) >= least and set(marks) == {0x47}:
             return "video/mp2t", True
