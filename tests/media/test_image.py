@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image, ImageOps
 
 from belino.domain.errors import MediaError, MediaRefused
 from belino.domain.media import Blob
@@ -11,7 +12,7 @@ from belino.media import image
 from belino.media.image import Images
 from belino.media.sandbox import Sandbox
 from belino.testing import make_png
-from media.pictures import FOREIGN, FORMATS, opened, photo, picture, saved
+from media.pictures import FOREIGN, FORMATS, corners, exif, opened, photo, picture, quarters, saved, with_hole
 
 
 def blob_of(content: bytes, path: Path, *, sha256: str = "0" * 64) -> Blob:
@@ -101,3 +102,27 @@ async def test_in_the_sandbox_every_format_is_opened_and_everything_else_refused
                     continue
                 assert content == picture("photo")[:9_000]
     assert not list((tmp_path / "scratch").iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("orientation", [1, 6])
+async def test_in_the_sandbox_the_largest_webp_is_opened(orientation: int, tmp_path: Path) -> None:
+    content = saved(quarters((7_300, 5_400)), "WEBP", method=0, exif=exif(orientation))
+    blob = blob_of(content, tmp_path / "blob")
+    async with Sandbox() as sandbox:
+        fitted = await Images(sandbox, tmp_path / "scratch").fit(blob, max_bytes=50_000, max_side=300)
+    upright = ImageOps.exif_transpose(opened(saved(quarters((300, 222)), "JPEG", exif=exif(orientation))))
+    assert corners(opened(fitted.data)) == corners(upright)
+    assert (fitted.width, fitted.height) == pytest.approx(upright.size, abs=1)
+
+
+@pytest.mark.slow
+async def test_in_the_sandbox_the_largest_transparent_picture_is_written(tmp_path: Path) -> None:
+    tile, large = with_hole(photo(730, 540)), Image.new("RGBA", (7_300, 5_400))
+    for place in range(100):
+        large.paste(tile, (place % 10 * 730, place // 10 * 540))
+    blob = blob_of(saved(large, "PNG", compress_level=1), tmp_path / "blob")
+    async with Sandbox() as sandbox:
+        fitted = await Images(sandbox, tmp_path / "scratch").fit(blob, max_bytes=2_000_000)
+    assert fitted.mime == "image/webp"
+    assert fitted.width * fitted.height > 4_000_000

@@ -37,6 +37,8 @@ LIKELY = 0.13
 WHOLE = 0.09
 """With so many bytes for each of its pixels, most photographs keep them all."""
 WEBP_SIDE = 16_383
+WEBP_PIXELS = 12_000_000
+"""More than these take more memory, or time, to write than a child of the sandbox has."""
 ALPHA_QUALITY = 70
 """Shadows take most of the bytes when every step of them is kept."""
 DRAWN, WRITTEN = 0.27, 0.47
@@ -168,7 +170,12 @@ class Search:
         drawn = edges > DRAWN and header.mime not in _NEVER_DRAWN
         webp = header.mime == "image/webp" or self.wish.max_bytes < TINY
         codec = self._codec(whole, drawn=drawn, webp=webp, texture=texture)
-        return self._lossy(whole, codec, sample, finer=finer) if codec else self._shrinking_png(whole)
+        if codec is None:
+            return self._shrinking_png(whole)
+        if codec.mime == "image/webp" and _area(whole) > WEBP_PIXELS:
+            whole = whole.scaled(math.sqrt(WEBP_PIXELS / _area(whole)))
+            sample, finer = Sample(whole, pieces), False
+        return self._lossy(whole, codec, sample, finer=finer)
 
     def _faithful(self, whole: Pixels, edges: float, texture: float) -> Encoded | None:
         """A picture that was never lossy, with all its pixels and no blur, if that fits."""
@@ -199,7 +206,7 @@ class Search:
 
     def _written(self, whole: Pixels, sample: Sample) -> Encoded | None:
         """Pages of text and smooth shades as lossless WebP: it takes time and memory, but finds what comes again."""
-        likely = sample.weigh(_flat_png) <= LETTERS * self.wish.max_bytes
+        likely = _area(whole) <= WEBP_PIXELS and sample.weigh(_flat_png) <= LETTERS * self.wish.max_bytes
         likely = likely and sample.weigh(_lossless_webp) <= CLOSE_QUICK * self.wish.max_bytes
         return self._tried(_lossless_webp, whole, sample, "image/webp") if likely else None
 
@@ -395,10 +402,13 @@ def _slope(points: Sequence[tuple[float, float]]) -> float:
     return STEEPNESS
 
 
+def _area(pixels: Pixels) -> int:
+    return pixels.width * pixels.height
+
+
 def _is_small(pixels: Pixels, limit: int) -> bool:
     """Whether a JPEG of it is worth Huffman tables of its own."""
-    area = pixels.width * pixels.height
-    return area < SMALL or limit / area < BUSY
+    return _area(pixels) < SMALL or limit / _area(pixels) < BUSY
 
 
 def _jpeg(pixels: Pixels, quality: int, tight: bool) -> bytes:

@@ -23,6 +23,8 @@ MAX_FRAMES = 200
 MAX_FRAME_PIXELS = 400_000_000
 """Of all frames together."""
 
+LARGE_WEBP = 20_000_000
+"""Above so many pixels its decoder gives half the rows and columns: it holds several copies of what it decodes."""
 HEAD_BYTES = 64 * 1024
 SHARP = 1.5
 """A decoder that shrinks leaves noise, so the last part of the way is left to a better filter."""
@@ -197,7 +199,7 @@ def is_whole(source: int, header: Header) -> bool:
 
     libvips stops at the last pixel. Pillow does not, and it is what most others read with.
     """
-    with suppress(*PILLOW_ERRORS), _open_pillow(source, _DECODERS[header.mime]) as image:
+    with suppress(MemoryError, *PILLOW_ERRORS), _open_pillow(source, _DECODERS[header.mime]) as image:
         alike = image.size == (header.width, header.height)
         image.draft("L", (1, 1))
         image.load()
@@ -240,6 +242,8 @@ def _load_vips(source: int, header: Header, size: tuple[int, int]) -> Any:
         raise vips().Error("libvips does not open this type")
     if header.mime == "image/tiff" and _is_ycc(source):
         raise vips().Error("libvips takes these colours for red, green and blue")
+    if header.mime == "image/webp" and header.width * header.height > LARGE_WEBP:
+        return _open_vips(source, loader, scale=0.5)
     if header.mime != "image/jpeg":
         return _open_vips(source, loader)
     width, height = header.upright
