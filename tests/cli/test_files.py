@@ -40,6 +40,15 @@ def test_files_are_told_by_their_bytes_and_lies_are_named(belino: Belino, tmp_pa
     assert "named .png, is application/pdf" in belino("media", "sniff", str(tmp_path / "b.png")).stdout
 
 
+def test_a_name_that_is_no_file_hides_none_of_the_others(belino: Belino, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(make_png(8, 8))
+    done = belino("media", "sniff", str(tmp_path / "gone"), str(tmp_path / "a.png"), str(tmp_path))
+    assert "image/png" in done.stdout
+    assert (done.returncode, done.stderr) == (
+        1, f"belino: {tmp_path}/gone is not a file; {tmp_path} is not a file\n"
+    )  # fmt: skip
+
+
 def test_a_picture_is_made_to_fit_upright_in_the_form_its_name_asks_for(
     belino: Belino, photo: Path, tmp_path: Path
 ) -> None:

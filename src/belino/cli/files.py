@@ -81,16 +81,24 @@ def written(source: Path, target: Target) -> Path:
 
 def sniff_files(args: Namespace) -> int:
     """belino media sniff FILE…"""
-    found = [(path, sniffed_file(path)) for path in args.files]
+    found: list[tuple[Path, Sniffed]] = []
+    missed: list[str] = []
+    for path in args.files:
+        try:
+            found.append((path, sniffed_file(path)))
+        except BelinoError as error:
+            missed.append(str(error))
     if args.json:
         rows = [
             {"file": str(path), "mime": s.mime, "kind": s.kind, "group": s.group, "exact": s.exact, "lies": s.lies}
             for path, s in found
         ]
         show_json({"files": rows})
-        return OK
-    cells = [(path.name, s.mime, s.group, "the bytes" if s.exact else "a hint", s.lies) for path, s in found]
-    show_table(("file", "type", "is a", "told by", "lie"), cells, empty="no file")
+    elif found:
+        cells = [(path.name, s.mime, s.group, "the bytes" if s.exact else "a hint", s.lies) for path, s in found]
+        show_table(("file", "type", "is a", "told by", "lie"), cells, empty="no file")
+    if missed:
+        raise BelinoError("; ".join(missed))
     return OK
 
 
