@@ -185,20 +185,6 @@ async def test_a_message_that_telegram_took_without_a_readable_receipt_may_have_
         await bot.adapter.send(parcel(server.user("Ada"), text="hello"))
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [Answer(status=504, body=b"<html>Gateway Time-out</html>"), Answer(status=504, description="Gateway Timeout")],
-    ids=["a page", "in JSON"],
-)
-async def test_a_message_for_whose_receipt_a_gateway_did_not_wait_may_have_arrived(
-    server: TelegramServer, bot: Bot, answer: Answer
-) -> None:
-    for outgoing in (parcel(server.user("Ada"), text="hello"), parcel(server.user("Ada"), PDF)):
-        server.fail("*", answer)
-        with pytest.raises(Unanswered, match="too long to answer"):
-            await bot.adapter.send(outgoing)
-
-
 async def test_two_films_that_telegram_shows_later_are_two_messages(server: TelegramServer, bot: Bot) -> None:
     group = server.group("Engine room")
     later = Answer(status=200, body=b'{"ok": true, "result": {"message_id": 0, "date": 1767268800}}')

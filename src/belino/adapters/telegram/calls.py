@@ -159,9 +159,6 @@ class Calls:
             unread = f"Telegram's answer to {method} cannot be read"
             # It did not say no: what it was asked for, it may have done.
             return AdapterError(unread) if code >= 300 or told.get("ok") is False else Unanswered(unread)
-        if code == 504:
-            # Somebody in between gave up waiting: that Telegram failed, nobody says.
-            return Unanswered(f"Telegram took too long to answer {method}")
         if code == 429 or code >= 500:
             error = error_for(code, answer.headers, now=self._clock.now())
             return error if isinstance(error, RateLimited) else OutOfOrder(f"the platform answered with status {code}")
