@@ -74,6 +74,17 @@ def test_all_write_the_same_jpeg_of_a_picture(
     assert one.tobytes() == other.tobytes()
 
 
+@pytest.mark.parametrize("size", [(400, 300), (5, 16_000)], ids=str)
+@pytest.mark.parametrize("hold", [held, PillowPixels])
+def test_a_jpeg_of_more_bytes_than_pixels_is_written_too(
+    hold: Callable[[Image.Image], Pixels], size: tuple[int, int]
+) -> None:
+    static = noise(*size).point(lambda value: 255 * (value & 1))
+    made = hold(static).jpeg(94, tight=True)
+    assert len(made) > size[0] * size[1]
+    assert Image.open(io.BytesIO(made)).size == size
+
+
 @pytest.mark.parametrize("mode", ["L", "RGB"])
 def test_both_see_the_same_grey(mode: str) -> None:
     picture = noise(64, 48).convert(mode)

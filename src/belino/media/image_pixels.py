@@ -94,8 +94,7 @@ class RawPixels(Pixels):
     def jpeg(self, quality: int, *, tight: bool) -> bytes:
         if tight or self.width * self.height <= LIGHT:
             return self._copy.jpeg(quality, tight=tight)
-        written: bytes = self.image.jpegsave_buffer(Q=quality, subsample_mode="on", keep="none")
-        return written
+        return _jpeg(self.image, quality, tight=tight)
 
     @cached_property
     def _copy(self) -> "PillowPixels":
@@ -136,7 +135,11 @@ class PillowPixels(Pixels):
 
     def jpeg(self, quality: int, *, tight: bool) -> bytes:
         written = io.BytesIO()
-        self._picture.save(written, "JPEG", quality=quality, optimize=tight, subsampling="4:2:0")
+        try:
+            self._picture.save(written, "JPEG", quality=quality, optimize=tight, subsampling="4:2:0")
+        except OSError:
+            # For tables of its own Pillow takes a byte a pixel, which noise and narrow pictures exceed.
+            return _jpeg(self.image, quality, tight=tight)
         return written.getvalue()
 
     def grey(self, width: int, height: int) -> "Image.Image":
@@ -182,6 +185,11 @@ def resized(image: Any, width: int, height: int, *, stored: tuple[int, int] | No
     else:
         image = image.resize(across, vscale=down)
     return image if (image.width, image.height) == (width, height) else image.embed(0, 0, width, height, extend="copy")
+
+
+def _jpeg(image: Any, quality: int, *, tight: bool) -> bytes:
+    written: bytes = image.jpegsave_buffer(Q=quality, subsample_mode="on", optimize_coding=tight, keep="none")
+    return written
 
 
 def _seen(memory: Any, pixels: Pixels) -> Any:
