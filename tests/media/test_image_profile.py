@@ -3,6 +3,7 @@
 import io
 import struct
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from PIL import Image, ImageChops, ImageCms, ImageStat
@@ -93,6 +94,19 @@ def test_what_only_calls_itself_srgb_is_applied(name: str, format_: str, tmp_pat
     _, made = fitted(saved(picture, format_, icc_profile=OTHERS[name]))
     assert "icc_profile" not in opened(made).info
     difference = ImageChops.difference(opened(made).convert("RGB"), expected)
+    assert max(ImageStat.Stat(difference).mean) < 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["LAB", "XYZ"])
+@pytest.mark.parametrize("format_", ["JPEG", "PNG"])
+def test_a_profile_of_another_kind_of_picture_changes_nothing(
+    format_: str, kind: Literal["LAB", "XYZ"], tmp_path: Path
+) -> None:
+    foreign = ImageCms.ImageCmsProfile(ImageCms.createProfile(kind)).tobytes()
+    _, made = fitter(tmp_path)(saved(quarters((640, 400)), format_, icc_profile=foreign))
+    assert "icc_profile" not in opened(made).info
+    difference = ImageChops.difference(opened(made).convert("RGB"), quarters((640, 400)))
     assert max(ImageStat.Stat(difference).mean) < 3
 
 

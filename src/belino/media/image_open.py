@@ -369,9 +369,11 @@ def _finish(image: Any, orientation: int, header: Header, size: tuple[int, int])
 
 def _srgb(image: Any) -> Any:
     """Eight bits of grey or sRGB, with alpha where there was some; the colour profile is applied and gone."""
-    if "icc-profile-data" in image.get_fields() and not is_srgb(image.get("icc-profile-data")):
-        # A profile that is broken or of another kind of picture: then the pixels speak for themselves.
-        grey = image.bands < 3
+    grey = image.bands < 3
+    profile = image.get("icc-profile-data") if "icc-profile-data" in image.get_fields() else b""
+    meant = b"CMYK" if image.interpretation == "cmyk" else b"GRAY" if grey else b"RGB "
+    # A profile that is broken or of another kind of picture: then the pixels speak for themselves.
+    if profile[16:20] == meant and not is_srgb(profile):
         with suppress(vips().Error):
             image = image.icc_transform("srgb", embedded=True, intent="perceptual")
             image = image[0].copy(interpretation="b-w") if grey and image.bands == 3 else image
