@@ -1,5 +1,6 @@
 """Metadata goes, pixels stay."""
 
+import zlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -124,6 +125,24 @@ def test_bytes_that_do_not_follow_their_format_are_not_cut(name: str) -> None:
     assert strip(f"image/{name}", content, len(content)) is not None
     for end in (13, 40, len(content) // 2, len(content) - 3):
         assert strip(f"image/{name}", content[:end], len(content)) is None
+
+
+@pytest.mark.parametrize("kind", [b"gAMA", b"sRGB", b"sBIT", b"tRNS"], ids=bytes.decode)
+def test_words_in_a_chunk_that_is_kept_go_with_it(kind: bytes, fitted: Fit) -> None:
+    words = kind + CANARY.encode() * 20
+    png = saved(small(), "PNG")
+    made = fitted(png[:33] + (len(words) - 4).to_bytes(4) + words + zlib.crc32(words).to_bytes(4) + png[33:])[1]
+    assert CANARY.encode() not in made
+    assert opened(made).size == (300, 200)
+
+
+@pytest.mark.parametrize("kind", [b"VP8 ", b"ALPH", b"VP8L"], ids=bytes.decode)
+def test_a_second_picture_in_a_webp_goes(kind: bytes, fitted: Fit) -> None:
+    words = CANARY.encode().ljust(16)
+    body = saved(small(), "WEBP")[8:] + kind + len(words).to_bytes(4, "little") + words
+    _, made = fitted(b"RIFF" + len(body).to_bytes(4, "little") + body)
+    assert CANARY.encode() not in made
+    assert opened(made).size == (300, 200)
 
 
 def test_a_format_nobody_knows_how_to_cut_is_not_cut() -> None:

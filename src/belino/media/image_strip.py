@@ -13,8 +13,11 @@ Piece: TypeAlias = bytes | memoryview
 
 
 _PNG = b"\x89PNG\r\n\x1a\n"
-_PNG_KEPT = frozenset({b"IHDR", b"PLTE", b"tRNS", b"sRGB", b"gAMA", b"cHRM", b"sBIT", b"IDAT", b"IEND"})
+_PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"tRNS": 256, b"sRGB": 1, b"gAMA": 4, b"cHRM": 32, b"sBIT": 4, b"IEND": 0}
+"""So many bytes at most; of the pixels any number."""
+_PNG_PIXELS = b"IDAT"
 _WEBP_KEPT = frozenset({b"VP8 ", b"VP8L", b"ALPH"})
+_WEBP_PICTURES = ([b"VP8 "], [b"VP8L"], [b"ALPH", b"VP8 "])
 _WEBP_ALPHA = 0x10
 
 # JPEG: the tables, and the frames that everybody decodes; others, and arithmetic coding, few do.
@@ -88,13 +91,15 @@ def _png(content: memoryview) -> Iterator[Piece]:
     yield _PNG
     at = len(_PNG)
     while True:
-        kind = content[at + 4 : at + 8]
-        end = at + 12 + int.from_bytes(content[at : at + 4])
+        size, kind = int.from_bytes(content[at : at + 4]), bytes(content[at + 4 : at + 8])
+        end = at + 12 + size
         if len(kind) < 4 or end > len(content):
             raise ValueError("a chunk runs out of the file")
-        if kind in _PNG_KEPT:
+        if size > _PNG_KEPT.get(kind, size):
+            raise ValueError("a chunk holds more than it may")
+        if kind in _PNG_KEPT or kind == _PNG_PIXELS:
             yield content[at:end]
-        if bytes(kind) == b"IEND":
+        if kind == b"IEND":
             return
         at = end
 
@@ -102,9 +107,9 @@ def _png(content: memoryview) -> Iterator[Piece]:
 def _webp(content: memoryview) -> Iterator[Piece]:
     """Only what draws; the extended header is rewritten, for it counts what is no longer there."""
     chunks = list(_webp_chunks(content))
+    if [kind for kind, _ in chunks if kind in _WEBP_KEPT] not in _WEBP_PICTURES:
+        raise ValueError("not one picture inside")
     body = b"".join(piece for kind, piece in chunks if kind in _WEBP_KEPT)
-    if not body:
-        raise ValueError("no picture inside")
     for kind, piece in chunks:
         if kind == b"VP8X" and any(other == b"ALPH" for other, _ in chunks):
             body = piece[:8] + bytes([_WEBP_ALPHA, 0, 0, 0]) + piece[12:18] + body
