@@ -48,6 +48,12 @@ def with_segment(picture: bytes, marker: int, body: bytes) -> bytes:
     return picture[:20] + bytes([0xFF, marker]) + (len(body) + 2).to_bytes(2) + body + picture[20:]
 
 
+def with_control(gif: bytes, words: bytes) -> bytes:
+    """The GIF with these words where one is told how long its frame is shown."""
+    frame = 13 + 3 * (2 << (gif[10] & 7))
+    return gif[:frame] + b"\x21\xf9" + bytes([len(words)]) + words + b"\0" + gif[frame:]
+
+
 XMP = f'<x:xmpmeta xmlns:x="adobe:ns:meta/">{CANARY}</x:xmpmeta>'.encode()
 TELLING: dict[str, Callable[[], bytes]] = {
     "jpeg": lambda: saved(small(), "JPEG", exif=place(), comment=CANARY.encode(), xmp=XMP),
@@ -68,6 +74,7 @@ TELLING: dict[str, Callable[[], bytes]] = {
     "heic": lambda: saved(small(), "HEIF", exif=place(), xmp=XMP),
     "avif": lambda: saved(small(), "AVIF", exif=place(), xmp=XMP),
     "gif": lambda: saved(small().quantize(16), "GIF", comment=CANARY.encode()),
+    "gif with words in a frame's control": lambda: with_control(saved(small().quantize(16), "GIF"), CANARY.encode()),
     "png": lambda: saved(small(), "PNG", pnginfo=words(), exif=place()),
     "png of one pixel": lambda: saved(Image.new("RGB", (1, 1)), "PNG", pnginfo=words(), exif=place()),
 }

@@ -30,7 +30,7 @@ _JPEG_SCAN = 0xDA
 _JPEG_END = 0xD9
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7]", re.DOTALL)
 
-_GIF_CONTROL = b"\x21\xf9"
+_GIF_CONTROL = b"\x21\xf9\x04"
 
 
 def strip(mime: str, content: bytes | mmap, limit: int) -> bytes | None:
@@ -133,7 +133,7 @@ def _gif(content: memoryview) -> Iterator[Piece]:
     while content[at] != 0x3B:
         if content[at] == 0x21:
             end = _after_blocks(content, at + 2)
-            if content[at : at + 2] == _GIF_CONTROL:
+            if content[at : at + 3] == _GIF_CONTROL:
                 yield content[at:end]
         elif content[at] == 0x2C:
             end = _after_blocks(content, at + 11 + _colour_table(content[at + 9]))
