@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Route, WebSocketRoute, expect
 
 from belino.testing import GatewayProcess
 from browser.acting import Enter, answered, bubbles, card, hum, no_violation, play, say, send, wait_for_held
@@ -148,6 +148,30 @@ def test_stop_ends_the_turn_and_the_message_says_so(page: Page, enter: Enter) ->
     page.reload()
     expect(bubbles(page, "mine")).to_contain_text("Stopped")
     expect(bubbles(page, "theirs")).to_have_count(0)
+
+
+def test_a_turn_that_only_waits_is_stopped_once_it_can_be(page: Page, enter: Enter) -> None:
+    early: list[str] = []
+
+    def meet(line: WebSocketRoute) -> None:
+        gateway = line.connect_to_server()
+
+        def pass_on(frame: str | bytes) -> None:
+            asked = json.loads(frame)
+            if asked["method"] != "chat.abort" or early:
+                gateway.send(frame)
+                return
+            early.append(asked["id"])  # as the gateway answers where no turn runs yet
+            line.send(json.dumps({"type": "res", "id": asked["id"], "ok": True, "payload": {"aborted": False}}))
+
+        line.on_message(pass_on)
+
+    page.route_web_socket("**/ws", meet)
+    enter(page)
+    send(page, "hello")
+    page.get_by_role("button", name="Stop").click()
+    expect(bubbles(page, "mine")).to_contain_text("Stopped")
+    assert early
 
 
 def test_a_sound_plays_on_while_its_message_is_drawn_anew(page: Page, enter: Enter, gateway: GatewayProcess) -> None:

@@ -2,20 +2,27 @@
 import { byId, say, show } from "./dom.js";
 
 const UNNUMBERED = 0;
+const STOP_AGAIN = 200;
 const ENDED = new Set(["answered", "failed", "aborted"]);
 
 export class Turns {
   #running = new Map();
+  #stopping = new Set();
   #open = null;
   #agent = "";
+  #abort;
   #changed;
 
   constructor(abort, changed) {
+    this.#abort = abort;
     this.#changed = changed;
     byId("stop").addEventListener("click", async () => {
-      byId("stop").disabled = true;
-      await abort(this.#open).catch(() => {});
-      byId("stop").disabled = false;
+      const conversation = this.#open;
+      this.#stopping.add(conversation);
+      this.#draw();
+      await this.#stop(conversation).catch(() => {});
+      this.#stopping.delete(conversation);
+      this.#draw();
     });
   }
 
@@ -59,11 +66,21 @@ export class Turns {
     this.#draw();
   }
 
+  // A turn that only waits cannot be stopped yet: it is asked again until it can be, or has ended.
+  async #stop(conversation) {
+    while (this.isBusy(conversation)) {
+      const { aborted } = await this.#abort(conversation);
+      if (aborted) return;
+      await new Promise((resolve) => setTimeout(resolve, STOP_AGAIN));
+    }
+  }
+
   #draw() {
     const turns = [...(this.#running.get(this.#open)?.values() ?? [])];
     const working = turns.find((turn) => turn.state !== "waiting") ?? turns[0];
     if (working) say(byId("turn-text"), working.text || (working.state === "waiting" ? `${this.#agent} will answer` : `${this.#agent} is writing`));
     show(byId("turn"), Boolean(working));
+    byId("stop").disabled = this.#stopping.has(this.#open);
     this.#changed();
   }
 }
