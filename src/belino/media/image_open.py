@@ -176,8 +176,8 @@ def mime_of(head: bytes) -> str:
 def decode(source: int, header: Header, size: tuple[int, int] | None = None, *, to_write: bool = False) -> Pixels:
     """The first frame in memory: upright, eight bits, grey or sRGB, of this size if one is given.
 
-    A JPEG decoder leaves out what a smaller size does not need. Pixels that are likely to be written as they are
-    are held by the library that writes them fastest; any other work is quicker without it.
+    A JPEG decoder leaves out what a smaller size does not need. With `to_write`, Pillow holds the pixels of a
+    photograph, for it writes them fastest; any other work is quicker without it.
     """
     width, height = size or header.upright
     error = vips().Error

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 Piece: TypeAlias = bytes | memoryview
 
-
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"tRNS": 256, b"sRGB": 1, b"gAMA": 4, b"cHRM": 32, b"sBIT": 4, b"IEND": 0}
 """So many bytes at most; of the pixels any number."""
