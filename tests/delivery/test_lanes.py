@@ -123,3 +123,25 @@ async def test_stopping_cancels_what_does_not_end_in_time() -> None:
         assert task.done()
         assert not works.done
         assert not works.running
+
+
+async def test_a_step_that_is_cancelled_may_wake_another_and_nothing_begins() -> None:
+    works = Works()
+    begun: list[str] = []
+
+    async def step(conversation: ConversationKey) -> datetime | None:
+        begun.append(conversation.channel)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            works.lanes.wake(place("b"))
+        return None
+
+    works.lanes = Lanes(step, width=2, clock=works.clock)
+    async with works.at_work() as task:
+        works.lanes.wake(place("a"))
+        await settle()
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+    assert begun == ["a"]

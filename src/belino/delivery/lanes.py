@@ -62,11 +62,15 @@ class Lanes:
         """Work until `stop`, or until cancelled, which cancels the steps that run."""
         try:
             async with asyncio.TaskGroup() as self._group:
-                for ready in waiting:
-                    self.wake_at(ready.conversation, ready.at)
-                self._fill()
-                await self._stopping.wait()
-                await self._wind_down()
+                try:
+                    for ready in waiting:
+                        self.wake_at(ready.conversation, ready.at)
+                    self._fill()
+                    await self._stopping.wait()
+                    await self._wind_down()
+                finally:
+                    # Cancelled: a step that ends may wake others, and the group takes no more tasks.
+                    self._stopping.set()
         finally:
             self._group = None
 
