@@ -12,6 +12,7 @@ from random import Random
 
 from belino.config import AccessConfig, AdapterConfig, AgentConfig, ChannelAccess, Config, SessionsConfig
 from belino.context.budget import ContextConfig
+from belino.domain.errors import StoreError
 from belino.domain.limits import Limits, Once
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Message
@@ -29,6 +30,8 @@ ACCESS = AccessConfig(
     senders=("ann",), channels={"team": ChannelAccess(senders=("ann", "bob")), "open": ChannelAccess(senders=("*",))}
 )
 PATIENCE = 60.0
+RESTING = 2
+"""Tasks that sleep in a gateway with nothing to do: the sweep and the index."""
 UNDER_WAY = (ParcelState.READY, ParcelState.SENDING)
 
 
@@ -142,11 +145,16 @@ class House:
             yield gateway
             task.cancel()
 
-    async def pass_album(self) -> None:
-        """Let the wait for an album's next item pass."""
-        seconds = self.sessions.album_window_ms / 1000
-        await self.clock.asleep(seconds)
-        await self.clock.advance(seconds)
+    @asynccontextmanager
+    async def until_killed(self) -> AsyncIterator[Gateway]:
+        """A gateway that runs until the block is left, and leaves its turns behind as a killed process does."""
+
+        async def gone(turn: int) -> None:
+            raise StoreError("the process was killed")
+
+        async with self.at_work() as gateway:
+            gateway.store.release_turn = gone  # type: ignore[method-assign]
+            yield gateway
 
     def say(self, text: str = "hello", *, author: Author = ANN, channel: str = "dm", **more: object) -> Message:
         """Something said, under an id of its own; in the channels of the list it is said in a group."""

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from belino.domain.errors import AdapterError, RateLimited, StoreError, Undeliverable
+from belino.domain.errors import AdapterError, RateLimited, Undeliverable
 from belino.domain.message import Message
 from belino.gateway.explain import NoSuchMessage, SeveralMessages, as_json, explain, message_name
 from belino.gateway.gateway import Gateway
 from belino.storage.sqlite import open_store
 from belino.testing import ScriptedAgent, ToolCall, make_png
-from gateway.house import EVE, House, HungAgent, until
+from gateway.house import EVE, RESTING, House, HungAgent, until
 
 
 async def answered_with_a_picture(house: House, gateway: Gateway) -> Message:
@@ -23,7 +23,8 @@ async def answered_with_a_picture(house: House, gateway: Gateway) -> Message:
     house.wire._far_side.files["f1"] = make_png(4, 3)
     taken = await gateway.accept(message)
     agent.script.append([ToolCall(name="fetch_media", arguments={"ref": taken.refs[0].id}), "a picture"])
-    await house.pass_album()
+    await until(lambda: house.clock.sleeping > RESTING)
+    await house.clock.advance(2)
     await until(lambda: gateway.counters.parcels["sent"] or gateway.counters.parcels["dead"])
     return message
 
@@ -88,23 +89,20 @@ async def test_every_try_that_failed_is_told_and_not_only_the_last(house: House)
     assert told == [("delayed", "status 502"), ("delayed", "slow down"), ("sent", "3 attempts")]
 
 
-async def test_an_attempt_that_was_cut_off_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def gone(turn: int) -> None:
-        raise StoreError("the process was killed")
-
+async def test_an_attempt_that_a_crash_interrupted_is_told_with_its_attribution(house: House) -> None:
     house.agent = agent = HungAgent()
     message = house.say()
-    async with house.at_work() as gateway:
-        monkeypatch.setattr(gateway.store, "release_turn", gone)
+    async with house.until_killed() as gateway:
         await gateway.accept(message)
         await until(lambda: agent.running)
     house.agent = ScriptedAgent()
     async with house.at_work() as gateway:
         await until(lambda: gateway.counters.parcels["sent"])
         story = await explain(gateway.store, message.id)
-    told = [step.outcome for step in story.steps if step.stage == "turn"]
-    attached = ["context attached"] * 2  # nobody accepted the first
-    assert sorted(told) == ["answered", *attached, "cut off", "running", "waiting"]
+    told = {step.outcome: step.reason for step in story.steps if step.stage == "turn"}
+    assert sorted(told) == ["answered", "context attached", "interrupted", "running", "runs alone", "waiting"]
+    assert told["interrupted"] == "belino stopped while it ran alone; counted, 1 of 3"
+    assert told["runs alone"] == "attempt 2: belino stopped during an earlier one"
 
 
 async def test_an_observed_message_is_explained_by_what_the_gate_said(house: House) -> None:

@@ -331,8 +331,10 @@ async def test_what_was_deleted_before_anybody_looked_is_not_answered(house: Hou
         group = Group(house, gateway)
         claim = gateway.store.claim_turn
 
-        async def too_late(conversation: ConversationKey, now: datetime) -> ClaimedTurn | Ready | None:
-            claimed = await claim(conversation, now)
+        async def too_late(
+            conversation: ConversationKey, now: datetime, *, alone: bool = False
+        ) -> ClaimedTurn | Ready | None:
+            claimed = await claim(conversation, now, alone=alone)
             if isinstance(claimed, ClaimedTurn):
                 await group.delete(asked)
             return claimed

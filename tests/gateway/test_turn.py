@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from belino.domain.errors import AgentError, MemoryLost, StoreError, StoreFull
+from belino.domain.errors import AgentError, MemoryLost, StoreFull
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome, TurnState
@@ -15,7 +15,7 @@ from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, ToolNote, 
 from belino.gateway.gateway import Gateway
 from belino.gateway.notices import TurnNotice
 from belino.testing import ScriptedAgent, ToolCall, make_png
-from gateway.house import BOB, EVE, PATIENCE, House, HungAgent, until
+from gateway.house import BOB, EVE, PATIENCE, RESTING, House, HungAgent, until
 
 DM = ConversationKey(platform="memory", account="default", channel="dm")
 
@@ -148,12 +148,7 @@ async def test_a_process_cut_off_in_the_middle_of_a_turn_gives_one_answer(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = house.agent = HungAgent()
-
-    async def gone(turn: int) -> None:
-        raise StoreError("the process was killed")
-
-    async with house.at_work() as gateway:
-        monkeypatch.setattr(gateway.store, "release_turn", gone)
+    async with house.until_killed() as gateway:
         await gateway.accept(house.say())
         await until(lambda: agent.running)
     scripted = house.agent = ScriptedAgent("the answer")
@@ -163,25 +158,6 @@ async def test_a_process_cut_off_in_the_middle_of_a_turn_gives_one_answer(
     assert texts == ["hello", "the answer"]
     assert house.wire.texts() == ["the answer"]
     assert len(scripted.turns) == 1
-
-
-async def test_a_turn_that_took_the_process_down_three_times_ends_with_a_visible_reply(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def gone(turn: int) -> None:
-        raise StoreError("the process was killed")
-
-    for attempt in range(3):
-        agent = house.agent = HungAgent()
-        async with house.at_work() as gateway:
-            monkeypatch.setattr(gateway.store, "release_turn", gone)
-            if attempt == 0:
-                await gateway.accept(house.say())
-            await until(lambda: agent.running)  # noqa: B023 - awaited within its round
-    async with house.at_work() as gateway:
-        await until(lambda: house.wire.seen)
-        assert "cut off 3 times" in house.wire.texts()[0]
-        assert (await outcome(house, gateway))[0] is MessageOutcome.FAILED
 
 
 async def test_a_full_disk_at_the_end_of_a_turn_delays_its_answer_and_loses_nothing(
@@ -347,7 +323,8 @@ async def shown_pictures(house: House, *lines: object) -> tuple[str, ...]:
         taken = await gateway.accept(replace(message, album="hold"))
         call = ToolCall(name="fetch_media", arguments={"ref": taken.refs[0].id})
         house.agent.script.append([call, *lines])  # type: ignore[attr-defined]
-        await house.pass_album()
+        await until(lambda: house.clock.sleeping > RESTING)
+        await house.clock.advance(2)
         await until(lambda: gateway.counters.turns)
         return tuple(entry.artifact_id for entry in (await gateway.store.session(DM)).manifest)
 

@@ -17,7 +17,7 @@ from belino.domain.errors import StoreError, StoreInUse, StoreTooNew
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import GrantKind, Verdict
+from belino.domain.record import ClaimedTurn, GrantKind, Verdict
 from belino.domain.reply import Parcel, ParcelState
 from belino.storage.backup import BackedUp, back_up, hash_of
 from belino.storage.home import Home
@@ -28,6 +28,7 @@ from storage.pieces import chunks
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
+ANSWER = Verdict(standing=Standing.MAY_COMMAND, reason="on the list", answer=True)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 Say = Callable[..., Message]
@@ -230,6 +231,23 @@ async def test_no_old_login_opens_a_door_and_nothing_is_sent_a_second_time_by_it
         states = {parcel.key: parcel.state for parcel in await other.parcels()}
         assert states == {"a": ParcelState.UNCERTAIN, "b": ParcelState.HELD}
         assert await other.ready_parcels() == ()
+    finally:
+        await other.close()
+
+
+async def test_a_turn_that_ran_while_the_backup_was_made_is_no_suspect_of_a_crash(
+    store: SqliteStore, home: Home, clock: FakeClock, say: Say, tmp_path: Path
+) -> None:
+    await store.take_in(say("1"), ANSWER)
+    assert isinstance(await store.claim_turn(MAIN, clock.now()), ClaimedTurn)
+    backed_up(home, tmp_path / "backup")
+    restored(tmp_path / "new", tmp_path / "backup")
+    other = await open_store(Home.at(tmp_path / "new"), clock=clock)
+    try:
+        assert await other.recover(clock.now()) == 0
+        turn = await other.claim_turn(MAIN, clock.now())
+        assert isinstance(turn, ClaimedTurn)
+        assert (turn.attempt, turn.suspect, turn.interruptions) == (1, False, 0)
     finally:
         await other.close()
 

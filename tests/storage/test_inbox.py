@@ -215,7 +215,8 @@ async def test_a_turn_that_died_with_its_process_waits_again_and_counts_the_atte
     await store.close()  # to the database a killed process looks the same: the turn is running
     store = await open_store(home, clock=clock)
     assert await store.recover() == 1
-    again = await claim(store, clock)
+    again = await store.claim_turn(MAIN, clock.now(), alone=True)
+    assert isinstance(again, ClaimedTurn)
     assert (again.id, again.number, again.attempt) == (first.id, first.number, 2)
     assert [message.id for message in again.messages] == ["1"]
     await store.close()

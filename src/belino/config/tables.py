@@ -66,7 +66,9 @@ class SessionsConfig:
 
     max_running: int = setting(16, "How many conversations are answered at the same time.", least=1)
     max_waiting: int = setting(10_000, "How many turns may wait before platforms are asked to be patient.", least=1)
-    attempts: int = setting(3, "How often a turn that takes the process down with it is tried.", least=1)
+    attempts: int = setting(
+        3, "How often belino may stop unexpectedly while a turn runs alone, before the turn is given up.", least=1
+    )
     turn_seconds: int = setting(600, "How long an agent may take for one turn.", least=1)
     album_window_ms: int = setting(1500, "How long a turn waits for the next item of an album.")
     album_max_ms: int = setting(10_000, "How long a turn waits for an album in all.")

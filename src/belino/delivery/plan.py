@@ -23,7 +23,9 @@ class _Load:
     files: tuple[OutgoingFile, ...] = ()
 
 
-def plan(reply: Reply, decisions: Sequence[Decision], limits: Limits, *, turn: int, trace: str) -> tuple[Parcel, ...]:
+def plan(
+    reply: Reply, decisions: Sequence[Decision], limits: Limits, *, turn: int, trace: str, retries: int = 0
+) -> tuple[Parcel, ...]:
     """The parcels of a turn's reply, in the order they leave; none for a reply without anything visible.
 
     Files come first, in the order they were named, then the text; what is not sent is named in it with the reason.
@@ -37,17 +39,27 @@ def plan(reply: Reply, decisions: Sequence[Decision], limits: Limits, *, turn: i
         loads.extend(_loads(album, limits, words if last and limits.text_with_files else ""))
     if not (albums and limits.text_with_files):
         loads.extend(_Load(text=text) for text in texts(words, limits))
-    return tuple(_parcel(load, reply, limits, position, turn, trace) for position, load in enumerate(loads))
+    keys = [parcel_key(turn, position, trace, retries=retries) for position in range(len(loads))]
+    return tuple(_parcel(load, reply, limits, position, keys[position], trace) for position, load in enumerate(loads))
 
 
-def parcel_key(turn: int, position: int, trace: str) -> str:
-    """The same for the same turn and place in it, so that an answer planned twice is seen once."""
-    return f"p-{turn}-{position}-{sha256(trace.encode()).hexdigest()[:12]}"
+def parcel_key(turn: int, position: int, trace: str, *, retries: int = 0) -> str:
+    """The same for the same turn and place in it, so that an answer planned twice is seen once.
+
+    After a retry the keys are others: the apology was a parcel of its own, and the new answer is not taken for it.
+    """
+    return f"p-{turn}-{position}-{turn_hash(trace, retries)}"
 
 
-def _parcel(load: _Load, reply: Reply, limits: Limits, position: int, turn: int, trace: str) -> Parcel:
+def turn_hash(trace: str, retries: int) -> str:
+    """What names one run of a turn in the keys of its parcels: the same however often a crash interrupts it."""
+    seed = f"{trace} {retries}" if retries else trace
+    return sha256(seed.encode()).hexdigest()[:12]
+
+
+def _parcel(load: _Load, reply: Reply, limits: Limits, position: int, key: str, trace: str) -> Parcel:
     return Parcel(
-        key=parcel_key(turn, position, trace),
+        key=key,
         conversation=reply.conversation,
         kind=ParcelKind.FILES if load.files else ParcelKind.TEXT,
         text=load.text.text,

@@ -195,15 +195,25 @@ class ClaimedTurn:
     number: int
     """Counts the conversation's turns from 1."""
     attempt: int
+    """Counts from 1, and again from 1 after a retry."""
     messages: tuple[StoredMessage, ...]
     """What it answers: one message, or the items of an album."""
     trace: str
     chat_type: ChatType = ChatType.DIRECT
+    suspect: bool = False
+    """It was running when the process died, and runs alone since."""
+    interruptions: int = 0
+    """How often the process died while it was the only turn that ran."""
+    retries: int = 0
+    """How often a person had it run again after it failed."""
 
     @property
     def reply_to(self) -> str | None:
-        """The message that the answer is shown as a reply to; where only two talk, nobody needs to be told."""
-        return None if self.chat_type is ChatType.DIRECT else self.messages[0].id
+        """The message that the answer is shown as a reply to.
+
+        In a direct conversation an answer follows its message and needs none, except after a retry.
+        """
+        return None if self.chat_type is ChatType.DIRECT and not self.retries else self.messages[0].id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,6 +441,8 @@ class Ready:
 
     conversation: ConversationKey
     at: datetime
+    alone: bool = False
+    """Its turn was running when the process died: no other turn may run beside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

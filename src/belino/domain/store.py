@@ -43,6 +43,8 @@ from belino.domain.turn import Usage
 T = TypeVar("T")
 
 ALBUM_WAIT = timedelta(seconds=10)
+ATTEMPTS = 3
+"""How often the process may die while a turn runs alone, before the turn is given up."""
 
 
 class Inbox(Protocol):
@@ -79,8 +81,13 @@ class Inbox(Protocol):
 
     async def cursor(self, platform: str, account: str) -> str | None: ...
 
-    async def recover(self, begun: datetime | None = None, *, album_wait: timedelta = ALBUM_WAIT) -> int:
-        """After a crash: turns that were running wait again. Returns how many.
+    async def recover(
+        self, begun: datetime | None = None, *, album_wait: timedelta = ALBUM_WAIT, limit: int = ATTEMPTS
+    ) -> int:
+        """After a crash: turns that were running wait again, to run alone. Returns how many.
+
+        If only one was running, its interruption is counted. From the second counted interruption on, a turn waits
+        until this process has been up for 20 s, 40 s and so on; at the `limit` it is due at once, to be given up.
 
         A turn that waited for the rest of an album waits for it until `album_wait` after this run has `begun` (now,
         if not told), and less once an item joins it: while nobody listened none could come.
@@ -93,8 +100,13 @@ class Inbox(Protocol):
 
     async def waiting_turns(self) -> int: ...
 
-    async def claim_turn(self, conversation: ConversationKey, now: datetime) -> ClaimedTurn | Ready | None:
-        """The conversation's oldest waiting turn; Ready if its time has not come; None if there is none."""
+    async def claim_turn(
+        self, conversation: ConversationKey, now: datetime, *, alone: bool = False
+    ) -> ClaimedTurn | Ready | None:
+        """The conversation's oldest waiting turn; None if there is none.
+
+        Ready if its time has not come, or if it must run alone and the caller does not say that nothing else runs.
+        """
         ...
 
     async def finish_turn(self, turn: int, end: TurnEnd) -> None:
@@ -103,6 +115,13 @@ class Inbox(Protocol):
 
     async def release_turn(self, turn: int) -> None:
         """Give a running turn back unchanged, as if it had not been claimed (shutdown)."""
+        ...
+
+    async def retry_turn(self, conversation: ConversationKey, message_id: str) -> tuple[StoredMessage, ...]:
+        """Let the failed turn of a message of this channel wait again, with nothing counted against it.
+
+        Returns the messages it answers; nothing changes, and none is returned, if the message did not fail or is gone.
+        """
         ...
 
     async def note(self, trace: str, *steps: Step) -> None:
@@ -211,10 +230,6 @@ class Outbox(Protocol):
 
     async def start_draft(self, turn: int, parcel: Parcel) -> None:
         """Put a running turn's draft into the outbox at once; the answer will be a parcel that edits it."""
-        ...
-
-    async def draft_of(self, turn: int) -> ParcelRecord | None:
-        """The draft of a turn that was cut off, if it had one."""
         ...
 
     async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str, datetime], ...]:

@@ -4,10 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from hashlib import sha256
 
 from belino.delivery.deadline import deadline
-from belino.delivery.plan import parcel_key, plan
+from belino.delivery.plan import parcel_key, plan, turn_hash
 from belino.delivery.reasons import place_of
 from belino.delivery.send import ParcelNews
 from belino.delivery.texts import texts
@@ -53,7 +52,7 @@ class Drafting:
         self._clean = clean
         self._clock = clock
         self._put = put
-        self._key = f"d-{claimed.id}-{sha256(claimed.trace.encode()).hexdigest()[:12]}"
+        self._key = f"d-{claimed.id}-{turn_hash(claimed.trace, claimed.retries)}"
         self._text = ""
         self._shown = ""
         self._written = asyncio.Event()
@@ -64,8 +63,8 @@ class Drafting:
         self._over = False
 
     async def resume(self) -> None:
-        """Go on with the draft of a turn that was cut off, if it had one."""
-        draft = await self._outbox.draft_of(self._claimed.id)
+        """Go on with the draft of a turn that was interrupted, if it had one."""
+        draft = await self._outbox.parcel(self._key)
         if draft is not None:
             self._started = True
             if draft.state in _ENDED:
@@ -129,7 +128,8 @@ class Drafting:
             turn=self._claimed.id,
             trace=self._claimed.trace,
         )
-        keys = (parcel_key(self._claimed.id, place + number, self._claimed.trace) for number in range(len(made)))
+        turn, trace, retries = self._claimed.id, self._claimed.trace, self._claimed.retries
+        keys = (parcel_key(turn, place + number, trace, retries=retries) for number in range(len(made)))
         return tuple(replace(parcel, key=key) for parcel, key in zip(made, keys, strict=True))
 
     async def _begin(self) -> None:

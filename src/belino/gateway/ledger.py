@@ -79,12 +79,12 @@ class Ledger:
             return
         del self._unwritten[: len(steps)]
 
-    async def cut_off(self) -> None:
-        """An earlier attempt at this turn did not come to its end."""
-        attempt = f"attempt {self._turn.attempt - 1} did not end before belino did"
+    async def runs_alone(self) -> None:
+        """No other turn runs beside this one, because belino stopped during an earlier attempt at it."""
+        reason = f"attempt {self._turn.attempt}: belino stopped during an earlier one"
         subject = f"turn {self._turn.number}"
         await self.note(
-            Step(at=self._clock.now(), stage=Stage.TURN, outcome="cut off", reason=attempt, subject=subject)
+            Step(at=self._clock.now(), stage=Stage.TURN, outcome="runs alone", reason=reason, subject=subject)
         )
 
     async def media_ended(self, record: RefRecord, why: str) -> None:

@@ -101,7 +101,7 @@ class Replies:
         """Words of our own as parcels."""
         where = claimed.conversation
         reply = Reply(conversation=where, text=text, reply_to=claimed.reply_to)
-        return plan(reply, (), self._limits(where), turn=claimed.id, trace=claimed.trace)
+        return plan(reply, (), self._limits(where), turn=claimed.id, trace=claimed.trace, retries=claimed.retries)
 
     async def parcels(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> tuple[Parcel, ...]:
         """An answer as parcels, with every file it brings along. Call `done` once they are committed or given up."""
@@ -121,7 +121,7 @@ class Replies:
         if waiting:
             await note(self._step("left in pending", f"{waiting} files: still being written, or too many at once"))
         reply = replace(reply, reply_to=claimed.reply_to)
-        return plan(reply, decisions, limits, turn=claimed.id, trace=claimed.trace)
+        return plan(reply, decisions, limits, turn=claimed.id, trace=claimed.trace, retries=claimed.retries)
 
     def done(self, turn: int) -> None:
         """The turn's parcels are committed, or it was given back."""

@@ -16,13 +16,17 @@ from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.record import ClaimedTurn, Ready
 from belino.domain.store import Inbox
+from belino.gateway.isolation import Isolation
 from belino.net.pace import backoff
 
 log = logging.getLogger(__name__)
 
 
 class Sessions:
-    """Runs waiting turns, each conversation's in order; what waits is in the store, so a restart goes on with it."""
+    """Runs waiting turns, each conversation's in order; what waits is in the store, so a restart goes on with it.
+
+    Turns that were running when the process died run one at a time, with nothing beside them.
+    """
 
     def __init__(
         self,
@@ -46,6 +50,7 @@ class Sessions:
         self._stopping = False
         self._failures: dict[ConversationKey, int] = {}
         self._lanes = Lanes(self._step, width=config.max_running, clock=clock)
+        self._isolation = Isolation(self._lanes.wake)
 
     @property
     def running(self) -> int:
@@ -59,11 +64,16 @@ class Sessions:
     async def run(self) -> None:
         """Run turns until stopped, beginning with those an earlier run left behind."""
         album_wait = timedelta(milliseconds=self._config.album_max_ms)
-        recovered = await self._insist("inbox", partial(self._inbox.recover, self._begun, album_wait=album_wait))
-        if recovered:
-            log.info("%d turns were cut off and wait again", recovered)
+        recover = partial(self._inbox.recover, self._begun, album_wait=album_wait, limit=self._config.attempts)
+        if recovered := await self._insist("inbox", recover):
+            log.info("turns interrupted by a crash, which run again one at a time: %d", recovered)
         self._waiting = await self._insist("inbox", self._inbox.waiting_turns)
-        await self._lanes.run(await self._insist("inbox", self._inbox.ready_turns))
+        ready = await self._insist("inbox", self._inbox.ready_turns)
+        now = self._clock.now()
+        for one in ready:
+            if one.alone and one.at <= now:
+                self._isolation.isolate(one.conversation)
+        await self._lanes.run(ready)
 
     def stop(self) -> None:
         """Begin no turn any more; those that run get some seconds, then they are given back."""
@@ -93,12 +103,24 @@ class Sessions:
         self._lanes.wake(conversation)
 
     async def _step(self, conversation: ConversationKey) -> datetime | None:
+        if not self._isolation.enter(conversation):
+            return None
         try:
-            claimed = await self._inbox.claim_turn(conversation, self._clock.now())
+            return await self._claim_and_run(conversation)
+        finally:
+            self._isolation.leave(conversation)
+
+    async def _claim_and_run(self, conversation: ConversationKey) -> datetime | None:
+        try:
+            alone = self._isolation.is_alone(conversation)
+            claimed = await self._inbox.claim_turn(conversation, self._clock.now(), alone=alone)
             if claimed is None:
                 return None
             if isinstance(claimed, Ready):
-                return claimed.at
+                if not claimed.alone or claimed.at > self._clock.now():
+                    return claimed.at
+                self._isolation.isolate(conversation)
+                return None
             self._waiting = max(0, self._waiting - len(claimed.messages))
             self._claimed.set()
             await self._run_turn(claimed)

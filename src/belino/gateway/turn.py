@@ -165,12 +165,12 @@ class Turns:
         session = found.found_by(self._agents.kind(claimed.conversation))
         ledger = self._ledger(claimed, session)
         allowed = self._config.sessions
-        if claimed.attempt > 1:
-            await ledger.cut_off()
-        if claimed.attempt > allowed.attempts:
-            return await self._failed(
-                claimed, ledger, f"belino was cut off {claimed.attempt - 1} times while answering"
-            )
+        if claimed.interruptions >= allowed.attempts:
+            times = "once" if claimed.interruptions == 1 else f"{claimed.interruptions} times"
+            return await self._failed(claimed, ledger, f"belino stopped {times} while this ran alone")
+        if claimed.suspect:
+            log.info("turn %d was interrupted by a crash and runs alone; others wait", claimed.id)
+            await ledger.runs_alone()
         scope = None
         try:
             async with deadline(self._clock, allowed.turn_seconds) as scope:

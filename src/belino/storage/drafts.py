@@ -4,9 +4,8 @@ import sqlite3
 
 from belino.domain.errors import StoreError
 from belino.domain.outcome import TurnState
-from belino.domain.record import ParcelRecord
 from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState
-from belino.storage.outbox import SELECT, insert_parcels, parcel_record, parcel_row
+from belino.storage.outbox import insert_parcels, parcel_row
 from belino.storage.places import Places
 
 OVERTAKEN = "the answer itself was sent in its place"
@@ -18,12 +17,6 @@ def start_draft(connection: sqlite3.Connection, places: Places, turn_id: int, pa
     if turn is None:
         raise StoreError(f"turn {turn_id} is not running")
     insert_parcels(connection, places, turn, [parcel], now)
-
-
-def draft_of(connection: sqlite3.Connection, turn_id: int) -> ParcelRecord | None:
-    """What was shown of a turn's answer before it was cut off."""
-    row = connection.execute(f"{SELECT} WHERE p.turn = ? AND p.kind = ?", (turn_id, ParcelKind.DRAFT)).fetchone()
-    return None if row is None else parcel_record(row)
 
 
 def settled(connection: sqlite3.Connection, row: sqlite3.Row, now: int) -> sqlite3.Row:

@@ -214,27 +214,17 @@ def insert_all_refs(
         insert_refs(connection, keys, media, bearer, role)
 
 
-def recover(connection: sqlite3.Connection, begun: int, album_wait: int, now: int) -> int:
-    """Turns that were running when the process died wait again; the wait for an album's rest begins anew.
-
-    What came at a time that is yet to come did so by a clock that has been turned back since: it is due now.
-    """
-    connection.execute(
-        "UPDATE turns SET ready = ? WHERE state = 'waiting' AND album IS NOT NULL AND attempt = 0 AND created < ?",
-        (begun + album_wait, begun),
-    )
-    connection.execute("UPDATE turns SET ready = ?1 WHERE state = 'waiting' AND created > ?1", (now,))
-    return connection.execute("UPDATE turns SET state = 'waiting' WHERE state = 'running'").rowcount
-
-
 def ready_turns(connection: sqlite3.Connection) -> tuple[Ready, ...]:
-    """Every conversation with a waiting turn, and when its first one may start."""
+    """Every conversation with a waiting turn, and when its first one may start; the likeliest to crash come last."""
     rows = connection.execute(
-        f"SELECT {KEY_COLUMNS}, t.ready FROM (SELECT min(id) AS first FROM turns WHERE state = 'waiting' "  # noqa: S608
-        "GROUP BY conversation) f JOIN turns t ON t.id = f.first "
-        "JOIN conversations v ON v.id = t.conversation JOIN channels c ON c.id = t.channel ORDER BY t.ready, t.id"
+        f"SELECT {KEY_COLUMNS}, t.ready, t.suspect FROM (SELECT min(id) AS first FROM turns "  # noqa: S608
+        "WHERE state = 'waiting' GROUP BY conversation) f JOIN turns t ON t.id = f.first "
+        "JOIN conversations v ON v.id = t.conversation JOIN channels c ON c.id = t.channel "
+        "ORDER BY t.interruptions, t.ready, t.id"
     )
-    return tuple(Ready(conversation=key_of(row), at=from_micros(row["ready"])) for row in rows)
+    return tuple(
+        Ready(conversation=key_of(row), at=from_micros(row["ready"]), alone=bool(row["suspect"])) for row in rows
+    )
 
 
 def waiting_turns(connection: sqlite3.Connection) -> int:
@@ -243,9 +233,12 @@ def waiting_turns(connection: sqlite3.Connection) -> int:
 
 
 def claim_turn(
-    connection: sqlite3.Connection, keys: Keys, conversation: ConversationKey, now: int
+    connection: sqlite3.Connection, keys: Keys, conversation: ConversationKey, now: int, *, alone: bool
 ) -> ClaimedTurn | Ready | None:
-    """The conversation's oldest waiting turn, now running; none while another runs, so that order holds."""
+    """The conversation's oldest waiting turn, now running; none while another runs, so that order holds.
+
+    A turn that must run alone stays waiting unless the caller lets nothing else run.
+    """
     place = find_place(connection, conversation)
     if place is None:
         return None
@@ -256,8 +249,10 @@ def claim_turn(
     if turn is None:
         return None
     # One that came at a time that is yet to come is not waited for: the clock has been turned back since.
-    if turn["created"] <= now < turn["ready"]:
-        return Ready(conversation=conversation, at=from_micros(turn["ready"]))
+    early = turn["created"] <= now < turn["ready"]
+    if early or (turn["suspect"] and not alone):
+        at = from_micros(turn["ready"] if early else now)
+        return Ready(conversation=conversation, at=at, alone=bool(turn["suspect"]))
     connection.execute(
         "UPDATE turns SET state = 'running', attempt = attempt + 1, started = ? WHERE id = ?", (now, turn["id"])
     )
@@ -268,6 +263,9 @@ def claim_turn(
         conversation=conversation,
         number=turn["number"],
         attempt=turn["attempt"] + 1,
+        suspect=bool(turn["suspect"]),
+        interruptions=turn["interruptions"],
+        retries=turn["retries"],
         messages=tuple(sorted(messages, key=lambda message: message.place_in_album)),
         trace=turn["trace"],
         chat_type=ChatType(kind),

@@ -249,6 +249,14 @@ WHERE fetched_bytes > 0 AND fetched > (SELECT max(fetched) FROM refs) - 86400000
 DROP INDEX refs_fetched;
 """
 
+# `suspect`: the turn was running when the process died. `interruptions`: how often it was the only one that ran then.
+# `retries`: how often a person had it run again after it failed.
+M013_TURN_INTERRUPTIONS = """
+ALTER TABLE turns ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN interruptions INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;
+"""
+
 STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
@@ -262,6 +270,7 @@ STEPS = (
     M010_WHAT_IS_DELETED_IS_GONE,
     M011_ADDRESSES_COST_BYTES,
     M012_EVERY_FETCH_COUNTS,
+    M013_TURN_INTERRUPTIONS,
 )
 
 

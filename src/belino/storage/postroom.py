@@ -129,9 +129,6 @@ class PostRoom(ReadingRoom):
         now = self._now()
         await self._writer.write(lambda connection: drafts.start_draft(connection, self._places, turn, parcel, now))
 
-    async def draft_of(self, turn: int) -> ParcelRecord | None:
-        return await self._readers.read(lambda connection: drafts.draft_of(connection, turn))
-
     async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
         return await self._readers.read(lambda connection: outbox.carried_files(connection, conversation))
 

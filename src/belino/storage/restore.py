@@ -269,6 +269,10 @@ def _disarm(connection: sqlite3.Connection, lost: Sequence[str], now: int) -> in
     room.lose(connection, lost, now)
     connection.execute("DELETE FROM grants")
     connection.execute("DELETE FROM leases")
+    # A backup is made while turns run: that is no crash, and none of them is a suspect.
+    connection.execute(
+        "UPDATE turns SET state = 'waiting', attempt = attempt - 1, started = NULL WHERE state = 'running'"
+    )
     connection.execute("DELETE FROM uploads WHERE sha256 IS NULL OR length(id) <> 32 OR id GLOB '*[^0-9a-f]*'")
     held = connection.execute(
         "UPDATE parcels SET state = 'held', reason = ?, changed = ? WHERE state = 'ready'", (HELD, now)

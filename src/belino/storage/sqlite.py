@@ -35,7 +35,7 @@ from belino.domain.record import (
     Verdict,
 )
 from belino.domain.reply import Parcel
-from belino.domain.store import ALBUM_WAIT
+from belino.domain.store import ALBUM_WAIT, ATTEMPTS
 from belino.domain.turn import Usage
 from belino.storage import (
     access,
@@ -46,6 +46,7 @@ from belino.storage import (
     messages,
     outcomes,
     pairing,
+    recovery,
     refs,
     sessions,
     summaries,
@@ -165,10 +166,12 @@ class SqliteStore(PostRoom):
     async def cursor(self, platform: str, account: str) -> str | None:
         return await self._readers.read(lambda connection: access.cursor(connection, platform, account))
 
-    async def recover(self, begun: datetime | None = None, *, album_wait: timedelta = ALBUM_WAIT) -> int:
+    async def recover(
+        self, begun: datetime | None = None, *, album_wait: timedelta = ALBUM_WAIT, limit: int = ATTEMPTS
+    ) -> int:
         now, wait = self._now(), album_wait // timedelta(microseconds=1)
         at = now if begun is None else to_micros(begun)
-        return await self._writer.write(lambda connection: inbox.recover(connection, at, wait, now))
+        return await self._writer.write(lambda connection: recovery.recover(connection, at, wait, now, limit=limit))
 
     async def ready_turns(self) -> tuple[Ready, ...]:
         return await self._readers.read(inbox.ready_turns)
@@ -176,9 +179,13 @@ class SqliteStore(PostRoom):
     async def waiting_turns(self) -> int:
         return await self._readers.read(inbox.waiting_turns)
 
-    async def claim_turn(self, conversation: ConversationKey, now: datetime) -> ClaimedTurn | Ready | None:
+    async def claim_turn(
+        self, conversation: ConversationKey, now: datetime, *, alone: bool = False
+    ) -> ClaimedTurn | Ready | None:
         at = to_micros(now)
-        return await self._writer.write(lambda connection: inbox.claim_turn(connection, self._keys, conversation, at))
+        return await self._writer.write(
+            lambda connection: inbox.claim_turn(connection, self._keys, conversation, at, alone=alone)
+        )
 
     async def finish_turn(self, turn: int, end: TurnEnd) -> None:
         now = self._now()
@@ -194,6 +201,12 @@ class SqliteStore(PostRoom):
 
     async def release_turn(self, turn: int) -> None:
         await self._writer.write(lambda connection: inbox.release_turn(connection, turn))
+
+    async def retry_turn(self, conversation: ConversationKey, message_id: str) -> tuple[StoredMessage, ...]:
+        now = self._now()
+        return await self._writer.write(
+            lambda connection: recovery.retry_turn(connection, self._keys, conversation, message_id, now)
+        )
 
     async def note(self, trace: str, *steps: Step) -> None:
         await self._writer.write(lambda connection: outcomes.note(connection, trace, steps))

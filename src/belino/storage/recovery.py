@@ -1,0 +1,101 @@
+"""Turns run again: those that a crash interrupted, and those that failed and that a person wants answered.
+
+A process that dies cannot say why. The only evidence is which turns were running: one that ran alone is counted,
+several are not, because any of them, or something outside, may have been the reason.
+"""
+
+import sqlite3
+
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import Stage, Step, TurnState
+from belino.domain.record import StoredMessage
+from belino.storage.inbox import messages_of_turn
+from belino.storage.messages import by_number
+from belino.storage.outcomes import note
+from belino.storage.places import find_channel
+from belino.storage.seal import Keys
+from belino.storage.stamps import from_micros
+
+SECOND = 1_000_000
+LONGEST_WAIT_SECONDS = 3_600
+
+
+def recover(connection: sqlite3.Connection, begun: int, album_wait: int, now: int, *, limit: int) -> int:
+    """Let turns that were running when the process died wait again, each as a suspect. Returns how many.
+
+    The wait of an album for its other items begins again. A turn whose ready time lies in the future only because the
+    clock was turned back is due now.
+    """
+    connection.execute(
+        "UPDATE turns SET ready = ? WHERE state = 'waiting' AND album IS NOT NULL AND attempt = 0 AND retries = 0 "
+        "AND created < ?",
+        (begun + album_wait, begun),
+    )
+    running = connection.execute("SELECT * FROM turns WHERE state = 'running' ORDER BY id").fetchall()
+    for turn in running:
+        counted = turn["interruptions"] + (len(running) == 1 and turn["interruptions"] < limit)
+        connection.execute(
+            "UPDATE turns SET state = 'waiting', suspect = 1, interruptions = ?, ready = ? WHERE id = ?",
+            (counted, now, turn["id"]),
+        )
+        note(connection, turn["trace"], _interrupted(turn, counted, others=len(running) - 1, limit=limit, now=now))
+    # Also those that an earlier process let wait: what counts is how long this one has been up.
+    waiting = connection.execute("SELECT id, interruptions FROM turns WHERE state = 'waiting' AND suspect = 1")
+    for turn in waiting.fetchall():
+        if wait := wait_seconds(turn["interruptions"], limit=limit):
+            connection.execute("UPDATE turns SET ready = ? WHERE id = ?", (begun + wait * SECOND, turn["id"]))
+    connection.execute("UPDATE turns SET ready = ?1 WHERE state = 'waiting' AND created > ?1", (now,))
+    return len(running)
+
+
+def wait_seconds(interruptions: int, *, limit: int) -> int:
+    """How long a process must be up before a turn with so many counted interruptions runs again: 20 s, 40 s, …
+
+    Repeated kills from outside must not use up the limit of a turn that happens to run alone each time. The first rerun
+    waits for nothing, because most often the process is killed once. At the limit the turn fails without being run.
+    """
+    if interruptions < 2 or interruptions >= limit:
+        return 0
+    return int(min(10 * 2 ** (interruptions - 1), LONGEST_WAIT_SECONDS))
+
+
+def retry_turn(
+    connection: sqlite3.Connection, keys: Keys, conversation: ConversationKey, message_id: str, now: int
+) -> tuple[StoredMessage, ...]:
+    """Let a message's failed turn wait again, with nothing counted. Returns what it answers; nothing if it cannot run.
+
+    It stays a suspect if it was one: should it crash again, it does so alone.
+    """
+    turn = connection.execute(
+        "SELECT t.* FROM messages m JOIN turns t ON t.id = m.turn WHERE m.channel = ? AND m.platform_id = ? "
+        "AND t.state = ? AND m.deleted IS NULL ORDER BY m.kind LIMIT 1",
+        (find_channel(connection, conversation), message_id, TurnState.FAILED),
+    ).fetchone()
+    if turn is None:
+        return ()
+    connection.execute(
+        "UPDATE turns SET state = 'waiting', reason = '', attempt = 0, interruptions = 0, retries = retries + 1, "
+        "ready = ?, started = NULL, ended = NULL WHERE id = ?",
+        (now, turn["id"]),
+    )
+    # The row tells only its newest run; the one that failed is kept as a step.
+    steps = (
+        _step(turn, turn["ended"], str(TurnState.FAILED), turn["reason"]),
+        _step(turn, now, "retried", "by a person"),
+    )
+    note(connection, turn["trace"], steps)
+    return by_number(connection, keys, messages_of_turn(connection, turn))
+
+
+def _interrupted(turn: sqlite3.Row, counted: int, *, others: int, limit: int, now: int) -> list[Step]:
+    if others:
+        beside = "1 other turn" if others == 1 else f"{others} other turns"
+        return [_step(turn, now, "interrupted", f"belino stopped while it ran beside {beside}; not counted")]
+    steps = [_step(turn, now, "interrupted", f"belino stopped while it ran alone; counted, {counted} of {limit}")]
+    if wait := wait_seconds(counted, limit=limit):
+        steps.append(_step(turn, now, "waits", f"runs again when belino has been up for {wait} s"))
+    return steps
+
+
+def _step(turn: sqlite3.Row, at: int, outcome: str, reason: str) -> Step:
+    return Step(at=from_micros(at), stage=Stage.TURN, outcome=outcome, reason=reason, subject=f"turn {turn['number']}")
