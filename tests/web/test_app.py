@@ -95,6 +95,10 @@ async def test_a_token_of_another_conversation_finds_nothing_on_any_route(site: 
         ("GET", "/api/media/{filename}/preview"): [(f"{url}/preview", {})],
         ("GET", "/api/media/{filename}/picture"): [(f"{url}/picture", {})],
         ("GET", "/api/explain"): [(f"/api/explain?message={MAIN}/mine", {}), ("/api/explain?message=mine", {})],
+        ("POST", "/api/retry"): [
+            ("/api/retry", {"json": {"message": f"{MAIN}/mine"}}),
+            ("/api/retry", {"json": {"message": "mine"}}),
+        ],
         ("GET", "/api/context"): [(f"/api/context?conversation={MAIN}&at=mine", {})],
         ("GET", "/api/search"): [(f"/api/search?conversation={MAIN}&intent=mine", {})],
         ("POST", "/mcp"): [("/mcp", {"json": {}, "headers": {"X-Belino-Conversation": MAIN}})],

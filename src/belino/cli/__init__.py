@@ -22,6 +22,7 @@ COMMANDS = {
     "media": "List and fetch what people sent; see local files as belino would.",
     "outbox": "See what is on its way out, and send what waits.",
     "explain": "Tell what happened to a message, and why.",
+    "retry": "Answer a message that failed once more.",
     "backup": "Copy everything to a folder, while the gateway goes on.",
     "restore": "Bring a backup back; what was here is put aside.",
     "token": "Make, list or revoke tokens for programs.",

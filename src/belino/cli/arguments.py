@@ -1,6 +1,6 @@
 """Values that arguments take, refused with their limits."""
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 
 
@@ -46,3 +46,15 @@ def seconds_up_to(most: float) -> Callable[[str], float]:
 
 PORT = number_from(0, 65535)
 NAME = text_up_to(256)
+MESSAGE_CHARS = 1_100
+"""A conversation's name and the longest id."""
+
+
+def message_argument(parser: ArgumentParser) -> None:
+    """What names a message."""
+    parser.add_argument(
+        "message",
+        type=text_up_to(MESSAGE_CHARS),
+        metavar="MESSAGE",
+        help="conversation/message id, a trace, or a platform's message id",
+    )

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from belino.cli import OK
-from belino.cli.arguments import text_up_to
+from belino.cli.arguments import message_argument
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
 from belino.cli.show import clean, local_clock, local_time, paint, shorten, show_json
@@ -13,17 +13,9 @@ from belino.domain.errors import BelinoError
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
 
-MESSAGE_CHARS = 1_100
-"""A conversation's name and the longest id."""
-
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "message",
-        type=text_up_to(MESSAGE_CHARS),
-        metavar="MESSAGE",
-        help="conversation/message id, a trace, or a platform's message id",
-    )
+    message_argument(parser)
 
 
 def run(args: Namespace) -> int:
@@ -35,7 +27,7 @@ def run(args: Namespace) -> int:
     def running(gateway: GatewayClient) -> Any:
         found = gateway.find("/api/explain", message=args.message)
         if found is None:
-            raise BelinoError(f"there is no message {args.message!r} here; name it by trace, id, or conversation/id")
+            raise no_message(args.message)
         return found
 
     answer = ask(args, running=running, resting=resting)
@@ -44,6 +36,11 @@ def run(args: Namespace) -> int:
     else:
         _show(answer)
     return OK
+
+
+def no_message(name: str) -> BelinoError:
+    """The error for a name that no message has."""
+    return BelinoError(f"there is no message {name!r} here; name it by trace, id, or conversation/id")
 
 
 def _show(answer: dict[str, Any]) -> None:

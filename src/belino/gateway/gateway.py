@@ -17,12 +17,12 @@ from belino.delivery.deadline import deadline
 from belino.delivery.insist import Insistence
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender
-from belino.domain.errors import ConfigError, MediaError, StoreError
+from belino.domain.errors import Busy, ConfigError, MediaError, StoreError
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
-from belino.domain.outcome import Finding, Standing
+from belino.domain.outcome import Finding, Standing, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, Desk, Taken
-from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord, Tidied
+from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
 from belino.gateway.agents import Agents
@@ -31,6 +31,7 @@ from belino.gateway.desk import AccountDesk
 from belino.gateway.intake import Door, Intake
 from belino.gateway.notices import Notices
 from belino.gateway.reply import Flushed, Replies
+from belino.gateway.retrying import retry_failed
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import AdapterHealth, keep_running
 from belino.gateway.turn import Turns
@@ -184,6 +185,18 @@ class Gateway:
     async def accept(self, arrival: Arrival, cursor: str | None = None) -> Taken:
         """Take an arrival in; when it returns, arrival and cursor are on disk."""
         return await self._intake.accept(arrival, cursor=cursor)
+
+    async def retry_message(self, message: StoredMessage) -> tuple[StoredMessage, ...]:
+        """Answer a message whose turn failed once more, with the rest of its album; NotFailed if it did not fail."""
+        most = self.config.sessions.max_waiting
+        if await self.store.waiting_turns() >= most:
+            raise Busy(f"{most} messages wait for their turn (sessions.max_waiting); try again when some are answered")
+        retried = await retry_failed(self.store, message)
+        for each in retried:
+            self.notices.message(each)
+            self._sessions.wake(each.conversation)
+        self.notices.turn(message.conversation, 0, TurnState.WAITING)
+        return retried
 
     async def abort(self, conversation: ConversationKey) -> bool:
         """Stop the turn that runs in a conversation; False if none does."""

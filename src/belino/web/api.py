@@ -11,9 +11,10 @@ from belino.domain.message import ChatType, ConversationKey
 from belino.domain.record import GrantKind
 from belino.gateway import savings
 from belino.gateway.doctor import examine
-from belino.gateway.explain import NoSuchMessage, SeveralMessages, as_json, explain
+from belino.gateway.explain import Explanation, NoSuchMessage, SeveralMessages, as_json, explain
+from belino.gateway.retrying import NotFailed, retried_json
 from belino.web.answers import Code, Refusal, answer, bad_request, not_found
-from belino.web.fields import parse_conversation
+from belino.web.fields import Fields, parse_conversation
 from belino.web.site import Call, Site
 from belino.web.uploads import CHUNK_BYTES
 from belino.web.visits import visitor_of
@@ -87,8 +88,23 @@ def slug(name: str) -> str:
 
 
 async def explain_message(call: Call) -> Response:
-    """The story of one message; a channel's token must name it by its conversation, which must be its own."""
-    name = call.query("message").text("message", most=MESSAGE_NAME_CHARS)
+    """The story of one message."""
+    return answer(as_json(await _explained(call, call.query("message"))))
+
+
+async def retry_message(call: Call) -> Response:
+    """Answer a message whose turn failed once more."""
+    message = (await _explained(call, await call.fields("message"))).message
+    try:
+        retried = await call.site.gateway.retry_message(message)
+    except NotFailed as error:
+        raise Refusal(409, Code.CONFLICT, str(error)) from None
+    return answer(retried_json(retried))
+
+
+async def _explained(call: Call, fields: Fields) -> Explanation:
+    """The message that is named; a channel's token must name it by its conversation, which must be its own."""
+    name = fields.text("message", most=MESSAGE_NAME_CHARS)
     if call.visitor.grant.kind is GrantKind.CHANNEL:
         # A bare id or trace would tell whether it exists elsewhere.
         conversation, slash, _ = name.partition("/")
@@ -102,7 +118,7 @@ async def explain_message(call: Call) -> Response:
     except SeveralMessages as error:
         raise Refusal(409, Code.CONFLICT, str(error)) from None
     call.visitor.must_see(explanation.message.conversation)
-    return answer(as_json(explanation))
+    return explanation
 
 
 async def status(call: Call) -> Response:

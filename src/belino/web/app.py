@@ -177,6 +177,7 @@ def _chat_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/media/{filename}/preview", previews.show_preview, requires=own, site=site),
         GuardedRoute("/api/media/{filename}/picture", previews.show_picture, requires=own, site=site),
         GuardedRoute("/api/explain", api.explain_message, requires=own, site=site),
+        GuardedRoute("/api/retry", api.retry_message, requires=own, site=site, methods=["POST"]),
         GuardedRoute("/api/context", context.show_context, requires=own, site=site),
         GuardedRoute("/api/search", context.search_channel, requires=own, site=site),
     ]
