@@ -1,5 +1,6 @@
-"""An agent that answers when a test says so: it waits until a file is there. `please fail` makes it fail.
+"""An agent that answers when a test says so: it waits until a file is there.
 
+`please fail` makes it fail as long as that file is empty.
 Asked to `think aloud` it begins to write before that.
 """
 
@@ -42,6 +43,6 @@ class Agent:
             yield ToolNote(tool="patience", text="looking at photo.jpg")
         while not self._go.exists():
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
-        if "please fail" in asked:
+        if "please fail" in asked and not self._go.read_text():
             raise AgentError("the agent lost its patience")
         yield Final(text=f"answer {turn.number}")

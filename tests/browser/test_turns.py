@@ -28,6 +28,10 @@ class Patience:
     def go(self) -> None:
         self.path.touch()
 
+    def calm_down(self) -> None:
+        """From now on nothing makes it fail."""
+        self.path.write_text("calm")
+
 
 @pytest.fixture
 def patience(tmp_path: Path) -> Patience:
@@ -190,6 +194,45 @@ def test_a_failed_turn_is_told_in_the_conversation(page: Page, enter: Enter, pat
     answered(page)
     expect(bubbles(page, "mine")).to_contain_text("Not answered")
     expect(bubbles(page, "theirs")).to_contain_text("the agent lost its patience")
+
+
+def test_a_failed_message_is_tried_again_by_keyboard_and_its_answer_follows_the_apology(
+    page: Page, enter: Enter, patience: Patience
+) -> None:
+    enter(page)
+    patience.go()
+    send(page, "please fail")
+    answered(page)
+    again = bubbles(page, "mine").get_by_role("button", name="Try again to answer the message of")
+    expect(again).to_be_visible()
+    no_violation(page)
+    patience.calm_down()
+    again.focus()
+    page.keyboard.press("Enter")
+    answered(page, 2)
+    expect(again).to_have_count(0)
+    expect(bubbles(page, "mine")).not_to_contain_text("Not answered")
+    expect(bubbles(page, "mine").locator(".why-button")).to_be_focused()
+    expect(bubbles(page, "theirs").nth(0)).to_contain_text("the agent lost its patience")
+    expect(bubbles(page, "theirs").nth(1).locator(".words")).to_have_text("answer 1")
+    expect(bubbles(page, "theirs").nth(1).locator(".quote")).to_contain_text("please fail")
+
+
+def test_a_retry_that_is_refused_says_why_and_can_be_pressed_again(
+    page: Page, enter: Enter, patience: Patience
+) -> None:
+    enter(page)
+    patience.go()
+    send(page, "please fail")
+    answered(page)
+    refusal = {"error": {"code": "busy", "message": "too many messages wait for their turn"}}
+    page.route("**/api/retry", lambda route: route.fulfill(status=503, json=refusal), times=1)
+    again = bubbles(page, "mine").get_by_role("button", name="Try again")
+    again.click()
+    expect(page.get_by_role("alert").filter(has_text="too many messages wait for their turn")).to_be_visible()
+    patience.calm_down()
+    again.click()
+    answered(page, 2)
 
 
 def test_messages_sent_during_a_turn_are_answered_in_order(page: Page, enter: Enter, patience: Patience) -> None:

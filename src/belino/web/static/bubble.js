@@ -7,7 +7,7 @@ import { mediaNodes } from "./media.js";
 import { parcelWords, sendWords } from "./parcels.js";
 
 // `does` holds what a bubble may ask for: why(message), open(pictures, index), read(item), fetch(item), retry(id), edit(id),
-// discard(id), ask(message), sendParcel(key), dropParcel(key).
+// discard(id), ask(message), answerAgain(message), sendParcel(key), dropParcel(key).
 // `place` says where it was said: on which platform, and under which author the reader speaks there.
 // `answered` is the message it answers, where that one is on the page; `media` are its media, where they are drawn already.
 export function bubble(message, does, place, { answered, media }) {
@@ -84,7 +84,26 @@ function stored(message, does, place) {
   const note = outcomeNote(message, place);
   const why = make("button", { type: "button", class: "text-button why-button", text: "Why?", "aria-haspopup": "dialog", onclick: () => does.why(message) });
   why.append(spoken(` What happened to the message of ${format.time(message.sent)}`));
-  return [note && make("span", { class: note.bad ? "trouble" : "", text: note.text }), spent(message), askButton(message, does, place), why].filter(Boolean);
+  const says = note && make("span", { class: note.bad ? "trouble" : "", text: note.text });
+  return [says, again(message, does, says), spent(message), askButton(message, does, place), why].filter(Boolean);
+}
+
+// A failed message is answered once more when somebody asks for it; `says` is where a refusal is shown.
+function again(message, does, says) {
+  if (message.outcome !== "failed" || message.author.is_agent || message.deleted) return null;
+  const trying = make("button", { type: "button", class: "text-button again-button", text: "Try again" }, spoken(` to answer the message of ${format.time(message.sent)}`));
+  trying.addEventListener("click", async () => {
+    if (trying.getAttribute("aria-disabled")) return;
+    trying.setAttribute("aria-disabled", "true");
+    try {
+      await does.answerAgain(message);
+    } catch (error) {
+      says.setAttribute("role", "alert");
+      says.textContent = `Not answered: ${error.message}`;
+      trying.removeAttribute("aria-disabled");
+    }
+  });
+  return trying;
 }
 
 // What the turn that ended with this message has cost.

@@ -84,6 +84,7 @@ const actions = ({ outbox, composer, parcels, bring }) => {
     read: (item) => reader.open(item),
     fetch: bring,
     retry: (id) => outbox.retry(id),
+    answerAgain: ({ conversation, id }) => call("POST", "/api/retry", { message: `${conversation}/${id}` }),
     sendParcel: (key) => parcels.send(key),
     dropParcel: (key) => parcels.drop(key),
     discard: (id) => outbox.remove(id),

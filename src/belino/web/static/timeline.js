@@ -94,7 +94,7 @@ export class Timeline {
   #keepFocus(focused, node) {
     queueMicrotask(() => {
       const same = node.contains(focused) ? focused : [...node.querySelectorAll("button, a")].find((one) => one.className === focused.className);
-      (same ?? node.querySelector(".media button, .media a"))?.focus({ preventScroll: true });
+      (same ?? node.querySelector(".media button, .media a, .why-button"))?.focus({ preventScroll: true });
     });
   }
 

@@ -7,7 +7,7 @@ import { told } from "./told.js";
 const STAGES = {
   received: "Received", stored: "Stored", gate: "Access", turn: "Turn", tool: "Tool", media: "Media", reply: "Reply", delivery: "Delivery",
 };
-const BAD = new Set(["failed", "denied", "dead", "uncertain", "refused", "expired", "too large", "over daily limit", "not found", "unsupported"]);
+const BAD = new Set(["failed", "interrupted", "denied", "dead", "uncertain", "refused", "expired", "too large", "over daily limit", "not found", "unsupported"]);
 
 export class Why {
   #dialog = byId("why");
