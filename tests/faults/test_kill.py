@@ -16,6 +16,8 @@ from faults.looking import SOAK, check_state_folder, history, until_idle
 KILLS = 1000 if SOAK else 50
 SEED = 20261115
 CONVERSATIONS = 4
+KILLS_EACH = 5
+"""Then people go on in new conversations: a turn that was hit twice while it ran alone waits for a longer life."""
 PICTURE = base64.b64encode(make_png(3, 2)).decode()
 
 
@@ -53,41 +55,44 @@ class Speaker:
 @pytest.mark.slow
 def test_a_gateway_killed_at_random_moments_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    home.mkdir(mode=0o700)
-    # A turn may be hit by many kills here; that it gives up after three is told elsewhere.
-    (home / "belino.toml").write_text("[sessions]\nattempts = 100000\n", encoding="utf-8")
     rng = random.Random(SEED)
-    done = threading.Event()
-    pause = threading.Event()
     with GatewayProcess(home) as gateway:
-        speakers = [Speaker(gateway, f"web:default:c{index}", done) for index in range(CONVERSATIONS)]
-        for speaker in speakers:
-            status, answer = gateway.call("POST", "/api/conversations", {"name": speaker.conversation.split(":")[-1]})
-            assert (status, answer["conversation"]) == (201, speaker.conversation)
-        threads = [threading.Thread(target=speaker.run, daemon=True) for speaker in speakers]
-        for thread in threads:
-            thread.start()
-        for _ in range(KILLS):
-            pause.wait(rng.uniform(0.0, 0.4))
-            gateway.kill()
-            gateway.start()
-        done.set()
-        for thread in threads:
-            thread.join(60)
+        speakers = [speaker for number in range(KILLS // KILLS_EACH) for speaker in killed(gateway, rng, number)]
+        assert sum(len(speaker.acknowledged) for speaker in speakers) > KILLS, "the load never got through"
         until_idle(gateway)
         for speaker in speakers:
             check(speaker, history(gateway, speaker.conversation))
         assert gateway.stop() == 0
     check_state_folder(home)
+    assert "Traceback" not in gateway.log()
+
+
+def killed(gateway: GatewayProcess, rng: random.Random, number: int) -> list[Speaker]:
+    """Kill it some times while people speak in conversations of their own."""
+    done, pause = threading.Event(), threading.Event()
+    speakers = [Speaker(gateway, f"web:default:c{number}-{index}", done) for index in range(CONVERSATIONS)]
+    for speaker in speakers:
+        status, answer = gateway.call("POST", "/api/conversations", {"name": speaker.conversation.split(":")[-1]})
+        assert (status, answer["conversation"]) == (201, speaker.conversation)
+    threads = [threading.Thread(target=speaker.run, daemon=True) for speaker in speakers]
+    for thread in threads:
+        thread.start()
+    for _ in range(KILLS_EACH):
+        pause.wait(rng.uniform(0.0, 0.4))
+        gateway.kill()
+        gateway.start()
+    done.set()
+    for thread in threads:
+        thread.join(60)
+    return speakers
 
 
 def check(speaker: Speaker, messages: list[dict[str, Any]]) -> None:
     assert not speaker.wrong
     said = [message for message in messages if not message["author"]["is_agent"]]
     answers = [message for message in messages if message["author"]["is_agent"]]
-    assert speaker.acknowledged, "the load never got through"
     ids = [message["id"] for message in said]
     assert ids[: len(speaker.acknowledged)] == speaker.acknowledged
     assert len(ids) - len(speaker.acknowledged) <= 1, "only the last one may be stored and not acknowledged"
-    assert {message["outcome"] for message in said} == {"answered"}
+    assert {message["outcome"] for message in said} <= {"answered"}
     assert [message["trace"] for message in answers] == [message["trace"] for message in said]

@@ -202,10 +202,7 @@ def mentioning(
 
 
 def process_of(busy: BusyPlace) -> GatewayProcess:
-    table = busy.table()
-    # A turn may be hit by many kills here; that it gives up after three is told elsewhere.
-    table["sessions"]["attempts"] = 100_000
-    (busy.home.path / "belino.json").write_text(json.dumps(table), encoding="utf-8")
+    (busy.home.path / "belino.json").write_text(json.dumps(busy.table()), encoding="utf-8")
     return GatewayProcess(busy.home.path, environment=busy.environment)
 
 

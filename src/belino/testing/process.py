@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
+END_SECONDS = 120.0
 ANSWER_SECONDS = 30.0
 
 # All a gateway needs of its caller's environment; a test's own secrets and settings stay out.
@@ -100,6 +101,10 @@ class GatewayProcess:
         assert self._process is not None, "the gateway was not started"
         self._process.send_signal(number)
 
+    def wait(self) -> int:
+        """Wait until it ends by itself, and return its exit code."""
+        return self._wait(END_SECONDS)
+
     def kill(self) -> None:
         """End it where it stands, as a power cut would."""
         assert self._process is not None, "the gateway was not started"
@@ -145,14 +150,14 @@ class GatewayProcess:
                 line += piece
         return line.decode().splitlines()[0]
 
-    def _wait(self) -> int:
+    def _wait(self, seconds: float = STOP_SECONDS) -> int:
         assert self._process is not None
         try:
-            code = self._process.wait(STOP_SECONDS)
+            code = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(STOP_SECONDS)
-            raise AssertionError(f"the gateway did not stop within {STOP_SECONDS:g} s: {self.log()[-2000:]}") from None
+            raise AssertionError(f"the gateway did not stop within {seconds:g} s: {self.log()[-2000:]}") from None
         finally:
             if self._process.stdout is not None:
                 self._process.stdout.close()
