@@ -71,10 +71,12 @@ def _config(home: Home, path: Path | None) -> Config | None:
 def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[str, Any]]:
     async def resting(store: "SqliteStore") -> list[dict[str, Any]]:
         from belino.gateway.doctor import examine, examine_adapters, examine_agents
-        from belino.gateway.upkeep import check_database
+        from belino.gateway.upkeep import check_database, check_strays
+        from belino.net.clock import SystemClock
 
         required = config is not None and config.media.sandbox == "required"
-        soundness = (await check_database(store),)
+        await store.tidy(dry_run=True)
+        soundness = (await check_database(store, SystemClock()), *check_strays(store.strays))
         findings = await examine(home=home, store=store, sandbox_required=required, soundness=soundness)
         if config is not None:
             findings += (*await examine_adapters(config), *await examine_agents(config.agent))

@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore
 
 DESCRIPTION = (
-    "Let go of bytes that nothing uses, files that no row knows and what was deleted; find bytes that are missing."
+    "Let go of bytes that nothing uses and of what was deleted; put files aside that the database does not list; find "
+    "bytes that are missing."
 )
 _SAYS = (
     ("deleted", "piece", "pieces", "of what was deleted"),
     ("unused", "blob", "blobs", "that nothing uses"),
-    ("strays", "file", "files", "that no row knows"),
+    ("strays", "file", "files", "that the database does not list, left in place; `belino doctor` says more"),
+    ("put_aside", "file", "files", "that the database does not list, to blobs/aside/ for a week"),
+    ("brought_back", "file", "files", "back from blobs/aside/"),
+    ("expired", "file", "files", "in blobs/aside/ for more than a week"),
     ("unfinished", "file", "files", "that nobody finishes"),
     ("lost", "blob", "blobs", "without a file: what refers to it says so, or is fetched again"),
 )
@@ -26,6 +30,11 @@ _SAYS = (
 
 def gc_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only count")
+    parser.add_argument(
+        "--all-strays",
+        action="store_true",
+        help="put every file aside that the database does not list, however many they are",
+    )
 
 
 def gc(args: Namespace) -> int:
@@ -35,11 +44,14 @@ def gc(args: Namespace) -> int:
         from belino.gateway.upkeep import tidy_up
         from belino.web.wire import tidied_json
 
-        return tidied_json(await tidy_up(store, Home.at(args.home), store.purge, dry_run=args.dry_run))
+        wanted = {"dry_run": args.dry_run, "all_strays": args.all_strays}
+        return tidied_json(await tidy_up(store, Home.at(args.home), store.purge, **wanted))
 
     found = ask(
         args,
-        running=lambda gateway: gateway.post("/api/media/gc", {"dry_run": int(args.dry_run)}),
+        running=lambda gateway: gateway.post(
+            "/api/media/gc", {"dry_run": int(args.dry_run), "all_strays": int(args.all_strays)}
+        ),
         resting=resting,
     )
     if args.json:

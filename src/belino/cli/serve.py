@@ -27,6 +27,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--port", type=PORT, metavar="N", help="the port to listen on; 0 takes any free one")
     parser.add_argument("--bind", metavar="ADDRESS", help="the address to listen on")
     parser.add_argument("--config", type=Path, metavar="FILE", help="use this file instead of the state folder's")
+    parser.add_argument(
+        "--start-empty", action="store_true", help="start with an empty database beside media; the files are kept"
+    )
+    parser.add_argument(
+        "--new-key", action="store_true", help="make a new key for a database that has lost its own; logins end"
+    )
 
 
 def run(args: Namespace) -> int:
@@ -37,7 +43,7 @@ def run(args: Namespace) -> int:
     configure_logging(config.logs.level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            runner.run(_serve(config, home, as_json=args.json))
+            runner.run(_serve(config, home, args))
         except* BelinoError as group:
             # Tasks fail together; the operator needs the one sentence that began it.
             raise first_error(group) from None
@@ -53,16 +59,16 @@ def first_error(group: BaseExceptionGroup[BelinoError]) -> BelinoError:
     return error
 
 
-async def _serve(config: Config, home: Home, *, as_json: bool) -> None:
+async def _serve(config: Config, home: Home, args: Namespace) -> None:
     from belino.gateway.gateway import Gateway
     from belino.web.server import serve
 
     def ready(url: str) -> None:
         # The one line of stdout: people click it, programs read it. It never goes to the log, for it opens the door.
         hide(url.partition("#token=")[2])
-        print(json.dumps({"url": url}) if as_json else f"belino is at {url}", flush=True)
+        print(json.dumps({"url": url}) if args.json else f"belino is at {url}", flush=True)
 
-    async with Gateway(config, home) as gateway:
+    async with Gateway(config, home, start_empty=args.start_empty, new_key=args.new_key) as gateway:
         stop_on_signals(gateway)
         async with asyncio.TaskGroup() as group:
             page = group.create_task(serve(gateway, ready=ready))

@@ -5,6 +5,8 @@ BelinoError
 ├── StoreError               the operator: the state folder cannot be used
 │   ├── StoreInUse           another gateway holds it
 │   ├── StoreTooNew          a newer belino wrote it
+│   ├── StoreDamaged         the database cannot be read: repair or restore it
+│   ├── StoreIncomplete      the database or the key is missing beside the rest of the state
 │   └── StoreFull            the disk is full; nothing was kept
 ├── AdapterError             belino: try again, the platform failed
 │   ├── RateLimited          belino: wait `retry_after` seconds
@@ -49,6 +51,14 @@ class StoreInUse(StoreError):
 
 class StoreTooNew(StoreError):
     """The database was written by a newer belino."""
+
+
+class StoreDamaged(StoreError):
+    """SQLite reports that the database file is corrupt, or no database."""
+
+
+class StoreIncomplete(StoreError):
+    """The database or the key is missing while other state exists; the message lists the options."""
 
 
 class StoreFull(StoreError):

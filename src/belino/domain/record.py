@@ -454,7 +454,13 @@ class Tidied:
     unused: int = 0
     """Blobs that no ref, upload, parcel or rendition used."""
     strays: int = 0
-    """Files that no row knew."""
+    """Files that no row lists, left in their place."""
+    put_aside: int = 0
+    """Files that no row lists, moved to `blobs/aside/`."""
+    brought_back: int = 0
+    """Files moved back from there, because a row lists them again."""
+    expired: int = 0
+    """Files deleted from there, because no row has listed them for a week."""
     lost: int = 0
     """Rows whose file is gone; their refs are fetched again, or say that they cannot be."""
     unfinished: int = 0
@@ -463,7 +469,27 @@ class Tidied:
 
     @property
     def total(self) -> int:
-        return self.deleted + self.unused + self.strays + self.lost + self.unfinished
+        moved = self.strays + self.put_aside + self.brought_back + self.expired
+        return self.deleted + self.unused + moved + self.lost + self.unfinished
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strays:
+    """Blob files that no row lists: a killed process left them, or the database is not the one they belong to."""
+
+    left: int = 0
+    """Those in their place."""
+    left_bytes: int = 0
+    files: int = 0
+    """All blob files in their place, strays or not."""
+    aside: int = 0
+    """Those in `blobs/aside/`."""
+    aside_bytes: int = 0
+
+    @property
+    def too_many(self) -> bool:
+        """Whether they are more than a tenth of all blobs: more than killed processes leave."""
+        return self.left * 10 > self.files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,7 +94,10 @@ class Gateway:
         agent: Agent | None = None,
         make_adapter: MakeAdapter = from_registry,
         rng: Random | None = None,
+        start_empty: bool = False,
+        new_key: bool = False,
     ) -> None:
+        """`start_empty` and `new_key` are the operator's choices for a state folder without its database or key."""
         self.config = config
         self.home = home
         self.clock: Clock = clock or SystemClock()
@@ -102,6 +105,8 @@ class Gateway:
         self.counters = Counters()
         self.sandbox = Sandbox(config.media.sandbox)
         self.adapters: dict[tuple[str, str], Adapter] = {}
+        self._start_empty = start_empty
+        self._new_key = new_key
         self._agent = agent
         self._make_adapter = make_adapter
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
@@ -112,7 +117,9 @@ class Gateway:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:
-            self.store = await open_store(self.home, clock=self.clock)
+            self.store = await open_store(
+                self.home, clock=self.clock, start_empty=self._start_empty, new_key=self._new_key
+            )
             opening.push_async_callback(self.store.close)
             self._construct(opening)
             self._open = opening.pop_all()
@@ -263,9 +270,9 @@ class Gateway:
         """What is known of the state folder's health: the database, and the bytes of media."""
         return self._upkeep.soundness()
 
-    async def tidy(self, *, dry_run: bool = False) -> Tidied:
+    async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
         """Let go of what lies around in the state folder, or only count it."""
-        return await self._upkeep.tidy(dry_run=dry_run)
+        return await self._upkeep.tidy(dry_run=dry_run, all_strays=all_strays)
 
     def troubles(self) -> Mapping[str, str]:
         """What the store would not take so far and is being offered again, with the reason; empty when all is well."""

@@ -10,10 +10,12 @@ from belino.config import Config
 from belino.domain.errors import StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Clock
-from belino.domain.record import Tidied
+from belino.domain.record import Strays, Tidied
 from belino.gateway.reply import Replies
 from belino.media.copies import remove_copies, remove_older
 from belino.media.fetch import Fetcher
+from belino.media.placeholder import format_size
+from belino.net.pace import backoff
 from belino.storage.blobs import on_disk
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore
@@ -27,6 +29,10 @@ UPLOADS_KEPT = timedelta(days=1)
 GONE_TOLD = timedelta(days=30)
 """How long whoever names a deleted item is told that it was deleted, rather than that there is none."""
 UNCHECKED = Finding(name="database", ok=True, says="it is being looked through")
+NOT_CHECKED = "could not be checked"
+CHECK_TRIES = 5
+CHECK_AGAIN_SECONDS = 1.0
+"""The first wait before the database check is retried; it doubles."""
 
 
 class Upkeep:
@@ -45,16 +51,18 @@ class Upkeep:
         self._database = UNCHECKED
 
     async def run(self) -> None:
-        """Sweep now and every hour; the database is looked through once, when there is time for it."""
-        await self._swept()
-        self._database = await check_database(self._store)
+        """Sweep now and every hour; check the database after the first sweep, and later until a check succeeds."""
+        checked = False
         while True:
-            await self._clock.sleep(SWEEP_SECONDS)
             await self._swept()
+            if not checked:
+                self._database = await check_database(self._store, self._clock)
+                checked = not self._database.says.startswith(NOT_CHECKED)
+            await self._clock.sleep(SWEEP_SECONDS)
 
     def soundness(self) -> tuple[Finding, ...]:
-        """Whether the database was whole at the start, and whether bytes on disk have changed by themselves since."""
-        return (self._database, *check_media(self._store.damaged))
+        """The database check, media found damaged since the start, and strays."""
+        return (self._database, *check_media(self._store.damaged), *check_strays(self._store.strays))
 
     def deletion(self) -> None:
         """Something was taken back."""
@@ -74,9 +82,9 @@ class Upkeep:
             else:
                 await self._deleted.wait()
 
-    async def tidy(self, *, dry_run: bool = False) -> Tidied:
+    async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
         """Look for whatever lies around, and let it go unless it is only to be counted."""
-        return await tidy_up(self._store, self._home, self._fetcher.purge, dry_run=dry_run)
+        return await tidy_up(self._store, self._home, self._fetcher.purge, dry_run=dry_run, all_strays=all_strays)
 
     async def _swept(self) -> None:
         try:
@@ -96,15 +104,19 @@ class Upkeep:
         if uploads or messages or aged or files or tidied.total:
             log.info(
                 "swept %d uploads no message took, %d aged messages, %d aged media, %d aged files, %d unused blobs, "
-                "%d strays, %d rows without bytes, %d unfinished files",
+                "%d rows without bytes, %d unfinished files; of files that no row lists: %d left, %d put aside, "
+                "%d brought back, %d expired",
                 uploads,
                 messages,
                 aged,
                 files,
                 tidied.unused,
-                tidied.strays,
                 tidied.lost,
                 tidied.unfinished,
+                tidied.strays,
+                tidied.put_aside,
+                tidied.brought_back,
+                tidied.expired,
             )
 
     async def _expire_messages(self, now: datetime) -> int:
@@ -135,25 +147,40 @@ async def forget_deleted(store: SqliteStore, home: Home, purge: Callable[[], Awa
 
 
 async def tidy_up(
-    store: SqliteStore, home: Home, purge: Callable[[], Awaitable[Sequence[str]]], *, dry_run: bool
+    store: SqliteStore,
+    home: Home,
+    purge: Callable[[], Awaitable[Sequence[str]]],
+    *,
+    dry_run: bool,
+    all_strays: bool = False,
 ) -> Tidied:
     """All that lies around, with or without a gateway."""
     deleted = await store.taken_back()
     left = deleted if dry_run else await forget_deleted(store, home, purge)
-    tidied = await store.tidy(dry_run=dry_run)
+    tidied = await store.tidy(dry_run=dry_run, all_strays=all_strays)
     return replace(tidied, deleted=deleted if dry_run else max(0, deleted - left))
 
 
-async def check_database(store: SqliteStore) -> Finding:
-    """Whether the database is whole, as far as a quick look through all of it tells."""
-    try:
-        found = await store.quick_check()
-    except StoreError as error:
-        found = str(error)
+async def check_database(store: SqliteStore, clock: Clock) -> Finding:
+    """Whether `quick_check` finds corruption; a check that fails for another reason is retried and reported as such."""
+    for attempt in range(1, CHECK_TRIES + 1):
+        try:
+            found = await store.quick_check()
+        except StoreError as error:
+            if attempt == CHECK_TRIES:
+                log.warning("the database could not be checked: %s", error)
+                cure = "This says nothing about the data. `belino doctor` shows the next check, within the hour."
+                return Finding(name="database", ok=False, says=f"{NOT_CHECKED}: {error}", cure=cure)
+            await clock.sleep(backoff(attempt, first=CHECK_AGAIN_SECONDS))
+        else:
+            break
     if not found:
         return Finding(name="database", ok=True, says="whole, by quick_check")
     log.error("the database is damaged")
-    cure = "Stop the gateway and `belino restore` the last backup; keep a copy of the folder first."
+    cure = (
+        "Stop the gateway; `belino doctor --repair` salvages what can still be read and keeps the old file, "
+        "`belino restore DIR` brings a backup back."
+    )
     return Finding(name="database", ok=False, says=f"damaged: {found}", cure=cure)
 
 
@@ -161,7 +188,30 @@ def check_media(damaged: int) -> tuple[Finding, ...]:
     """Nothing to tell, unless bytes on disk have changed by themselves."""
     if not damaged:
         return ()
-    found = "one file was" if damaged == 1 else f"{damaged} files were"
+    found = f"{_files(damaged)} {'was' if damaged == 1 else 'were'}"
     says = f"{found} found damaged on disk since the start; `belino media ls` tells what became of them"
     cure = "Check the disk. `belino media fetch` gets the bytes again."
     return (Finding(name="media", ok=False, says=says, cure=cure),)
+
+
+def check_strays(strays: Strays) -> tuple[Finding, ...]:
+    """Files in `blobs/` that the database does not list: how many, where, and what to do."""
+    says = []
+    if strays.left:
+        says.append(
+            f"{_files(strays.left)} ({format_size(strays.left_bytes)}) of {strays.files} in blobs/ "
+            f"{'is' if strays.left == 1 else 'are'} not in the database"
+        )
+    if strays.aside:
+        says.append(f"{_files(strays.aside)} ({format_size(strays.aside_bytes)}) put aside in blobs/aside/ for a week")
+    if not says:
+        return ()
+    cure = "If belino.db is not the right one, stop the gateway and put the right one back, or `belino restore DIR`"
+    if strays.too_many:
+        cure += "; if it is, `belino media gc --all-strays` puts them aside for a week"
+    cure += ". A file that the database lists again is brought back."
+    return (Finding(name="strays", ok=not strays.too_many, says="; ".join(says), cure=cure),)
+
+
+def _files(count: int) -> str:
+    return "one file" if count == 1 else f"{count} files"

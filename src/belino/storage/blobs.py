@@ -11,6 +11,8 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,17 +29,31 @@ _NAME = re.compile(r"[0-9a-f]{64}")
 _UNUSED = "kept < ? AND NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = blobs.sha256)"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """A file that was put aside."""
+
+    size: int
+    since: float
+    """Seconds since the epoch."""
+
+
 class BlobFolder:
-    """The folder `blobs/`: a fan-out by hash, and `tmp/` on the same filesystem."""
+    """The folder `blobs/`: a fan-out by hash, and on the same filesystem `tmp/` and `aside/`.
+
+    `aside/` holds strays, files that no row lists: kept for a while before they are deleted, in case the database was
+    the wrong one. The time at which a file was put aside is its modification time.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.temporary = path / "tmp"
+        self.aside = path / "aside"
         self._settling: Counter[str] = Counter()
         self._leaving: set[str] = set()
         """What is about to be deleted, in another thread, unless it moves in again first."""
         self._door = threading.Lock()
-        for folder in (self.path, self.temporary):
+        for folder in (self.path, self.temporary, self.aside):
             make_folder(folder)
 
     def place(self, sha256: str) -> Path:
@@ -80,9 +96,40 @@ class BlobFolder:
         To be awaited in the same breath: whoever moves the same bytes in is told by the writer later than we are, and
         so is still settling now, or begins to later and takes them off the list.
         """
-        going = [name for name in names if not self.is_settling(name)]
-        self._leaving.update(going)
+        going = self._going(names)
         return await on_disk(self._unlink, going) if going else 0
+
+    async def put_aside(self, names: Iterable[str], *, now: datetime) -> tuple[str, ...]:
+        """Move strays to `aside/`, under the same condition as `let_go`. Returns those that were moved."""
+        going = self._going(names)
+        return await on_disk(self._move_aside, going, now.timestamp()) if going else ()
+
+    def bring_back(self, sha256: str) -> bool:
+        """Whether these bytes are in their place, moved there from `aside/` if need be."""
+        place, kept = self.place(sha256), self.aside / sha256
+        with self._door:
+            if place.is_file():
+                kept.unlink(missing_ok=True)
+                return True
+            if not kept.is_file():
+                return False
+            self._move_in(kept, place)
+        return True
+
+    def lying_aside(self) -> dict[str, Aside]:
+        """Every file put aside."""
+        found: dict[str, Aside] = {}
+        for entry in _entries(self.aside):
+            if _NAME.fullmatch(entry.name):
+                with suppress(FileNotFoundError):
+                    status = entry.stat(follow_symlinks=False)
+                    found[entry.name] = Aside(size=status.st_size, since=status.st_mtime)
+        return found
+
+    def drop_aside(self, names: Iterable[str]) -> None:
+        """Delete files that were put aside."""
+        for name in names:
+            (self.aside / name).unlink(missing_ok=True)
 
     def lying(self, prefix: str) -> dict[str, int]:
         """Every file in its place whose name begins with these two digits, and its size."""
@@ -119,11 +166,33 @@ class BlobFolder:
                     with suppress(FileNotFoundError):
                         count += place.lstat().st_size
                         place.unlink()
+                    (self.aside / name).unlink(missing_ok=True)
         return count
 
+    def _going(self, names: Iterable[str]) -> list[str]:
+        going = [name for name in names if not self.is_settling(name)]
+        self._leaving.update(going)
+        return going
+
+    def _move_aside(self, names: Sequence[str], at: float) -> tuple[str, ...]:
+        moved = []
+        for name in names:
+            with self._door:
+                if name in self._leaving:
+                    self._leaving.discard(name)
+                    with suppress(FileNotFoundError):
+                        _stamp(self.place(name), at)  # before the move: with its own age it might be deleted at once
+                        self.place(name).rename(self.aside / name)
+                        moved.append(name)
+        sync_folder(self.aside)
+        return tuple(moved)
+
     def adopt(self, path: Path, sha256: str) -> None:
-        """Move a finished temporary file to the place of its hash."""
-        place = self.place(sha256)
+        """Move a finished temporary file to the place of its hash; a copy that was put aside is not needed any more."""
+        self._move_in(path, self.place(sha256))
+        (self.aside / sha256).unlink(missing_ok=True)
+
+    def _move_in(self, path: Path, place: Path) -> None:
         make_folder(place.parent.parent)
         make_folder(place.parent)
         path.rename(place)
@@ -227,10 +296,26 @@ def without_row(connection: sqlite3.Connection, names: Iterable[str]) -> tuple[s
     return tuple(name for name in names if find_blob(connection, name) is None)
 
 
+def count_blobs(folder: Path) -> int:
+    """How many blob files a folder `blobs/` holds, those put aside included."""
+    places = (folder / "aside", *(Path(inner.path) for outer in _entries(folder) for inner in _entries(outer.path)))
+    return sum(bool(_NAME.fullmatch(entry.name)) for place in places for entry in _entries(place))
+
+
 def as_blob(row: sqlite3.Row, folder: BlobFolder) -> Blob | None:
     """The blob, if its bytes are really here."""
     place = folder.place(row["sha256"])
     return Blob(sha256=row["sha256"], mime=row["mime"], size=row["size"], path=place) if place.is_file() else None
+
+
+def _stamp(path: Path, at: float) -> None:
+    """Set a file's modification time, on disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.utime(descriptor, (at, at))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _entries(folder: str | Path) -> list[os.DirEntry[str]]:

@@ -36,10 +36,7 @@ def forsake(connection: sqlite3.Connection, sha256s: Iterable[str], now: int) ->
     """A ref let go of these bytes for good: what was made of them goes, and they do once nobody has a use for them."""
     let_go = tuple(sha256s)
     made = forget_bytes(connection, let_go)
-    connection.executemany(
-        "INSERT INTO blobs_forsaken VALUES (?1, ?2) ON CONFLICT DO UPDATE SET since = ?2",
-        [(sha256, now) for sha256 in dict.fromkeys((*let_go, *made))],
-    )
+    note_deletion(connection, dict.fromkeys((*let_go, *made)), now)
 
 
 def forsaken(connection: sqlite3.Connection, after: str, limit: int) -> tuple[str, ...]:
@@ -51,7 +48,10 @@ def forsaken(connection: sqlite3.Connection, after: str, limit: int) -> tuple[st
 def purge(
     connection: sqlite3.Connection, names: Sequence[str], keep: Container[str], arrives: Callable[[str], bool], now: int
 ) -> tuple[str, ...]:
-    """Forget those of these bytes that nobody uses. Those just arriving, or in `keep`, are looked at again later."""
+    """Forget those of these bytes that nobody uses. Those just arriving, or in `keep`, are looked at again later.
+
+    What is forgotten stays noted until `files_deleted`.
+    """
     gone = []
     for name in names:
         row = connection.execute(
@@ -64,11 +64,32 @@ def purge(
         needed = bool(owners) or (row["kept"] or 0) > row["since"]
         if not needed and (arrives(name) or (name in keep and now - row["since"] < GRACE)):
             continue
-        connection.execute("DELETE FROM blobs_forsaken WHERE sha256 = ?", (name,))
-        if not needed:
+        if needed:
+            connection.execute("DELETE FROM blobs_forsaken WHERE sha256 = ?", (name,))
+        else:
             connection.execute("DELETE FROM blobs WHERE sha256 = ?", (name,))
             gone.append(name)
     return tuple(gone)
+
+
+def note_deletion(connection: sqlite3.Connection, sha256s: Iterable[str], now: int) -> None:
+    """Note that these files are to be deleted, in the transaction that drops their rows.
+
+    A process killed before it deleted them does so after its next start; without the note they would be strays, which
+    are kept.
+    """
+    connection.executemany(
+        "INSERT INTO blobs_forsaken VALUES (?1, ?2) ON CONFLICT DO UPDATE SET since = ?2",
+        [(sha256, now) for sha256 in sha256s],
+    )
+
+
+def files_deleted(connection: sqlite3.Connection, sha256s: Iterable[str]) -> None:
+    """Forget the notes of `note_deletion`, but for bytes that have come again and may have lost that use, too."""
+    connection.executemany(
+        "DELETE FROM blobs_forsaken WHERE sha256 = ?1 AND NOT EXISTS (SELECT 1 FROM blobs WHERE sha256 = ?1)",
+        [(sha256,) for sha256 in sha256s],
+    )
 
 
 def count_waiting(connection: sqlite3.Connection) -> int:

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Container, Iterator, Sequence
 
 from belino.domain.outcome import MediaOutcome
-from belino.storage.gone import forsake
+from belino.storage.gone import forsake, note_deletion
 from belino.storage.readings import RENDITION
 
 EVICTED = "its bytes made room for others; asked for again, they are fetched again"
@@ -52,6 +52,7 @@ def evict(connection: sqlite3.Connection, names: Sequence[str], keep: Container[
             )
         connection.execute("DELETE FROM blob_uses WHERE sha256 = ?", (name,))
         connection.execute("DELETE FROM blobs WHERE sha256 = ?", (name,))
+    note_deletion(connection, gone, now)
     return gone
 
 

@@ -3,14 +3,14 @@
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Container, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from belino.domain.errors import MediaNotFound, UploadError
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.record import GoneCopies, Tidied, Upload
+from belino.domain.record import GoneCopies, Strays, Tidied, Upload
 from belino.domain.reply import OutgoingFile
 from belino.storage import blobs, gone, room, uploads
 from belino.storage.blobs import PIECE, BlobFolder, on_disk, read_pieces
@@ -40,6 +40,9 @@ class Shelf:
         self._arriving: set[str] = set()
         self.damaged = 0
         """How often bytes were found not to be what they were, since the store was opened."""
+        self.strays = Strays()
+        """Files that no row lists, as the last `tidy` found them."""
+        self._opened = clock.monotonic()
 
     async def keep(self, chunks: AsyncIterator[bytes], *, mime: str | Callable[[], str], limit: int) -> Blob:
         partial = await self._folder.receive(chunks, limit=limit)
@@ -59,11 +62,9 @@ class Shelf:
         return None if row is None else await self._proven(row)
 
     def outgoing(self, sha256: str, *, name: str, mime: str) -> OutgoingFile:
-        try:
-            size = self._folder.place(sha256).stat().st_size
-        except FileNotFoundError as error:
-            raise MediaNotFound("the bytes are not here") from error
-        return self._open_file(sha256, name, mime, size)
+        if not self._folder.bring_back(sha256):
+            raise MediaNotFound("the bytes are not here")
+        return self._open_file(sha256, name, mime, self._folder.place(sha256).stat().st_size)
 
     async def purge(self, *, keep: Container[str] = ()) -> tuple[str, ...]:
         gone_at_all: list[str] = []
@@ -88,8 +89,17 @@ class Shelf:
     async def forget_gone(self, before: datetime) -> None:
         await self._writer.write(partial(gone.forget_gone, before=to_micros(before)))
 
-    async def tidy(self, *, dry_run: bool = False) -> Tidied:
-        return await tidy(self._readers, self._writer, self._folder, now=self._clock.now(), dry_run=dry_run)
+    async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
+        tidied, self.strays = await tidy(
+            self._readers,
+            self._writer,
+            self._folder,
+            now=self._clock.now(),
+            open_for=timedelta(seconds=self._clock.monotonic() - self._opened),
+            dry_run=dry_run,
+            all_strays=all_strays,
+        )
+        return tidied
 
     async def touch(self, sha256: str) -> None:
         now = self._now()
@@ -150,6 +160,8 @@ class Shelf:
     async def _proven(self, row: sqlite3.Row) -> Blob | None:
         """The blob of a row, if its bytes are here and are what they were; what is not stays nobody's surprise."""
         blob = blobs.as_blob(row, self._folder)
+        if blob is None and await on_disk(self._folder.bring_back, row["sha256"]):
+            blob = blobs.as_blob(row, self._folder)
         if blob is None or await self._proof.holds(blob.sha256, blob.path):
             return blob
         log.error("the bytes of blob %s are damaged on disk", blob.sha256)
@@ -158,7 +170,10 @@ class Shelf:
         return None
 
     async def _let_go(self, names: Sequence[str]) -> None:
+        if not names:
+            return
         await self._folder.let_go(names)
+        await self._writer.write(partial(gone.files_deleted, sha256s=names))
         for sha256 in names:
             self._proof.forget(sha256)
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from belino.domain.concordance import Concordance
+from belino.domain.errors import StoreError
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
@@ -59,29 +60,41 @@ from belino.storage.lock import lock_folder
 from belino.storage.meanwhile import meanwhile
 from belino.storage.mend import NOT_TEXT, mended
 from belino.storage.migrations import migrate
+from belino.storage.opening import (
+    forget_old_key,
+    has_rows,
+    refuse_empty,
+    refuse_missing_database,
+    refuse_missing_key,
+)
 from belino.storage.places import Places
 from belino.storage.postroom import PostRoom
 from belino.storage.recall import take_history
 from belino.storage.restore import finish_restore
 from belino.storage.savings import tallies
 from belino.storage.seal import Keys, load_keys
+from belino.storage.soundness import quick_check, why_unreadable
 from belino.storage.stamps import to_micros
 from belino.storage.threads import around, thread
-from belino.storage.writer import Readers, Writer, as_store_error, connect
+from belino.storage.writer import CORRUPTION, Readers, Writer, as_store_error, connect, primary_code
 
 T = TypeVar("T")
 
 
-async def open_store(home: Home, *, clock: Clock) -> "SqliteStore":
-    """Open a state folder's store. StoreInUse while another process has it, StoreTooNew if a newer belino wrote it."""
+async def open_store(home: Home, *, clock: Clock, start_empty: bool = False, new_key: bool = False) -> "SqliteStore":
+    """Open a state folder's store. StoreInUse while another process has it, StoreTooNew if a newer belino wrote it.
+
+    StoreIncomplete if its database or key is missing beside other state, unless the operator chose to `start_empty` or
+    to go on with a `new_key`.
+    """
     with ExitStack() as opened:
         lock = lock_folder(home)
         opened.callback(os.close, lock)
         try:
             finish_restore(home)
-            keys = load_keys(home.key_file)
+            refuse_missing_database(home, start_empty=start_empty, now=clock.now())
             connection = opened.enter_context(closing(_open_database(home)))
-            migrate(connection)
+            keys = _load_keys(home, connection, start_empty=start_empty, new_key=new_key)
             folder = BlobFolder(home.blobs)
             arriving = uploads.unfinished_uploads(connection)
             folder.sweep(keep={uploads.file_of(folder.temporary, upload_id).name for upload_id in arriving})
@@ -114,15 +127,20 @@ class SqliteStore(PostRoom):
             self._lock = None
 
     async def quick_check(self) -> str:
-        """What SQLite finds wrong with the whole database; empty if nothing. Nobody has to wait for it."""
-        with closing(connect(self.home.database, read_only=True)) as connection:
-            looking = asyncio.get_running_loop().run_in_executor(None, quick_check, connection)
-            try:
-                return await asyncio.shield(looking)
-            except asyncio.CancelledError:
-                connection.interrupt()
-                await asyncio.wait([looking])
-                raise
+        """The corruption that `PRAGMA quick_check` reports; empty if none. StoreError if the check cannot be made."""
+        try:
+            with closing(connect(self.home.database, read_only=True)) as connection:
+                looking = asyncio.get_running_loop().run_in_executor(None, quick_check, connection)
+                try:
+                    return await asyncio.shield(looking)
+                except asyncio.CancelledError:
+                    connection.interrupt()
+                    await asyncio.wait([looking])
+                    raise
+        except sqlite3.Error as error:
+            if primary_code(error) in CORRUPTION:
+                return str(error)
+            raise StoreError(why_unreadable(error, self.home.database)) from error
 
     # --- inbox ---
 
@@ -405,17 +423,21 @@ class SqliteStore(PostRoom):
         )
 
 
-def quick_check(connection: sqlite3.Connection) -> str:
-    """The first complaint of `PRAGMA quick_check`, or nothing."""
-    try:
-        found: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        return str(error)
-    return "" if found == "ok" else found
-
-
 def _open_database(home: Home) -> sqlite3.Connection:
     # Made by us first: SQLite would follow the umask, and gives its side files the mode of the database.
     os.close(os.open(home.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
     home.database.chmod(0o600)
     return connect(home.database)
+
+
+def _load_keys(home: Home, connection: sqlite3.Connection, *, start_empty: bool, new_key: bool) -> Keys:
+    """Bring the database up to date and load the keys; a key is made only for a new database, or when asked for."""
+    has_content = has_rows(connection)
+    if has_content:
+        refuse_missing_key(home, new_key=new_key)
+    elif not start_empty:
+        refuse_empty(home, "has no rows")
+    migrate(connection)
+    if has_content and not home.key_file.exists():
+        forget_old_key(connection)
+    return load_keys(home.key_file)

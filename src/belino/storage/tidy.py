@@ -1,14 +1,16 @@
-"""What lies around: bytes nothing uses, files no row knows, rows whose file is gone, and files nobody finishes."""
+"""Garbage collection of blobs: bytes nothing uses, files no row lists, rows whose file is gone, unfinished files."""
 
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from belino.domain.record import Tidied
-from belino.storage import blobs, room, uploads
+from belino.domain.record import Strays, Tidied
+from belino.storage import blobs, gone, room, uploads
 from belino.storage.blobs import BlobFolder, on_disk
 from belino.storage.stamps import to_micros
+from belino.storage.strays import StraySweep
 from belino.storage.writer import Readers, Writer
 
 FRESH = timedelta(hours=1)
@@ -18,29 +20,44 @@ AT_ONCE = 200
 PREFIXES = tuple(f"{number:02x}" for number in range(256))
 
 
-async def tidy(readers: Readers, writer: Writer, folder: BlobFolder, *, now: datetime, dry_run: bool) -> Tidied:
-    """Find all of it, a little at a time, and let it go unless it is only to be counted."""
+async def tidy(
+    readers: Readers,
+    writer: Writer,
+    folder: BlobFolder,
+    *,
+    now: datetime,
+    open_for: timedelta,
+    dry_run: bool,
+    all_strays: bool = False,
+) -> tuple[Tidied, Strays]:
+    """Find all of it, a little at a time, and let it go unless it is only to be counted; strays are put aside."""
     before = now - FRESH
-    found = await _unused(readers, writer, folder, kept_before=to_micros(before), dry_run=dry_run)
+    found = await _unused(readers, writer, folder, kept_before=to_micros(before), now=to_micros(now), dry_run=dry_run)
+    sizes, files = dict[str, int](), 0
     for prefix in PREFIXES:
         lying = await on_disk(folder.lying, prefix)
         known = await readers.read(partial(blobs.known, prefix=prefix))
-        strays = [name for name in lying if name not in known]
-        if strays:
-            found = await _strays(writer, folder, strays, lying, found, dry_run=dry_run)
+        files += len(lying)
+        sizes |= {name: size for name, size in lying.items() if name not in known and not folder.is_settling(name)}
         lost = [name for name in known if name not in lying]
         if lost:
             found = await _lost(writer, folder, lost, found, now=to_micros(now), dry_run=dry_run)
-    return await _unfinished(readers, folder, before, found, dry_run=dry_run)
+    sweep = StraySweep(writer, folder, now=now, open_for=open_for, dry_run=dry_run, all_strays=all_strays)
+    found, strays = await sweep.run(sizes, files, found)
+    return await _unfinished(readers, folder, before, found, dry_run=dry_run), strays
 
 
-async def _unused(readers: Readers, writer: Writer, folder: BlobFolder, *, kept_before: int, dry_run: bool) -> Tidied:
+async def _unused(
+    readers: Readers, writer: Writer, folder: BlobFolder, *, kept_before: int, now: int, dry_run: bool
+) -> Tidied:
     found, past = Tidied(), ""
     while page := await readers.read(partial(blobs.unused_blobs, kept_before=kept_before, after=past, limit=AT_ONCE)):
         names, past = [name for name, _ in page], page[-1][0]
         if not dry_run:
-            names = list(await writer.write(partial(blobs.forget_unused, names=names, kept_before=kept_before)))
+            forget = partial(_forget_unused, names=names, kept_before=kept_before, now=now)
+            names = list(await writer.write(forget))
             await folder.let_go(names)
+            await writer.write(partial(gone.files_deleted, sha256s=names))
         found = replace(
             found,
             unused=found.unused + len(names),
@@ -49,16 +66,10 @@ async def _unused(readers: Readers, writer: Writer, folder: BlobFolder, *, kept_
     return found
 
 
-async def _strays(
-    writer: Writer, folder: BlobFolder, names: Sequence[str], sizes: dict[str, int], found: Tidied, *, dry_run: bool
-) -> Tidied:
-    # Asked of the writer, though it changes nothing: a row that comes after its answer is told after it, too.
-    gone = await writer.write(partial(blobs.without_row, names=names))
-    gone = tuple(name for name in gone if not folder.is_settling(name))
-    if not dry_run:
-        await folder.let_go(gone)
-    freed = sum(sizes[name] for name in gone)
-    return replace(found, strays=found.strays + len(gone), freed=found.freed + freed)
+def _forget_unused(connection: sqlite3.Connection, names: Sequence[str], kept_before: int, now: int) -> tuple[str, ...]:
+    forgotten = blobs.forget_unused(connection, names, kept_before)
+    gone.note_deletion(connection, forgotten, now)
+    return forgotten
 
 
 async def _lost(
@@ -66,9 +77,13 @@ async def _lost(
 ) -> Tidied:
     """A file is there before its row and goes after it, so that a row without a file is none of our doing."""
     missing = [name for name in names if not folder.place(name).exists()]
-    if not dry_run and missing:
-        missing = list(await writer.write(partial(room.lose, names=missing, now=now)))
-    return replace(found, lost=found.lost + len(missing))
+    aside = {name for name in missing if (folder.aside / name).is_file()}
+    missing = [name for name in missing if name not in aside]
+    if not dry_run:
+        for name in aside:
+            await on_disk(folder.bring_back, name)
+        missing = list(await writer.write(partial(room.lose, names=missing, now=now))) if missing else []
+    return replace(found, brought_back=found.brought_back + len(aside), lost=found.lost + len(missing))
 
 
 async def _unfinished(

@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from belino.domain.errors import StoreError, StoreFull
+from belino.domain.errors import StoreDamaged, StoreError, StoreFull
 
 BATCH = 500
 WAITING_WRITES = 2_000
@@ -24,6 +24,8 @@ T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
 _NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+CORRUPTION = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+"""Primary result codes by which SQLite reports a damaged file; every other code says nothing about its content."""
 
 
 class _Job(Generic[T]):
@@ -226,11 +228,22 @@ def as_store_error(error: BaseException) -> BaseException:
         return (StoreFull if full else StoreError)(f"the state folder cannot be used: {error.strerror}")
     if not isinstance(error, sqlite3.Error):
         return error
-    code = getattr(error, "sqlite_errorcode", None)
+    code = primary_code(error)
     ours: StoreError
-    if code is not None and code & 0xFF in _NO_ROOM:
+    if code in _NO_ROOM:
         ours = StoreFull("the disk is full; nothing was stored, free some space and offer it again")
+    elif code in CORRUPTION:
+        ours = StoreDamaged(
+            f"the database belino.db is damaged ({error}); do not delete it: stop the gateway, then `belino doctor "
+            "--repair` salvages what can still be read, or `belino restore DIR` brings a backup back"
+        )
     else:
         ours = StoreError(f"the database refused: {error}")
     ours.__cause__ = error
     return ours
+
+
+def primary_code(error: sqlite3.Error) -> int | None:
+    """SQLite's primary result code of an error, without the extended part; None if it has none."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF

@@ -68,9 +68,10 @@ async def list_media(call: Call) -> Response:
 
 
 async def tidy_up(call: Call) -> Response:
-    """Let go of what lies around in the state folder; `dry_run` only counts."""
-    fields = await call.fields("dry_run")
-    return answer(tidied_json(await call.site.gateway.tidy(dry_run=bool(fields.number("dry_run", least=0, most=1)))))
+    """Let go of what lies around in the state folder; `dry_run` only counts, `all_strays` puts every stray aside."""
+    fields = await call.fields("dry_run", "all_strays")
+    wanted = {name: bool(fields.number(name, least=0, most=1)) for name in ("dry_run", "all_strays")}
+    return answer(tidied_json(await call.site.gateway.tidy(**wanted)))
 
 
 async def named_record(call: Call) -> RefRecord:

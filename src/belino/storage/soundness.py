@@ -1,0 +1,35 @@
+"""Database soundness: tell corruption, as SQLite reports it, from a check that could not be made."""
+
+import os
+import re
+import sqlite3
+from pathlib import Path
+
+from belino.storage.writer import CORRUPTION, primary_code
+
+_ERROR_CODE = re.compile(r"error code=(\d+)")
+
+
+def quick_check(connection: sqlite3.Connection) -> str:
+    """The first corruption that `PRAGMA quick_check` reports, or nothing; sqlite3.Error if the check failed itself."""
+    try:
+        found: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        if primary_code(error) in CORRUPTION:
+            return str(error)
+        raise
+    # A page that could not be read is reported as a row, too: its code says whether the page or the reading is at fault.
+    code = _ERROR_CODE.search(found)
+    if code is not None and int(code.group(1)) & 0xFF not in CORRUPTION:
+        raise sqlite3.OperationalError(found)
+    return "" if found == "ok" else found
+
+
+def why_unreadable(error: sqlite3.Error, database: Path) -> str:
+    """The reason that a database could not be checked; the system's own where SQLite only says that it could not."""
+    if primary_code(error) == sqlite3.SQLITE_CANTOPEN:
+        try:
+            os.close(os.open(database, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW))
+        except OSError as reason:
+            return f"{error}: {reason.strerror}"
+    return str(error)
