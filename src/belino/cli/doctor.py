@@ -20,9 +20,18 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="use this file instead of the state folder's")
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="salvage what can be read of a damaged database into a new one; the old file is kept",
+    )
 
 
 def run(args: Namespace) -> int:
+    if args.repair:
+        from belino.cli.repairing import run_repair
+
+        return run_repair(args)
     home = Home.at(args.home)
     findings = [_as_json(finding) for finding in check_configuration(home, args.config)]
     try:

@@ -1,6 +1,5 @@
 """Start checks: a database or key that is missing beside other state is reported, never replaced silently."""
 
-import os
 import secrets
 import sqlite3
 from datetime import datetime
@@ -94,7 +93,7 @@ def old_name(path: Path, now: datetime) -> Path:
 
 def _refusal(home: Home, what: str, but: str) -> str:
     return (
-        f"the database {home.database} {what}, but {but}. {_CHANGED_NOTHING} Options: put the right {home.database.name} "
-        "back; `belino restore DIR` brings a backup back; `belino doctor --repair` salvages what is left of a damaged "
+        f"the database {home.database} {what}, but {but}. {_CHANGED_NOTHING} Options: put the right file back; "
+        "`belino restore DIR` brings a backup back; `belino doctor --repair` salvages what is left of a damaged "
         "database; `belino serve --start-empty` starts with an empty database and keeps the files"
     )

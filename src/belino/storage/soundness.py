@@ -18,7 +18,7 @@ def quick_check(connection: sqlite3.Connection) -> str:
         if primary_code(error) in CORRUPTION:
             return str(error)
         raise
-    # A page that could not be read is reported as a row, too: its code says whether the page or the reading is at fault.
+    # A page that could not be read is reported as a row, too; its code tells a damaged page from a failed read.
     code = _ERROR_CODE.search(found)
     if code is not None and int(code.group(1)) & 0xFF not in CORRUPTION:
         raise sqlite3.OperationalError(found)
