@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from belino.testing import GatewayProcess, make_png
-from cli.shell import Belino, read
+from cli.shell import Belino, findings_of, read
 
 pytestmark = pytest.mark.slow
 
@@ -47,26 +47,31 @@ def test_a_backup_beside_a_running_gateway_comes_back_when_it_is_stopped(
         assert gateway.stop() == 0
 
 
-def test_what_lies_around_is_found_with_and_without_a_gateway(belino: Belino, home: Path) -> None:
-    stray = home / "blobs" / "ab" / "ab" / ("ab" * 32)
+def test_strays_are_left_and_put_aside_on_request_with_and_without_a_gateway(belino: Belino, home: Path) -> None:
+    stray, aside = (home / "blobs" / place / ("ab" * 32) for place in ("ab/ab", "aside"))
     with GatewayProcess(home) as gateway:
         say(gateway, "one")
         stray.parent.mkdir(parents=True)
         stray.write_bytes(b"lost")
-        found = read(belino("media", "gc", "--dry-run", "--json"))
-        assert found["lost"] == 0
-        assert belino("media", "gc").returncode == 0
-        assert not stray.exists()
+        found = read(belino("media", "gc", "--json"))
+        assert (found["lost"], found["strays"], found["put_aside"]) == (0, 1, 0)
+        assert belino("media", "gc", "--all-strays").returncode == 0
+        assert (stray.exists(), aside.read_bytes()) == (False, b"lost")
         assert gateway.stop() == 0
-    stray.write_bytes(b"lost")
-    told = belino("media", "gc", "--dry-run")
-    assert told.stdout == "1 file that no row knows\n4B would be freed\n"
-    assert stray.exists()
-    assert read(belino("media", "gc", "--json")) == {
-        "dry_run": False, "deleted": 0, "unused": 0, "strays": 1, "lost": 0, "unfinished": 0, "freed": 4,
+    aside.rename(stray)
+    said = "1 file that the database does not list, left in place; `belino doctor` says more\n0B freed\n"
+    assert belino("media", "gc").stdout == said
+    finding = findings_of(belino("doctor", "--json"))["strays"]
+    assert not finding["ok"]
+    assert "gc --all-strays" in finding["cure"]
+    assert read(belino("media", "gc", "--all-strays", "--json")) == {
+        "dry_run": False, "deleted": 0, "unused": 0, "strays": 0, "put_aside": 1, "brought_back": 0, "expired": 0,
+        "lost": 0, "unfinished": 0, "freed": 0,
     }  # fmt: skip
-    assert not stray.exists()
+    assert (stray.exists(), aside.read_bytes()) == (False, b"lost")
     assert belino("media", "gc").stdout == "nothing lies around\n"
+    finding = findings_of(belino("doctor", "--json"))["strays"]
+    assert (finding["ok"], finding["says"]) == (True, "one file (4B) put aside in blobs/aside/ for a week")
 
 
 def test_the_doctor_looks_through_the_database(belino: Belino, home: Path) -> None:

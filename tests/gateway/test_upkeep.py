@@ -189,13 +189,44 @@ async def test_the_database_is_looked_through_after_the_start(house: House) -> N
         assert gateway.soundness()[0].ok
 
 
-async def test_what_lies_around_is_counted_and_let_go(house: House) -> None:
+async def test_strays_are_counted_by_the_doctor_and_put_aside_an_hour_after_the_start(house: House) -> None:
     async with house.at_work() as gateway:
         await until(lambda: gateway.soundness()[0].says != "it is being looked through")
+        assert [finding.name for finding in gateway.soundness()] == ["database"]
+        for number in range(9):
+            await picture(house, gateway, item=f"f{number}")
+            house.wire._far_side.files[f"f{number}"] = make_png(40, 30 + number)
+        for record in await gateway.store.refs(None):
+            await gateway.fetch(record)
         stray = house.home.blobs / "ab" / "ab" / ("ab" * 32)
         stray.parent.mkdir(parents=True)
         stray.write_bytes(b"lost")
-        assert (await gateway.tidy(dry_run=True)).strays == 1
+        assert (await gateway.tidy()).strays == 1
+        (finding,) = gateway.soundness()[1:]
+        assert (finding.ok, finding.says) == (True, "one file (4B) of 10 in blobs/ is not in the database")
+        await house.clock.advance(3600)
+        await until(lambda: not stray.exists())
+        await until(lambda: "aside" in gateway.soundness()[1].says)
+        (finding,) = gateway.soundness()[1:]
+        assert (finding.ok, finding.says) == (True, "one file (4B) put aside in blobs/aside/ for a week")
+        assert "belino restore DIR" in finding.cure
+
+
+async def test_many_strays_stay_and_the_doctor_says_what_to_do(house: House) -> None:
+    async with house.at_work() as gateway:
+        await picture(house, gateway)
+        for record in await gateway.store.refs(None):
+            await gateway.fetch(record)
+        stray = house.home.blobs / "ab" / "ab" / ("ab" * 32)
+        stray.parent.mkdir(parents=True)
+        stray.write_bytes(b"lost")
+        for _ in range(3):
+            await house.clock.advance(3600)
+            assert (await gateway.tidy()).strays == 1
         assert stray.exists()
-        assert (await gateway.tidy()).freed == 4
-        assert not stray.exists()
+        (finding,) = gateway.soundness()[1:]
+        assert not finding.ok
+        assert "belino restore DIR" in finding.cure
+        assert "belino media gc --all-strays" in finding.cure
+        assert (await gateway.tidy(all_strays=True)).put_aside == 1
+        assert gateway.soundness()[1].ok

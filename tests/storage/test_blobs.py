@@ -18,7 +18,7 @@ from belino.domain.errors import MediaNotFound, MediaTooLarge, StoreFull
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import Tidied, Verdict
+from belino.domain.record import Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock
@@ -145,19 +145,6 @@ async def test_bytes_stay_while_anything_uses_them(
     await store.take_in(Deletion(conversation=MAIN, id="d2", message_id="2", author=None, sent=START), OBSERVE)
     assert (await store.tidy()).total == 1
     assert not shared.path.exists()
-
-
-async def test_a_file_that_no_row_knows_is_found_and_removed(store: SqliteStore, home: Home) -> None:
-    known = await store.keep(chunks(b"known"), mime="a/b", limit=10)
-    stray = home.blobs / "aa" / "aa" / ("a" * 64)
-    stray.parent.mkdir(parents=True)
-    stray.write_bytes(b"xyz")
-    assert await store.tidy(dry_run=True) == Tidied(strays=1, freed=3)
-    assert stray.exists()
-    assert await store.tidy() == Tidied(strays=1, freed=3)
-    assert not stray.exists()
-    assert known.path.exists()
-    assert await store.tidy() == Tidied()
 
 
 async def test_bytes_dropped_while_the_same_ones_move_in_are_there_afterwards(

@@ -33,9 +33,7 @@ Rows = dict[str, set[tuple[object, ...]]]
 
 
 @pytest.fixture
-async def filled(
-    home: Home, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
-) -> Home:
+async def filled(home: Home, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]) -> Home:
     """A state folder with some of everything, rows longer than a page among it, that nobody has open."""
     store = await open_store(home, clock=clock)
     await fill(store, say, photo)
@@ -193,7 +191,7 @@ async def test_commits_that_lie_only_in_the_write_ahead_log_are_salvaged(
         shutil.copy(home.path / name, killed.path / name)
     await store.close()
     os.truncate(killed.database, 0)
-    with pytest.raises(StoreIncomplete, match="its write-ahead log belino.db-wal exists"):
+    with pytest.raises(StoreIncomplete, match=r"its write-ahead log belino\.db-wal exists"):
         await open_store(killed, clock=clock)
     done = repair(killed, now=clock.now())
     assert but_for_parcels(rows_of(killed.database)) == but_for_parcels(rows_of(home.database))

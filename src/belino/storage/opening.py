@@ -8,6 +8,7 @@ from pathlib import Path
 from belino.domain.errors import StoreIncomplete
 from belino.storage.blobs import count_blobs, sync_folder
 from belino.storage.home import Home
+from belino.storage.writer import primary_code
 
 _CHANGED_NOTHING = "Nothing was changed."
 _NEW_KEY = """
@@ -59,13 +60,18 @@ def refuse_missing_key(home: Home, *, new_key: bool) -> None:
 
 
 def has_rows(connection: sqlite3.Connection) -> bool:
-    """Whether any table has a row."""
-    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    tables = [row[0] for row in connection.execute(query)]
-    return any(
-        connection.execute(f'SELECT EXISTS (SELECT 1 FROM "{table}")').fetchone()[0]  # noqa: S608  names of tables
-        for table in tables
-    )
+    """Whether any table has a row; one that is damaged has had some."""
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+    return any(_has_row(connection, table) for (table,) in connection.execute(query).fetchall())
+
+
+def _has_row(connection: sqlite3.Connection, table: str) -> bool:
+    try:
+        return connection.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None  # noqa: S608  a table's name
+    except sqlite3.DatabaseError as error:
+        if primary_code(error) == sqlite3.SQLITE_CORRUPT:
+            return True
+        raise
 
 
 def forget_old_key(connection: sqlite3.Connection) -> None:
