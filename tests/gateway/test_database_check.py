@@ -134,14 +134,13 @@ async def test_corruption_is_damage_at_once_and_names_the_remedies() -> None:
     assert clock.waits == []
 
 
-@pytest.mark.parametrize("garbage", [b"\xff" * 4096, bytes(4096)])
-async def test_a_page_of_garbage_is_damage(tmp_path: Path, garbage: bytes) -> None:
+async def test_a_page_of_garbage_is_damage(tmp_path: Path) -> None:
     async with opened(tmp_path / "home") as store:
         await store.counts()
     database = tmp_path / "home" / "belino.db"
     with database.open("r+b") as file:
         file.seek(20 * 4096)
-        file.write(garbage)
+        file.write(b"\xff" * 4096)
     async with opened(tmp_path / "home") as store:
         found = await check_database(store, Patient())
         assert found.says.startswith("damaged: ")
