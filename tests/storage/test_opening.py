@@ -23,7 +23,8 @@ OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 FILES = 8
 OPTIONS = r"belino restore DIR.*belino doctor --repair.*belino serve --start-empty"
-Say, Photo = Callable[..., Message], Callable[..., MediaRef]
+Say = Callable[..., Message]
+Photo = Callable[..., MediaRef]
 
 
 @pytest.fixture

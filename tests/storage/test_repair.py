@@ -307,3 +307,10 @@ def test_a_newer_database_is_refused(filled: Home, clock: FakeClock) -> None:
 async def test_it_is_refused_while_a_gateway_has_the_folder(store: SqliteStore, home: Home, clock: FakeClock) -> None:
     with pytest.raises(StoreInUse):
         repair(home, now=clock.now())
+
+
+def test_a_database_that_cannot_be_opened_now_is_not_taken_for_damaged(home: Home, clock: FakeClock) -> None:
+    home.database.mkdir()
+    with pytest.raises(StoreError, match="could not be checked, and nothing was changed: disk I/O error"):
+        repair(home, now=clock.now())
+    assert home.database.is_dir()

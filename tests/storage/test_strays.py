@@ -26,7 +26,8 @@ from storage.pieces import chunks, keep
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 HOUR, WEEK = 3600.0, 7 * 86_400.0
-Say, Photo = Callable[..., Message], Callable[..., MediaRef]
+Say = Callable[..., Message]
+Photo = Callable[..., MediaRef]
 
 
 @asynccontextmanager

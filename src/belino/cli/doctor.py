@@ -10,7 +10,7 @@ from belino.cli.ask import ask
 from belino.cli.client import running_gateway
 from belino.cli.show import show_json, show_marks
 from belino.config import Config, load
-from belino.domain.errors import BelinoError
+from belino.domain.errors import BelinoError, StoreError
 from belino.domain.outcome import Finding
 from belino.storage.home import Home
 
@@ -80,12 +80,11 @@ def _config(home: Home, path: Path | None) -> Config | None:
 def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[str, Any]]:
     async def resting(store: "SqliteStore") -> list[dict[str, Any]]:
         from belino.gateway.doctor import examine, examine_adapters, examine_agents
-        from belino.gateway.upkeep import check_database, check_strays
+        from belino.gateway.upkeep import check_database
         from belino.net.clock import SystemClock
 
         required = config is not None and config.media.sandbox == "required"
-        await store.tidy(dry_run=True)
-        soundness = (await check_database(store, SystemClock()), *check_strays(store.strays))
+        soundness = (await check_database(store, SystemClock()), *await _strays(store))
         findings = await examine(home=home, store=store, sandbox_required=required, soundness=soundness)
         if config is not None:
             findings += (*await examine_adapters(config), *await examine_agents(config.agent))
@@ -95,6 +94,16 @@ def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[s
         args, running=lambda gateway: gateway.get("/api/doctor")["findings"], resting=resting
     )
     return found
+
+
+async def _strays(store: "SqliteStore") -> tuple[Finding, ...]:
+    from belino.gateway.upkeep import check_strays
+
+    try:
+        await store.tidy(dry_run=True)
+    except StoreError as error:
+        return (Finding(name="strays", ok=False, says=f"could not be counted: {error}"),)
+    return check_strays(store.strays)
 
 
 def _as_json(finding: Finding) -> dict[str, Any]:

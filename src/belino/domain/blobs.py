@@ -47,10 +47,10 @@ class Blobs(Protocol):
         """Nobody has to be told any more of what was taken back before then."""
         ...
 
-    async def tidy(self, *, dry_run: bool = False) -> Tidied:
-        """Delete what no ref, upload or parcel uses any more and what no row knows; notice which bytes are missing.
+    async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
+        """Delete what no ref, upload or parcel uses any more, put strays aside, and notice which bytes are missing.
 
-        Little at a time. `dry_run` only counts.
+        Little at a time. `dry_run` only counts; `all_strays` puts every stray aside, however many and however soon.
         """
         ...
 

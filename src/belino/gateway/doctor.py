@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from belino import registry
 from belino.config import AgentConfig, Config
-from belino.domain.errors import BelinoError, StoreError
+from belino.domain.errors import BelinoError, StoreDamaged, StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Adapter, Checks, ChecksChannels
 from belino.domain.store import Store
@@ -157,6 +157,8 @@ async def check_store(home: Home, store: Store, troubles: Mapping[str, str] = NO
     try:
         await asyncio.to_thread(home.probe)
         counts = await store.counts()
+    except StoreDamaged as error:
+        return Finding(name="store", ok=False, says=str(error))
     except StoreError as error:
         return Finding(name="store", ok=False, says=str(error), cure="See whether the disk is full or read-only.")
     if troubles:

@@ -21,8 +21,9 @@ from belino.storage.opening import has_content, old_name, wal_of
 from belino.storage.outbox import take_up_files
 from belino.storage.restore import finish_restore
 from belino.storage.salvage import DamagedDatabase, Row, Tree, Value, open_damaged
+from belino.storage.soundness import quick_check, why_unreadable
 from belino.storage.stamps import to_micros
-from belino.storage.writer import connect
+from belino.storage.writer import CORRUPTION, connect, primary_code
 
 HELD = "the database was repaired: it may have been sent before; `belino outbox retry` sends it"
 UNCERTAIN = "the database was damaged while it was sent; it may have arrived"
@@ -118,10 +119,13 @@ def _is_whole(home: Home) -> bool:
             version: int = connection.execute("PRAGMA user_version").fetchone()[0]
             _refuse_newer(version)
             names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    except sqlite3.DatabaseError:
-        return False
-    return found == "ok" and names >= set(_tables_of(version))
+            found = quick_check(connection, with_indexes=True)
+    except sqlite3.Error as error:
+        if primary_code(error) in CORRUPTION:
+            return False
+        why = why_unreadable(error, home.database)
+        raise StoreError(f"the database could not be checked, and nothing was changed: {why}") from error
+    return not found and names >= set(_tables_of(version))
 
 
 def _salvage(damaged: DamagedDatabase, scrap: Path, home: Home, now: datetime) -> tuple[tuple[SalvagedTable, ...], int]:
@@ -143,8 +147,8 @@ def _salvage(damaged: DamagedDatabase, scrap: Path, home: Home, now: datetime) -
         held = _hold(connection, to_micros(now))
         _rebuild_uses(connection, BlobFolder(home.blobs), to_micros(now))
         connection.execute("COMMIT")
-        found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    if found != "ok":
+        found = quick_check(connection, with_indexes=True)
+    if found:
         raise StoreError(f"the repaired database is not whole ({found}); the old one was left as it is")
     return tuple(tables.values()), held
 

@@ -12,6 +12,7 @@ import orjson
 
 from belino import registry
 from belino.domain.errors import StoreError
+from belino.storage.blobs import sync_folder
 
 KEY_BYTES = 32
 REF_CHARS = 12
@@ -87,6 +88,7 @@ def load_keys(path: Path) -> Keys:
             file.write(secrets.token_bytes(KEY_BYTES))
             file.flush()
             os.fsync(file.fileno())
+        sync_folder(path.parent)  # before any row that needs the key is committed
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
         raise StoreError(

@@ -10,10 +10,14 @@ from belino.storage.writer import CORRUPTION, primary_code
 _ERROR_CODE = re.compile(r"error code=(\d+)")
 
 
-def quick_check(connection: sqlite3.Connection) -> str:
-    """The first corruption that `PRAGMA quick_check` reports, or nothing; sqlite3.Error if the check failed itself."""
+def quick_check(connection: sqlite3.Connection, *, with_indexes: bool = False) -> str:
+    """The first corruption that `PRAGMA quick_check` reports, or nothing; sqlite3.Error if the check failed itself.
+
+    `with_indexes` compares every index with its table, too, which takes much longer.
+    """
     try:
-        found: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        pragma = "integrity_check" if with_indexes else "quick_check"
+        found: str = connection.execute(f"PRAGMA {pragma}(1)").fetchone()[0]
     except sqlite3.DatabaseError as error:
         if primary_code(error) in CORRUPTION:
             return str(error)
