@@ -41,6 +41,20 @@ async def filled(home: Home, clock: FakeClock, say: Callable[..., Message], phot
     return home
 
 
+@pytest.fixture
+async def killed(
+    home: Home, clock: FakeClock, tmp_path: Path, say: Callable[..., Message], photo: Callable[..., MediaRef]
+) -> Home:
+    """The same as a kill leaves it, with all commits in the write-ahead log; `home` is closed cleanly."""
+    store = await open_store(home, clock=clock)
+    await fill(store, say, photo)
+    killed = Home.at(tmp_path / "killed")
+    for name in ("belino.db", "belino.db-wal", "key"):
+        shutil.copy(home.path / name, killed.path / name)
+    await store.close()
+    return killed
+
+
 async def fill(store: SqliteStore, say: Callable[..., Message], photo: Callable[..., MediaRef]) -> None:
     blob = await store.keep(chunks(b"picture"), mime="image/png", limit=100)
     said = []
@@ -182,14 +196,8 @@ async def test_rows_below_a_lost_page_are_found_and_deleted_ones_stay_deleted(
 
 
 async def test_commits_that_lie_only_in_the_write_ahead_log_are_salvaged(
-    home: Home, clock: FakeClock, tmp_path: Path, say: Callable[..., Message], photo: Callable[..., MediaRef]
+    home: Home, killed: Home, clock: FakeClock
 ) -> None:
-    store = await open_store(home, clock=clock)
-    await fill(store, say, photo)
-    killed = Home.at(tmp_path / "killed")
-    for name in ("belino.db", "belino.db-wal", "key"):
-        shutil.copy(home.path / name, killed.path / name)
-    await store.close()
     os.truncate(killed.database, 0)
     with pytest.raises(StoreIncomplete, match=r"its write-ahead log belino\.db-wal exists"):
         await open_store(killed, clock=clock)
@@ -200,14 +208,8 @@ async def test_commits_that_lie_only_in_the_write_ahead_log_are_salvaged(
 
 
 async def test_a_repair_that_was_killed_between_its_renames_loses_nothing(
-    home: Home, clock: FakeClock, tmp_path: Path, say: Callable[..., Message], photo: Callable[..., MediaRef]
+    home: Home, killed: Home, clock: FakeClock
 ) -> None:
-    store = await open_store(home, clock=clock)
-    await fill(store, say, photo)
-    killed = Home.at(tmp_path / "killed")
-    for name in ("belino.db", "belino.db-wal", "key"):
-        shutil.copy(home.path / name, killed.path / name)
-    await store.close()
     overwrite(killed.database, 0, bytes(100))
     os.link(killed.database, killed.path / "belino.db.before-20260101-120000-abcd")
     (killed.path / "belino.db-wal").rename(killed.path / "belino.db.before-20260101-120000-abcd-wal")
