@@ -67,6 +67,16 @@ def not_found() -> Refusal:
     return Refusal(404, Code.NOT_FOUND, "There is nothing here.")
 
 
+def busy(message: str, *, status: int = 503) -> Refusal:
+    """There is no room right now; the same request may succeed in a moment."""
+    return Refusal(status, Code.BUSY, message, headers={"Retry-After": "1"})
+
+
+def stopping() -> Refusal:
+    """The answer to a request that a stopping server does not finish."""
+    return busy("belino is stopping; send it again once it has started.")
+
+
 def refusal_of(error: BelinoError) -> Refusal:
     """What a client is told of an error raised on purpose further down."""
     match error:
@@ -77,7 +87,7 @@ def refusal_of(error: BelinoError) -> Refusal:
         case StoreError():
             return Refusal(500, Code.INTERNAL, "The state folder cannot be used right now; `belino doctor` says more.")
         case Busy():
-            return Refusal(503, Code.BUSY, str(error), headers={"Retry-After": "1"})
+            return busy(str(error))
         case MediaTooLarge():
             return Refusal(413, Code.TOO_LARGE, str(error))
         case MediaNotFound():

@@ -1,5 +1,6 @@
 """Every route and what it requires, and the one door all of them lie behind."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -32,8 +33,9 @@ from belino.web import (
     previews,
     uploads,
 )
-from belino.web.answers import Code, Refusal, not_found, refusal_of, refuse
-from belino.web.auth import Requires, admit
+from belino.web.answers import Code, Refusal, not_found, refusal_of, refuse, stopping
+from belino.web.auth import Requires, Visitor, admit
+from belino.web.connections import connection_of, count_as_known
 from belino.web.site import Call, House, Site
 
 log = logging.getLogger(__name__)
@@ -70,7 +72,7 @@ class GuardedSocket(WebSocketRoute):
         self.requires = requires
 
         async def serve(socket: WebSocket) -> None:
-            visitor = await admit(socket, requires, site.store, site.origins)
+            visitor = await _known_visitor(socket, requires, site)
             await chat.serve_chat(site, visitor, socket, api.me_json(site))
 
         super().__init__(path, serve, name=path)
@@ -86,7 +88,7 @@ class _Guard:
         request = Request(scope, receive, send)
         visitor = None
         if self._requires is not Requires.OPEN:
-            visitor = await admit(request, self._requires, self._site.store, self._site.origins)
+            visitor = await _known_visitor(request, self._requires, self._site)
         answer = await self._handler(Call(site=self._site, request=request, known_visitor=visitor))
         await answer(scope, receive, send)
 
@@ -107,6 +109,8 @@ class Door:
                 headers = MutableHeaders(scope=message)
                 for name, value in DEFAULT_HEADERS.items():
                     headers.setdefault(name, value)
+                if _leaves_body(scope):
+                    headers["connection"] = "close"
             begun = True
             await send(message)
 
@@ -120,6 +124,9 @@ class Door:
             refusal = refusal_of(error)
             if refusal.status >= 500:
                 log.warning("refused with %d: %s", refusal.status, type(error).__name__)
+        except asyncio.CancelledError:
+            # Only a server that stops cancels requests; raised further, uvicorn would log it with a traceback.
+            refusal = stopping()
         except Exception as error:  # noqa: BLE001 - the edge: nobody above could tell the client
             log.error("a request failed: %s", _kind(error))
             refusal = Refusal(500, Code.INTERNAL, "Something went wrong here; the log says what kind.")
@@ -211,6 +218,19 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/media/gc", media.tidy_up, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/metrics", metrics.show_metrics, requires=person, site=site),
     ]
+
+
+async def _known_visitor(connection: HTTPConnection, requires: Requires, site: Site) -> Visitor:
+    """The visitor behind a request, whose connection then counts among those of logged-in clients."""
+    visitor = await admit(connection, requires, site.store, site.origins)
+    count_as_known(connection.scope)
+    return visitor
+
+
+def _leaves_body(scope: Scope) -> bool:
+    """Whether an answer goes out before the body of a client that has not logged in has arrived; it is not read then."""
+    connection = connection_of(scope)
+    return connection is not None and not connection.is_known and not connection.has_whole_request()
 
 
 def _look(scope: Scope, site: Site) -> None:

@@ -122,12 +122,13 @@ class Origins:
         if not self._from_proxy(connection):
             return direct
         named = [part.strip() for line in connection.headers.getlist("x-forwarded-for") for part in line.split(",")]
-        return next((name for name in reversed(named[-16:]) if not self._trusts(name)), direct)[:64]
+        return next((name for name in reversed(named[-16:]) if not self.trusts(name)), direct)[:64]
 
     def _from_proxy(self, connection: HTTPConnection) -> bool:
-        return connection.client is not None and self._trusts(connection.client.host)
+        return connection.client is not None and self.trusts(connection.client.host)
 
-    def _trusts(self, address: str) -> bool:
+    def trusts(self, address: str) -> bool:
+        """Whether an address is that of a proxy whose forwarded headers count."""
         try:
             parsed = ipaddress.ip_address(address)
         except ValueError:

@@ -4,10 +4,13 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,14 +22,16 @@ from belino.domain.message import ChatType
 from belino.domain.record import GrantKind
 from belino.web.api import web_conversation
 from belino.web.app import make_app
+from belino.web.auth import Origins
 from belino.web.chat import FRAME_BYTES
+from belino.web.connections import ConnectionPool, shares_of
 from belino.web.logins import login_url
-from belino.web.protocol import BoundedHttp
+from belino.web.protocol import BoundedHttp, BoundedSocket, TlsFront
 from belino.web.site import House
 
-CONNECTIONS = 1_000
 GRACE_SECONDS = 3
-BACKLOG = 256
+CANCEL_SECONDS = 1.0
+BACKLOG = 1_024
 PROGRAM_NOTE = "the running gateway"
 
 
@@ -46,6 +51,12 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let open requests end; those cut off after the grace period still send their refusal."""
+        await super().shutdown(sockets)
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=CANCEL_SECONDS)
+
     async def main_loop(self) -> None:
         """Renew the Date header every second; uvicorn itself would wake up ten times as often to look for its end."""
         while not await self.on_tick(0):
@@ -58,7 +69,8 @@ async def serve(gateway: House, *, ready: Callable[[str], None]) -> None:
     """Serve until cancelled; `ready` is given a login address once requests are answered."""
     settings = gateway.config.server
     with _listen(settings) as listener:
-        server = Server(_uvicorn_config(make_app(gateway), settings))
+        pool = ConnectionPool(shares_of(resource.getrlimit(resource.RLIMIT_NOFILE)[0]), gateway.clock)
+        server = Server(_uvicorn_config(make_app(gateway), settings, pool))
         # Who connects from now on waits in the backlog until the next line but one.
         url = await _announce(gateway, local_url(settings, listener))
         async with asyncio.TaskGroup() as group:
@@ -126,14 +138,13 @@ def _listen(settings: ServerConfig) -> Iterator[socket.socket]:
         yield listener
 
 
-def _uvicorn_config(app: Starlette, settings: ServerConfig) -> uvicorn.Config:
+def _uvicorn_config(app: Starlette, settings: ServerConfig, pool: ConnectionPool) -> uvicorn.Config:
     # uvicorn writes paths with their query to the log at INFO; a secret may stand in somebody's query.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     config = uvicorn.Config(
         app,
         loop="none",
-        http=BoundedHttp,
-        ws="websockets-sansio",
+        ws=BoundedSocket,
         ws_max_size=FRAME_BYTES,
         ws_per_message_deflate=False,
         lifespan="off",
@@ -141,7 +152,6 @@ def _uvicorn_config(app: Starlette, settings: ServerConfig) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=CONNECTIONS,
         backlog=BACKLOG,
         timeout_graceful_shutdown=GRACE_SECONDS,
         ssl_certfile=settings.tls_cert,
@@ -151,4 +161,11 @@ def _uvicorn_config(app: Starlette, settings: ServerConfig) -> uvicorn.Config:
         config.load()
     except OSError as error:
         raise ConfigError(f"server.tls_cert and server.tls_key cannot be used: {error.strerror or error}") from error
+    make = partial(BoundedHttp, pool=pool, origins=Origins(settings))
+    if config.ssl is not None:
+        # The handshake is ours, so that the pool sees a connection before it.
+        make = partial(TlsFront, make, pool=pool, context=config.ssl)
+        config.ssl = None
+    # Called like the class it stands for.
+    config.http_protocol_class = cast("type[asyncio.Protocol]", make)
     return config

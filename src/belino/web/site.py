@@ -28,7 +28,7 @@ from belino.media.glance import Glance, Look
 from belino.media.renditions import Rendered, Wish
 from belino.media.sandbox import Sandbox
 from belino.storage.home import Home
-from belino.web.answers import Code, Refusal, bad_request
+from belino.web.answers import Code, Refusal, bad_request, busy
 from belino.web.auth import Attempts, Origins, Visitor
 from belino.web.fields import Fields, parse_json
 
@@ -118,8 +118,8 @@ class Site:
         self.gateway = gateway
         self.origins = Origins(gateway.config.server)
         self.logins = Attempts(gateway.clock)
-        self.sockets = Turnstile(SOCKETS_PER_GRANT, lambda: _busy("Too many pages are open under this login."))
-        self.hooks = Turnstile(HOOKS_AT_ONCE, lambda: _busy("Too many calls at once."))
+        self.sockets = Turnstile(SOCKETS_PER_GRANT, lambda: busy("Too many pages are open under this login.", status=429))
+        self.hooks = Turnstile(HOOKS_AT_ONCE, lambda: busy("Too many calls at once.", status=429))
         self.extending = Turnstile(1, lambda: Refusal(409, Code.CONFLICT, "This upload is being written already."))
         self.uploads: dict[str, set[str]] = {}
         """Upload ids begun under each grant since the start, so that nobody opens them without end."""
@@ -210,7 +210,3 @@ async def body_chunks(request: Request, *, idle_seconds: float) -> AsyncIterator
 def too_large(limit: int, what: str = "The body") -> Refusal:
     """Over a limit that is named."""
     return Refusal(413, Code.TOO_LARGE, f"{what} is over {limit} bytes.")
-
-
-def _busy(message: str) -> Refusal:
-    return Refusal(429, Code.BUSY, message, headers={"Retry-After": "1"})
