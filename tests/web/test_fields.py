@@ -1,5 +1,8 @@
 """Whatever a client writes is read strictly."""
 
+import json
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +39,48 @@ def test_json_of_too_many_values_is_refused_without_walking_them_all() -> None:
     with pytest.raises(Refusal, match="too many"):
         parse_json("[" + ",".join([row] * 300) + "]")
     assert parse_json("[" + ",".join("1" * 100_000) + "]") is not None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"a": 1, "a": 1}',
+        '{"a": 1, "\\u0061": 2}',
+        '{"b": [{"c": {"a": "x", "a": "y:z"}}]}',
+        '{"a": ":", "a": "\\u003a", "b": "\\u003A"}',
+        '{"a": "x\\\\u003a", "a": "y"}',
+    ],
+)
+def test_json_that_names_a_key_twice_is_refused(raw: str) -> None:
+    for given_ in (raw, raw.encode()):
+        with pytest.raises(Refusal, match="names a key twice") as refused:
+            parse_json(given_)
+        assert refused.value.status == 400
+
+
+def test_a_key_named_twice_is_found_in_a_long_text_too() -> None:
+    for words in ("x" * 100_000, "a:b " * 50_000):
+        assert parse_json(json.dumps({"a": words, "b": words})) == {"a": words, "b": words}
+        with pytest.raises(Refusal, match="names a key twice"):
+            parse_json(json.dumps({"a": words, "b": 1})[:-1] + ', "b": 2}')
+
+
+JSON = st.recursive(
+    st.none() | st.integers(-9, 9) | st.text(alphabet=':\\"u003aA,{}[]é'),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet=':\\"u003aA'), inner),
+    max_leaves=20,
+)
+
+
+def escaped(text: str) -> str:
+    """JSON whose texts hold their colons as escapes."""
+    return re.sub(r'"(?:[^"\\]|\\.)*"', lambda found: found.group().replace(":", r"\u003a"), text)
+
+
+@given(JSON)
+def test_json_that_names_every_key_once_is_read_however_its_colons_are_written(value: object) -> None:
+    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False), escaped(json.dumps(value))):
+        assert parse_json(text) == parse_json(text.encode()) == value
 
 
 @given(

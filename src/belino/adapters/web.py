@@ -14,7 +14,7 @@ from belino.domain.ports import Accept, Desk, Question, Taken
 from belino.domain.reply import Parcel, Receipt, StoredFile
 from belino.domain.works import YES, Thing, Works
 
-# How long a page waits while the adapter is being restarted, before it is told to try again.
+# How long a page waits for the adapter to start, before it is told to try again.
 LISTEN_SECONDS = 10.0
 
 FILE_BYTES = 100 * 1024 * 1024
@@ -73,26 +73,26 @@ class Adapter:
     def __init__(self, config: Config, desk: Desk) -> None:
         self._desk = desk
         self._accept: Accept | None = None
-        self._listening = asyncio.Event()
+        self._started = asyncio.Event()
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled; a page has no cursor, it posts again under the same id."""
         self._accept = accept
-        self._listening.set()
+        self._started.set()
         try:
             await asyncio.Event().wait()
         finally:
-            self._listening.clear()
             self._accept = None
 
     async def post(self, message: Message) -> Taken:
         """Take in what a page said; when it returns, the message is on disk. Busy if nobody listens for long."""
         try:
             async with asyncio.timeout(LISTEN_SECONDS):
-                await self._listening.wait()
+                await self._started.wait()
         except TimeoutError:
             raise Busy("the web chat is starting; send it again in a moment") from None
-        assert self._accept is not None
+        if self._accept is None:
+            raise Busy("belino is stopping; send it again once it has started")
         return await self._accept(message)
 
     async def send(self, parcel: Parcel) -> Receipt:

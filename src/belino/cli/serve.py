@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import signal
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from belino.gateway.gateway import Gateway
 
 log = logging.getLogger(__name__)
+
+OPEN_FILES = 4_096
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -41,6 +44,7 @@ def run(args: Namespace) -> int:
     home = Home.at(args.home)
     config = _overridden(load(home, args.config), args)
     configure_logging(config.logs.level)
+    raise_open_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
             runner.run(_serve(config, home, args))
@@ -48,6 +52,14 @@ def run(args: Namespace) -> int:
             # Tasks fail together; the operator needs the one sentence that began it.
             raise first_error(group) from None
     return OK
+
+
+def raise_open_files() -> None:
+    """Raise the soft limit on open files, often 1 024, as far as the hard limit allows: each client holds one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def first_error(group: BaseExceptionGroup[BelinoError]) -> BelinoError:

@@ -205,6 +205,15 @@ class TakesHooks(Protocol):
 
 
 @runtime_checkable
+class ScreensHooks(Protocol):
+    """Can refuse a call by its method, query and headers, before its body is read."""
+
+    def screen_hook(self, hook: Hook) -> HookAnswer | None:
+        """The refusal of a call whose body is still empty here; None to have its body read."""
+        ...
+
+
+@runtime_checkable
 class ReadsBack(Protocol):
     """Can look whether a parcel arrived although its receipt was lost."""
 

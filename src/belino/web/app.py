@@ -120,16 +120,11 @@ class Door:
             return
         except (ClientDisconnect, WebSocketDisconnect):
             return
-        except BelinoError as error:
-            refusal = refusal_of(error)
-            if refusal.status >= 500:
-                log.warning("refused with %d: %s", refusal.status, type(error).__name__)
         except asyncio.CancelledError:
             # Only a server that stops cancels requests; raised further, uvicorn would log it with a traceback.
             refusal = stopping()
         except Exception as error:  # noqa: BLE001 - the edge: nobody above could tell the client
-            log.error("a request failed: %s", _kind(error))
-            refusal = Refusal(500, Code.INTERNAL, "Something went wrong here; the log says what kind.")
+            refusal = _told(error)
         if not begun:
             await refuse(refusal)(scope, receive, send_guarded)
 
@@ -228,7 +223,7 @@ async def _known_visitor(connection: HTTPConnection, requires: Requires, site: S
 
 
 def _leaves_body(scope: Scope) -> bool:
-    """Whether an answer goes out before the body of a client that has not logged in has arrived; it is not read then."""
+    """Whether a client that has not logged in is answered before its body has arrived, which is then not read."""
     connection = connection_of(scope)
     return connection is not None and not connection.is_known and not connection.has_whole_request()
 
@@ -248,6 +243,17 @@ async def _starlette_refused(request: Request, error: Exception) -> Response:
     if error.status_code == 405:
         return refuse(Refusal(405, Code.BAD_REQUEST, "Not with this method.", headers=dict(error.headers or {})))
     return refuse(not_found() if error.status_code == 404 else Refusal(error.status_code, Code.BAD_REQUEST, "Refused."))
+
+
+def _told(error: Exception) -> Refusal:
+    """The refusal that answers an error, which is logged where it is ours to mend."""
+    if isinstance(error, BelinoError):
+        refusal = refusal_of(error)
+        if refusal.status >= 500:
+            log.warning("refused with %d: %s", refusal.status, type(error).__name__)
+        return refusal
+    log.error("a request failed: %s", _kind(error))
+    return Refusal(500, Code.INTERNAL, "Something went wrong here; the log says what kind.")
 
 
 def _kind(error: BaseException) -> str:

@@ -6,7 +6,8 @@ keeps the server waiting longest is dropped, so that a newcomer always finds a p
 
 import ipaddress
 import logging
-from collections.abc import Callable, Hashable, Iterator, MutableMapping
+import resource
+from collections.abc import Callable, Hashable, MutableMapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Generic, TypeVar
@@ -40,7 +41,9 @@ class Shares:
 
 
 def shares_of(open_files: int) -> Shares:
-    """The shares that a process with this descriptor limit can keep."""
+    """The shares that a process with this limit on open files can keep."""
+    if open_files == resource.RLIM_INFINITY:
+        return Shares(anonymous=ANONYMOUS_MOST, known=KNOWN_MOST)
     available = open_files - min(RESERVED_FILES, open_files // 2)
     anonymous = min(ANONYMOUS_MOST, available // 4)
     return Shares(anonymous=anonymous, known=min(KNOWN_MOST, available - anonymous))
@@ -51,37 +54,40 @@ class EvictionQueue(Generic[T]):
 
     def __init__(self) -> None:
         self._arrivals = count()
-        self._peers: dict[str, dict[T, int]] = {}
+        self._peers: dict[T, str] = {}
+        self._items: dict[str, dict[T, int]] = {}
 
     def __len__(self) -> int:
-        return sum(len(items) for items in self._peers.values())
+        return len(self._peers)
 
     def held_by(self, peer: str) -> int:
         """The number of items of one peer."""
-        return len(self._peers.get(peer, ()))
+        return len(self._items.get(peer, ()))
 
     def add(self, item: T, peer: str) -> None:
         """Append an item as the youngest."""
-        self._peers.setdefault(peer, {})[item] = next(self._arrivals)
+        self.discard(item)
+        self._peers[item] = peer
+        self._items.setdefault(peer, {})[item] = next(self._arrivals)
 
-    def discard(self, item: T, peer: str) -> None:
+    def discard(self, item: T) -> None:
         """Remove an item if it is there."""
-        items = self._peers.get(peer)
-        if items is not None and items.pop(item, None) is not None and not items:
-            del self._peers[peer]
+        peer = self._peers.pop(item, None)
+        if peer is not None:
+            del self._items[peer][item]
+            if not self._items[peer]:
+                del self._items[peer]
 
     def oldest(self, peer: str | None = None) -> T | None:
         """The item to evict: of one peer, or of the peer that holds most."""
-        groups: Iterator[dict[T, int]] | list[dict[T, int]] = iter(self._peers.values())
-        if peer is not None:
-            groups = [self._peers[peer]] if peer in self._peers else []
-        fullest = max(groups, key=lambda items: (len(items), -next(iter(items.values()))), default=None)
+        groups = self._items.values() if peer is None else [self._items.get(peer, {})]
+        fullest = max(filter(None, groups), key=lambda items: (len(items), -next(iter(items.values()))), default=None)
         return next(iter(fullest)) if fullest else None
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class ClientConnection:
-    """One accepted connection; the protocol that serves it tells whose turn it is, the application who the client is."""
+    """One accepted connection: its protocol tells whose turn it is, the application whether its client is known."""
 
     pool: "ConnectionPool"
     peer: str
@@ -123,7 +129,7 @@ class ConnectionPool:
             self._known -= 1
         else:
             self._anonymous -= 1
-            self._waiting.discard(connection, connection.peer)
+            self._waiting.discard(connection)
 
     def claim(self, connection: ClientConnection) -> bool:
         """Move a connection whose client has logged in to the known share; False if that is full."""
@@ -133,7 +139,7 @@ class ConnectionPool:
             return False
         self._anonymous -= 1
         self._known += 1
-        self._waiting.discard(connection, connection.peer)
+        self._waiting.discard(connection)
         connection.is_known = True
         return True
 
@@ -147,19 +153,16 @@ class ConnectionPool:
 
     def set_turn(self, connection: ClientConnection, client_turn: bool) -> None:
         """Make an anonymous connection evictable exactly while its client keeps the server waiting."""
-        if connection.is_known or not connection.is_open:
-            return
-        self._waiting.discard(connection, connection.peer)
-        if client_turn:
+        if client_turn and connection.is_open and not connection.is_known:
             self._waiting.add(connection, connection.peer)
+        else:
+            self._waiting.discard(connection)
 
     def set_peer(self, connection: ClientConnection, peer: str) -> None:
         """Count a connection under another address; it counts as young again, as its request has just begun."""
-        if peer == connection.peer:
-            return
-        self._waiting.discard(connection, connection.peer)
-        connection.peer = peer
-        self.set_turn(connection, client_turn=True)
+        if peer != connection.peer:
+            connection.peer = peer
+            self.set_turn(connection, client_turn=True)
 
     def _evict(self, connection: ClientConnection | None) -> bool:
         if connection is None:

@@ -1,36 +1,51 @@
-"""Calls from platforms: bounded before anybody is believed, then handed raw to the adapter that checks them."""
+"""Webhooks: calls of platforms, screened by their headers, read within limits, and handed raw to their adapter."""
 
 import asyncio
+from dataclasses import replace
 
 from starlette.responses import Response
 
-from belino.domain.ports import Hook, TakesHooks
-from belino.web.answers import Code, Refusal, not_found
+from belino.domain.ports import Hook, HookAnswer, ScreensHooks, TakesHooks
+from belino.web.answers import Code, Refusal, busy, not_found, refuse
 from belino.web.site import Call, read_body
 
 HOOK_BYTES = 1024 * 1024
 HOOK_SECONDS = 10.0
 TAKE_SECONDS = 30.0
 
+_CODES = {401: Code.UNAUTHORIZED, 403: Code.FORBIDDEN, 404: Code.NOT_FOUND, 429: Code.BUSY, 503: Code.BUSY}
+
 
 async def take_hook(call: Call) -> Response:
     """Answer a webhook; an adapter says 200 only after commit."""
     params = call.request.path_params
-    adapter = call.site.gateway.adapters.get((params["platform"], params["account"]))
+    platform, account = params["platform"], params["account"]
+    adapter = call.site.gateway.adapters.get((platform, account))
     if not isinstance(adapter, TakesHooks):
         raise not_found()
-    with call.site.hooks.enter("all"):
-        body = await read_body(call.request, limit=HOOK_BYTES, seconds=HOOK_SECONDS)
-        hook = Hook(
-            method=call.request.method,
-            path=call.request.url.path,
-            query=call.request.url.query,
-            headers={name.lower(): value for name, value in call.request.headers.items()},
-            body=body,
-        )
+    hook = Hook(
+        method=call.request.method,
+        path=call.request.url.path,
+        query=call.request.url.query,
+        headers={name.lower(): value for name, value in call.request.headers.items()},
+        body=b"",
+    )
+    refused = adapter.screen_hook(hook) if isinstance(adapter, ScreensHooks) else None
+    if refused is not None:
+        return _answer(refused)
+    key = f"{platform}:{account}"
+    async with call.site.hook_readers.enter(key, call.site.origins.peer(call.request)):
+        hook = replace(hook, body=await read_body(call.request, limit=HOOK_BYTES, seconds=HOOK_SECONDS))
+    with call.site.hooks.enter(key):
         try:
             async with asyncio.timeout(TAKE_SECONDS):
-                taken = await adapter.take_hook(hook)
+                return _answer(await adapter.take_hook(hook))
         except TimeoutError:
-            raise Refusal(503, Code.BUSY, "Not taken in time; call again.") from None
+            raise busy("Not taken in time; call again.") from None
+
+
+def _answer(taken: HookAnswer) -> Response:
+    """What the adapter says; a refusal without words of its own takes the shape of every other."""
+    if taken.status >= 400 and not taken.body:
+        return refuse(Refusal(taken.status, _CODES.get(taken.status, Code.BAD_REQUEST), "This call is not taken."))
     return Response(taken.body, status_code=taken.status, media_type=taken.mime)

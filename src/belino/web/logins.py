@@ -11,6 +11,8 @@ from belino.web.auth import COOKIE, SECRET_CHARS, refuse_foreign_page, unauthori
 from belino.web.site import Call
 from belino.web.wire import grant_json
 
+LOGIN_BYTES = 1_024
+LOGIN_SECONDS = 5.0
 NOTE_CHARS = 100
 MOST_DAYS = 3650
 
@@ -18,7 +20,7 @@ MOST_DAYS = 3650
 async def log_in(call: Call) -> Response:
     """Trade the one-time secret of a login address for a cookie; every attempt counts until it succeeds."""
     refuse_foreign_page(call.request, call.site.origins)
-    fields = await call.fields("token")
+    fields = await call.fields("token", limit=LOGIN_BYTES, seconds=LOGIN_SECONDS)
     secret = fields.text("token", most=SECRET_CHARS)
     peer = call.site.origins.peer(call.request)
     call.site.logins.begin(peer)

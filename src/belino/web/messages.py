@@ -15,8 +15,8 @@ from belino.domain.record import GrantKind, StoredMessage
 from belino.web.answers import Code, Refusal, answer, bad_request
 from belino.web.attachments import ATTACHMENTS, Luggage, as_ref, parse_attachments
 from belino.web.auth import Visitor
-from belino.web.fields import Fields
-from belino.web.site import Call, Site
+from belino.web.fields import Fields, parse_json
+from belino.web.site import JSON_BYTES, Call, Site
 from belino.web.visits import speak
 from belino.web.wire import Json, message_json
 
@@ -29,13 +29,18 @@ PAGE = 200
 PAGE_CHARS = 2_000_000
 # Shorter than a page waits for its answer, so that it is told rather than left guessing.
 POST_SECONDS = 25.0
+LARGE_BODY_SECONDS = 120.0
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 async def post_message(call: Call) -> Response:
     """Say something over HTTP; answered when it is on disk."""
-    said = await say(call.site, call.visitor, await call.fields(*SAY_FIELDS))
+    announced = call.request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) <= JSON_BYTES:
+        said = await say(call.site, call.visitor, await call.fields(*SAY_FIELDS))
+    else:
+        said = await _say_at_length(call)
     del said["message"]
     return answer(said)
 
@@ -79,6 +84,16 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
     if stored is None:
         return {**_outcome(taken), "message_id": message_id, "message": None}
     return await _said(site, stored)
+
+
+async def _say_at_length(call: Call) -> Json:
+    """Say something with large attachments: few such bodies at once, unpacked one at a time like large frames."""
+    # Base64 takes four bytes for three.
+    limit = call.site.gateway.config.server.frame_attachment_bytes * 4 // 3 + JSON_BYTES
+    with call.site.large_bodies.enter(call.visitor.grant.id):
+        body = await call.json_body(limit=limit, seconds=LARGE_BODY_SECONDS)
+        async with call.site.heavy:
+            return await say(call.site, call.visitor, Fields(parse_json(body), known=SAY_FIELDS))
 
 
 async def _say_elsewhere(site: Site, conversation: ConversationKey, fields: Fields) -> Json:

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.requests import HTTPConnection
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
@@ -108,7 +108,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._end_head()
         self._unparsed_bytes = 0
         if self._is_proxied and self._connection is not None:
-            self._pool.set_peer(self._connection, peer_of(self._origins.peer(HTTPConnection(self.scope))))
+            self._pool.set_peer(self._connection, peer_of(self._origins.peer(HTTPConnection(dict(self.scope)))))
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -161,19 +161,24 @@ class BoundedHttp(HttpToolsProtocol):
             self._deadline.cancel()
             self._deadline = None
 
+    @property
+    def _open_cycle(self) -> RequestResponseCycle | None:
+        """The newest request whose head has arrived, until its answer is complete."""
+        cycle: RequestResponseCycle | None = self.cycle
+        return None if cycle is None or cycle.response_complete else cycle
+
     def _has_whole_request(self) -> bool:
-        return self.cycle is None or not self.cycle.more_body
+        return self._open_cycle is None or not self._open_cycle.more_body
 
     def _note_turn(self) -> None:
         """Let the pool drop this connection only while its client keeps the server waiting."""
-        if self._connection is None:
-            return
-        is_answering = self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
-        self._pool.set_turn(self._connection, client_turn=not is_answering or self.flow.write_paused)
+        if self._connection is not None:
+            is_answering = self._open_cycle is not None and not self._open_cycle.more_body
+            self._pool.set_turn(self._connection, client_turn=not is_answering or self.flow.write_paused)
 
     def _give_way(self) -> None:
         """Close in favour of another connection; a request that was begun is told so."""
-        if self.cycle is None or self.cycle.response_complete or self.scheme == "https":
+        if self._open_cycle is None or self.scheme == "https":
             # Nothing to answer, or an answer that does not leave at once.
             self.transport.abort()
         else:
@@ -184,11 +189,11 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _refuse(self, refusal: Refusal) -> None:
         """Answer the request that is being read, and close; where another answer is due first, just close."""
-        if self.cycle is not None and not self.cycle.response_complete:
-            if self.cycle.response_started or self.cycle.scope is not self.scope or self.pipeline:
+        if (cycle := self._open_cycle) is not None:
+            if cycle.response_started or cycle.scope is not self.scope or self.pipeline:
                 self.transport.abort()
                 return
-            self.cycle.disconnected = True
+            cycle.disconnected = True
         self.transport.write(raw_answer(refusal))
         self.transport.close()
 

@@ -69,7 +69,8 @@ async def serve(gateway: House, *, ready: Callable[[str], None]) -> None:
     """Serve until cancelled; `ready` is given a login address once requests are answered."""
     settings = gateway.config.server
     with _listen(settings) as listener:
-        pool = ConnectionPool(shares_of(resource.getrlimit(resource.RLIMIT_NOFILE)[0]), gateway.clock)
+        open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        pool = ConnectionPool(shares_of(open_files), gateway.clock)
         server = Server(_uvicorn_config(make_app(gateway), settings, pool))
         # Who connects from now on waits in the backlog until the next line but one.
         url = await _announce(gateway, local_url(settings, listener))
@@ -161,10 +162,11 @@ def _uvicorn_config(app: Starlette, settings: ServerConfig, pool: ConnectionPool
         config.load()
     except OSError as error:
         raise ConfigError(f"server.tls_cert and server.tls_key cannot be used: {error.strerror or error}") from error
-    make = partial(BoundedHttp, pool=pool, origins=Origins(settings))
+    make_http = partial(BoundedHttp, pool=pool, origins=Origins(settings))
+    make: Callable[..., asyncio.Protocol] = make_http
     if config.ssl is not None:
         # The handshake is ours, so that the pool sees a connection before it.
-        make = partial(TlsFront, make, pool=pool, context=config.ssl)
+        make = partial(TlsFront, make_http, pool=pool, context=config.ssl)
         config.ssl = None
     # Called like the class it stands for.
     config.http_protocol_class = cast("type[asyncio.Protocol]", make)

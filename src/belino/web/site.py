@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
@@ -30,6 +30,7 @@ from belino.media.sandbox import Sandbox
 from belino.storage.home import Home
 from belino.web.answers import Code, Refusal, bad_request, busy
 from belino.web.auth import Attempts, Origins, Visitor
+from belino.web.connections import EvictionQueue
 from belino.web.fields import Fields, parse_json
 
 if TYPE_CHECKING:
@@ -38,7 +39,12 @@ if TYPE_CHECKING:
 JSON_BYTES = 1024 * 1024
 BODY_SECONDS = 30.0
 SOCKETS_PER_GRANT = 32
+LARGE_BODIES = 4
+"""Bodies over `JSON_BYTES` that one login may send at once."""
+HOOK_READERS = 32
+"""Webhook bodies of one account that are read at once."""
 HOOKS_AT_ONCE = 32
+"""Webhooks of one account that are carried out at once, once their bodies are here."""
 
 
 class PostsMessages(Protocol):
@@ -111,6 +117,31 @@ class Turnstile:
                 del self._inside[who]
 
 
+class Readers:
+    """Bodies being read under each key; when there are too many, the slowest gives way to the next."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._reading: dict[str, EvictionQueue[asyncio.Timeout]] = {}
+
+    @asynccontextmanager
+    async def enter(self, key: str, peer: str) -> AsyncIterator[None]:
+        """Read a body inside; Refusal if it is still incomplete when others need its place."""
+        queue = self._reading.setdefault(key, EvictionQueue())
+        if len(queue) >= self._most and (slowest := queue.oldest()) is not None:
+            queue.discard(slowest)
+            slowest.reschedule(0)
+        try:
+            async with asyncio.timeout(None) as place:
+                queue.add(place, peer)
+                try:
+                    yield
+                finally:
+                    queue.discard(place)
+        except TimeoutError:
+            raise busy("The body arrived too slowly while others were waiting; send it again.") from None
+
+
 class Site:
     """One running web door."""
 
@@ -118,8 +149,14 @@ class Site:
         self.gateway = gateway
         self.origins = Origins(gateway.config.server)
         self.logins = Attempts(gateway.clock)
-        self.sockets = Turnstile(SOCKETS_PER_GRANT, lambda: busy("Too many pages are open under this login.", status=429))
+        self.sockets = Turnstile(
+            SOCKETS_PER_GRANT, lambda: busy("Too many pages are open under this login.", status=429)
+        )
+        self.hook_readers = Readers(HOOK_READERS)
         self.hooks = Turnstile(HOOKS_AT_ONCE, lambda: busy("Too many calls at once.", status=429))
+        self.large_bodies = Turnstile(
+            LARGE_BODIES, lambda: busy(f"{LARGE_BODIES} large messages are being sent already.", status=429)
+        )
         self.extending = Turnstile(1, lambda: Refusal(409, Code.CONFLICT, "This upload is being written already."))
         self.uploads: dict[str, set[str]] = {}
         """Upload ids begun under each grant since the start, so that nobody opens them without end."""
@@ -168,13 +205,16 @@ class Call:
         values = {name: value for name, value in pairs if value}
         return Fields(values, known=known, what="The query", from_query=True)
 
-    async def fields(self, *known: str) -> Fields:
-        """The body's fields; a body that is not declared to be JSON is not read."""
+    async def fields(self, *known: str, limit: int = JSON_BYTES, seconds: float = BODY_SECONDS) -> Fields:
+        """The body's fields."""
+        return Fields(parse_json(await self.json_body(limit=limit, seconds=seconds)), known=known)
+
+    async def json_body(self, *, limit: int, seconds: float) -> bytes:
+        """The body as it came; one that is not declared to be JSON is not read."""
         declared = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if declared != "application/json":
             raise Refusal(415, Code.BAD_REQUEST, "Content-Type must be application/json.")
-        body = await read_body(self.request, limit=JSON_BYTES, seconds=BODY_SECONDS)
-        return Fields(parse_json(body), known=known)
+        return await read_body(self.request, limit=limit, seconds=seconds)
 
 
 async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:

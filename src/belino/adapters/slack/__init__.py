@@ -15,7 +15,14 @@ from belino.adapters.slack.check import check_app, check_places
 from belino.adapters.slack.cursor import Reached
 from belino.adapters.slack.download import Download
 from belino.adapters.slack.history import Past, in_conversation
-from belino.adapters.slack.hooks import challenge_of, is_signed, looks_at_certificate, read_hook
+from belino.adapters.slack.hooks import (
+    challenge_of,
+    is_signed,
+    looks_at_certificate,
+    may_be_signed,
+    may_look_at_certificate,
+    read_hook,
+)
 from belino.adapters.slack.limits import LIMITS
 from belino.adapters.slack.manifest import SETUP as SETUP
 from belino.adapters.slack.names import Names
@@ -221,10 +228,18 @@ class Adapter:
         """Which of them the app is not in, for the doctor."""
         return await check_places(self._calls, channels, name=f"{PLATFORM}:{self._desk.account}")
 
-    async def take_hook(self, hook: Hook) -> HookAnswer:
-        """One call of Slack: who it is before what it says, and 200 only after commit."""
+    def screen_hook(self, hook: Hook) -> HookAnswer | None:
+        """Refuse a call that is not signed, or too long ago; the signature itself needs the body."""
         if self._config.mode != "http":
             return HookAnswer(status=404)
+        if may_be_signed(hook, self._desk.clock.now()) or may_look_at_certificate(hook):
+            return None
+        return HookAnswer(status=401)
+
+    async def take_hook(self, hook: Hook) -> HookAnswer:
+        """One call of Slack: who it is before what it says, and 200 only after commit."""
+        if (refused := self.screen_hook(hook)) is not None:
+            return refused
         if looks_at_certificate(hook):
             return HookAnswer(status=200)
         if not is_signed(hook, self._config.signing_secret, self._desk.clock.now()):

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import re
 from datetime import datetime
 from urllib.parse import parse_qsl
 
@@ -13,15 +14,26 @@ from belino.net.redact import Secret
 
 SIGNATURE, TIMESTAMP = "x-slack-signature", "x-slack-request-timestamp"
 WINDOW_SECONDS = 300
+CERTIFICATE_BYTES = 1_024
 _FIELDS = 100
+_SIZE = re.compile(r"[0-9]{1,6}")
+_SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
+
+
+def may_be_signed(hook: Hook, now: datetime) -> bool:
+    """Whether the headers hold a signature made within the last five minutes, as far as they tell."""
+    at = hook.headers.get(TIMESTAMP, "")
+    if not (at.isascii() and at.isdecimal() and len(at) < 16):
+        return False
+    return abs(now.timestamp() - int(at)) <= WINDOW_SECONDS and bool(
+        _SIGNATURE.fullmatch(hook.headers.get(SIGNATURE, ""))
+    )
 
 
 def is_signed(hook: Hook, secret: Secret | None, now: datetime) -> bool:
     """Whether Slack signed these bytes within the last five minutes."""
     key, at = secret.reveal() if secret is not None else "", hook.headers.get(TIMESTAMP, "")
-    if not key or not (at.isascii() and at.isdecimal() and len(at) < 16):
-        return False
-    if abs(now.timestamp() - int(at)) > WINDOW_SECONDS:
+    if not key or not may_be_signed(hook, now):
         return False
     made = "v0=" + hmac.new(key.encode(), f"v0:{at}:".encode() + hook.body, hashlib.sha256).hexdigest()
     # Hashed first, so that neither time nor length tells how near a guess is.
@@ -44,6 +56,13 @@ def read_hook(hook: Hook) -> Raw | None:
 def looks_at_certificate(hook: Hook) -> bool:
     """Whether Slack calls only to see the address's certificate, as it does now and then, and wants a 200."""
     return b"ssl_check=1" in (*hook.query.encode().split(b"&"), *hook.body.split(b"&", _FIELDS))
+
+
+def may_look_at_certificate(hook: Hook) -> bool:
+    """Whether an unsigned call may be one that `looks_at_certificate`: a short form, as far as its head tells."""
+    size = _SIZE.fullmatch(hook.headers.get("content-length", ""))
+    is_short = size is not None and int(size.group()) <= CERTIFICATE_BYTES
+    return looks_at_certificate(hook) or (is_short and "form" in hook.headers.get("content-type", ""))
 
 
 def challenge_of(payload: Raw) -> bytes | None:

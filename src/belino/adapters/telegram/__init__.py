@@ -182,14 +182,18 @@ class Adapter:
         name = f"{PLATFORM}:{self._desk.account}"
         return await check_bot(self._calls, self._desk.clock, name=name, webhook=self._config.mode == "webhook")
 
-    async def take_hook(self, hook: Hook) -> HookAnswer:
-        """One call of Telegram: who it is before what it says, and 200 only after commit."""
+    def screen_hook(self, hook: Hook) -> HookAnswer | None:
+        """Refuse a call without our secret, which Telegram sends in a header."""
         if self._config.mode != "webhook":
             return HookAnswer(status=404)
         if not _is_secret(hook.headers.get(SECRET_HEADER, ""), _revealed(self._config.webhook_secret)):
             return HookAnswer(status=401)
-        if hook.method != "POST":
-            return HookAnswer(status=405)
+        return None if hook.method == "POST" else HookAnswer(status=405)
+
+    async def take_hook(self, hook: Hook) -> HookAnswer:
+        """One call of Telegram: who it is before what it says, and 200 only after commit."""
+        if (refused := self.screen_hook(hook)) is not None:
+            return refused
         try:
             update = json.loads(hook.body)
         except (ValueError, RecursionError):
