@@ -33,13 +33,19 @@ class GatewayProcess:
     """
 
     def __init__(
-        self, home: Path, *, arguments: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+        self,
+        home: Path,
+        *,
+        arguments: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+        open_files: int | None = None,
     ) -> None:
         self.home = home
         self.log_file = home.with_name(f"{home.name}.log")
         self.line = ""
         """What serve printed: one line with the login URL."""
         self._arguments = arguments
+        self._open_files = open_files
         self._environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
         self._run: dict[str, Any] = {}
@@ -79,6 +85,8 @@ class GatewayProcess:
         assert self._process is None or self._process.poll() is not None, "the gateway runs already"
         inherited = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         command = [sys.executable, "-m", "belino", "serve", "--port", "0", "--home", str(self.home)]
+        if self._open_files is not None:
+            command = ["sh", "-c", f'ulimit -n {self._open_files}; exec "$@"', "sh", *command]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own program
                 [*command, *self._arguments],

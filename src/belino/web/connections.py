@@ -37,7 +37,7 @@ class Shares:
     @property
     def per_peer(self) -> int:
         """Connections of one address that wait for its client, before login."""
-        return max(1, self.anonymous // 2)
+        return max(1, self.anonymous * 3 // 4)
 
 
 def shares_of(open_files: int) -> Shares:

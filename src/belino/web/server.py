@@ -32,6 +32,7 @@ from belino.web.site import House
 GRACE_SECONDS = 3
 CANCEL_SECONDS = 1.0
 BACKLOG = 1_024
+DEFER_SECONDS = 5
 PROGRAM_NOTE = "the running gateway"
 
 
@@ -129,6 +130,10 @@ def _listen(settings: ServerConfig) -> Iterator[socket.socket]:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((settings.bind, settings.port))
+            if hasattr(socket, "TCP_DEFER_ACCEPT"):
+                # Linux keeps a connection until its first bytes are here: a client that sends none costs us nothing,
+                # and one that sends its request at once is never mistaken for a slow one.
+                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, DEFER_SECONDS)
             listener.listen(BACKLOG)
         except OSError as error:
             where = f"{settings.bind} port {settings.port}"
