@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -67,6 +68,33 @@ async def test_what_slack_did_not_sign_just_now_is_refused_unread(apps: Apps, sp
     async with app.listening():
         answer = await app.adapter.take_hook(signed(app, event("text_dm"), **spoil))
     assert (answer.status, app.taken) == (401, [])
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        {"late": 301.0},
+        {"x-slack-signature": ""},
+        {"x-slack-signature": "v0=guess"},
+        {"x-slack-request-timestamp": "soon"},
+        {"x-slack-signature": "", "content-type": "application/x-www-form-urlencoded", "content-length": "1025"},
+    ],
+    ids=["late", "unsigned", "not a signature", "no time", "a long form"],
+)
+async def test_a_call_whose_headers_show_no_fresh_signature_is_refused_without_its_body(apps: Apps, spoil: Any) -> None:
+    app = apps(mode="http", clock=FakeClock())
+    refused = app.adapter.screen_hook(replace(signed(app, event("text_dm"), **spoil), body=b""))
+    assert refused is not None and refused.status == 401
+
+
+async def test_a_call_that_may_be_slacks_has_its_body_read(app: App, apps: Apps) -> None:
+    listening = apps(mode="http", clock=FakeClock())
+    assert listening.adapter.screen_hook(replace(signed(listening, event("text_dm")), body=b"")) is None
+    form = {"content-type": "application/x-www-form-urlencoded", "content-length": "21"}
+    unsigned = Hook(method="POST", path="/hooks/slack/default", query="", headers=form, body=b"")
+    assert listening.adapter.screen_hook(unsigned) is None, "it may only look at the certificate"
+    refused = app.adapter.screen_hook(replace(signed(app, b""), body=b""))
+    assert refused is not None and refused.status == 404
 
 
 async def test_the_signature_is_of_the_very_bytes(apps: Apps) -> None:

@@ -56,6 +56,13 @@ async def test_a_call_with_the_secret_is_taken_in(server: TelegramServer, called
     assert called.taken[0][1] == "870000002"
 
 
+def test_a_call_without_the_secret_is_refused_before_its_body_is_read(called: Bot, bot_at: BotAt) -> None:
+    for secret, method, expected in ((None, "POST", 401), ("guess", "POST", 401), (SECRET, "GET", 405)):
+        refused = called.adapter.screen_hook(hook(secret=secret, method=method, body=b""))
+        assert refused is not None and refused.status == expected
+    assert called.adapter.screen_hook(hook(body=b"")) is None
+
+
 async def test_the_webhook_is_set_with_the_secret_the_kinds_and_one_line_so_that_order_holds(
     server: TelegramServer, called: Bot
 ) -> None:

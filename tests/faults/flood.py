@@ -6,6 +6,7 @@ opens those that are closed again after some seconds, and says `open` once each 
 
 import asyncio
 import sys
+from contextlib import suppress
 
 
 async def hold(port: int, request: bytes, again: float, sent: asyncio.Semaphore) -> None:
@@ -21,10 +22,8 @@ async def hold(port: int, request: bytes, again: float, sent: asyncio.Semaphore)
         if is_first:
             sent.release()
             is_first = False
-        try:
+        with suppress(OSError):
             await reader.read()
-        except OSError:
-            pass
         writer.transport.abort()
         await asyncio.sleep(again)
 

@@ -1,10 +1,15 @@
 """What a person and the command line may ask about the running gateway."""
 
+import asyncio
+import base64
+import io
+import json
 from typing import Any
 
 import pytest
 
 from belino.web.api import slug
+from belino.web.site import LARGE_BODIES
 
 MAIN = "web:default:main"
 
@@ -106,3 +111,54 @@ async def test_a_token_made_for_a_conversation_speaks_there_under_its_own_name(s
     assert (await site.ask("POST", "/api/messages", headers=await site.token(), json=body))[0] == 200
     _, page, _ = await site.ask("GET", f"/api/messages?conversation={MAIN}")
     assert page["messages"][0]["author"]["id"].startswith("token:")
+
+
+async def attach(site: Any, size: int, headers: dict[str, str] | None = None, **more: Any) -> tuple[int, Any]:
+    """Post a message with one file of so many bytes."""
+    content = base64.b64encode(bytes(size)).decode()
+    file = {"mime_type": "application/octet-stream", "file_name": "a.bin", "content": content}
+    body = io.BytesIO(json.dumps({"conversation": MAIN, "attachments": [file], **more}).encode())
+    sent = {**(headers or site.program), "Content-Type": "application/json"}
+    status, said, _ = await site.ask("POST", "/api/messages", headers=sent, data=body)
+    return status, said
+
+
+async def test_a_message_over_http_takes_as_many_bytes_of_attachments_as_a_frame(site: Any) -> None:
+    most = site.gateway.config.server.frame_attachment_bytes
+    assert (await attach(site, most, id="most"))[0] == 200
+    _, page, _ = await site.ask("GET", f"/api/messages?conversation={MAIN}")
+    assert next(message for message in page["messages"] if message["id"] == "most")["media"][0]["size"] == most
+    for size in (most + 1, most * 2):
+        status, said = await attach(site, size)
+        assert (status, said["error"]["code"]) == (413, "too_large")
+
+
+async def test_few_large_messages_are_read_at_once_under_one_login(site: Any) -> None:
+    secret = site.program["Authorization"]
+    head = f"POST /api/messages HTTP/1.1\r\nHost: {site.host}\r\nAuthorization: {secret}\r\n"
+    half = f"{head}Content-Type: application/json\r\nContent-Length: 2000000\r\n\r\n{{".encode()
+    slow = []
+    for _ in range(LARGE_BODIES):
+        _, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        writer.write(half)
+        slow.append(writer)
+    status = 200
+    while status == 200:
+        status, said = await attach(site, 2_000_000)
+    assert (status, said["error"]["code"]) == (429, "busy")
+    assert (await attach(site, 100))[0] == 200
+    assert (await attach(site, 2_000_000, headers=await site.token()))[0] == 200
+    for writer in slow:
+        writer.transport.abort()
+
+
+async def test_a_key_named_twice_is_refused_over_http_and_over_the_socket(site: Any) -> None:
+    twice = f'{{"conversation": "{MAIN}", "message": "a", "message": "b"}}'
+    headers = {**site.program, "Content-Type": "application/json"}
+    status, said, _ = await site.ask("POST", "/api/messages", headers=headers, data=twice)
+    assert (status, said["error"]["code"]) == (400, "bad_request")
+    async with site.socket() as chat:
+        await chat.socket.send_str(f'{{"type": "req", "id": "r1", "method": "chat.send", "params": {twice}}}')
+        assert (await chat.response())["error"]["code"] == "bad_request"
+    _, page, _ = await site.ask("GET", f"/api/messages?conversation={MAIN}")
+    assert page["messages"] == []

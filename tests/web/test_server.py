@@ -1,16 +1,20 @@
 """The server: its socket, its signals, and the file that says where it is."""
 
 import asyncio
+import io
 import json
 import os
 import signal
 import socket
 import stat
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -22,6 +26,7 @@ from belino.domain.errors import ConfigError
 from belino.domain.record import GrantKind
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
+from belino.web.connections import ANONYMOUS_MOST
 from belino.web.server import serve
 
 
@@ -136,3 +141,164 @@ async def test_a_head_without_end_is_cut_off(site: Any) -> None:
                 await writer.drain()
     assert (await site.ask("GET", "/healthz", headers={}))[0] == 200
     writer.close()
+
+
+def too_long(host: str, kind: str) -> bytes:
+    """A whole request with 70 000 bytes of headers, in one piece."""
+    filler = {
+        "one header": "X-Filler: " + "x" * 70_000 + "\r\n",
+        "many headers": "".join(f"X-Filler-{number}: {'x' * 80}\r\n" for number in range(1_000)),
+        "names": "".join(f"{'x' * 990}{number}: \r\n" for number in range(70)),
+    }
+    path = f"/healthz?{'x' * 70_000}" if kind == "address" else "/healthz"
+    return f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{filler.get(kind, '')}\r\n".encode()
+
+
+@pytest.mark.parametrize("kind", ["one header", "many headers", "names", "address"])
+@pytest.mark.parametrize("pieces", [1, 3, 50])
+async def test_headers_over_64_kib_are_refused_however_they_arrive(site: Any, kind: str, pieces: int) -> None:
+    request = too_long(site.host, kind)
+    size = -(-len(request) // pieces)
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    for start in range(0, len(request), size):
+        writer.write(request[start : start + size])
+        with suppress(ConnectionError):
+            await writer.drain()
+    with suppress(ConnectionError):
+        answer = await asyncio.wait_for(reader.read(), 60)
+        assert not answer or answer.startswith(b"HTTP/1.1 431 ")
+    writer.transport.abort()
+
+
+async def test_headers_over_64_kib_in_one_packet_are_told_so_in_json(site: Any) -> None:
+    head, _, body = (await site.raw(too_long(site.host, "one header"))).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 431 ") and b"connection: close" in head
+    assert json.loads(body)["error"] == {"code": "too_large", "message": "The request's headers are over 65536 bytes."}
+
+
+async def test_a_second_request_is_held_to_the_same_limit_of_headers(site: Any) -> None:
+    small = f"GET /healthz HTTP/1.1\r\nHost: {site.host}\r\n\r\n".encode()
+    assert b" 200 OK" not in (await site.raw(small + too_long(site.host, "many headers"))).partition(b"431")[2]
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    async with asyncio.timeout(60):
+        writer.write(small)
+        assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
+        writer.write(too_long(site.host, "one header"))
+        assert (await reader.read()).startswith(b"HTTP/1.1 431 ")
+    writer.close()
+
+
+async def test_trailers_and_extensions_of_a_chunked_body_count_as_headers(site: Any) -> None:
+    head = f"POST /api/login HTTP/1.1\r\nHost: {site.host}\r\nContent-Type: application/json\r\n"
+    start = f"{head}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\n".encode()
+    for endless in (b"0\r\nX-Filler: ", b"1;"):
+        _, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        writer.write(start + endless)
+        with pytest.raises(ConnectionError):
+            async with asyncio.timeout(60):
+                while True:
+                    writer.write(b"x" * 16_384)
+                    await writer.drain()
+        writer.close()
+
+
+async def test_headers_just_under_the_limit_are_read(site: Any) -> None:
+    filler = "X-Filler: " + "x" * 65_000
+    answer = await site.raw(
+        f"GET /healthz HTTP/1.1\r\nHost: {site.host}\r\nConnection: close\r\n{filler}\r\n\r\n".encode()
+    )
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_what_is_not_http_is_refused_in_json(site: Any) -> None:
+    head, _, body = (await site.raw(b"nonsense\r\n\r\n")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["error"]["code"] == "bad_request"
+
+
+async def slow_clients(site: Any, request: bytes, count: int) -> list[asyncio.StreamWriter]:
+    """Connections that have sent this much and send no more."""
+    writers = []
+    for _ in range(count):
+        _, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        writer.write(request)
+        writers.append(writer)
+    return writers
+
+
+def abort(writers: Iterable[asyncio.StreamWriter]) -> None:
+    for writer in writers:
+        writer.transport.abort()
+
+
+async def test_who_is_dropped_for_others_is_told_so_in_json(site: Any) -> None:
+    request = f"POST /api/login HTTP/1.1\r\nHost: {site.host}\r\nContent-Type: application/json\r\n"
+    request += "Content-Length: 500\r\n\r\n{"
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(request.encode())
+    others = await slow_clients(site, request.encode(), ANONYMOUS_MOST)
+    async with asyncio.timeout(60):
+        answer = await reader.read()
+    abort([writer, *others])
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith((b"HTTP/1.1 503 ", b"HTTP/1.1 408 "))
+    assert json.loads(body)["error"]["code"] in ("busy", "bad_request")
+
+
+async def test_an_early_answer_to_a_stranger_closes_the_connection(site: Any) -> None:
+    body = b"POST /api/messages HTTP/1.1\r\nHost: %b\r\nContent-Length: 500\r\n\r\nx" % site.host.encode()
+    answer = await site.raw(body)
+    assert answer.startswith(b"HTTP/1.1 401 ")
+    assert b"connection: close" in answer
+
+
+async def test_handshakes_that_never_end_leave_room_for_others(run_site: Any, tmp_path: Path) -> None:
+    cert, key = self_signed(tmp_path)
+    config = Config()
+    async with run_site(replace(config, server=replace(config.server, tls_cert=cert, tls_key=key))) as site:
+        slow = await slow_clients(site, b"\x16", ANONYMOUS_MOST + 50)
+        for _ in range(3):
+            assert (await site.ask("GET", "/healthz", headers={}, ssl=False))[0] == 200
+        abort(slow)
+        body = io.BytesIO(b"x" * 300_000)
+        assert (await site.ask("POST", "/api/login", headers={}, data=body, ssl=False))[0] == 415
+        async with site.http.ws_connect(f"{site.url}/ws", headers=site.program, ssl=False) as socket_:
+            assert "hello" in (await socket_.receive_str())
+
+
+async def test_a_message_during_a_stop_is_refused_at_once(site: Any) -> None:
+    site.gateway.stop()
+    status = 200
+    while status == 200:
+        message = {"conversation": "web:default:main", "message": "hi"}
+        status, said, headers = await site.ask("POST", "/api/messages", json=message)
+    assert (status, said["error"]["code"], headers["Retry-After"]) == (503, "busy", "1")
+    assert "stopping" in said["error"]["message"]
+
+
+async def test_a_stop_closes_open_pages_with_a_code_that_says_come_again(run_site: Any) -> None:
+    async with aiohttp.ClientSession() as http:
+        async with run_site() as site:
+            page = await http.ws_connect(f"{site.url}/ws", headers=site.program)
+            assert "hello" in (await page.receive_str())
+        async with asyncio.timeout(60):
+            closed = await page.receive()
+        assert (closed.type, closed.data) == (aiohttp.WSMsgType.CLOSE, aiohttp.WSCloseCode.SERVICE_RESTART)
+
+
+async def test_requests_that_a_stop_cuts_off_are_told_so_in_json(
+    run_site: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with run_site() as site:
+        secret = site.program["Authorization"]
+        head = f"Host: {site.host}\r\nAuthorization: {secret}\r\nContent-Type: application/json\r\n"
+        half = f"POST /api/messages HTTP/1.1\r\n{head}Content-Length: 500\r\n\r\n{{"
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        writer.write(half.encode())
+        assert (await site.ask("GET", "/api/me"))[0] == 200
+    async with asyncio.timeout(60):
+        start, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    assert start.startswith(b"HTTP/1.1 503 ")
+    assert json.loads(body)["error"]["code"] == "busy"
+    assert not [record for record in caplog.records if record.exc_info]
