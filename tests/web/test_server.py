@@ -256,7 +256,12 @@ async def test_handshakes_that_never_end_leave_room_for_others(run_site: Any, tm
     cert, key = self_signed(tmp_path)
     config = Config()
     async with run_site(replace(config, server=replace(config.server, tls_cert=cert, tls_key=key))) as site:
-        slow = await slow_clients(site, b"\x16", ANONYMOUS_MOST + 50)
+        reader, first = await asyncio.open_connection("127.0.0.1", site.port)
+        first.write(b"\x16")
+        slow = [first, *await slow_clients(site, b"\x16", ANONYMOUS_MOST + 50)]
+        async with asyncio.timeout(30):
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
         for _ in range(3):
             assert (await site.ask("GET", "/healthz", headers={}, ssl=False))[0] == 200
         abort(slow)
