@@ -50,16 +50,18 @@ class GatewayClient:
     def delete(self, path: str) -> Any:
         return self.ask("DELETE", path)
 
-    def ask(self, method: str, path: str, body: object = None) -> Any:
+    def ask(self, method: str, path: str, body: object = None, *, seconds: float = ANSWER_SECONDS) -> Any:
         """One request; a refusal becomes an error with the gateway's own sentence."""
-        status, read = self.answer(method, path, body)
+        status, read = self.answer(method, path, body, seconds=seconds)
         if status == 404:
             raise _refused(status, read)
         return read
 
-    def answer(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    def answer(
+        self, method: str, path: str, body: object = None, *, seconds: float = ANSWER_SECONDS
+    ) -> tuple[int, Any]:
         """One request whose 404 means something to the caller; any other refusal becomes an error."""
-        with self._asked(method, path, body) as answer:
+        with self._asked(method, path, body, seconds=seconds) as answer:
             read = _parsed(answer.read())
         if answer.status >= 400 and answer.status != 404:
             raise _refused(answer.status, read)

@@ -17,6 +17,7 @@ from belino.delivery.deadline import deadline
 from belino.delivery.insist import Insistence
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender
+from belino.domain.audit import Audit
 from belino.domain.errors import Busy, ConfigError, MediaError, StoreError
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
@@ -273,6 +274,10 @@ class Gateway:
     async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
         """Let go of what lies around in the state folder, or only count it."""
         return await self._upkeep.tidy(dry_run=dry_run, all_strays=all_strays)
+
+    async def audit(self) -> Audit:
+        """Whether everything in the store is accounted for."""
+        return await self.store.audit()
 
     def troubles(self) -> Mapping[str, str]:
         """What the store would not take so far and is being offered again, with the reason; empty when all is well."""

@@ -6,6 +6,7 @@ from functools import partial
 
 import orjson
 
+from belino.storage.arrivals import OWN, count_forgotten
 from belino.storage.messages import trace_of
 from belino.storage.places import SEQ_BITS, SEQ_MASK
 from belino.storage.refs import drop_refs
@@ -41,7 +42,7 @@ async def expire_messages(readers: Readers, writer: Writer, before: int, now: in
 def forget_messages(connection: sqlite3.Connection, numbers: Sequence[int], now: int) -> int:
     """One channel's messages and all that is theirs, but for those a turn is at work on. Returns how many went."""
     going = connection.execute(
-        f"SELECT id, channel, platform_id, turn FROM messages m WHERE id IN ({_marks(numbers)}) "  # noqa: S608
+        f"SELECT id, channel, platform_id, turn, {OWN} AS own FROM messages m WHERE id IN ({_marks(numbers)}) "  # noqa: S608
         f"AND NOT EXISTS ({_AT_WORK}) ORDER BY id",
         tuple(numbers),
     ).fetchall()
@@ -55,6 +56,7 @@ def forget_messages(connection: sqlite3.Connection, numbers: Sequence[int], now:
     connection.execute(
         "UPDATE channels SET aged_seq = max(aged_seq, ?) WHERE id = ?", (gone[-1] & SEQ_MASK, gone[-1] >> SEQ_BITS)
     )
+    count_forgotten(connection, going[0]["channel"], sum(not row["own"] for row in going))
     for turn in sorted({row["turn"] for row in going if row["turn"] is not None}):
         _forget_turn(connection, turn)
     return len(gone)
@@ -84,15 +86,17 @@ def _forget_refs(connection: sqlite3.Connection, messages: Sequence[int], now: i
 
 
 def _forget_changes(connection: sqlite3.Connection, channel: int, message_ids: Iterable[str]) -> None:
-    last = 0
+    last = count = 0
     for message_id in message_ids:
         what = (channel, message_id)
         connection.execute("DELETE FROM reactions WHERE channel = ? AND message_id = ?", what)
         changes = connection.execute(
             "DELETE FROM changes INDEXED BY changes_of_message WHERE channel = ? AND message_id = ? RETURNING number",
             what,
-        )
+        ).fetchall()
+        count += len(changes)
         last = max(last, *(row["number"] or 0 for row in changes), 0)
+    count_forgotten(connection, channel, count)
     connection.execute("UPDATE channels SET aged_change = max(aged_change, ?) WHERE id = ?", (last, channel))
 
 

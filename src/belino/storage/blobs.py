@@ -90,6 +90,10 @@ class BlobFolder:
         """Whether these bytes move in right now."""
         return sha256 in self._settling
 
+    def is_moving(self, sha256: str) -> bool:
+        """Whether these bytes move in or out right now, so that their file and their row may disagree."""
+        return self.is_settling(sha256) or sha256 in self._leaving
+
     async def let_go(self, names: Iterable[str]) -> int:
         """Delete files of which the writer has just said that they have no row. Returns how many bytes went.
 
@@ -133,13 +137,7 @@ class BlobFolder:
 
     def lying(self, prefix: str) -> dict[str, int]:
         """Every file in its place whose name begins with these two digits, and its size."""
-        found: dict[str, int] = {}
-        for folder in _entries(self.path / prefix):
-            for entry in _entries(folder.path):
-                if _NAME.fullmatch(entry.name):
-                    with suppress(FileNotFoundError):  # gone while we looked
-                        found[entry.name] = entry.stat(follow_symlinks=False).st_size
-        return found
+        return blob_files(self.path, prefix)
 
     def unfinished(self, older_than: float, *, keep: Container[str]) -> dict[str, int]:
         """Temporary files that nobody has written to since then, all but those named, and their sizes."""
@@ -316,6 +314,17 @@ def _stamp(path: Path, at: float) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def blob_files(blobs: Path, prefix: str) -> dict[str, int]:
+    """Every blob file of a folder whose name begins with these two digits, and its size."""
+    found: dict[str, int] = {}
+    for folder in _entries(blobs / prefix):
+        for entry in _entries(folder.path):
+            if _NAME.fullmatch(entry.name):
+                with suppress(FileNotFoundError):  # gone while we looked
+                    found[entry.name] = entry.stat(follow_symlinks=False).st_size
+    return found
 
 
 def _entries(folder: str | Path) -> list[os.DirEntry[str]]:

@@ -14,6 +14,7 @@ from belino.domain.message import Deletion, DeliveryState, DeliveryStatus, Edit,
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.reply import ParcelState
+from belino.storage.arrivals import count_duplicate
 from belino.storage.places import SEQ_BITS, Channel, Places
 from belino.storage.refs import OWN, Bearer, author_of, refs_of_messages, replace_refs, with_ids, withdraw_refs
 from belino.storage.seal import Keys
@@ -30,6 +31,7 @@ def take_change(connection: sqlite3.Connection, keys: Keys, places: Places, chan
     message = _message(connection, channel.id, change.message_id)
     trace = "" if message is None else message["trace"]
     if not _keep(connection, keys, channel, change, refs, now):
+        count_duplicate(connection, channel.id)
         return Taken(outcome=MessageOutcome.DUPLICATE, reason="taken in before", trace=trace, refs=refs)
     if isinstance(change, Reaction):
         _react(connection, channel.id, change)

@@ -11,6 +11,7 @@ from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Taken
 from belino.domain.record import ClaimedTurn, Judged, Ready, TurnEnd, Verdict
 from belino.storage.access import count_denied, move_cursor
+from belino.storage.arrivals import count_duplicate
 from belino.storage.changes import apply_changes, take_change
 from belino.storage.messages import MessageRow, by_number, insert_message, quote_row, trace_of
 from belino.storage.outbox import insert_parcels
@@ -48,6 +49,7 @@ def take_in(
 ) -> Taken:
     """One arrival, whole or not at all."""
     arrival, verdict = judged.arrival, judged.verdict
+    places.arrivals.add(arrival.conversation)
     when = When(now=now, ready=now if judged.ready is None else to_micros(judged.ready), album_wait=album_wait)
     if judged.cursor is not None:
         move_cursor(connection, arrival.conversation, judged.cursor)
@@ -159,6 +161,7 @@ def _duplicate(connection: sqlite3.Connection, row: MessageRow, refs: tuple[Medi
         "SELECT trace FROM messages WHERE channel = ? AND platform_id = ? AND kind = ?",
         (row.channel, row.platform_id, row.kind),
     ).fetchone()
+    count_duplicate(connection, row.channel)
     return Taken(outcome=MessageOutcome.DUPLICATE, reason="taken in before", trace=first["trace"], refs=refs)
 
 

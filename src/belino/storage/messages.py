@@ -12,6 +12,7 @@ from belino.domain.message import Author, ConversationKey, Quote
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.record import StoredMessage
 from belino.domain.turn import Usage
+from belino.storage.arrivals import count_forgotten
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
 from belino.storage.refs import FORWARDED, OWN, QUOTED, make_author, refs_of_messages
 from belino.storage.seal import Keys
@@ -36,7 +37,7 @@ LEFT JOIN turns t ON t.id = m.turn
 _ID, _NAME, _AUTHOR, _CHANNEL, _CONVERSATION = 0, 1, slice(2, 5), 21, 22
 _STANDINGS = {standing.value: standing for standing in Standing}
 _ENDS = {outcome.value: outcome for outcome in MessageOutcome}
-_OUTCOMES = {
+OUTCOMES = {
     TurnState.WAITING: MessageOutcome.WAITING,
     TurnState.RUNNING: MessageOutcome.WORKING,
     TurnState.ANSWERED: MessageOutcome.ANSWERED,
@@ -94,6 +95,7 @@ def _give_way(connection: sqlite3.Connection, row: MessageRow) -> int | None:
     if recalled is None:
         return None
     connection.execute("DELETE FROM messages WHERE id = ?", (recalled["id"],))
+    count_forgotten(connection, row.channel, 1)
     return int(recalled["id"])
 
 
@@ -237,7 +239,7 @@ def _message(
         text=text,
         media=media.get((number, OWN), ()),
         standing=_STANDINGS[standing],
-        outcome=_ENDS[outcome] if state is None else _OUTCOMES[TurnState(state)],
+        outcome=_ENDS[outcome] if state is None else OUTCOMES[TurnState(state)],
         reason=turn_reason or reason,
         trace=trace,
         reply_to=reply_to,

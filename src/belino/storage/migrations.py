@@ -257,6 +257,20 @@ ALTER TABLE turns ADD COLUMN interruptions INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE turns ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;
 """
 
+# How many arrivals each account brought, counted apart from the rows they left. What is stored already is the start.
+M014_ARRIVAL_COUNTERS = """
+CREATE TABLE arrivals (
+    platform TEXT NOT NULL, account TEXT NOT NULL, taken INTEGER NOT NULL, duplicates INTEGER NOT NULL DEFAULT 0,
+    forgotten INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (platform, account)
+) STRICT, WITHOUT ROWID;
+INSERT INTO arrivals (platform, account, taken) SELECT platform, account, sum(times) FROM (
+    SELECT platform, account, times FROM denied
+    UNION ALL SELECT c.platform, c.account, count(*) FROM changes x JOIN channels c ON c.id = x.channel GROUP BY c.id
+    UNION ALL SELECT c.platform, c.account, count(*) FROM messages m JOIN channels c ON c.id = m.channel
+        WHERE NOT (m.outcome = 'answered' AND m.turn IS NULL) GROUP BY c.id
+) GROUP BY platform, account;
+"""
+
 STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
@@ -271,6 +285,7 @@ STEPS = (
     M011_ADDRESSES_COST_BYTES,
     M012_EVERY_FETCH_COUNTS,
     M013_TURN_INTERRUPTIONS,
+    M014_ARRIVAL_COUNTERS,
 )
 
 

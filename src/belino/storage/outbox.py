@@ -15,6 +15,7 @@ from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.record import ParcelFile, ParcelRecord, StoredMessage
 from belino.domain.reply import DRAFT_OF, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
+from belino.storage.arrivals import count_duplicate
 from belino.storage.changes import apply_changes
 from belino.storage.messages import MessageRow, by_number, insert_message
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Places, find_channel, find_place, key_of
@@ -338,6 +339,13 @@ def _insert_sent(
 
 def _adopt_echo(connection: sqlite3.Connection, row: MessageRow) -> None:
     """The platform showed us our own message before its receipt came: it is the agent's."""
+    echo = connection.execute(
+        "SELECT 1 FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message' AND turn IS NULL "
+        "AND outcome <> ?",
+        (row.channel, row.platform_id, row.outcome),
+    ).fetchone()
+    if echo is not None:
+        count_duplicate(connection, row.channel)  # an arrival until now; from here on the row is what we sent
     connection.execute(
         "UPDATE messages SET author_id = ?, author_name = ?, author_marks = ?, standing = ?, outcome = ?, reason = '', "
         "trace = ?, root = coalesce(root, ?) WHERE channel = ? AND platform_id = ? AND kind = 'message' "

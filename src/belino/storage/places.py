@@ -4,6 +4,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from belino.domain.message import ChatType, ConversationKey
+from belino.storage.arrivals import ArrivalTally
 
 SEQ_BITS = 40
 SEQ_MASK = (1 << SEQ_BITS) - 1
@@ -42,13 +43,19 @@ class Place:
 
 
 class Places:
-    """The writer's memory. It is void after any rollback: call `forget`."""
+    """The writer's memory. It is void after any rollback: call `undo`."""
 
     def __init__(self) -> None:
         self._channels: dict[tuple[str, str, str], Channel] = {}
         self._conversations: dict[ConversationKey, Conversation] = {}
         self.turn: int | None = None
         """The last turn id given out."""
+        self.arrivals = ArrivalTally()
+
+    def undo(self) -> None:
+        """Work was rolled back: neither what is remembered of it nor what was counted holds."""
+        self.forget()
+        self.arrivals.undo()
 
     def forget(self) -> None:
         self._channels.clear()

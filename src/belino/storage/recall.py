@@ -40,6 +40,7 @@ def _recall(connection: sqlite3.Connection, keys: Keys, places: Places, message:
     if insert_message(connection, row) is None:
         return False
     place.channel.seq += 1
+    places.arrivals.add(message.conversation)
     insert_all_refs(connection, keys, message, with_ids(keys, message.conversation, message.media), row)
     adopt_replies(connection, row.channel, message.id, root)
     apply_changes(connection, keys, row.id, message.id, now)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Container, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
+from belino.domain.audit import Audit
 from belino.domain.errors import MediaNotFound, UploadError
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
@@ -13,6 +14,7 @@ from belino.domain.ports import Clock
 from belino.domain.record import GoneCopies, Strays, Tidied, Upload
 from belino.domain.reply import OutgoingFile
 from belino.storage import blobs, gone, room, uploads
+from belino.storage.audit import audit_live
 from belino.storage.blobs import PIECE, BlobFolder, on_disk, read_pieces
 from belino.storage.proof import Proof
 from belino.storage.stamps import to_micros
@@ -100,6 +102,10 @@ class Shelf:
             all_strays=all_strays,
         )
         return tidied
+
+    async def audit(self) -> Audit:
+        """Whether everything in the store is accounted for."""
+        return await audit_live(self._readers, self._writer, self._folder)
 
     async def touch(self, sha256: str) -> None:
         now = self._now()

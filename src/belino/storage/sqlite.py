@@ -111,7 +111,8 @@ class SqliteStore(PostRoom):
         self, home: Home, clock: Clock, keys: Keys, connection: sqlite3.Connection, folder: BlobFolder, lock: int
     ) -> None:
         places = Places()
-        super().__init__(Writer(connection, undone=places.forget), Readers(home.database), folder, clock, keys, places)
+        writer = Writer(connection, undone=places.undo, settle=places.arrivals.write)
+        super().__init__(writer, Readers(home.database), folder, clock, keys, places)
         self.home = home
         self._index = Index(self._readers, self._writer, keys)
         self._connection = connection

@@ -43,10 +43,20 @@ class _Job(Generic[T]):
 class Writer:
     """The only connection that writes."""
 
-    def __init__(self, connection: sqlite3.Connection, *, undone: Callable[[], None]) -> None:
-        """`undone` is called in the writer's thread whenever work was rolled back: whatever was cached is void."""
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        undone: Callable[[], None],
+        settle: Callable[[sqlite3.Connection], None] = lambda connection: None,
+    ) -> None:
+        """`undone` is called in the writer's thread whenever work was rolled back: whatever was cached is void.
+
+        `settle` is called at the end of every transaction, before COMMIT: what work counted together is written once.
+        """
         self._connection = connection
         self._undone = undone
+        self._settle = settle
         self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         self._room = asyncio.Semaphore(WAITING_WRITES)
         self._loop = asyncio.get_running_loop()
@@ -100,6 +110,7 @@ class Writer:
             connection.execute("BEGIN IMMEDIATE")
             for job in batch:
                 job.result = job.work(connection)
+            self._settle(connection)
             connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001  whatever one piece of work raises must not end the writer
             self._roll_back()
@@ -126,6 +137,7 @@ class Writer:
         connection.execute("SAVEPOINT one")
         try:
             job.result = job.work(connection)
+            self._settle(connection)
         except Exception as error:
             self._undone()
             if not connection.in_transaction:

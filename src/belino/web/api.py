@@ -171,6 +171,11 @@ async def list_channels(call: Call) -> Response:
     return answer({"channels": [channel_json(summary) for summary in await call.store.channels()]})
 
 
+async def audit(call: Call) -> Response:
+    """Whether every arrival, attachment, parcel and blob is accounted for."""
+    return answer((await call.site.gateway.audit()).as_json())
+
+
 async def doctor(call: Call) -> Response:
     """What is well and what is not, and the cure."""
     gateway = call.site.gateway

@@ -202,6 +202,7 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/outbox/{key}", outbox.show_parcel, requires=person, site=site),
         GuardedRoute("/api/outbox/{key}/retry", outbox.retry, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/outbox/{key}", outbox.drop, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/audit", api.audit, requires=person, site=site),
         GuardedRoute("/api/doctor", api.doctor, requires=person, site=site),
         GuardedRoute("/api/tokens", logins.list_tokens, requires=person, site=site),
         GuardedRoute("/api/tokens", logins.make_token, requires=person, site=site, methods=["POST"]),

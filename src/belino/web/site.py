@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from belino.config import Config
 from belino.context.history import History
+from belino.domain.audit import Audit
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import Finding
@@ -94,6 +95,7 @@ class House(Protocol):
     def troubles(self) -> Mapping[str, str]: ...
     def soundness(self) -> tuple[Finding, ...]: ...
     async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied: ...
+    async def audit(self) -> Audit: ...
 
 
 class Turnstile:
