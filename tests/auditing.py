@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from belino.domain.audit import Balance, Discrepancy
 from belino.storage.audit import audit_home
 from belino.storage.home import Home
 
@@ -15,7 +16,7 @@ def accounts_balance(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator
     yield
     marker = request.node.get_closest_marker("leaves_discrepancies")
     expected = set() if marker is None else set(marker.args)
-    found = {}
+    found: dict[str, Balance | Discrepancy] = {}
     for database in sorted(tmp_path.rglob("belino.db")):
         audit = audit_home(Home(path=database.parent))
         found |= {each.kind: each for each in audit.discrepancies}

@@ -13,7 +13,7 @@ COMMANDS = {
     "setup": "Connect a platform: ask, check, write it down.",
     "status": "Show whether a gateway runs, and what it holds.",
     "doctor": "Check the machine, its state, the configuration and every platform.",
-    "audit": "Check that every arrival, attachment, parcel and blob is accounted for.",
+    "audit": "Check that every message, file and answer is accounted for.",
     "config": "Show, check or write the configuration.",
     "login": "Print a fresh login link for the web chat.",
     "pair": "Let in a stranger who wrote to the agent, or see who waits.",

@@ -1,4 +1,4 @@
-"""belino backup DIR: a copy of everything, made while the gateway goes on working."""
+"""belino backup DIR: a copy of everything, made while the gateway goes on working; --verify reads one back."""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
@@ -19,10 +19,33 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="an empty folder, or one with an earlier backup")
+    parser.add_argument(
+        "--verify", action="store_true", help="read the backup in DIR back instead; 1 if it is not whole"
+    )
     parser.add_argument("--without-key", action="store_true", help="leave the key out; keep it somewhere else yourself")
 
 
 def run(args: Namespace) -> int:
+    return _verify(args) if args.verify else _back_up(args)
+
+
+def _verify(args: Namespace) -> int:
+    from belino.storage.backup_check import verify_backup
+
+    with progress_bar("verify", quiet=args.json) as told:
+        found = verify_backup(args.folder, progress=told)
+    if args.json:
+        show_json({"folder": str(args.folder), "ok": found.is_whole, **asdict(found)})
+    else:
+        held = f"{counted(found.messages, 'message')} and {counted(found.blobs, 'file')} ({format_size(found.size)})"
+        state = "is whole" if found.is_whole else "is not whole"
+        print(clean(f"{args.folder} of {found.created} {state}: {held}"))
+        for problem in found.problems:
+            print(clean(f"  {problem}"))
+    return OK if found.is_whole else FAILED
+
+
+def _back_up(args: Namespace) -> int:
     done = _backed_up(args)
     if args.json:
         show_json({"folder": str(args.folder), **asdict(done)})

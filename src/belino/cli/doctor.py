@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,12 +80,14 @@ def _config(home: Home, path: Path | None) -> Config | None:
 
 def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[str, Any]]:
     async def resting(store: "SqliteStore") -> list[dict[str, Any]]:
+        from belino.gateway.backups import check_backups
         from belino.gateway.doctor import examine, examine_adapters, examine_agents
         from belino.gateway.upkeep import check_database
         from belino.net.clock import SystemClock
 
         required = config is not None and config.media.sandbox == "required"
-        soundness = (await check_database(store, SystemClock()), *await _strays(store))
+        backups = () if config is None else check_backups(config.backup, home, datetime.now(UTC))
+        soundness = (await check_database(store, SystemClock()), *await _strays(store), *backups)
         findings = await examine(home=home, store=store, sandbox_required=required, soundness=soundness)
         if config is not None:
             findings += (*await examine_adapters(config), *await examine_agents(config.agent))

@@ -14,6 +14,7 @@ from belino.domain.message import ConversationKey
 from belino.media.fetch import MediaConfig
 from belino.net.guard import NetConfig
 from belino.net.pace import PaceConfig
+from belino.storage.backup_config import BackupConfig
 
 T = TypeVar("T")
 
@@ -164,6 +165,7 @@ class Config:
     pace: PaceConfig = field(default_factory=PaceConfig)
     net: NetConfig = field(default_factory=NetConfig)
     logs: LogsConfig = field(default_factory=LogsConfig)
+    backup: BackupConfig = field(default_factory=BackupConfig)
     adapters: tuple[AdapterConfig, ...] = field(default_factory=_web_alone)
     retention_days: int = setting(0, "How many days messages are kept; 0 means for ever.")
 
@@ -181,6 +183,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "pace": PaceConfig,
     "net": NetConfig,
     "logs": LogsConfig,
+    "backup": BackupConfig,
 }
 
 

@@ -27,6 +27,7 @@ from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord, StoredM
 from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
 from belino.gateway.agents import Agents
+from belino.gateway.backups import Backups
 from belino.gateway.counters import Counters
 from belino.gateway.desk import AccountDesk
 from belino.gateway.intake import Door, Intake
@@ -168,6 +169,7 @@ class Gateway:
             others.append(group.create_task(self._upkeep.run()))
             others.append(group.create_task(self._upkeep.follow_deletions()))
             others.append(group.create_task(self._index_ahead()))
+            others.append(group.create_task(self._backups.run()))
             await self._stopping.wait()
             for task in others:
                 task.cancel()
@@ -268,8 +270,8 @@ class Gateway:
         return dict(self._health)
 
     def soundness(self) -> tuple[Finding, ...]:
-        """What is known of the state folder's health: the database, and the bytes of media."""
-        return self._upkeep.soundness()
+        """What is known of the state folder's health: the database, the bytes of media, and scheduled backups."""
+        return (*self._upkeep.soundness(), *self._backups.finding())
 
     async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
         """Let go of what lies around in the state folder, or only count it."""
@@ -304,6 +306,7 @@ class Gateway:
         self._upkeep = Upkeep(
             self.store, self._fetcher, self._replies, config=self.config, home=self.home, clock=self.clock
         )
+        self._backups = Backups(self.config.backup, self.home, self.clock)
         self._turns = self._make_turns()
         self._sessions = Sessions(
             self.store,

@@ -4,7 +4,6 @@ import hashlib
 import hmac
 import json
 import os
-import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
@@ -15,18 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from belino.domain.errors import StoreError
+from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST, SCRAP, backup_place
 from belino.storage.blobs import sync_folder
 from belino.storage.home import Home
 from belino.storage.writer import connect
 
 FORMAT = 1
-MANIFEST = "backup.json"
-KEY = "key"
-CONFIGS = ("belino.toml", "belino.json")
 PIECE = 1 << 20
-
-_DATABASE = re.compile(r"belino-[0-9a-f]{16}\.db")
-_SCRAP = ".part-"
 
 Progress = Callable[[int, int], None]
 """(bytes of the blobs looked at, bytes of all)."""
@@ -59,14 +53,32 @@ def back_up(
     version: str,
     with_key: bool = True,
     progress: Progress = lambda done, total: None,
+    earlier: Path | None = None,
 ) -> BackedUp:
-    """Copy the state to a folder of its own; an earlier backup there is made use of, and replaced only at the end."""
+    """Copy the state to a folder of its own, which appears complete or not at all.
+
+    An earlier backup in the folder is made use of, and replaced only at the end. Blobs that another, `earlier` backup
+    has whole become links to its files.
+    """
     if not home.database.is_file():
         raise StoreError(f"there is no state in {home.path} to back up")
-    _prepare(folder, home)
+    with backup_place(home, folder) as place:
+        return _fill(home, place, now, version, with_key=with_key, progress=progress, earlier=earlier)
+
+
+def _fill(
+    home: Home,
+    folder: Path,
+    now: datetime,
+    version: str,
+    *,
+    with_key: bool,
+    progress: Progress,
+    earlier: Path | None,
+) -> BackedUp:
     name, schema = _copy_database(home, folder)
     names, messages = _listed(folder / name)
-    copied, damaged, missing = _copy_blobs(home, folder, names, progress)
+    copied, damaged, missing = _copy_blobs(home, folder, names, progress, earlier)
     key, config = home.key_file.read_bytes(), _copy_config(home, folder)
     _put(folder / KEY, key if with_key else None)
     kept = names.keys() - {*damaged, *missing}
@@ -92,32 +104,9 @@ def key_check(key: bytes) -> str:
     return hmac.digest(key, b"belino backup", "sha256").hex()[:32]
 
 
-def _prepare(folder: Path, home: Home) -> None:
-    """The folder is empty, or holds an earlier backup, and is nobody else's."""
-    there = folder.resolve()
-    if there == home.path.resolve() or home.path.resolve() in there.parents:
-        raise StoreError("a backup inside the state folder would be lost with it; name a folder elsewhere")
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise StoreError(f"{folder} must be a folder, not a link or a file")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if any(folder.iterdir()) and not (folder / MANIFEST).is_file() and not _only_scraps(folder):
-        raise StoreError(f"{folder} holds something else than a backup; name an empty folder")
-    folder.chmod(0o700)
-    for scrap in folder.rglob(f"{_SCRAP}*"):
-        scrap.unlink()
-
-
-def _only_scraps(folder: Path) -> bool:
-    """What a first backup leaves that was killed before its end."""
-    ours = (KEY, "blobs", *CONFIGS)
-    return all(
-        path.name in ours or path.name.startswith(_SCRAP) or _DATABASE.fullmatch(path.name) for path in folder.iterdir()
-    )
-
-
 def _copy_database(home: Home, folder: Path) -> tuple[str, int]:
     """One consistent moment of the database, whoever writes to it meanwhile. Returns its name and its version."""
-    scrap = folder / f"{_SCRAP}{secrets.token_hex(8)}"
+    scrap = folder / f"{SCRAP}{secrets.token_hex(8)}"
     os.close(os.open(scrap, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:
         with closing(connect(home.database, read_only=True)) as source, closing(sqlite3.connect(scrap)) as target:
@@ -146,7 +135,7 @@ def _listed(database: Path) -> tuple[dict[str, int], int]:
 
 
 def _copy_blobs(
-    home: Home, folder: Path, names: Mapping[str, int], progress: Progress
+    home: Home, folder: Path, names: Mapping[str, int], progress: Progress, earlier: Path | None
 ) -> tuple[int, list[str], list[str]]:
     """How many were copied, which are damaged, and which are gone."""
     copied, damaged, missing = 0, list[str](), list[str]()
@@ -155,6 +144,8 @@ def _copy_blobs(
         target = blob_place(folder / "blobs", name)
         progress(looked_at := looked_at + size, total)
         if target.is_file() and not target.is_symlink() and target.stat().st_size == size:
+            continue
+        if earlier is not None and _link(blob_place(earlier / "blobs", name), target):
             continue
         try:
             found = _copy(blob_place(home.blobs, name), target)
@@ -180,7 +171,7 @@ def _copy(source: Path, target: Path) -> str:
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(reading, "rb") as reader:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        scrap = target.with_name(f"{_SCRAP}{secrets.token_hex(8)}")
+        scrap = target.with_name(f"{SCRAP}{secrets.token_hex(8)}")
         try:
             with os.fdopen(os.open(scrap, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as writer:
                 while piece := reader.read(PIECE):
@@ -190,6 +181,18 @@ def _copy(source: Path, target: Path) -> str:
         finally:
             scrap.unlink(missing_ok=True)
     return digest.hexdigest()
+
+
+def _link(source: Path, target: Path) -> bool:
+    """Share the file of an earlier backup, if it is still what its name says and the disk can share files."""
+    try:
+        if source.is_symlink() or hash_of(source) != source.name:
+            return False
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target.hardlink_to(source)
+    except OSError:
+        return False
+    return True
 
 
 def _copy_config(home: Home, folder: Path) -> str | None:
@@ -205,7 +208,7 @@ def _put(target: Path, content: bytes | None) -> None:
     if content is None:
         target.unlink(missing_ok=True)
         return
-    scrap = target.with_name(f"{_SCRAP}{secrets.token_hex(8)}")
+    scrap = target.with_name(f"{SCRAP}{secrets.token_hex(8)}")
     with os.fdopen(os.open(scrap, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
         file.write(content)
         file.flush()
@@ -247,7 +250,7 @@ def _sweep(folder: Path, database: str, names: Iterable[str]) -> None:
     """What only an earlier backup needed goes, deleted messages among it."""
     known = set(names)
     for path in folder.iterdir():
-        if _DATABASE.fullmatch(path.name) and path.name != database:
+        if DATABASE.fullmatch(path.name) and path.name != database:
             path.unlink()
     for path in (folder / "blobs").glob("??/??/*"):
         if path.name not in known:

@@ -18,7 +18,8 @@ from typing import Any
 
 from belino.domain.errors import StoreError, StoreFull, StoreTooNew
 from belino.storage import room
-from belino.storage.backup import CONFIGS, FORMAT, KEY, MANIFEST, PIECE, Progress, blob_place, key_check
+from belino.storage.backup import FORMAT, PIECE, Progress, blob_place, key_check
+from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST
 from belino.storage.blobs import sync_folder
 from belino.storage.home import Home
 from belino.storage.lock import lock_folder
@@ -35,12 +36,11 @@ ASIDE = "before-restore-"
 HELD = "restored from a backup: it may have been sent since; `belino outbox retry` sends it"
 UNCERTAIN = "restored from a backup that was made while it was sent; it may have arrived"
 
-_DATABASE = re.compile(r"belino-[0-9a-f]{16}\.db")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _OURS = re.compile(r"(\.restore-|before-restore-)[0-9a-z-]{1,40}")
 # The side files go before the database: a database without them is an old one, they without it would spoil the new.
 _MOVED = ("belino.db-wal", "belino.db-shm", "belino.db", KEY, "blobs", "media", *CONFIGS)
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER_ONLY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -72,11 +72,11 @@ def restore(
         opened.callback(os.close, lock_folder(home))
         finish_restore(home)
         try:
-            backup = os.open(folder, _FOLDER)
+            backup = os.open(folder, FOLDER_ONLY)
         except OSError as error:
             raise StoreError(f"{folder} is no folder with a backup: {error.strerror}") from error
         opened.callback(os.close, backup)
-        manifest = _read_manifest(backup)
+        manifest = read_manifest(backup)
         aside = home.path / f"{ASIDE}{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         staged = home.path / f"{STAGED}{secrets.token_hex(8)}"
         staged.mkdir(mode=0o700)
@@ -143,15 +143,16 @@ def _write_journal(home: Home, staged: Path, aside: Path) -> None:
     sync_folder(home.path)
 
 
-def _read_manifest(backup: int) -> Mapping[str, Any]:
+def read_manifest(backup: int) -> Mapping[str, Any]:
+    """What a backup says of itself, as far as it can be believed."""
     try:
-        manifest = json.loads(_read(backup, MANIFEST, most=MANIFEST_BYTES))
+        manifest = json.loads(read_plain(backup, MANIFEST, most=MANIFEST_BYTES))
         database = manifest["database"]
         fits = (
             isinstance(manifest["format"], int)
             and isinstance(manifest["schema"], int)
             and isinstance(database["size"], int)
-            and _DATABASE.fullmatch(database["name"])
+            and DATABASE.fullmatch(database["name"])
             and _HASH.fullmatch(database["sha256"])
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -173,7 +174,7 @@ def _stage_key(backup: int, staged: Path, manifest: Mapping[str, Any], given: Pa
     elif not manifest.get("has_key"):
         raise StoreError("this backup was made without its key; name the key file with --key")
     else:
-        key = _read(backup, KEY, most=KEY_BYTES)
+        key = read_plain(backup, KEY, most=KEY_BYTES)
     if len(key) != KEY_BYTES or key_check(key) != manifest.get("key_check"):
         raise StoreError("that is not the key this backup was made with")
     _write(staged / KEY, key)
@@ -188,7 +189,7 @@ def _stage_database(backup: int, staged: Path, manifest: Mapping[str, Any], home
         raise StoreError("the database of this backup is damaged: its hash is not the one that was noted")
     try:
         with closing(_open(staged / "belino.db")) as connection:
-            _examine(connection)
+            examine_database(connection)
             migrate(connection)
     except sqlite3.Error as error:
         raise StoreError(f"the database of this backup cannot be used: {error}") from error
@@ -205,7 +206,7 @@ def _open(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _examine(connection: sqlite3.Connection) -> None:
+def examine_database(connection: sqlite3.Connection) -> None:
     """It is whole, and has exactly the tables, indexes and triggers that a belino of its version makes."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > len(STEPS):
@@ -290,12 +291,13 @@ def _stage_config(backup: int, staged: Path, manifest: Mapping[str, Any], home: 
     name = manifest.get("config")
     if name not in CONFIGS or home.config_file.exists():
         return False
-    _write(staged / str(name), _read(backup, str(name), most=CONFIG_BYTES))
+    _write(staged / str(name), read_plain(backup, str(name), most=CONFIG_BYTES))
     return True
 
 
-def _read(backup: int, *parts: str, most: int) -> bytes:
-    descriptor = _open_plain(backup, parts)
+def read_plain(backup: int, *parts: str, most: int) -> bytes:
+    """A small regular file of the backup."""
+    descriptor = open_plain(backup, parts)
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
@@ -306,7 +308,7 @@ def _read(backup: int, *parts: str, most: int) -> bytes:
 def _copy(backup: int, parts: Sequence[str], target: Path, *, most: int) -> str:
     """Copy a file of the backup, at most so many bytes, and return their hash; none if there are more."""
     digest, left = hashlib.sha256(), most
-    with os.fdopen(_open_plain(backup, parts), "rb") as reader:
+    with os.fdopen(open_plain(backup, parts), "rb") as reader:
         try:
             with target.open("xb") as writer:
                 while left >= 0 and (piece := reader.read(min(PIECE, left + 1))):
@@ -320,13 +322,13 @@ def _copy(backup: int, parts: Sequence[str], target: Path, *, most: int) -> str:
     return digest.hexdigest() if left >= 0 else ""
 
 
-def _open_plain(backup: int, parts: Sequence[str]) -> int:
+def open_plain(backup: int, parts: Sequence[str]) -> int:
     """A regular file beneath the backup's folder, no link on the way."""
     with ExitStack() as opened:
         here = backup
         try:
             for part in parts[:-1]:
-                here = os.open(part, _FOLDER, dir_fd=here)
+                here = os.open(part, FOLDER_ONLY, dir_fd=here)
                 opened.callback(os.close, here)
             descriptor = os.open(parts[-1], _PLAIN, dir_fd=here)
         except OSError as error:

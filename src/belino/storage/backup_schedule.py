@@ -1,0 +1,70 @@
+"""Scheduled backups on disk: which there are, when the next is due, and which are deleted after a new one."""
+
+import secrets
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from belino.domain.errors import StoreError
+from belino.storage.backup import Progress, back_up
+from belino.storage.backup_check import verify_backup
+from belino.storage.backup_config import BackupConfig
+from belino.storage.backup_place import MANIFEST, SCRAP, absolute, remove, remove_leftovers
+from belino.storage.blobs import sync_folder
+from belino.storage.home import Home
+
+_STAMP = "belino-%Y%m%dT%H%M%SZ"
+
+
+def backup_folder(config: BackupConfig, home: Home) -> Path:
+    """The folder of scheduled backups."""
+    assert config.to is not None
+    return absolute(home.path / config.to.expanduser())
+
+
+def made_backups(folder: Path) -> Mapping[datetime, Path]:
+    """Complete scheduled backups by the time they were made, oldest first."""
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    return {at: path for path in paths if (at := _made_at(path)) is not None and (path / MANIFEST).is_file()}
+
+
+def next_due(folder: Path, interval: timedelta, now: datetime) -> datetime:
+    """When the next backup is to be made: counted from the newest one that is there, whichever process made it.
+
+    One from the future is left out: the clock was set back since, and it would put the next one off.
+    """
+    newest = max((at for at in made_backups(folder) if at <= now), default=None)
+    return now if newest is None else newest + interval
+
+
+def make_backup(config: BackupConfig, home: Home, now: datetime, version: str, progress: Progress) -> Sequence[str]:
+    """Make a backup and verify it; older ones than are to be kept go only then. Returns what is wrong with it."""
+    folder = backup_folder(config, home)
+    earlier = list(made_backups(folder).values())
+    target = folder / now.astimezone(UTC).strftime(_STAMP)
+    if folder.is_dir():
+        remove_leftovers(folder, "belino-*")
+    try:
+        back_up(home, target, now=now, version=version, progress=progress, earlier=earlier[-1] if earlier else None)
+        found = verify_backup(target, progress=progress)
+    except sqlite3.Error as error:
+        raise StoreError(f"the database could not be backed up: {error}") from error
+    if found.is_whole:
+        _prune(folder, config.keep)
+    return found.problems
+
+
+def _prune(folder: Path, keep: int) -> None:
+    """Delete the oldest; each under another name first, so that one that is half deleted is no backup any more."""
+    for old in list(made_backups(folder).values())[:-keep]:
+        remove(old.rename(folder / f".{old.name}{SCRAP}{secrets.token_hex(8)}"))
+    sync_folder(folder)
+
+
+def _made_at(backup: Path) -> datetime | None:
+    """The time in the name of a scheduled backup; None for anything else."""
+    try:
+        return datetime.strptime(backup.name, _STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        return None
