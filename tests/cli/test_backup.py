@@ -78,3 +78,19 @@ def test_the_doctor_looks_through_the_database(belino: Belino, home: Path) -> No
     belino("status")
     findings = {one["name"]: one for one in json.loads(belino("doctor", "--json").stdout)["findings"]}
     assert (findings["database"]["ok"], findings["database"]["says"]) == (True, "whole, by quick_check")
+
+
+def test_a_backup_to_a_relative_folder_is_made_and_read_back(
+    belino: Belino, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert belino("token", "ls").returncode == 0  # makes the store
+    assert "bk holds 0 messages" in belino("backup", "bk").stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bk", "home"]
+    found = read(belino("backup", "--verify", "./bk", "--json"))
+    assert (found["ok"], found["messages"], found["problems"]) == (True, 0, [])
+    (tmp_path / "bk" / "key").write_bytes(bytes(32))
+    told = belino("backup", "--verify", "bk")
+    assert told.returncode == 1
+    assert "is not whole" in told.stdout
+    assert "the key is not the one this backup was made with" in told.stdout

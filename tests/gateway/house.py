@@ -21,6 +21,7 @@ from belino.domain.record import StoredMessage
 from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.domain.turn import Accepted, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
+from belino.storage.backup_config import BackupConfig
 from belino.storage.home import Home
 from belino.testing import FakeClock, FakeDesk, MemoryAdapter, ScriptedAgent
 from belino.testing.memory import Config as MemoryConfig
@@ -98,6 +99,7 @@ class House:
         self.agent: Agent = ScriptedAgent()
         self.sessions = SessionsConfig()
         self.context = ContextConfig()
+        self.backup = BackupConfig()
         self.access = ACCESS
         self.accounts: tuple[str, ...] = ("default",)
         self.wires: dict[str, Wire] = {}
@@ -112,7 +114,13 @@ class House:
             AdapterConfig(platform="memory", account=account, access=self.access, options=MemoryConfig())
             for account in self.accounts
         )
-        return Config(agent=AgentConfig(options=None), sessions=self.sessions, context=self.context, adapters=adapters)
+        return Config(
+            agent=AgentConfig(options=None),
+            sessions=self.sessions,
+            context=self.context,
+            backup=self.backup,
+            adapters=adapters,
+        )
 
     def make_adapter(self, config: AdapterConfig, desk: Desk) -> Adapter:
         # The platform outlives us: a gateway started again finds the same far side.

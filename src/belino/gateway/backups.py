@@ -102,4 +102,4 @@ def check_backups(config: BackupConfig, home: Home, now: datetime, *, failure: s
 
 
 def _told(error: StoreError | OSError) -> str:
-    return f"the folder cannot be written to: {error.strerror}" if isinstance(error, OSError) else str(error)
+    return f"{error.strerror} ({error.filename})" if isinstance(error, OSError) else str(error)
