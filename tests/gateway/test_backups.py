@@ -97,7 +97,7 @@ async def test_one_that_fails_deletes_nothing_is_told_and_is_tried_again(home: H
         assert backups.finding()[0].ok
 
 
-async def test_one_that_is_not_whole_deletes_no_older_one(home: Home) -> None:
+async def test_one_that_is_not_whole_deletes_no_older_one_and_only_the_last_such_is_kept(home: Home) -> None:
     clock = FakeClock()
     config = BackupConfig(every="24h", keep=1, to=Path("../backups"))
     backups = Backups(config, home, clock)
@@ -106,8 +106,11 @@ async def test_one_that_is_not_whole_deletes_no_older_one(home: Home) -> None:
         blob = await store.keep(_once(b"bytes"), mime="a/b", limit=10)
         await store.close()
         blob.path.write_bytes(b"rot")
-        await days_later(clock, 1.1)
-        assert len(names(home)) == 2
+        whole = names(home)
+        for _ in range(2):
+            await days_later(clock, 1.1)
+            assert names(home)[:1] == whole
+            assert [name.endswith("Z.damaged") for name in names(home)] == [False, True]
         assert blob.sha256 in backups.finding()[0].says
 
 
@@ -124,12 +127,15 @@ async def test_what_a_killed_one_left_goes_with_the_next(home: Home) -> None:
 
 async def test_a_clock_that_is_set_back_does_not_put_the_next_one_off(home: Home) -> None:
     clock = FakeClock()
-    async with running(Backups(DAILY, home, clock), clock):
+    backups = Backups(BackupConfig(every="24h", keep=1, to=Path("../backups")), home, clock)
+    async with running(backups, clock):
+        (future,) = names(home)
         clock.turn(timedelta(days=-300))
         await days_later(clock, 0.1)
-        assert len(names(home)) == 2
+        (made,) = names(home)
+        assert made < future
         await days_later(clock, 0.5)
-        assert len(names(home)) == 2
+        assert names(home) == [made]
 
 
 async def test_none_is_written_into_the_state_folder(home: Home) -> None:

@@ -1,8 +1,9 @@
 """The accounting check: 0 on a store that is whole, and every kind of damage is named with what it is about."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
 from datetime import timedelta
 
 import pytest
@@ -197,6 +198,22 @@ async def test_a_recalled_message_that_is_heard_and_an_echo_of_our_own_are_count
     (arrivals,) = found.arrivals
     assert (arrivals.taken, arrivals.forgotten) == (3, 1)
     assert (arrivals.outcomes["answered"], arrivals.outcomes["duplicate"]) == (1, 1)
+
+
+async def test_arrivals_that_share_a_transaction_with_work_that_fails_are_counted_once(
+    store: SqliteStore, say: Say, held_up: Callable[[], AbstractAsyncContextManager[None]]
+) -> None:
+    def fails(connection: sqlite3.Connection) -> None:
+        raise StoreError("no")
+
+    async with held_up():
+        offered = [asyncio.ensure_future(store.take_in(say(name), OBSERVE)) for name in "12"]
+        offered.insert(1, asyncio.ensure_future(store._writer.write(fails)))  # type: ignore[arg-type]
+        offered.append(asyncio.ensure_future(store.take_in(say("3", "\ud800"), OBSERVE)))
+    await asyncio.gather(*offered, return_exceptions=True)
+    found = await store.audit()
+    assert found.is_balanced, found
+    assert found.arrivals[0].taken == 3
 
 
 async def test_a_store_of_an_older_version_is_audited_and_left_as_it_is(home: Home) -> None:

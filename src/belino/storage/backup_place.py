@@ -1,6 +1,7 @@
 """Where a backup is written: under a temporary name beside its folder, and renamed once it is complete."""
 
 import fcntl
+import glob
 import os
 import re
 import secrets
@@ -34,7 +35,7 @@ def backup_place(home: Home, folder: Path) -> Iterator[Path]:
                 remove(scrap)
             yield target
         return
-    remove_leftovers(target.parent, target.name)
+    remove_leftovers(target.parent, glob.escape(target.name))
     staged = target.with_name(f".{target.name}{SCRAP}{secrets.token_hex(8)}")
     staged.mkdir(mode=0o700)
     with ExitStack() as unfinished:
@@ -57,7 +58,7 @@ def absolute(folder: Path) -> Path:
 
 
 def remove_leftovers(parent: Path, name: str) -> None:
-    """Remove what killed backups of this name left; one that is being written stays."""
+    """Remove what killed backups of this name, or pattern of names, left; one that is being written stays."""
     for left in parent.glob(f".{name}{SCRAP}*"):
         try:
             with _locked(left):

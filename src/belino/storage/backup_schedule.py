@@ -2,7 +2,7 @@
 
 import secrets
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from belino.storage.backup_place import MANIFEST, SCRAP, absolute, remove, remov
 from belino.storage.blobs import sync_folder
 from belino.storage.home import Home
 
+DAMAGED = ".damaged"
+"""After the name of a backup that was not whole when it was verified."""
 _STAMP = "belino-%Y%m%dT%H%M%SZ"
 
 
@@ -39,7 +41,10 @@ def next_due(folder: Path, interval: timedelta, now: datetime) -> datetime:
 
 
 def make_backup(config: BackupConfig, home: Home, now: datetime, version: str, progress: Progress) -> Sequence[str]:
-    """Make a backup and verify it; older ones than are to be kept go only then. Returns what is wrong with it."""
+    """Make a backup and verify it; older ones than are to be kept go only then. Returns what is wrong with it.
+
+    One that is not whole is kept under another name, until the next such one: it may be all that can be had.
+    """
     folder = backup_folder(config, home)
     earlier = list(made_backups(folder).values())
     target = folder / now.astimezone(UTC).strftime(_STAMP)
@@ -51,15 +56,20 @@ def make_backup(config: BackupConfig, home: Home, now: datetime, version: str, p
     except sqlite3.Error as error:
         raise StoreError(f"the database could not be backed up: {error}") from error
     if found.is_whole:
-        _prune(folder, config.keep)
+        # The clock may have been set back: what is from the future then is older than what was made now.
+        made = sorted(made_backups(folder).items(), key=lambda one: (one[0] <= now, one[0]))
+        _delete([path for _, path in made[: -config.keep]])
+    else:
+        _delete(folder.glob(f"belino-*{DAMAGED}"))
+        target.rename(target.with_name(f"{target.name}{DAMAGED}"))
+    sync_folder(folder)
     return found.problems
 
 
-def _prune(folder: Path, keep: int) -> None:
-    """Delete the oldest; each under another name first, so that one that is half deleted is no backup any more."""
-    for old in list(made_backups(folder).values())[:-keep]:
-        remove(old.rename(folder / f".{old.name}{SCRAP}{secrets.token_hex(8)}"))
-    sync_folder(folder)
+def _delete(backups: Iterable[Path]) -> None:
+    """Delete backups; each under another name first, so that one that is half deleted is no backup any more."""
+    for old in list(backups):
+        remove(old.rename(old.with_name(f".{old.name}{SCRAP}{secrets.token_hex(8)}")))
 
 
 def _made_at(backup: Path) -> datetime | None:
