@@ -17,6 +17,7 @@ from belino.domain.message import Arrival, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.record import GrantKind, Judged, Verdict
 from belino.domain.reply import Parcel, ParcelState
+from belino.storage.audit import audit_home
 from belino.storage.home import Home
 from belino.storage.migrations import STEPS, migrate
 from belino.storage.repair import Repaired, repair
@@ -155,6 +156,7 @@ async def test_garbage_in_some_pages_costs_only_what_they_held(filled: Home, clo
         assert kept_of(done, "messages") == len(after["messages"])
         if after["conversations"] == before["conversations"] and after["channels"] == before["channels"]:
             assert len(after["messages"]) >= MESSAGES - 3 * 60
+        assert not [balance for balance in audit_home(filled).balances if balance.difference]
     await opens(filled, clock)
 
 

@@ -23,6 +23,14 @@ INSERT INTO arrivals (platform, account, taken, duplicates, forgotten)
 SELECT platform, account, 0, ?1, ?2 FROM channels WHERE id = ?3
 ON CONFLICT (platform, account) DO UPDATE SET duplicates = duplicates + ?1, forgotten = forgotten + ?2
 """
+_STORED = f"""
+INSERT INTO arrivals (platform, account, taken) SELECT platform, account, sum(times) FROM (
+    SELECT platform, account, times FROM denied
+    UNION ALL SELECT c.platform, c.account, count(*) FROM changes x JOIN channels c ON c.id = x.channel GROUP BY c.id
+    UNION ALL SELECT c.platform, c.account, count(*) FROM messages m JOIN channels c ON c.id = m.channel
+        WHERE NOT ({OWN}) GROUP BY c.id
+) GROUP BY platform, account
+"""  # noqa: S608 - a condition from above
 
 
 class ArrivalTally:
@@ -55,3 +63,9 @@ def count_duplicate(connection: sqlite3.Connection, channel: int) -> None:
 def count_forgotten(connection: sqlite3.Connection, channel: int, times: int) -> None:
     """Count arrivals whose rows are deleted: aged, or replaced by a copy heard live."""
     connection.execute(_WITHOUT_ROW, (0, times, channel))
+
+
+def recount(connection: sqlite3.Connection) -> None:
+    """Begin again with what is stored, where rows were lost."""
+    connection.execute("DELETE FROM arrivals")
+    connection.execute(_STORED)

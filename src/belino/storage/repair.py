@@ -13,6 +13,7 @@ import orjson
 
 from belino.domain.errors import StoreError, StoreIncomplete, StoreTooNew
 from belino.domain.outcome import MediaOutcome
+from belino.storage.arrivals import recount
 from belino.storage.blobs import BlobFolder, sync_folder
 from belino.storage.home import Home
 from belino.storage.lock import lock_folder
@@ -29,7 +30,7 @@ HELD = "the database was repaired: it may have been sent before; `belino outbox 
 UNCERTAIN = "the database was damaged while it was sent; it may have arrived"
 SCRAP = ".repair-"
 
-_BUILT_AGAIN = ("search_segments", "search_stale", "reading_words")
+_BUILT_AGAIN = ("arrivals", "search_segments", "search_stale", "reading_words")
 """Made from other tables whenever they are missing."""
 # A number given out again would lead from a new row to what is left of a lost one. Parents come first.
 _REFERENCES = (
@@ -287,6 +288,7 @@ def _settle(connection: sqlite3.Connection, tables: dict[str, SalvagedTable]) ->
     connection.execute("UPDATE readings SET indexed = ''")
     connection.execute("DELETE FROM search_stale")
     connection.execute("DELETE FROM leases")
+    recount(connection)
     return tables
 
 
