@@ -160,6 +160,8 @@ async def test_a_turn_given_back_at_a_stop_is_no_suspect_and_a_suspect_stays_one
 async def test_turns_of_an_older_state_folder_begin_with_nothing_counted(
     home: Home, clock: FakeClock, say: Say
 ) -> None:
+    home.key_file.write_bytes(bytes(32))
+    home.key_file.chmod(0o600)
     with closing(sqlite3.connect(home.database)) as connection:
         migrate(connection, STEPS[:12])
         connection.executescript(
