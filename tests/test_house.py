@@ -1,10 +1,11 @@
 """The house rules that a reviewer would otherwise repeat."""
 
 import ast
+import os
 import re
-import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -121,9 +122,12 @@ def imported(path: Path) -> Iterator[str]:
             yield node.module
 
 
-def tracked() -> list[Path]:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [ROOT / line for line in listed.splitlines() if (ROOT / line).is_file()]
+def project_files() -> Iterator[Path]:
+    """Every file of the project, also where it was unpacked from an archive: all but what .gitignore names."""
+    ignored = [".git", *(line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines())]
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if not any(fnmatch(name, pattern) for pattern in ignored)]
+        yield from (Path(folder, name) for name in files if name not in ignored)
 
 
 @of_every([*MODULES, *TESTS])
@@ -277,7 +281,7 @@ def test_nothing_names_a_package_index_or_somebodys_machine() -> None:
         "files" + r"\.pythonhosted",
         "registry" + r"\.npmjs",
     ]
-    for path in tracked():
+    for path in project_files():
         if path.suffix in {".png", ".ico", ".webp", ".gif"} or path.name == "LICENSE":
             continue
         found = re.findall("|".join(words), path.read_text(encoding="utf-8"))

@@ -61,6 +61,27 @@ async def test_a_sleeper_that_sleeps_again_is_woken_within_the_same_advance() ->
     assert ticks == [1, 2, 3, 4, 5]
 
 
+async def test_a_sleep_that_begins_late_is_waited_for_and_no_other_is_taken_for_it() -> None:
+    clock = FakeClock()
+    slow = asyncio.Event()
+
+    async def late() -> None:
+        await slow.wait()
+        await clock.sleep(5)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(clock.sleep(60))
+        group.create_task(late())
+        waiting = group.create_task(clock.asleep(5))
+        await clock.advance(0)
+        assert not waiting.done()
+        slow.set()
+        await waiting
+        await clock.advance(5)
+        await clock.asleep(55)
+        await clock.advance(55)
+
+
 async def test_a_cancelled_sleeper_leaves_the_clock_alone() -> None:
     clock = FakeClock()
     async with asyncio.TaskGroup() as group:

@@ -20,7 +20,7 @@ from belino.testing import (
     ReadableMemoryAdapter,
 )
 from delivery.post import DM, PostHouse, words
-from gateway.house import RESTING, until
+from gateway.house import until
 
 pytestmark = pytest.mark.slow
 
@@ -181,7 +181,7 @@ async def test_a_wall_clock_that_is_put_forward_is_no_reason_to_be_early(tmp_pat
         house.far_side.refusals.append((429, {"Retry-After": "60"}))
         await house.send(gateway, words("a"))
         await until(lambda: gateway.counters.parcels["ready"])
-        await until(lambda: house.clock.sleeping > RESTING)
+        await house.clock.asleep(60)
         house.clock._start += timedelta(hours=1)
         gateway._sender.wake(DM)
         await house.clock.advance(59.9)

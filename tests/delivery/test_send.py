@@ -14,7 +14,7 @@ from belino.domain.record import ParcelRecord, StoredMessage
 from belino.domain.reply import Parcel, ParcelKind, ParcelState, Receipt
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent
-from gateway.house import RESTING, House, until
+from gateway.house import House, until
 
 
 async def parcel(gateway: Gateway, state: ParcelState) -> ParcelRecord:
@@ -31,7 +31,7 @@ async def test_a_platform_that_asks_to_wait_is_given_exactly_that_time(house: Ho
         await gateway.accept(house.say())
         record = await parcel(gateway, ParcelState.READY)
         assert (record.ready - house.clock.now()).total_seconds() == 42.5
-        await until(lambda: house.clock.sleeping > RESTING)
+        await house.clock.asleep(42.5)
         await house.clock.advance(42.4)
         assert len(house.wire.offered) == 1
         await house.clock.advance(0.2)
@@ -46,7 +46,7 @@ async def test_a_clock_that_is_turned_back_has_no_answer_wait_for_it_to_come_rou
     async with house.at_work() as gateway:
         await gateway.accept(house.say())
         await parcel(gateway, ParcelState.READY)
-        await until(lambda: house.clock.sleeping > RESTING)
+        await house.clock.asleep(UNAUTHORIZED_SECONDS if isinstance(why, Unauthorized) else 42.5)
         house.clock.turn(timedelta(hours=-1))
         await house.clock.advance(42.4)
         assert len(house.wire.offered) == 1
@@ -60,7 +60,7 @@ async def test_being_asked_to_wait_ever_so_often_does_not_lose_an_answer(house: 
         await gateway.accept(house.say())
         for times in range(3 * TRIES):
             await until(lambda: gateway.counters.parcels["ready"] == times + 1)  # noqa: B023 - awaited in its round
-            await until(lambda: house.clock.sleeping > RESTING)
+            await house.clock.asleep(1)
             await house.clock.advance(1)
         await until(lambda: house.wire.texts() == ["turn 1"])
 
@@ -69,13 +69,14 @@ async def test_a_platform_that_asks_for_no_time_again_and_again_is_given_some(ho
     house.prepare().refusals.extend(RateLimited("too fast", retry_after=0) for _ in range(20))
     async with house.at_work() as gateway:
         await gateway.accept(house.say())
-        await until(lambda: len(house.wire.offered) == 2 and house.clock.sleeping > RESTING)
+        await until(lambda: len(house.wire.offered) == 2)
+        await house.clock.asleep(PATIENCE_GROWS)
         record = await parcel(gateway, ParcelState.READY)
         assert (record.ready - house.clock.now()).total_seconds() == PATIENCE_GROWS
-        for times in range(3, 21):
-            await house.clock.advance(PATIENCE_GROWS * times)
-            await until(lambda: len(house.wire.offered) == times and house.clock.sleeping > RESTING)  # noqa: B023 - awaited in its round
-        await house.clock.advance(PATIENCE_GROWS * 21)
+        for times in range(1, 20):
+            await house.clock.asleep(PATIENCE_GROWS * times)
+            assert len(house.wire.offered) == times + 1
+            await house.clock.advance(PATIENCE_GROWS * times + 0.001)  # times are kept in microseconds
         await until(lambda: house.wire.texts() == ["turn 1"])
 
 
@@ -90,7 +91,7 @@ async def test_a_platform_that_fails_is_tried_six_times_ever_more_patiently_and_
             await until(lambda: gateway.counters.parcels["ready"] == times + 1)  # noqa: B023 - awaited in its round
             (record,) = await gateway.store.parcels()
             waits.append((record.ready - house.clock.now()).total_seconds())
-            await until(lambda: house.clock.sleeping > RESTING)
+            await house.clock.asleep(waits[-1])
             await house.clock.advance(waits[-1] + 0.001)
         record = await parcel(gateway, ParcelState.DEAD)
         assert "status 502" in record.reason
@@ -131,7 +132,7 @@ async def test_refused_credentials_hold_an_answer_up_and_do_not_lose_it(house: H
         await gateway.accept(house.say())
         for times in range(2 * TRIES):
             await until(lambda: gateway.counters.parcels["ready"] == times + 1)  # noqa: B023 - awaited in its round
-            await until(lambda: house.clock.sleeping > RESTING)
+            await house.clock.asleep(UNAUTHORIZED_SECONDS)
             await house.clock.advance(UNAUTHORIZED_SECONDS)
         await until(lambda: house.wire.texts() == ["turn 1"])
 
@@ -163,9 +164,10 @@ async def test_a_call_that_hangs_is_ended_and_tried_again_under_the_same_key(hou
         await gateway.accept(house.say())
         await until(lambda: house.wire.offered)
         await house.clock.advance(SEND_SECONDS)
-        assert "did not answer within 60 seconds" in (await parcel(gateway, ParcelState.READY)).reason
+        record = await parcel(gateway, ParcelState.READY)
+        assert "did not answer within 60 seconds" in record.reason
         house.wire.hung.clear()
-        await until(lambda: house.clock.sleeping > RESTING)
+        await house.clock.asleep((record.ready - house.clock.now()).total_seconds())
         await house.clock.advance(FIRST_WAIT)
         await until(lambda: house.wire.texts() == ["turn 1"])
     assert len({parcel.key for parcel in house.wire.offered}) == 1

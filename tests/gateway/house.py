@@ -31,8 +31,6 @@ ACCESS = AccessConfig(
     senders=("ann",), channels={"team": ChannelAccess(senders=("ann", "bob")), "open": ChannelAccess(senders=("*",))}
 )
 PATIENCE = 60.0
-RESTING = 2
-"""Tasks that sleep in a gateway with nothing to do: the sweep and the index."""
 UNDER_WAY = (ParcelState.READY, ParcelState.SENDING)
 
 
@@ -163,6 +161,12 @@ class House:
         async with self.at_work() as gateway:
             gateway.store.release_turn = gone  # type: ignore[method-assign]
             yield gateway
+
+    async def pass_album(self) -> None:
+        """Let the wait for an album's next item pass."""
+        seconds = self.sessions.album_window_ms / 1000
+        await self.clock.asleep(seconds)
+        await self.clock.advance(seconds)
 
     def say(self, text: str = "hello", *, author: Author = ANN, channel: str = "dm", **more: object) -> Message:
         """Something said, under an id of its own; in the channels of the list it is said in a group."""

@@ -11,7 +11,7 @@ from belino.gateway.explain import NoSuchMessage, SeveralMessages, as_json, expl
 from belino.gateway.gateway import Gateway
 from belino.storage.sqlite import open_store
 from belino.testing import ScriptedAgent, ToolCall, make_png
-from gateway.house import EVE, RESTING, House, HungAgent, until
+from gateway.house import EVE, House, HungAgent, until
 
 
 async def answered_with_a_picture(house: House, gateway: Gateway) -> Message:
@@ -23,8 +23,7 @@ async def answered_with_a_picture(house: House, gateway: Gateway) -> Message:
     house.wire._far_side.files["f1"] = make_png(4, 3)
     taken = await gateway.accept(message)
     agent.script.append([ToolCall(name="fetch_media", arguments={"ref": taken.refs[0].id}), "a picture"])
-    await until(lambda: house.clock.sleeping > RESTING)
-    await house.clock.advance(2)
+    await house.pass_album()
     await until(lambda: gateway.counters.parcels["sent"] or gateway.counters.parcels["dead"])
     return message
 

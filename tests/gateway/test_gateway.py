@@ -17,8 +17,9 @@ from belino.domain.ports import Taken
 from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.gateway.notices import NoticeKind, TurnNotice
+from belino.gateway.upkeep import SWEEP_SECONDS
 from belino.testing import ScriptedAgent
-from gateway.house import BOB, EVE, PATIENCE, RESTING, House, until
+from gateway.house import BOB, EVE, PATIENCE, House, until
 
 
 class EchoAgent:
@@ -119,7 +120,7 @@ async def test_an_account_cannot_hand_in_what_belongs_to_another(house: House) -
 
 async def _one_turn_after(seconds: float, house: House, agent: ScriptedAgent) -> Turn:
     assert not agent.turns
-    await until(lambda: house.clock.sleeping > RESTING)
+    await house.clock.asleep(seconds)
     await house.clock.advance(seconds)
     await until(lambda: house.wire.texts() == ["turn 1"])
     (turn,) = agent.turns
@@ -133,7 +134,7 @@ async def test_the_items_of_an_album_are_answered_together_once_no_more_come(hou
             message = house.say("", album="a1")
             await gateway.accept(replace(message, media=(house.picture(message),)))
             await house.clock.advance(1)
-        turn = await _one_turn_after(1, house, agent)
+        turn = await _one_turn_after(0.5, house, agent)
     assert sum("[Image: photo.png" in getattr(block, "text", "") for block in turn.blocks) == 3
 
 
@@ -144,12 +145,15 @@ async def test_an_album_cut_in_two_by_a_restart_is_answered_together(house: Hous
         await gateway.accept(house.say("first", album="a1"))
     await house.clock.advance(dead_for)
     async with house.at_work() as gateway:
-        await until(lambda: house.clock.sleeping > RESTING)
+        await house.clock.asleep(house.sessions.album_max_ms / 1000)
         await house.clock.advance(2)  # the platform takes its time to let us in
-        for text in ("second", "third"):
-            await gateway.accept(house.say(text, album="a1"))
-            await house.clock.advance(1)
-        turn = await _one_turn_after(1, house, agent)
+        await gateway.accept(house.say("second", album="a1"))
+        await house.clock.advance(1)
+        await gateway.accept(house.say("third", album="a1"))
+        while not agent.turns:
+            await house.clock.advance(0.1)
+            await asyncio.sleep(0.001)
+        (turn,) = agent.turns
     assert [part in str(turn.blocks) for part in ("first", "second", "third")] == [True] * 3
 
 
@@ -166,13 +170,11 @@ async def test_an_item_that_comes_after_its_album_was_answered_gets_a_turn_of_it
     agent = house.agent = ScriptedAgent()
     async with house.at_work() as gateway:
         await gateway.accept(house.say("first", album="a1"))
-        await until(lambda: house.clock.sleeping > RESTING)
-        await house.clock.advance(2)
+        await house.pass_album()
         await until(lambda: len(house.wire.seen) == 1)
         late = await gateway.accept(house.say("late", album="a1"))
         assert late.outcome is MessageOutcome.WAITING
-        await until(lambda: house.clock.sleeping > RESTING)
-        await house.clock.advance(2)
+        await house.pass_album()
         await until(lambda: len(house.wire.seen) == 2)
         marked = [message.album for message in await house.history(gateway) if not message.author.is_agent]
         assert marked == ["a1", "a1"]
@@ -209,8 +211,7 @@ async def test_a_message_edited_while_it_waits_is_answered_as_it_reads_now(house
         message = house.say("what is 1+1?", album="a1")
         await gateway.accept(message)
         assert (await gateway.accept(_edit(message, "what is 2+2?"))).outcome is MessageOutcome.NOTED
-        await until(lambda: house.clock.sleeping > RESTING)
-        await house.clock.advance(2)
+        await house.pass_album()
         await until(lambda: len(house.wire.seen) == 1)
     assert words(agent.turns[0]) == "what is 2+2?"
 
@@ -452,6 +453,6 @@ async def test_messages_are_kept_for_ever_or_as_many_days_as_configured(house: H
             asyncio.TaskGroup() as group,
         ):
             running = group.create_task(gateway.run())
-            await until(lambda: house.clock.sleeping == 2)  # swept and indexed; both wait for their next time
+            await house.clock.asleep(SWEEP_SECONDS)
             assert [message.text for message in await house.history(gateway, "team")] == kept
             running.cancel()

@@ -12,7 +12,7 @@ from belino.gateway.explain import NoSuchMessage
 from belino.gateway.gateway import Gateway
 from belino.gateway.preview import Preview, as_json, preview
 from belino.testing import ScriptedAgent
-from gateway.house import BOB, RESTING, House, until
+from gateway.house import BOB, House, until
 
 TEAM = ConversationKey(platform="memory", account="default", channel="team")
 
@@ -31,8 +31,7 @@ async def test_a_preview_is_byte_for_byte_what_the_turn_tells(house: House) -> N
         first = house.say("what is it about?", channel="team", album="hold")
         await gateway.accept(first)
         seen = await look(house, gateway)
-        await until(lambda: house.clock.sleeping > RESTING)
-        await house.clock.advance(2)
+        await house.pass_album()
         await until(lambda: agent.turns)
     (turn,) = agent.turns
     assert seen.told == tuple(block.text for block in turn.blocks if isinstance(block, TextBlock))

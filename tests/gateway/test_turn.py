@@ -15,7 +15,7 @@ from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, ToolNote, 
 from belino.gateway.gateway import Gateway
 from belino.gateway.notices import TurnNotice
 from belino.testing import ScriptedAgent, ToolCall, make_png
-from gateway.house import BOB, EVE, PATIENCE, RESTING, House, HungAgent, until
+from gateway.house import BOB, EVE, PATIENCE, House, HungAgent, until
 
 DM = ConversationKey(platform="memory", account="default", channel="dm")
 
@@ -323,8 +323,7 @@ async def shown_pictures(house: House, *lines: object) -> tuple[str, ...]:
         taken = await gateway.accept(replace(message, album="hold"))
         call = ToolCall(name="fetch_media", arguments={"ref": taken.refs[0].id})
         house.agent.script.append([call, *lines])  # type: ignore[attr-defined]
-        await until(lambda: house.clock.sleeping > RESTING)
-        await house.clock.advance(2)
+        await house.pass_album()
         await until(lambda: gateway.counters.turns)
         return tuple(entry.artifact_id for entry in (await gateway.store.session(DM)).manifest)
 

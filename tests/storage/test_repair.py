@@ -156,7 +156,9 @@ async def test_garbage_in_some_pages_costs_only_what_they_held(filled: Home, clo
         assert kept_of(done, "messages") == len(after["messages"])
         if after["conversations"] == before["conversations"] and after["channels"] == before["channels"]:
             assert len(after["messages"]) >= MESSAGES - 3 * 60
-        arrivals = [balance for balance in audit_home(filled).balances if balance.name not in ("attachments", "parcels")]
+        arrivals = [
+            balance for balance in audit_home(filled).balances if balance.name not in ("attachments", "parcels")
+        ]
         assert not any(balance.difference for balance in arrivals)
     await opens(filled, clock)
 

@@ -9,13 +9,16 @@ START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 # Passes of the event loop that let everything that is ready run, callbacks of callbacks included.
 _PASSES = 25
+_PATIENCE = 30.0
+"""Real seconds until a sleep that never begins fails its test."""
 
 
 class FakeClock:
     """Time in a test's hand: `sleep` returns when `advance` has moved the clock far enough.
 
     `advance` wakes sleepers in the order of their times and lets ready tasks run after each. It cannot wait for
-    threads or sockets; what a store or a server does must be awaited by the test itself.
+    threads or sockets: a task that is about to sleep, but for a store or a server, sleeps only after the clock was
+    moved, and past the time that the test meant. So a test awaits `asleep` for the very sleep it then ends.
     """
 
     def __init__(self, now: datetime = START) -> None:
@@ -23,6 +26,7 @@ class FakeClock:
         self._elapsed = 0.0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._order = count()
+        self._slept = asyncio.Event()
 
     def now(self) -> datetime:
         return self._start + timedelta(seconds=self._elapsed)
@@ -36,12 +40,26 @@ class FakeClock:
             return
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._sleepers, (self._elapsed + seconds, next(self._order), woken))
+        self._slept.set()
         await woken
+
+    async def asleep(self, seconds: float) -> None:
+        """Wait until a task sleeps that is to wake in `seconds`, to the millisecond."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while not any(abs(wait - seconds) < 0.001 for wait in self._waits()):
+                    self._slept.clear()
+                    await self._slept.wait()
+        except TimeoutError:
+            raise AssertionError(f"no task sleeps for {seconds} s; waits: {self._waits()}") from None
+
+    def _waits(self) -> list[float]:
+        return sorted(due - self._elapsed for due, _, woken in self._sleepers if not woken.done())
 
     @property
     def sleeping(self) -> int:
         """How many tasks wait for this clock."""
-        return sum(not woken.done() for _, _, woken in self._sleepers)
+        return len(self._waits())
 
     def shift(self, seconds: float) -> None:
         """Move the time without letting anybody run: for code that only reads the clock."""
