@@ -13,7 +13,7 @@ from belino.domain.turn import Accepted, Final, ReplyPart, Turn
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway
 from belino.gateway.isolation import Isolation
-from gateway.house import ANN, RESTING, House, until
+from gateway.house import ANN, House, until
 
 A, B, C = (ConversationKey(platform="memory", account="default", channel=name) for name in "abc")
 POISON = "poison"
@@ -108,7 +108,7 @@ async def test_kills_that_come_again_and_again_never_use_up_the_tries_of_a_turn(
     for _ in range(20):
         agent = house.agent = Crashing(patient=True)
         async with house.until_killed():
-            await until(lambda: house.clock.sleeping > RESTING)  # it runs, or waits for its time
+            await until(lambda: agent.running or house.clock.sleeps_for(20))
             await house.clock.advance(5)
     agent = house.agent = Crashing()
     async with house.at_work() as gateway:

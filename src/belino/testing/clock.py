@@ -47,11 +47,15 @@ class FakeClock:
         """Wait until a task sleeps that is to wake in `seconds`, to the millisecond."""
         try:
             async with asyncio.timeout(_PATIENCE):
-                while not any(abs(wait - seconds) < 0.001 for wait in self._waits()):
+                while not self.sleeps_for(seconds):
                     self._slept.clear()
                     await self._slept.wait()
         except TimeoutError:
             raise AssertionError(f"no task sleeps for {seconds} s; waits: {self._waits()}") from None
+
+    def sleeps_for(self, seconds: float) -> bool:
+        """Whether a task sleeps that is to wake in `seconds`, to the millisecond."""
+        return any(abs(wait - seconds) < 0.001 for wait in self._waits())
 
     def _waits(self) -> list[float]:
         return sorted(due - self._elapsed for due, _, woken in self._sleepers if not woken.done())
