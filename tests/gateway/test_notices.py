@@ -16,7 +16,7 @@ async def test_every_watcher_is_told_what_happens_while_it_watches() -> None:
         for watcher in (first, second):
             told = await anext(watcher)
             assert told.payload == TurnNotice(turn=2, state="note", text="looking")
-    assert not notices.watched
+    assert not notices.watched()
 
 
 async def test_a_watcher_that_falls_behind_is_told_that_it_lost_something_and_goes_on() -> None:

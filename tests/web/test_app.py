@@ -13,6 +13,7 @@ from starlette.routing import Route
 from belino.domain.message import ChatType, ConversationKey
 from belino.web.app import guarded, make_app
 from belino.web.auth import Requires
+from belino.web.site import Site as WebSite
 
 MAIN = "web:default:main"
 OTHER = ConversationKey(platform="web", account="default", channel="other")
@@ -36,7 +37,7 @@ UPGRADE = {
 
 def every_route(site: Any) -> list[tuple[str, str, Requires]]:
     found = []
-    for route in make_app(site.gateway).routes:
+    for route in make_app(WebSite(site.gateway)).routes:
         for method in sorted(getattr(route, "methods", None) or {"GET"}):
             found.append((method, route.path, route.requires))  # type: ignore[attr-defined]
     return found

@@ -347,11 +347,11 @@ async def test_a_reader_that_takes_nothing_is_given_up(site: Any, monkeypatch: p
         f"Authorization: {site.program['Authorization']}\r\n\r\n".encode()
     )
     async with asyncio.timeout(60):
-        while not site.gateway.notices.watched:
+        while not site.gateway.notices.watched():
             await asyncio.sleep(0)
         # Nobody reads: the kernel's buffers fill, then ours, then the line is given up.
         text = "x" * 1_000_000
-        while site.gateway.notices.watched:
+        while site.gateway.notices.watched():
             site.gateway.notices.turn(ConversationKey.parse(MAIN), 1, "note", text)
             await asyncio.sleep(0)
     writer.transport.abort()

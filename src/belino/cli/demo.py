@@ -165,7 +165,7 @@ class Show:
         return not self.server.updates.pending and not any(counts[name] for name in busy)
 
     async def _watched(self) -> bool:
-        return self.gateway.notices.watched
+        return self.gateway.notices.watched()
 
     async def _until(self, done: Callable[[], Awaitable[bool]], *, seconds: float = SETTLING_SECONDS) -> bool:
         """Whether it came to be in time; a visitor who asks without end is no reason to stop."""

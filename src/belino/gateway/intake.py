@@ -162,8 +162,14 @@ class Intake:
         return next(iter(await self._store.messages(conversation.whole_channel, [message_id])), None)
 
     async def _tell(self, arrival: Arrival, *, waits: bool) -> None:
-        if not self._notices.watched:
-            return
+        if self._notices.watched(arrival.conversation):
+            await self._tell_message(arrival)
+        else:
+            self._notices.changed(arrival.conversation)
+        if waits:
+            self._notices.turn(arrival.conversation, 0, TurnState.WAITING)
+
+    async def _tell_message(self, arrival: Arrival) -> None:
         message_id = arrival.id if isinstance(arrival, Message | Unsupported) else arrival.message_id
         try:
             stored = await self._kept(arrival.conversation, message_id)
@@ -173,8 +179,6 @@ class Intake:
             return
         if stored is not None:
             self._notices.message(stored)
-        if waits:
-            self._notices.turn(arrival.conversation, 0, TurnState.WAITING)
 
 
 class _Threshold:

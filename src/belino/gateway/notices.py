@@ -1,8 +1,8 @@
-"""What is happening right now, for whoever watches; one that falls behind catches up from history."""
+"""In-process event bus: notices routed by conversation; a subscriber that falls behind catches up from history."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -20,6 +20,8 @@ class NoticeKind(StrEnum):
 
     MESSAGE = "message"
     """A message is new or has changed."""
+    CHANGED = "changed"
+    """Messages of a conversation have changed; no subscriber follows it, so none of them was read from the store."""
     TURN = "turn"
     PARCEL = "parcel"
     LOST = "lost"
@@ -48,29 +50,43 @@ class Notice:
     payload: StoredMessage | TurnNotice | ParcelNews | None = None
 
 
+Follows = Callable[[ConversationKey | None], bool]
+"""Whether a subscriber follows a conversation; asked with None, whether it follows any."""
+Listener = Callable[[Notice], None]
+
+
 class Notices:
-    """Tells every subscriber, waits for none."""
+    """Publishes to subscribers without waiting for any of them."""
 
     def __init__(self) -> None:
-        self._queues: set[asyncio.Queue[Notice]] = set()
+        self._queues: dict[asyncio.Queue[Notice], Follows] = {}
+        self._listeners: list[Listener] = []
 
-    @property
-    def watched(self) -> bool:
-        """Whether anybody listens: nothing needs to be read from the store for nobody."""
-        return bool(self._queues)
+    def watched(self, conversation: ConversationKey | None = None) -> bool:
+        """Whether a subscriber follows this conversation, or any: without one, messages are not read from the store."""
+        return any(follows(conversation) for follows in self._queues.values())
 
     def publish(self, notice: Notice) -> None:
-        """Tell it to everybody who listens now."""
-        for queue in self._queues:
+        """Queue a notice for the subscribers that follow its conversation; one about none goes to all."""
+        for queue, follows in self._queues.items():
+            if notice.conversation is not None and not follows(notice.conversation):
+                continue
             if queue.full():
                 while not queue.empty():
                     queue.get_nowait()
                 queue.put_nowait(Notice(kind=NoticeKind.LOST))
             queue.put_nowait(notice)
+        for listener in self._listeners:
+            listener(notice)
 
     def message(self, message: StoredMessage) -> None:
         """A message is new or has changed."""
         self.publish(Notice(kind=NoticeKind.MESSAGE, conversation=message.conversation, payload=message))
+
+    def changed(self, conversation: ConversationKey) -> None:
+        """Messages of a conversation that no subscriber follows have changed."""
+        for listener in self._listeners:
+            listener(Notice(kind=NoticeKind.CHANGED, conversation=conversation))
 
     def turn(
         self,
@@ -90,18 +106,27 @@ class Notices:
         self.publish(Notice(kind=NoticeKind.PARCEL, conversation=news.conversation, payload=news))
 
     def lost(self) -> None:
-        """Something happened that could not be told: everybody is to read it from history."""
+        """Something happened that could not be read: every subscriber has to read it from history."""
         self.publish(Notice(kind=NoticeKind.LOST))
 
     @asynccontextmanager
-    async def subscribe(self) -> AsyncIterator[AsyncIterator[Notice]]:
-        """Everything published from now on, until the block is left."""
+    async def subscribe(self, follows: Follows = lambda _: True) -> AsyncIterator[AsyncIterator[Notice]]:
+        """Every notice of the conversations followed, from now on until the block is left."""
         queue: asyncio.Queue[Notice] = asyncio.Queue(QUEUE)
-        self._queues.add(queue)
+        self._queues[queue] = follows
         try:
             yield _listen(queue)
         finally:
-            self._queues.discard(queue)
+            del self._queues[queue]
+
+    @contextmanager
+    def listening(self, listener: Listener) -> Iterator[None]:
+        """Call `listener` with every notice as it is published; it must not wait, and makes nothing be read for it."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
 
 
 async def _listen(queue: asyncio.Queue[Notice]) -> AsyncIterator[Notice]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -374,22 +374,19 @@ class Turns:
         self._notices.turn(claimed.conversation, claimed.id, TurnState.WAITING)
 
     async def _tell_end(self, claimed: ClaimedTurn, end: TurnEnd) -> None:
-        if not self._notices.watched:
-            return
-        ids = [message.id for message in claimed.messages]
-        try:
-            for message in await self._store.messages(claimed.conversation.whole_channel, ids):
-                self._notices.message(message)
-        except StoreError:
-            self._notices.lost()
+        await self._tell_messages(claimed.conversation, [message.id for message in claimed.messages])
         self._notices.turn(claimed.conversation, claimed.id, end.state, end.reason)
 
     async def _tell_media(self, record: RefRecord) -> None:
         """Whoever watches sees a promise become a picture, or why it did not."""
-        if not self._notices.watched:
+        await self._tell_messages(record.conversation, [record.ref.message_id])
+
+    async def _tell_messages(self, conversation: ConversationKey, ids: Sequence[str]) -> None:
+        if not self._notices.watched(conversation):
+            self._notices.changed(conversation)
             return
         try:
-            for message in await self._store.messages(record.conversation.whole_channel, [record.ref.message_id]):
+            for message in await self._store.messages(conversation.whole_channel, ids):
                 self._notices.message(message)
         except StoreError:
             self._notices.lost()

@@ -36,7 +36,7 @@ from belino.web import (
 from belino.web.answers import Code, Refusal, not_found, refusal_of, refuse, stopping
 from belino.web.auth import Requires, Visitor, admit
 from belino.web.connections import connection_of, count_as_known
-from belino.web.site import Call, House, Site
+from belino.web.site import Call, Site
 
 log = logging.getLogger(__name__)
 
@@ -129,9 +129,8 @@ class Door:
             await refuse(refusal)(scope, receive, send_guarded)
 
 
-def make_app(gateway: House) -> Starlette:
+def make_app(site: Site) -> Starlette:
     """The web door of a gateway."""
-    site = Site(gateway)
     routes = guarded([*_open_routes(site), *_chat_routes(site), *_desk_routes(site)])
     app = Starlette(
         routes=routes, middleware=[Middleware(Door, site=site)], exception_handlers={HTTPException: _starlette_refused}
@@ -218,7 +217,7 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
 
 async def _known_visitor(connection: HTTPConnection, requires: Requires, site: Site) -> Visitor:
     """The visitor behind a request, whose connection then counts among those of logged-in clients."""
-    visitor = await admit(connection, requires, site.store, site.origins)
+    visitor = await admit(connection, requires, site.grants, site.origins)
     count_as_known(connection.scope)
     return visitor
 

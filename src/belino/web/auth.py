@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 
-from belino.domain.doors import Doors
 from belino.domain.errors import ConfigError
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
@@ -62,6 +61,12 @@ class Visitor:
         """Answer what lies elsewhere exactly like what does not exist."""
         if not self.may_see(conversation):
             raise not_found()
+
+
+class ChecksSecrets(Protocol):
+    """Knows which grant a secret stands for."""
+
+    async def check(self, secret: str) -> Grant | None: ...
 
 
 class ServerSettings(Protocol):
@@ -174,13 +179,13 @@ class Attempts:
             failed.pop()
 
 
-async def admit(connection: HTTPConnection, requires: Requires, doors: Doors, origins: Origins) -> Visitor:
+async def admit(connection: HTTPConnection, requires: Requires, grants: ChecksSecrets, origins: Origins) -> Visitor:
     """The visitor behind a request, if their grant opens what is required; Refusal otherwise."""
     bearer = _bearer(connection)
     if bearer is not None:
-        visitor = await _visitor(bearer, _BEARER_KINDS, doors)
+        visitor = await _visitor(bearer, _BEARER_KINDS, grants)
     else:
-        visitor = await _visitor(_cookie(connection), _COOKIE_KINDS, doors)
+        visitor = await _visitor(_cookie(connection), _COOKIE_KINDS, grants)
         if visitor is not None:
             _refuse_forgery(connection, origins)
     if visitor is None:
@@ -224,10 +229,10 @@ def _foreign() -> Refusal:
     return Refusal(403, Code.FORBIDDEN, "This request did not come from belino's own page.")
 
 
-async def _visitor(secret: str | None, kinds: Collection[GrantKind], doors: Doors) -> Visitor | None:
+async def _visitor(secret: str | None, kinds: Collection[GrantKind], grants: ChecksSecrets) -> Visitor | None:
     if not secret or len(secret) > SECRET_CHARS:
         return None
-    grant = await doors.check(secret)
+    grant = await grants.check(secret)
     return Visitor(grant=grant, secret=secret) if grant is not None and grant.kind in kinds else None
 
 

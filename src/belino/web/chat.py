@@ -3,21 +3,19 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from belino.delivery.send import ParcelNews
 from belino.domain.errors import BelinoError
-from belino.domain.record import StoredMessage
-from belino.gateway.notices import Notice, NoticeKind, TurnNotice
 from belino.web.answers import Code, Refusal, bad_request, encode, refusal_of
 from belino.web.auth import Visitor
-from belino.web.fields import Fields, parse_json
+from belino.web.events import Subscription
+from belino.web.fields import Fields, parse_conversation, parse_json
 from belino.web.messages import HISTORY_FIELDS, SAY_FIELDS, abort, history, say
 from belino.web.site import Site
-from belino.web.wire import Json, message_json
+from belino.web.wire import Json
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +24,7 @@ FRAME_BYTES = 32 * 1024 * 1024
 HEAVY_CHARS = 1024 * 1024
 IN_FLIGHT = 8
 SEND_SECONDS = 30.0
-RECHECK_SECONDS = 1.0
+FOLLOWED = 32
 
 OTHER_VALUES = 10_000
 
@@ -54,29 +52,33 @@ METHODS = {
 
 async def serve_chat(site: Site, visitor: Visitor, socket: WebSocket, hello: Json) -> None:
     """Serve one admitted socket until it closes, its login ends, or it reads too slowly."""
-    with site.sockets.enter(visitor.grant.id):
+    with site.sockets.enter(visitor.grant.id), site.grants.hold(visitor.grant) as ended:
+        # Revoked between the check at the door and the hold: it has ended, and its holders are not notified again.
+        if await site.grants.check(visitor.secret) is None:
+            ended.set()
         await socket.accept()
-        line = Line(site, visitor, socket)
         # Subscribed before the first word, so that nothing falls between history and events.
-        async with site.gateway.notices.subscribe() as notices:
-            await line.run(notices, hello)
+        with site.events.subscribe(visitor) as subscription:
+            await Line(site, visitor, socket, subscription).run(ended, hello)
 
 
 class Line:
     """One open socket."""
 
-    def __init__(self, site: Site, visitor: Visitor, socket: WebSocket) -> None:
+    def __init__(self, site: Site, visitor: Visitor, socket: WebSocket, subscription: Subscription) -> None:
         self._site = site
         self._visitor = visitor
         self._socket = socket
+        self._subscription = subscription
         self._slots = asyncio.Semaphore(IN_FLIGHT)
         self._listener: asyncio.Task[None] | None = None
+        self._methods = METHODS | {"chat.follow": Method(fields=("conversations",), run=self._follow)}
 
-    async def run(self, notices: AsyncIterator[Notice], hello: Json) -> None:
+    async def run(self, ended: asyncio.Event, hello: Json) -> None:
         """Listen, tell and watch; when listening ends, requests that were read are still carried out."""
         async with asyncio.TaskGroup() as group:
             self._listener = group.create_task(self._listen(group))
-            beside = (group.create_task(self._tell(notices, hello)), group.create_task(self._watch()))
+            beside = (group.create_task(self._tell(hello)), group.create_task(self._watch(ended)))
             await asyncio.wait((self._listener,))
             for task in beside:
                 task.cancel()
@@ -100,26 +102,26 @@ class Line:
             group.create_task(self._request(frame))
         return True
 
-    async def _tell(self, notices: AsyncIterator[Notice], hello: Json) -> None:
+    async def _tell(self, hello: Json) -> None:
         await self._send({"type": "event", "event": "hello", **hello})
-        async for notice in notices:
-            if notice.kind is NoticeKind.LOST:
-                await self._send({"type": "event", "event": "lost"})
-            elif notice.conversation is not None and self._visitor.may_see(notice.conversation):
-                await self._send(await self._event(notice))
-
-    async def _watch(self) -> None:
-        """A login that was ended elsewhere, or ran out, ends here too."""
         while True:
-            await self._site.gateway.clock.sleep(RECHECK_SECONDS)
-            try:
-                grant = await self._site.store.check(self._visitor.secret)
-            except BelinoError as error:
-                log.warning("a login could not be checked again: %s", type(error).__name__)
-                continue
-            if grant is None:
-                await self._close(LOGGED_OUT, "logged out")
-                return
+            await self._send_text(await self._subscription.next())
+
+    async def _watch(self, ended: asyncio.Event) -> None:
+        """A login that was revoked, or has expired, ends here too."""
+        await ended.wait()
+        await self._close(LOGGED_OUT, "logged out")
+
+    async def _follow(self, site: Site, visitor: Visitor, fields: Fields) -> Json:
+        """Send the events of these conversations only; of the others a person's page gets an overview."""
+        named = fields.items("conversations", most=FOLLOWED)
+        if not all(isinstance(name, str) for name in named):
+            raise bad_request("params: conversations must be a list of texts.")
+        conversations = [parse_conversation(str(name)) for name in named]
+        for conversation in conversations:
+            visitor.must_see(conversation)
+        site.events.follow(self._subscription, conversations)
+        return {"conversations": [str(conversation) for conversation in conversations]}
 
     async def _request(self, frame: str | None) -> None:
         reply: Json = {"type": "res", "id": None, "ok": False}
@@ -145,9 +147,9 @@ class Line:
         reply["id"] = request_id
         if fields.raw("type") != "req":
             raise bad_request('The frame: type must be "req".')
-        method = METHODS.get(fields.text("method", most=64))
+        method = self._methods.get(fields.text("method", most=64))
         if method is None:
-            raise Refusal(404, Code.UNKNOWN_METHOD, f"Known methods are {', '.join(METHODS)}.")
+            raise Refusal(404, Code.UNKNOWN_METHOD, f"Known methods are {', '.join(self._methods)}.")
         params = Fields(fields.raw("params") or {}, known=method.fields, what="params")
         return await method.run(self._site, self._visitor, params)
 
@@ -160,24 +162,16 @@ class Line:
                 reply["id"] = parse_json(head.group(1))
             raise Refusal(413, Code.TOO_LARGE, "The frame holds more than may be attached; send large files by upload.")
 
-    async def _event(self, notice: Notice) -> Json:
-        event: Json = {"type": "event", "event": notice.kind, "conversation": str(notice.conversation)}
-        match notice.payload:
-            case StoredMessage() as message:
-                event["message"] = await message_json(self._site.store, message)
-            case TurnNotice() as turn:
-                event |= {"turn": turn.turn, "state": turn.state, "text": turn.text, "at": turn.at}
-            case ParcelNews() as parcel:
-                event |= {"key": parcel.key, "state": parcel.state, "reason": parcel.reason}
-        return event
-
     async def _send(self, frame: Json) -> None:
+        await self._send_text(encode(frame).decode())
+
+    async def _send_text(self, frame: str) -> None:
         """Write a frame; a reader that takes none for half a minute is given up, and catches up from history."""
         if self._socket.application_state is not WebSocketState.CONNECTED:
             return
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                await self._socket.send_text(encode(frame).decode())
+                await self._socket.send_text(frame)
         except WebSocketDisconnect:
             return
         except TimeoutError:

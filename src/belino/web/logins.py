@@ -36,7 +36,7 @@ async def log_in(call: Call) -> Response:
 
 async def log_out(call: Call) -> Response:
     """End this login; its open sockets close within seconds."""
-    await call.store.revoke(call.visitor.grant.id)
+    await call.site.grants.revoke(call.visitor.grant.id)
     response = answer({"ok": True})
     _set_cookie(call, response, "", max_age=0)
     return response
@@ -79,7 +79,7 @@ async def make_token(call: Call) -> Response:
 async def revoke_token(call: Call) -> Response:
     """Take a secret back; its open sockets close within seconds. A browser's login has its own way out."""
     grant_id = call.request.path_params["grant_id"]
-    if grant_id not in {grant.id for grant in await _tokens(call)} or not await call.store.revoke(grant_id):
+    if grant_id not in {grant.id for grant in await _tokens(call)} or not await call.site.grants.revoke(grant_id):
         raise not_found()
     return Response(status_code=204)
 

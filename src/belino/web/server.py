@@ -27,7 +27,7 @@ from belino.web.chat import FRAME_BYTES
 from belino.web.connections import ConnectionPool, shares_of
 from belino.web.logins import login_url
 from belino.web.protocol import BoundedHttp, BoundedSocket, TlsFront
-from belino.web.site import House
+from belino.web.site import House, Site
 
 GRACE_SECONDS = 3
 CANCEL_SECONDS = 1.0
@@ -72,10 +72,12 @@ async def serve(gateway: House, *, ready: Callable[[str], None]) -> None:
     with _listen(settings) as listener:
         open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         pool = ConnectionPool(shares_of(open_files), gateway.clock)
-        server = Server(_uvicorn_config(make_app(gateway), settings, pool))
+        site = Site(gateway)
+        server = Server(_uvicorn_config(make_app(site), settings, pool))
         # Who connects from now on waits in the backlog until the next line but one.
         url = await _announce(gateway, local_url(settings, listener))
         async with asyncio.TaskGroup() as group:
+            feeding = group.create_task(site.run())
             serving = group.create_task(server.serve(sockets=[listener]))
             try:
                 ready(url)
@@ -84,6 +86,7 @@ async def serve(gateway: House, *, ready: Callable[[str], None]) -> None:
                 server.stop()
                 gateway.home.run_file.unlink(missing_ok=True)
                 await asyncio.wait((serving,), timeout=GRACE_SECONDS + 2)
+                feeding.cancel()
 
 
 def local_url(settings: ServerConfig, listener: socket.socket) -> str:

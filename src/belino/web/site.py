@@ -32,7 +32,9 @@ from belino.storage.home import Home
 from belino.web.answers import Code, Refusal, bad_request, busy
 from belino.web.auth import Attempts, Origins, Visitor
 from belino.web.connections import EvictionQueue
+from belino.web.events import Events
 from belino.web.fields import Fields, parse_json
+from belino.web.grants import Grants
 
 if TYPE_CHECKING:
     from belino.media.image import Fitted
@@ -150,6 +152,8 @@ class Site:
     def __init__(self, gateway: House) -> None:
         self.gateway = gateway
         self.origins = Origins(gateway.config.server)
+        self.grants = Grants(gateway.store, gateway.clock)
+        self.events = Events(gateway.notices, gateway.store, gateway.clock)
         self.logins = Attempts(gateway.clock)
         self.sockets = Turnstile(
             SOCKETS_PER_GRANT, lambda: busy("Too many pages are open under this login.", status=429)
@@ -170,6 +174,12 @@ class Site:
     @property
     def store(self) -> Store:
         return self.gateway.store
+
+    async def run(self) -> None:
+        """Feed open sockets and end expired logins, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.events.run())
+            group.create_task(self.grants.expire())
 
     async def must_exist(self, conversation: ConversationKey) -> None:
         """Refuse a conversation whose channel nobody opened."""

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from belino.domain.errors import Busy
 from belino.domain.message import ConversationKey
 from belino.domain.record import StoredMessage
-from belino.gateway.notices import Notice, NoticeKind
+from belino.gateway.notices import Notice
 from belino.web.answers import bad_request
 from belino.web.site import Site
 
@@ -40,13 +40,14 @@ async def speak(
     if voice is None:
         raise bad_request("Only web conversations take messages here; write to the others on their own platform.")
     await site.must_exist(conversation)
-    async with site.gateway.notices.subscribe() as notices:
+    channel = conversation.whole_channel
+    async with site.gateway.notices.subscribe(lambda one: one is not None and one.whole_channel == channel) as notices:
         said = await voice.speak(conversation, text, key=key, reply_to=reply_to)
-        for message in await site.store.messages(conversation.whole_channel, [said]):
+        for message in await site.store.messages(channel, [said]):
             return message
         try:
             async with asyncio.timeout(HEARD_SECONDS):
-                return await _heard(notices, conversation, said)
+                return await _heard(notices, said)
         except TimeoutError:
             raise Busy("It was said and has not come back yet; send it again under the same id.") from None
 
@@ -56,11 +57,9 @@ def _voice(site: Site, conversation: ConversationKey) -> LendsVoice | None:
     return adapter if isinstance(adapter, LendsVoice) else None
 
 
-async def _heard(notices: AsyncIterator[Notice], conversation: ConversationKey, said: str) -> StoredMessage:
+async def _heard(notices: AsyncIterator[Notice], said: str) -> StoredMessage:
     async for notice in notices:
         message = notice.payload
-        if notice.kind is NoticeKind.MESSAGE and isinstance(message, StoredMessage):
-            same = message.conversation.whole_channel == conversation.whole_channel
-            if same and message.id == said:
-                return message
+        if isinstance(message, StoredMessage) and message.id == said:
+            return message
     raise TimeoutError

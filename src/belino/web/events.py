@@ -1,0 +1,175 @@
+"""Event fan-out: each notice is encoded once and queued for the sockets that follow its conversation."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from belino.delivery.send import ParcelNews
+from belino.domain.message import ConversationKey
+from belino.domain.ports import Clock
+from belino.domain.record import GrantKind, StoredMessage
+from belino.domain.store import Store
+from belino.gateway.notices import Notice, Notices, TurnNotice
+from belino.web.answers import encode
+from belino.web.auth import Visitor
+from belino.web.overview import Overview
+from belino.web.wire import Json, message_json
+
+log = logging.getLogger(__name__)
+
+QUEUED_FRAMES = 1_000
+QUEUED_CHARS = 16 * 1024 * 1024
+
+LOST = '{"type":"event","event":"lost"}'
+
+
+class Subscription:
+    """What one socket follows, and the frames queued for it."""
+
+    def __init__(self, visitor: Visitor) -> None:
+        self._visitor = visitor
+        self._frames: deque[str] = deque()
+        self._chars = 0
+        self._filled = asyncio.Event()
+        self.followed: frozenset[ConversationKey] | None = None
+        """None: every conversation the visitor may see."""
+
+    @property
+    def channels(self) -> Collection[ConversationKey | None]:
+        """The channels in which it follows something; None stands for all."""
+        if self.followed is not None:
+            return {conversation.whole_channel for conversation in self.followed}
+        own = self._visitor.grant.conversation
+        return {own.whole_channel if own is not None else None}
+
+    @property
+    def has_overview(self) -> bool:
+        """Whether it gets the overview of other conversations: it is a person's, and said which ones it follows."""
+        return self.followed is not None and self._visitor.grant.kind is not GrantKind.CHANNEL
+
+    def follows(self, conversation: ConversationKey) -> bool:
+        """Whether it is sent the events of a conversation."""
+        return self._visitor.may_see(conversation) and (self.followed is None or conversation in self.followed)
+
+    def put(self, frame: str) -> None:
+        """Queue a frame; a reader too far behind loses its queue and is told to catch up from history."""
+        if len(self._frames) >= QUEUED_FRAMES or self._chars > QUEUED_CHARS:
+            self._frames.clear()
+            self._frames.append(LOST)
+            self._chars = 0
+        self._frames.append(frame)
+        self._chars += len(frame)
+        self._filled.set()
+
+    async def next(self) -> str:
+        """The oldest frame queued, waiting for one."""
+        while not self._frames:
+            self._filled.clear()
+            await self._filled.wait()
+        frame = self._frames.popleft()
+        self._chars = max(0, self._chars - len(frame))
+        return frame
+
+
+class Events:
+    """Index of open sockets by channel, and the two tasks that feed them."""
+
+    def __init__(self, notices: Notices, store: Store, clock: Clock) -> None:
+        self._notices = notices
+        self._store = store
+        self._overview = Overview(store, clock)
+        self._by_channel: dict[ConversationKey | None, set[Subscription]] = {}
+        self._overviews: set[Subscription] = set()
+
+    async def run(self) -> None:
+        """Feed the sockets until cancelled."""
+        async with self._notices.subscribe(self._is_followed) as notices, asyncio.TaskGroup() as group:
+            with self._notices.listening(self._listen):
+                group.create_task(self._summarize())
+                async for notice in notices:
+                    await self._forward(notice)
+
+    @contextmanager
+    def subscribe(self, visitor: Visitor) -> Iterator[Subscription]:
+        """Queue everything the visitor may see for one socket, until the block is left."""
+        subscription = Subscription(visitor)
+        self._add(subscription)
+        try:
+            yield subscription
+        finally:
+            self._remove(subscription)
+
+    def follow(self, subscription: Subscription, conversations: Collection[ConversationKey]) -> None:
+        """Narrow a socket to these conversations; of the others a person's page gets the overview."""
+        self._remove(subscription)
+        subscription.followed = frozenset(conversations)
+        self._add(subscription)
+
+    def _add(self, subscription: Subscription) -> None:
+        for channel in subscription.channels:
+            self._by_channel.setdefault(channel, set()).add(subscription)
+        if subscription.has_overview:
+            self._overviews.add(subscription)
+
+    def _remove(self, subscription: Subscription) -> None:
+        for channel in subscription.channels:
+            there = self._by_channel.get(channel, set())
+            there.discard(subscription)
+            if not there:
+                self._by_channel.pop(channel, None)
+        self._overviews.discard(subscription)
+
+    def _is_followed(self, conversation: ConversationKey | None) -> bool:
+        """By channel: an edit may name the channel of a message that stands in one of its threads."""
+        if conversation is None:
+            return bool(self._by_channel or self._overviews)
+        return None in self._by_channel or conversation.whole_channel in self._by_channel
+
+    def _listen(self, notice: Notice) -> None:
+        if self._overviews:
+            self._overview.note(notice)
+
+    async def _forward(self, notice: Notice) -> None:
+        if notice.conversation is None:
+            self._lose()
+            return
+        there = (self._by_channel.get(key, set()) for key in (None, notice.conversation.whole_channel))
+        followers = [each for found in there for each in found if each.follows(notice.conversation)]
+        if not followers:
+            return
+        try:
+            frame = encode(await self._event(notice)).decode()
+        except Exception as error:  # noqa: BLE001 - sockets catch up from history; the others are still to be fed
+            log.warning("an event could not be made: %s", type(error).__name__)
+            frame = LOST
+        for subscription in followers:
+            subscription.put(frame)
+
+    async def _event(self, notice: Notice) -> Json:
+        event: Json = {"type": "event", "event": notice.kind, "conversation": str(notice.conversation)}
+        match notice.payload:
+            case StoredMessage() as message:
+                event["message"] = await message_json(self._store, message)
+            case TurnNotice() as turn:
+                event |= {"turn": turn.turn, "state": turn.state, "text": turn.text, "at": turn.at}
+            case ParcelNews() as parcel:
+                event |= {"key": parcel.key, "state": parcel.state, "reason": parcel.reason}
+        return event
+
+    async def _summarize(self) -> None:
+        """Send the overview, once for all pages and at most so often."""
+        while True:
+            await self._overview.settled()
+            try:
+                frame = encode(await self._overview.take()).decode()
+            except Exception as error:  # noqa: BLE001 - as above
+                log.warning("an overview could not be made: %s", type(error).__name__)
+                frame = LOST
+            for subscription in self._overviews:
+                subscription.put(frame)
+
+    def _lose(self) -> None:
+        for subscription in {each for there in self._by_channel.values() for each in there} | self._overviews:
+            subscription.put(LOST)

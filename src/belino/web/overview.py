@@ -1,0 +1,105 @@
+"""Overview of conversations a page does not show: their changes, coalesced, with the last message of each."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from belino.delivery.send import ParcelNews
+from belino.domain.message import ConversationKey
+from belino.domain.ports import Clock
+from belino.domain.record import StoredMessage
+from belino.domain.store import Store
+from belino.gateway.notices import Notice, TurnNotice
+from belino.web.wire import Json
+
+EVERY_SECONDS = 1.0
+SNIPPET_CHARS = 200
+# More changes than this at once are not listed: pages reload their list.
+MOST_CHANGES = 200
+
+
+@dataclass(slots=True)
+class Change:
+    """What happened in one conversation since the last overview."""
+
+    said: bool = False
+    answered: bool = False
+    turns: dict[int, str] = field(default_factory=dict)
+    """Latest state by turn, the last one heard of last."""
+
+
+class Overview:
+    """Collects changes from notices, without reading anything until they are taken."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._changes: dict[ConversationKey, Change] = {}
+        self._parcels: dict[str, ParcelNews] = {}
+        self._changed = asyncio.Event()
+
+    def note(self, notice: Notice) -> None:
+        """Remember that something happened; notes and pieces of an answer are for those who follow it."""
+        if notice.conversation is None:
+            return
+        match notice.payload:
+            case TurnNotice() as turn:
+                if turn.state in ("note", "writing"):
+                    return
+                turns = self._of(notice.conversation).turns
+                turns.pop(turn.turn, None)
+                turns[turn.turn] = turn.state
+            case ParcelNews() as news:
+                self._parcels[news.key] = news
+            case payload:
+                change = self._of(notice.conversation)
+                change.said = True
+                change.answered |= isinstance(payload, StoredMessage) and payload.author.is_agent
+        self._changed.set()
+
+    async def settled(self) -> None:
+        """Wait until there is something to tell, and then for whatever follows at once."""
+        await self._changed.wait()
+        await self._clock.sleep(EVERY_SECONDS)
+
+    async def take(self) -> Json:
+        """The event that tells all changes since the last one."""
+        changes, parcels = self._changes, self._parcels
+        self._changes, self._parcels = {}, {}
+        self._changed.clear()
+        if len(changes) + len(parcels) > MOST_CHANGES:
+            return {"type": "event", "event": "lost"}
+        return {
+            "type": "event",
+            "event": "overview",
+            "conversations": [await self._row(key, change) for key, change in changes.items()],
+            "parcels": [_parcel_row(news) for news in parcels.values()],
+        }
+
+    def _of(self, conversation: ConversationKey) -> Change:
+        return self._changes.setdefault(conversation, Change())
+
+    async def _row(self, conversation: ConversationKey, change: Change) -> Json:
+        found = await self._store.history(conversation, limit=1) if change.said else ()
+        return {
+            "conversation": str(conversation),
+            "last": _last_row(found),
+            "answered": change.answered,
+            "turns": [{"turn": turn, "state": state} for turn, state in change.turns.items()],
+        }
+
+
+def _last_row(found: Sequence[StoredMessage]) -> Json | None:
+    for message in found:
+        text = message.text or ", ".join(ref.file_name or ref.kind for ref in message.media)
+        return {
+            "sent": message.sent,
+            "author": message.author.name,
+            "text": text[:SNIPPET_CHARS],
+            "has_media": bool(message.media),
+        }
+    return None
+
+
+def _parcel_row(news: ParcelNews) -> Json:
+    return {"key": news.key, "conversation": str(news.conversation), "state": news.state, "reason": news.reason}
