@@ -71,6 +71,17 @@ export class Conversations {
     this.draw();
   }
 
+  // The same of many conversations at once, in brief.
+  async glanced(changes) {
+    if (changes.some(({ conversation }) => !this.#all.has(conversation))) await this.load();
+    for (const { conversation, last, answered } of changes) {
+      const known = this.#all.get(conversation);
+      if (answered) this.#unseen.add(conversation);
+      if (known && last && !(known.last > last.sent)) Object.assign(known, { last: last.sent, last_text: last.text, last_author: last.author });
+    }
+    this.draw();
+  }
+
   draw() {
     this.#rows.fill(this.#sorted());
   }

@@ -5,6 +5,7 @@ import { showConnection } from "./connection.js";
 import { Conversations, addressOf, fromAddress } from "./conversations.js";
 import { byId, fillIcons, show } from "./dom.js";
 import { Draft } from "./draft.js";
+import { Following } from "./following.js";
 import { forgetEverything } from "./keep.js";
 import { showWelcome, signIn, takeToken } from "./login.js";
 import { Outbox } from "./outbox.js";
@@ -52,7 +53,8 @@ async function enter(me) {
     room.brought(await call("POST", "/api/media/fetch", { ref }));
     savings.changed();
   };
-  const room = new Room({ me, outbox, turns, draft, parcels, does: actions({ outbox, composer, parcels, bring }) });
+  const following = new Following(socket, (conversation) => turns.isBusy(conversation));
+  const room = new Room({ me, outbox, turns, draft, parcels, following, does: actions({ outbox, composer, parcels, bring }) });
   const pairings = new Pairings();
 
   byId("version").textContent = `belino ${me.version}`;
@@ -63,7 +65,7 @@ async function enter(me) {
   byId("skip").addEventListener("click", () => byId("text").focus());
   byId("sign-out").addEventListener("click", () => signOut(socket));
   showConnection(socket);
-  listen({ socket, room, turns, draft, conversations, uploads, savings, pairings, parcels });
+  listen({ socket, room, turns, draft, conversations, following, uploads, savings, pairings, parcels });
 
   const openFromAddress = () => open({ room, composer, conversations });
   window.addEventListener("hashchange", openFromAddress);
@@ -96,11 +98,11 @@ const actions = ({ outbox, composer, parcels, bring }) => {
   };
 };
 
-function listen({ socket, room, turns, draft, conversations, uploads, savings, pairings, parcels }) {
+function listen({ socket, room, turns, draft, conversations, following, uploads, savings, pairings, parcels }) {
   const quietly = (promise) => promise.catch(() => {});
   socket.addEventListener("hello", () => {
     turns.forget();
-    quietly(room.catchUp());
+    quietly(room.connected());
     quietly(conversations.load());
     uploads.hurry();
     savings.changed();
@@ -110,8 +112,18 @@ function listen({ socket, room, turns, draft, conversations, uploads, savings, p
   socket.addEventListener("lost", () => {
     turns.forget();
     quietly(room.catchUp());
+    quietly(conversations.load());
     quietly(pairings.load());
     quietly(parcels.load());
+  });
+  socket.addEventListener("overview", ({ detail }) => {
+    // Of those we follow, events have told already, and may have told more.
+    const others = detail.conversations.filter(({ conversation }) => !following.has(conversation));
+    for (const { conversation, turns: states } of others) for (const one of states) turns.take({ conversation, ...one });
+    quietly(conversations.glanced(others));
+    if (others.some(({ last }) => last?.has_media)) savings.changed();
+    for (const parcel of detail.parcels) quietly(pairings.took(parcel));
+    parcels.glanced(detail.parcels);
   });
   socket.addEventListener("parcel", ({ detail }) => {
     quietly(pairings.took(detail));

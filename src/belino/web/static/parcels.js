@@ -32,6 +32,19 @@ export class Parcels extends EventTarget {
   // Something happened to a parcel: what is sent goes at once, the rest is read anew, once for all that happens until then.
   took({ key, state }) {
     if (state === "sent" && this.#all.some((parcel) => parcel.key === key)) this.#set(this.#all.filter((parcel) => parcel.key !== key));
+    this.#soon();
+  }
+
+  // Parcels of conversations that are not open matter once they do not arrive, and while the dialog lists them all.
+  glanced(parcels) {
+    const sent = new Set(parcels.filter(({ state }) => state === "sent").map(({ key }) => key));
+    if (this.#all.some(({ key }) => sent.has(key))) this.#set(this.#all.filter(({ key }) => !sent.has(key)));
+    const known = new Set(this.#all.map(({ key }) => key));
+    const matters = ({ key, state }) => known.has(key) || (state !== "sent" && !UNDER_WAY.has(state));
+    if (parcels.length && (byId("outbox").open || parcels.some(matters))) this.#soon();
+  }
+
+  #soon() {
     if (!this.#timer) this.#timer = setTimeout(() => this.load().catch(() => {}), PAUSE);
   }
 

@@ -19,18 +19,20 @@ export class Room {
   #underWay = new Set();
   #turns;
   #draft;
+  #following;
   #agent = "";
   #me;
   #loaded = false;
   #loadingOlder = false;
   #heard = 0;
 
-  constructor({ me, outbox, turns, draft, parcels, does }) {
+  constructor({ me, outbox, turns, draft, parcels, following, does }) {
     this.#me = me;
     this.#outbox = outbox;
     this.#parcels = parcels;
     this.#turns = turns;
     this.#draft = draft;
+    this.#following = following;
     this.#timeline = new Timeline(does);
     this.#scroll = new Scroll(() => this.#older());
     outbox.addEventListener("changed", ({ detail }) => this.#unsent(detail));
@@ -55,6 +57,13 @@ export class Room {
     say(byId("room-agent"), `with ${agent}`);
     this.#turns.open(conversation, agent);
     this.#draft.open(conversation, agent);
+    this.#parcels.load().catch(() => {});
+    await this.connected();
+  }
+
+  // Followed before history is read, so that nothing falls in between.
+  async connected() {
+    if (this.#conversation) await this.#following.add(this.#conversation);
     await this.catchUp();
   }
 
