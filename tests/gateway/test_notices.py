@@ -27,3 +27,19 @@ async def test_a_watcher_that_falls_behind_is_told_that_it_lost_something_and_go
         assert await anext(watcher) == Notice(kind=NoticeKind.LOST)
         last = await anext(watcher)
         assert last.payload == TurnNotice(turn=QUEUE, state="note")
+
+
+async def test_a_notice_reaches_only_those_who_follow_its_conversation() -> None:
+    notices = Notices()
+    other = ConversationKey(platform="memory", account="default", channel="other")
+    heard: list[NoticeKind] = []
+    async with asyncio.timeout(60), notices.subscribe(lambda one: one == other) as elsewhere:
+        with notices.listening(lambda notice: heard.append(notice.kind)):
+            notices.turn(WHERE, 1, "note")
+            notices.changed(WHERE)
+            notices.turn(other, 2, "note")
+        assert (notices.watched(WHERE), notices.watched(other)) == (False, True)
+        assert (await anext(elsewhere)).payload == TurnNotice(turn=2, state="note")
+        notices.lost()
+        assert (await anext(elsewhere)).kind is NoticeKind.LOST
+    assert heard == [NoticeKind.TURN, NoticeKind.CHANGED, NoticeKind.TURN]

@@ -5,13 +5,20 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
-from belino.domain.doors import Doors
 from belino.domain.ports import Clock
 from belino.domain.record import Grant
 
 CACHED = 1_000
 EXPIRY_SECONDS = 1.0
+
+
+class KeepsGrants(Protocol):
+    """The store, as far as grants in use need it."""
+
+    async def check(self, secret: str) -> Grant | None: ...
+    async def revoke(self, grant_id: str) -> bool: ...
 
 
 class Holding:
@@ -25,8 +32,8 @@ class Holding:
 class Grants:
     """Checks secrets against the store once; every revocation goes through here."""
 
-    def __init__(self, doors: Doors, clock: Clock) -> None:
-        self._doors = doors
+    def __init__(self, store: KeepsGrants, clock: Clock) -> None:
+        self._store = store
         self._clock = clock
         self._cached: dict[bytes, Grant] = {}
         self._holdings: dict[str, Holding] = {}
@@ -40,7 +47,7 @@ class Grants:
         if known is not None:
             return None if self._has_expired(known) else known
         revocations = self._revocations
-        grant = await self._doors.check(secret)
+        grant = await self._store.check(secret)
         # A grant revoked while it was being read must not stay in memory.
         if grant is not None and revocations == self._revocations:
             self._cached[digest] = grant
@@ -50,7 +57,7 @@ class Grants:
 
     async def revoke(self, grant_id: str) -> bool:
         """Delete a grant, and end what is open under it; False if there is none."""
-        revoked = await self._doors.revoke(grant_id)
+        revoked = await self._store.revoke(grant_id)
         self._revocations += 1
         self._cached = {digest: grant for digest, grant in self._cached.items() if grant.id != grant_id}
         if holding := self._holdings.get(grant_id):
