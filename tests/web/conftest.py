@@ -38,6 +38,11 @@ class Site:
         return self.url.removeprefix("http://")
 
     @property
+    def cookie(self) -> str:
+        """The name of its session cookie over plain HTTP."""
+        return f"belino_session_{self.gateway.store.instance}"
+
+    @property
     def port(self) -> int:
         return int(self.url.rsplit(":", 1)[1])
 
@@ -51,7 +56,7 @@ class Site:
         _, login = await self.gateway.store.grant(GrantKind.LOGIN, lifetime=timedelta(minutes=1))
         redeemed = await self.gateway.store.redeem(login, lifetime=timedelta(hours=1))
         assert redeemed is not None
-        return {"Cookie": f"belino_session={redeemed[1]}", "Origin": self.url, "X-Belino": "1"}
+        return {"Cookie": f"{self.cookie}={redeemed[1]}", "Origin": self.url, "X-Belino": "1"}
 
     async def ask(
         self, method: str, path: str, *, headers: dict[str, str] | None = None, **more: Any
@@ -161,8 +166,8 @@ async def running(folder: Path, config: Config | None = None, **options: Any) ->
 
 @pytest.fixture
 def run_site(tmp_path: Path) -> Any:
-    """Start a gateway with a configuration of the test's own: `async with run_site(config) as site`."""
-    return lambda config=None, **options: running(tmp_path, config, **options)
+    """Start a gateway with a configuration, or in a folder, of its own: `async with run_site(config) as site`."""
+    return lambda config=None, folder="", **options: running(tmp_path / folder, config, **options)
 
 
 @pytest.fixture

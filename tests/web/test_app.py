@@ -53,7 +53,7 @@ async def test_every_route_but_the_open_ones_asks_for_a_login(site: Any) -> None
     assert {path for _, path, requires in routes if requires is Requires.OPEN} == OPEN
     assert len(routes) > 30
     for method, path, requires in routes:
-        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": "belino_session=wrong"}):
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": f"{site.cookie}=wrong"}):
             if path == "/ws":
                 headers = {**headers, **UPGRADE}
             status, body, _ = await site.ask(method, address(path), headers=headers)

@@ -43,8 +43,8 @@ async def test_a_page_that_follows_one_conversation_gets_its_events_and_an_overv
         while not any(row["answered"] for row in rows):
             rows += (await page.event("overview"))["conversations"]
         assert {row["conversation"] for row in rows} == {MAIN}
-        assert rows[-1]["last"]["text"] == reply["text"][:200]
-        assert (rows[-1]["last"]["author"], rows[-1]["last"]["has_media"]) == (reply["author"]["name"], False)
+        assert (rows[-1]["last"], rows[-1]["last_text"]) == (reply["sent"], reply["text"][:200])
+        assert (rows[-1]["last_author"], rows[-1]["has_media"]) == (reply["author"]["name"], False)
         await page.call("chat.send", conversation=str(OTHER), message="and here")
         await answered(page)
         assert conversations_of(page) == {str(OTHER)}

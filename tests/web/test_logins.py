@@ -21,10 +21,10 @@ async def test_the_printed_address_logs_in_once(site: Any) -> None:
     body = {"token": secret_of(site.login_url)}
     status, _, headers = await site.ask("POST", "/api/login", headers={"Origin": site.url}, json=body)
     assert status == 200
-    cookie = SimpleCookie(headers["Set-Cookie"])["belino_session"]
+    cookie = SimpleCookie(headers["Set-Cookie"])[site.cookie]
     assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "strict", "/")
     assert not cookie["secure"]
-    assert (await site.ask("GET", "/api/me", headers={"Cookie": f"belino_session={cookie.value}"}))[0] == 200
+    assert (await site.ask("GET", "/api/me", headers={"Cookie": f"{site.cookie}={cookie.value}"}))[0] == 200
     again, refused, headers = await site.ask("POST", "/api/login", headers={"Origin": site.url}, json=body)
     assert (again, refused["error"]["code"]) == (401, "unauthorized")
     assert "Set-Cookie" not in headers
@@ -40,10 +40,10 @@ async def test_of_fifty_who_use_the_same_login_at_once_one_gets_in(site: Any) ->
 async def test_a_secret_opens_only_the_door_it_was_made_for(site: Any) -> None:
     login = secret_of(site.login_url)
     program = site.program["Authorization"].removeprefix("Bearer ")
-    browser = (await site.browser())["Cookie"].removeprefix("belino_session=")
+    browser = (await site.browser())["Cookie"].removeprefix(f"{site.cookie}=")
     assert (await site.ask("GET", "/api/me", headers={"Authorization": f"Bearer {login}"}))[0] == 401
-    assert (await site.ask("GET", "/api/me", headers={"Cookie": f"belino_session={login}"}))[0] == 401
-    assert (await site.ask("GET", "/api/me", headers={"Cookie": f"belino_session={program}"}))[0] == 401
+    assert (await site.ask("GET", "/api/me", headers={"Cookie": f"{site.cookie}={login}"}))[0] == 401
+    assert (await site.ask("GET", "/api/me", headers={"Cookie": f"{site.cookie}={program}"}))[0] == 401
     assert (await site.ask("GET", "/api/me", headers={"Authorization": f"Bearer {browser}"}))[0] == 401
     assert (await site.ask("GET", f"/api/me?token={program}", headers={}))[0] == 401
     for secret in (program, browser):
@@ -86,7 +86,7 @@ async def test_logging_out_closes_the_page_it_was_asked_from(site: Any) -> None:
     async with site.socket(page) as chat:
         status, _, headers = await site.ask("POST", "/api/logout", headers=page)
         assert status == 200
-        assert SimpleCookie(headers["Set-Cookie"])["belino_session"].value == ""
+        assert SimpleCookie(headers["Set-Cookie"])[site.cookie].value == ""
         assert await chat.closed() == 4401
     assert (await site.ask("GET", "/api/me", headers=page))[0] == 401
 
@@ -121,5 +121,5 @@ async def test_a_login_that_has_run_out_closes_its_sockets(site: Any) -> None:
     _, login = await store.grant(GrantKind.LOGIN, lifetime=timedelta(minutes=1))
     redeemed = await store.redeem(login, lifetime=timedelta(seconds=1))
     assert redeemed is not None
-    async with site.socket({"Cookie": f"belino_session={redeemed[1]}", "Origin": site.url}) as chat:
+    async with site.socket({"Cookie": f"{site.cookie}={redeemed[1]}", "Origin": site.url}) as chat:
         assert await chat.closed() == 4401

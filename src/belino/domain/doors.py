@@ -11,6 +11,11 @@ from belino.domain.reply import Parcel
 class Doors(Protocol):
     """Secrets that open doors; only their hashes are kept."""
 
+    @property
+    def instance(self) -> str:
+        """A short public id of this state folder, the same at every start."""
+        ...
+
     async def grant(
         self,
         kind: GrantKind,

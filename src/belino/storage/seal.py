@@ -17,6 +17,7 @@ from belino.storage.blobs import sync_folder
 KEY_BYTES = 32
 REF_CHARS = 12
 PUBLIC_NAME_CHARS = 26
+INSTANCE_CHARS = 10
 _NONCE_BYTES = 12
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -24,7 +25,7 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 class Keys:
     """Subkeys of the key file, one per purpose, so that no hash can stand in for another."""
 
-    __slots__ = ("_grant", "_pairing", "_public", "_ref", "_seal", "word_key")
+    __slots__ = ("_grant", "_pairing", "_public", "_ref", "_seal", "instance", "word_key")
 
     def __init__(self, key: bytes) -> None:
         self._ref = hmac.digest(key, b"belino ref id", "sha256")
@@ -34,6 +35,8 @@ class Keys:
         self._seal = hmac.digest(key, b"belino seal", "sha256")
         self.word_key = hmac.digest(key, b"belino search word", "sha256")
         """What the words of the search index are hashed with."""
+        self.instance = _base32(hmac.digest(key, b"belino instance", "sha256"), INSTANCE_CHARS)
+        """A public id of the state folder, the same at every start."""
 
     def ref_id(self, platform: str, account: str, channel: str, message: str, item: str) -> str:
         """The same item gives the same id; nobody without the key can guess one."""

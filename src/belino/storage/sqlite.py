@@ -359,6 +359,10 @@ class SqliteStore(PostRoom):
     async def session(self, conversation: ConversationKey) -> Session:
         return await self._readers.read(lambda connection: sessions.session(connection, conversation))
 
+    @property
+    def instance(self) -> str:
+        return self._keys.instance
+
     async def grant(
         self,
         kind: GrantKind,

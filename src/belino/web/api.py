@@ -32,7 +32,9 @@ async def healthz(call: Call) -> Response:
 
 async def me(call: Call) -> Response:
     """Who the visitor is and what they may send."""
-    return answer(me_json(call.site))
+    response = answer(me_json(call.site))
+    call.site.cookie.rename(call.request, response, call.visitor, call.site.gateway.clock.now())
+    return response
 
 
 def me_json(site: Site) -> Json:

@@ -34,8 +34,8 @@ from belino.web import (
     uploads,
 )
 from belino.web.answers import Code, Refusal, not_found, refusal_of, refuse, stopping
-from belino.web.auth import Requires, Visitor, admit
-from belino.web.connections import connection_of, count_as_known
+from belino.web.auth import Requires
+from belino.web.connections import connection_of
 from belino.web.site import Call, Site
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class GuardedSocket(WebSocketRoute):
         self.requires = requires
 
         async def serve(socket: WebSocket) -> None:
-            visitor = await _known_visitor(socket, requires, site)
+            visitor = await site.admit(socket, requires)
             await chat.serve_chat(site, visitor, socket, api.me_json(site))
 
         super().__init__(path, serve, name=path)
@@ -88,7 +88,7 @@ class _Guard:
         request = Request(scope, receive, send)
         visitor = None
         if self._requires is not Requires.OPEN:
-            visitor = await _known_visitor(request, self._requires, self._site)
+            visitor = await self._site.admit(request, self._requires)
         answer = await self._handler(Call(site=self._site, request=request, known_visitor=visitor))
         await answer(scope, receive, send)
 
@@ -213,13 +213,6 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/media/gc", media.tidy_up, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/metrics", metrics.show_metrics, requires=person, site=site),
     ]
-
-
-async def _known_visitor(connection: HTTPConnection, requires: Requires, site: Site) -> Visitor:
-    """The visitor behind a request, whose connection then counts among those of logged-in clients."""
-    visitor = await admit(connection, requires, site.grants, site.origins)
-    count_as_known(connection.scope)
-    return visitor
 
 
 def _leaves_body(scope: Scope) -> bool:

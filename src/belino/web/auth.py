@@ -16,7 +16,6 @@ from belino.domain.ports import Clock
 from belino.domain.record import Grant, GrantKind
 from belino.web.answers import Code, Refusal, not_found
 
-COOKIE = "belino_session"
 SECRET_CHARS = 256
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 
@@ -67,6 +66,12 @@ class ChecksSecrets(Protocol):
     """Knows which grant a secret stands for."""
 
     async def check(self, secret: str) -> Grant | None: ...
+
+
+class ReadsCookie(Protocol):
+    """Knows under which name a browser sends its login."""
+
+    def read(self, connection: HTTPConnection) -> str | None: ...
 
 
 class ServerSettings(Protocol):
@@ -120,6 +125,11 @@ class Origins:
         if connection.scope["scheme"] in ("https", "wss"):
             return True
         return self._from_proxy(connection) and connection.headers.get("x-forwarded-proto", "").lower() == "https"
+
+    def is_https(self, connection: HTTPConnection) -> bool:
+        """Whether the browser speaks HTTPS to us: TLS, or the public address, which a proxy we do not trust serves."""
+        at_public = self._public == f"https://{connection.headers.get('host', '')}".lower()
+        return at_public or self.is_secure(connection)
 
     def peer(self, connection: HTTPConnection) -> str:
         """The address to count failures by; what a proxy forwards counts only if we believe the proxy."""
@@ -179,13 +189,15 @@ class Attempts:
             failed.pop()
 
 
-async def admit(connection: HTTPConnection, requires: Requires, grants: ChecksSecrets, origins: Origins) -> Visitor:
+async def admit(
+    connection: HTTPConnection, requires: Requires, *, grants: ChecksSecrets, cookie: ReadsCookie, origins: Origins
+) -> Visitor:
     """The visitor behind a request, if their grant opens what is required; Refusal otherwise."""
     bearer = _bearer(connection)
     if bearer is not None:
         visitor = await _visitor(bearer, _BEARER_KINDS, grants)
     else:
-        visitor = await _visitor(_cookie(connection), _COOKIE_KINDS, grants)
+        visitor = await _visitor(cookie.read(connection), _COOKIE_KINDS, grants)
         if visitor is not None:
             _refuse_forgery(connection, origins)
     if visitor is None:
@@ -242,7 +254,3 @@ def _bearer(connection: HTTPConnection) -> str | None:
         return None
     scheme, _, secret = header.partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else ""
-
-
-def _cookie(connection: HTTPConnection) -> str | None:
-    return connection.cookies.get(COOKIE)

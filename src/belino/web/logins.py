@@ -7,7 +7,7 @@ from starlette.responses import Response
 from belino.domain.doors import Doors
 from belino.domain.record import Grant, GrantKind
 from belino.web.answers import answer, not_found
-from belino.web.auth import COOKIE, SECRET_CHARS, refuse_foreign_page, unauthorized
+from belino.web.auth import SECRET_CHARS, refuse_foreign_page, unauthorized
 from belino.web.site import Call
 from belino.web.wire import grant_json
 
@@ -30,7 +30,7 @@ async def log_in(call: Call) -> Response:
         raise unauthorized("This login was used, has run out, or never was; `belino login` prints a fresh one.")
     call.site.logins.succeeded(peer)
     response = answer({"ok": True})
-    _set_cookie(call, response, redeemed[1], max_age=hours * 3600)
+    call.site.cookie.write(call.request, response, redeemed[1], seconds=hours * 3600)
     return response
 
 
@@ -38,7 +38,7 @@ async def log_out(call: Call) -> Response:
     """End this login; its open sockets close within seconds."""
     await call.site.grants.revoke(call.visitor.grant.id)
     response = answer({"ok": True})
-    _set_cookie(call, response, "", max_age=0)
+    call.site.cookie.write(call.request, response, "", seconds=0)
     return response
 
 
@@ -86,8 +86,3 @@ async def revoke_token(call: Call) -> Response:
 
 async def _tokens(call: Call) -> list[Grant]:
     return [grant for grant in await call.store.grants() if grant.kind is GrantKind.CHANNEL]
-
-
-def _set_cookie(call: Call, response: Response, value: str, *, max_age: int) -> None:
-    secure = call.site.origins.is_secure(call.request)
-    response.set_cookie(COOKIE, value, max_age=max_age, path="/", secure=secure, httponly=True, samesite="strict")

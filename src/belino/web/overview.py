@@ -1,7 +1,6 @@
 """Overview of conversations a page does not show: their changes, coalesced, with the last message of each."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from belino.delivery.send import ParcelNews
@@ -83,22 +82,23 @@ class Overview:
         found = await self._store.history(conversation, limit=1) if change.said else ()
         return {
             "conversation": str(conversation),
-            "last": _last_row(found),
+            **_last_row(found[0] if found else None),
             "answered": change.answered,
             "turns": [{"turn": turn, "state": state} for turn, state in change.turns.items()],
         }
 
 
-def _last_row(found: Sequence[StoredMessage]) -> Json | None:
-    for message in found:
-        text = message.text or ", ".join(ref.file_name or ref.kind for ref in message.media)
-        return {
-            "sent": message.sent,
-            "author": message.author.name,
-            "text": text[:SNIPPET_CHARS],
-            "has_media": bool(message.media),
-        }
-    return None
+def _last_row(message: StoredMessage | None) -> Json:
+    """The last message, in the words of the list of conversations; nothing if none was said."""
+    if message is None:
+        return {"last": None, "last_author": "", "last_text": "", "has_media": False}
+    text = message.text or ", ".join(ref.file_name or ref.kind for ref in message.media)
+    return {
+        "last": message.sent,
+        "last_author": message.author.name,
+        "last_text": text[:SNIPPET_CHARS],
+        "has_media": bool(message.media),
+    }
 
 
 def _parcel_row(news: ParcelNews) -> Json:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 
 from belino.config import Config
 from belino.context.history import History
@@ -30,8 +30,9 @@ from belino.media.renditions import Rendered, Wish
 from belino.media.sandbox import Sandbox
 from belino.storage.home import Home
 from belino.web.answers import Code, Refusal, bad_request, busy
-from belino.web.auth import Attempts, Origins, Visitor
-from belino.web.connections import EvictionQueue
+from belino.web.auth import Attempts, Origins, Requires, Visitor, admit
+from belino.web.connections import EvictionQueue, count_as_known
+from belino.web.cookies import SessionCookie
 from belino.web.events import Events
 from belino.web.fields import Fields, parse_json
 from belino.web.grants import Grants
@@ -153,6 +154,7 @@ class Site:
         self.gateway = gateway
         self.origins = Origins(gateway.config.server)
         self.grants = Grants(gateway.store, gateway.clock)
+        self.cookie = SessionCookie(gateway.store.instance, self.origins)
         self.events = Events(gateway.notices, gateway.store, gateway.clock)
         self.logins = Attempts(gateway.clock)
         self.sockets = Turnstile(
@@ -174,6 +176,15 @@ class Site:
     @property
     def store(self) -> Store:
         return self.gateway.store
+
+    async def admit(self, connection: HTTPConnection, requires: Requires) -> Visitor:
+        """The visitor behind a request, if their grant opens what is required.
+
+        Their connection then counts among those of logged-in clients.
+        """
+        visitor = await admit(connection, requires, grants=self.grants, cookie=self.cookie, origins=self.origins)
+        count_as_known(connection.scope)
+        return visitor
 
     async def run(self) -> None:
         """Feed open sockets and end expired logins, until cancelled."""

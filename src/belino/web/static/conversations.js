@@ -74,10 +74,10 @@ export class Conversations {
   // The same of many conversations at once, in brief.
   async glanced(changes) {
     if (changes.some(({ conversation }) => !this.#all.has(conversation))) await this.load();
-    for (const { conversation, last, answered } of changes) {
+    for (const { conversation, last, last_text, last_author, answered } of changes) {
       const known = this.#all.get(conversation);
       if (answered) this.#unseen.add(conversation);
-      if (known && last && !(known.last > last.sent)) Object.assign(known, { last: last.sent, last_text: last.text, last_author: last.author });
+      if (known && last && !(known.last > last)) Object.assign(known, { last, last_text, last_author });
     }
     this.draw();
   }

@@ -121,7 +121,7 @@ function listen({ socket, room, turns, draft, conversations, following, uploads,
     const others = detail.conversations.filter(({ conversation }) => !following.has(conversation));
     for (const { conversation, turns: states } of others) for (const one of states) turns.take({ conversation, ...one });
     quietly(conversations.glanced(others));
-    if (others.some(({ last }) => last?.has_media)) savings.changed();
+    if (others.some(({ has_media }) => has_media)) savings.changed();
     for (const parcel of detail.parcels) quietly(pairings.took(parcel));
     parcels.glanced(detail.parcels);
   });
