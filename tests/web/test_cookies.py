@@ -34,19 +34,19 @@ async def is_in(browser: aiohttp.ClientSession, site: Any) -> bool:
 
 
 async def test_a_browser_stays_logged_in_at_two_gateways_of_one_host(run_site: Any) -> None:
-    async with run_site(folder="one") as one, run_site(folder="two") as two:
-        # Browsers send cookies to every port of a host.
-        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
-            await log_in(browser, one)
-            assert not await is_in(browser, two)
-            await log_in(browser, two)
-            assert await is_in(browser, one)
-            assert await is_in(browser, two)
-            headers = {"Origin": one.url, "X-Belino": "1"}
-            async with browser.post(f"{one.url}/api/logout", headers=headers) as answer:
-                assert answer.status == 200
-            assert not await is_in(browser, one)
-            assert await is_in(browser, two)
+    # Browsers send cookies to every port of a host.
+    client = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True))
+    async with run_site(folder="one") as one, run_site(folder="two") as two, client as browser:
+        await log_in(browser, one)
+        assert not await is_in(browser, two)
+        await log_in(browser, two)
+        assert await is_in(browser, one)
+        assert await is_in(browser, two)
+        headers = {"Origin": one.url, "X-Belino": "1"}
+        async with browser.post(f"{one.url}/api/logout", headers=headers) as answer:
+            assert answer.status == 200
+        assert not await is_in(browser, one)
+        assert await is_in(browser, two)
 
 
 async def test_the_cookie_keeps_its_name_over_a_restart(run_site: Any) -> None:

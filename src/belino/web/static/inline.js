@@ -1,5 +1,6 @@
 // The Markdown within a line: emphasis, code, links and bare addresses, as nodes.
 import { make } from "./dom.js";
+import { anchorTo } from "./links.js";
 
 const URL_START = /https?:\/\//gi;
 const DEEPEST = 4;
@@ -105,9 +106,4 @@ function bare(parent, text, depth) {
     }
   }
   parent.append(text.slice(from));
-}
-
-function anchorTo(address, words) {
-  if (!/^https?:\/\//i.test(address) || !URL.canParse(address)) return null;
-  return make("a", { href: address, text: words, target: "_blank", rel: "noopener noreferrer" });
 }
