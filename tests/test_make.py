@@ -45,3 +45,55 @@ def test_a_python_that_cannot_make_an_environment_is_told_with_the_cure(machine:
     assert done.returncode != 0
     assert "apt install python3-venv" in done.stderr
     assert not (machine / ".venv").exists()
+
+
+def ensure_browser(machine: Path, commands: dict[str, str], **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the script on a machine that has these commands and no others."""
+    (machine / ".venv" / "bin").mkdir(parents=True)
+    for name, does in commands.items():
+        path = machine / (".venv/bin" if name == "playwright" else "bin") / name
+        path.write_text(f"#!/bin/sh\necho {name} $* >> {machine}/ran\n{does}\n", encoding="utf-8")
+        path.chmod(0o755)
+    return subprocess.run(
+        ["/bin/sh", str(ROOT / "scripts" / "ensure-browser")],
+        cwd=machine,
+        env={"PATH": str(machine / "bin"), "APPLICATIONS": str(machine), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def ran(machine: Path) -> list[str]:
+    file = machine / "ran"
+    return [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("id ")]
+
+
+USER, ROOT_USER = "echo 1000", "echo 0"
+
+
+def test_a_browser_that_is_installed_is_used(machine: Path) -> None:
+    done = ensure_browser(machine, {"chromium": "", "id": USER, "playwright": "exit 1"}, CI="true")
+    assert done.returncode == 0
+    assert not (machine / "ran").exists()
+
+
+def test_root_gets_a_browser_from_apt_and_a_failure_there_leads_to_playwrights(machine: Path) -> None:
+    done = ensure_browser(machine, {"id": ROOT_USER, "apt-get": "exit 100", "playwright": ""}, CI="true")
+    assert done.returncode == 0
+    assert ran(machine) == ["apt-get update -qq", "playwright install chromium"]
+
+
+def test_a_user_without_a_browser_gets_playwrights_own(machine: Path) -> None:
+    done = ensure_browser(machine, {"id": USER, "apt-get": "", "playwright": ""}, CI="true")
+    assert done.returncode == 0
+    assert ran(machine) == ["playwright install chromium"]
+
+
+@pytest.mark.parametrize(("ci", "code", "says"), [("", 0, "will be skipped"), ("true", 1, "need Chromium or Chrome")])
+def test_without_any_browser_the_tests_are_skipped_and_in_ci_they_fail(
+    machine: Path, ci: str, code: int, says: str
+) -> None:
+    done = ensure_browser(machine, {"id": USER, "playwright": "exit 1"}, CI=ci)
+    assert done.returncode == code
+    assert says in done.stderr

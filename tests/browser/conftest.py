@@ -1,7 +1,5 @@
 """A real Chromium and a real gateway for the tests of the page."""
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -10,42 +8,19 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from belino.testing import GatewayProcess
+from browser.chromium import launch
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-ON_A_MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-# The browser talks to the gateway on loopback and to nobody else.
-ARGUMENTS = (
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--disable-gpu",
-    "--disable-quic",
-)
 PATIENCE_MS = 60_000
 
 OpenPage = Callable[..., Page]
 
 
-def find_chromium() -> str | None:
-    """Any Chromium or Chrome that is installed."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    return found or (str(ON_A_MAC) if ON_A_MAC.exists() else None)
-
-
 # One browser per module, not per run: while the synchronous API lives, this thread cannot run another event loop.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    path = find_chromium()
-    if path is None:
-        reason = "no Chromium or Chrome is installed"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    sandbox = ("--no-sandbox",) if os.geteuid() == 0 else ()
     with sync_playwright() as playwright:
         expect.set_options(timeout=PATIENCE_MS)
-        browser = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS, *sandbox])
+        browser = launch(playwright)
         yield browser
         browser.close()
 
