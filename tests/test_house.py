@@ -38,7 +38,7 @@ ONLY_IN = {
     "sqlite3": {"storage", "bench"},
     "pydantic": {"config/validate.py"},
     "mcp": {"tools/server.py"},
-    "aiohttp": {"net", "testing"},
+    "aiohttp": {"net", "testing", "bench"},
     "socket": {"net", "web/server.py", "testing", *SANDBOX},
     "http.client": {"cli/client.py", "testing", "bench"},
     "urllib.request": {"testing", "bench"},
@@ -74,6 +74,7 @@ BROAD_EXCEPT_IN = {
     "media/sandbox_parent.py",
     "web/app.py",
     "web/chat.py",
+    "web/events.py",
     "tools/server.py",
     "storage/writer.py",
 }

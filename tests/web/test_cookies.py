@@ -27,7 +27,7 @@ async def is_in(browser: aiohttp.ClientSession, site: Any) -> bool:
     try:
         async with browser.ws_connect(f"{site.url}/ws", headers={"Origin": site.url}) as socket:
             assert logged_in
-            return (await socket.receive_json())["event"] == "hello"
+            return bool((await socket.receive_json())["event"] == "hello")
     except aiohttp.WSServerHandshakeError:
         assert not logged_in
         return False
@@ -83,7 +83,7 @@ async def test_a_login_of_the_former_name_goes_on_under_the_new_one(site: Any) -
         assert (await chat.call("chat.history", conversation=MAIN))["ok"]
     status, _, headers = await site.ask("GET", "/api/me", headers=former)
     assert status == 200
-    written = {}
+    written: dict[str, tuple[str, int]] = {}
     for line in headers.getall("Set-Cookie"):
         written |= {name: (cookie.value, int(cookie["max-age"])) for name, cookie in SimpleCookie(line).items()}
     assert written["belino_session"] == ("", 0)

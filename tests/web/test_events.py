@@ -7,10 +7,12 @@ import pytest
 
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.record import Grant, GrantKind
+from belino.gateway.notices import Notice, NoticeKind
 from belino.testing import FakeClock
-from belino.web import events, overview
+from belino.web import overview
 from belino.web.auth import Visitor
 from belino.web.events import LOST, QUEUED_CHARS, QUEUED_FRAMES, Subscription
+from belino.web.wire import message_json
 
 MAIN = "web:default:main"
 OTHER = ConversationKey(platform="web", account="default", channel="other")
@@ -90,13 +92,12 @@ async def test_an_event_is_read_and_encoded_once_for_all_sockets_that_get_it(
     site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    message_json = events.message_json
 
     async def counted(store: Any, message: Any) -> Any:
         made.append(f"{message.id} {message.outcome}")
         return await message_json(store, message)
 
-    monkeypatch.setattr(events, "message_json", counted)
+    monkeypatch.setattr("belino.web.events.message_json", counted)
     async with site.socket() as first, site.socket() as second, site.socket(await site.browser()) as third:
         await site.ask("POST", "/api/messages", json={"conversation": MAIN, "message": "hello", "id": "m1"})
         for chat in (first, second, third):
@@ -110,7 +111,7 @@ async def test_a_conversation_that_no_socket_follows_is_not_read_for_events(
 ) -> None:
     await both(site)
     published: list[str] = []
-    monkeypatch.setattr(events, "message_json", lambda *_: pytest.fail("an event was made for no socket"))
+    monkeypatch.setattr("belino.web.events.message_json", lambda *_: pytest.fail("an event was made for no socket"))
     with site.gateway.notices.listening(lambda notice: published.append(notice.kind)):
         async with site.socket(await site.token(OTHER)):
             assert site.gateway.notices.watched(OTHER)
@@ -141,10 +142,8 @@ async def test_open_sockets_do_not_read_their_login_again(site: Any, monkeypatch
     assert len(read) == 1
 
 
-async def test_a_change_in_more_conversations_than_an_overview_lists_makes_pages_reload() -> None:
-    from belino.gateway.notices import Notice, NoticeKind
-
-    collected = overview.Overview(None, FakeClock())  # type: ignore[arg-type] - nothing is read
+async def test_a_change_in_more_conversations_than_an_overview_lists_makes_pages_reload(site: Any) -> None:
+    collected = overview.Overview(site.gateway.store, FakeClock())
     for number in range(overview.MOST_CHANGES + 1):
         key = ConversationKey(platform="web", account="default", channel=str(number))
         collected.note(Notice(kind=NoticeKind.CHANGED, conversation=key))
