@@ -143,6 +143,46 @@ def test_the_agent_of_another_place_works_and_answers_under_its_own_name(
     expect(bubbles(page, "theirs").locator(".author")).to_contain_text("Julia")
 
 
+def test_a_page_on_another_conversation_sees_in_its_list_that_the_agent_works_and_has_answered(
+    page: Page, enter: Enter, gateway: GatewayProcess, patience: Patience
+) -> None:
+    enter(page)
+    gateway.call("POST", "/api/conversations", {"name": "Kitchen"})
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    say(gateway, "hello from elsewhere", conversation="web:default:kitchen")
+    kitchen = page.get_by_role("link", name="Kitchen")
+    expect(kitchen.locator(".mark.busy")).to_be_visible()
+    expect(kitchen).to_contain_text("hello from elsewhere")
+    asked.clear()
+    patience.go()
+    expect(kitchen.locator(".mark:not(.busy)")).to_be_visible()
+    expect(kitchen).to_contain_text("answer 1")
+    # All of it came in the overview: no answer in a conversation that is not shown makes the page ask for anything.
+    assert asked == []
+    kitchen.click()
+    answered(page)
+    expect(kitchen.locator(".mark")).to_be_hidden()
+
+
+def test_an_answer_being_written_is_still_there_when_a_person_comes_back_to_it(
+    page: Page, enter: Enter, gateway: GatewayProcess, patience: Patience
+) -> None:
+    gateway.call("POST", "/api/conversations", {"name": "Kitchen"})
+    enter(page)
+    send(page, "think aloud")
+    expect(page.locator("#draft")).to_contain_text("aloud")
+    page.get_by_role("link", name="Kitchen").click()
+    expect(page.locator("#room-name")).to_have_text("Kitchen")
+    expect(page.locator("#draft")).to_be_hidden()
+    expect(page.get_by_role("link", name="Main").locator(".mark.busy")).to_be_visible()
+    page.get_by_role("link", name="Main").click()
+    expect(page.locator("#draft .words")).to_have_text("Let me think… 😀 aloud")
+    patience.go()
+    answered(page)
+    expect(page.locator("#draft")).to_be_hidden()
+
+
 def test_stop_ends_the_turn_and_the_message_says_so(page: Page, enter: Enter) -> None:
     enter(page)
     send(page, "hello")
