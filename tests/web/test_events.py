@@ -143,12 +143,24 @@ async def test_open_sockets_do_not_read_their_login_again(site: Any, monkeypatch
 
 
 async def test_a_change_in_more_conversations_than_an_overview_lists_makes_pages_reload(site: Any) -> None:
-    collected = overview.Overview(site.gateway.store, FakeClock())
+    collected = overview.Overview(site.gateway.store, FakeClock(), pages=lambda: 1)
     for number in range(overview.MOST_CHANGES + 1):
         key = ConversationKey(platform="web", account="default", channel=str(number))
         collected.note(Notice(kind=NoticeKind.CHANGED, conversation=key))
     assert (await collected.take())["event"] == "lost"
     assert await collected.take() == {"type": "event", "event": "overview", "conversations": [], "parcels": []}
+
+
+@pytest.mark.parametrize(("pages", "seconds"), [(1, 1), (200, 4)])
+async def test_with_many_pages_an_overview_is_sent_less_often(site: Any, pages: int, seconds: int) -> None:
+    clock = FakeClock()
+    collected = overview.Overview(site.gateway.store, clock, pages=lambda: pages)
+    waiting = asyncio.create_task(collected.settled())
+    collected.note(Notice(kind=NoticeKind.CHANGED, conversation=OTHER))
+    await clock.advance(seconds - 0.5)
+    assert not waiting.done()
+    await clock.advance(1)
+    assert waiting.done()
 
 
 def subscription() -> Subscription:

@@ -79,9 +79,9 @@ class Events:
     def __init__(self, notices: Notices, store: Store, clock: Clock) -> None:
         self._notices = notices
         self._store = store
-        self._overview = Overview(store, clock)
         self._by_channel: dict[ConversationKey | None, set[Subscription]] = {}
         self._overviews: set[Subscription] = set()
+        self._overview = Overview(store, clock, pages=lambda: len(self._overviews))
 
     async def run(self) -> None:
         """Feed the sockets until cancelled."""

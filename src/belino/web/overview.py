@@ -1,6 +1,7 @@
 """Overview of conversations a page does not show: their changes, coalesced, with the last message of each."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from belino.delivery.send import ParcelNews
@@ -12,6 +13,8 @@ from belino.gateway.notices import Notice, TurnNotice
 from belino.web.wire import Json
 
 EVERY_SECONDS = 1.0
+# Sending one costs per page: with many, it is sent less often, so that the share of a core stays the same.
+SECONDS_PER_PAGE = 0.02
 SNIPPET_CHARS = 200
 # More changes than this at once are not listed: pages reload their list.
 MOST_CHANGES = 200
@@ -30,9 +33,10 @@ class Change:
 class Overview:
     """Collects changes from notices, without reading anything until they are taken."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, pages: Callable[[], int]) -> None:
         self._store = store
         self._clock = clock
+        self._pages = pages
         self._changes: dict[ConversationKey, Change] = {}
         self._parcels: dict[str, ParcelNews] = {}
         self._changed = asyncio.Event()
@@ -57,9 +61,9 @@ class Overview:
         self._changed.set()
 
     async def settled(self) -> None:
-        """Wait until there is something to tell, and then for whatever follows at once."""
+        """Wait until there is something to tell, and then for what follows soon."""
         await self._changed.wait()
-        await self._clock.sleep(EVERY_SECONDS)
+        await self._clock.sleep(max(EVERY_SECONDS, SECONDS_PER_PAGE * self._pages()))
 
     async def take(self) -> Json:
         """The event that tells all changes since the last one."""
