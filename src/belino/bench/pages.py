@@ -7,10 +7,9 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -27,7 +26,7 @@ ANSWERS = 100
 WARM_UP_ANSWERS = 20
 # Longer than the 20 seconds between keep-alive pings, which are part of what an open page costs.
 IDLE_SECONDS = 25.0
-ROUNDS = 3
+ROUNDS = 5
 GOAL_RATIO = 1.10
 GOAL_IDLE_PERCENT = 1.0
 WAIT_SECONDS = 120.0
@@ -35,11 +34,12 @@ BESIDE = "no page open"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
-    """What one phase cost the gateway process."""
+class Cost:
+    """What the gateway process spent with some number of pages open."""
 
     idle_percent: float
-    answer_seconds: float
+    answers: list[float] = field(default_factory=list)
+    """CPU seconds per answer, by phase."""
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
@@ -48,10 +48,10 @@ def run(*, corpus: Path | None = None) -> list[Row]:
 
 
 async def page_rows(pages: int) -> list[Row]:
-    """The CPU time of an answer and of idling, each the median of its phases."""
+    """The CPU time of an answer, in the phase that other work on the machine disturbed least, and of idling."""
     alone, beside = await _measure(pages)
-    answer, plain = (median(phase.answer_seconds for phase in phases) * 1000 for phases in (beside, alone))
-    idle, still = (median(phase.idle_percent for phase in phases) for phases in (beside, alone))
+    answer, plain = (min(cost.answers) * 1000 for cost in (beside, alone))
+    idle, still = beside.idle_percent, alone.idle_percent
     return [
         Row(
             metric=f"CPU ms per answer, {pages} pages open on other conversations",
@@ -73,23 +73,24 @@ async def page_rows(pages: int) -> list[Row]:
     ]
 
 
-async def _measure(pages: int) -> tuple[list[Phase], list[Phase]]:
+async def _measure(pages: int) -> tuple[Cost, Cost]:
     """Phases without pages and with them, in turns, so that a machine that slows down slows both."""
     import aiohttp
 
-    alone, beside = [], []
     with TemporaryDirectory(prefix="belino-bench-") as folder, GatewayProcess(Path(folder) / "home") as gateway:
         client = aiohttp.ClientSession(
             gateway.url, cookie_jar=aiohttp.DummyCookieJar(), connector=aiohttp.TCPConnector(limit=0)
         )
-        async with client, asyncio.timeout(ROUNDS * WAIT_SECONDS):
+        async with client, asyncio.timeout((ROUNDS + 1) * WAIT_SECONDS):
             bench = _Client(client, gateway)
             await bench.answers(WARM_UP_ANSWERS)
-            alone.append(await bench.phase())
-            for _ in range(ROUNDS - 1):
+            alone = Cost(idle_percent=await bench.idle())
+            async with bench.pages(pages):
+                beside = Cost(idle_percent=await bench.idle())
+            for _ in range(ROUNDS):
+                alone.answers.append(await bench.answers(ANSWERS))
                 async with bench.pages(pages):
-                    beside.append(await bench.phase())
-                alone.append(await bench.phase())
+                    beside.answers.append(await bench.answers(ANSWERS))
     return alone, beside
 
 
@@ -102,12 +103,11 @@ class _Client:
         self._program = {"Authorization": f"Bearer {gateway.token}"}
         self._numbers = count(1)
 
-    async def phase(self) -> Phase:
-        """Idle for a while, then ask, in a conversation of its own."""
+    async def idle(self) -> float:
+        """The percentage of a core used while nothing is asked."""
         before = cpu_seconds(self._gateway.pid)
         await asyncio.sleep(IDLE_SECONDS)
-        idle = cpu_seconds(self._gateway.pid) - before
-        return Phase(idle_percent=100 * idle / IDLE_SECONDS, answer_seconds=await self.answers(ANSWERS))
+        return 100 * (cpu_seconds(self._gateway.pid) - before) / IDLE_SECONDS
 
     async def answers(self, how_many: int) -> float:
         """CPU seconds per answer, asked one after the other by a page that shows the conversation."""
