@@ -6,11 +6,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from aiohttp import ClientConnectorError, TCPConnector
 
 from belino.domain.errors import AdapterError, AddressRefused
 from belino.net.client import Client
+from belino.net.connect import open_session
 from belino.net.guard import REFUSED, Guard, Place
 from belino.testing.chaos import Asked, Canary, ChaosServer, canary, chaos, says, whole
+from net.test_guard import SPECIAL
 
 LOOPBACK = "127.0.0.0/8"
 
@@ -99,6 +102,39 @@ async def test_no_spelling_of_loopback_opens_a_socket(spelling: str) -> None:
     )
     async with canaries() as (four, six), client(names=names) as made:
         await refused(made, spelling.format(four=four.port, six=six.port))
+
+
+async def test_a_session_on_its_own_opens_no_socket_to_a_literal_address_that_is_not_public() -> None:
+    """No resolver is asked for a literal address, and nobody called `Guard.check`: only the socket factory is left."""
+    names = Names()
+    async with canaries() as (four, six), open_session(Guard(), names) as session:
+        for url in (
+            f"http://127.0.0.1:{four.port}/",
+            f"http://[::1]:{six.port}/",
+            f"http://[::ffff:127.0.0.1]:{four.port}/",
+        ):
+            with pytest.raises(ClientConnectorError) as caught:
+                await session.get(url)
+            assert str(caught.value.os_error) == REFUSED
+        assert names.asked == []
+
+
+@pytest.mark.parametrize("address", SPECIAL)
+async def test_the_socket_factory_makes_no_socket_for_an_address_that_is_not_public(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+    async with open_session(Guard(), Names()) as session:
+        assert isinstance(session.connector, TCPConnector)
+        factory = session.connector._socket_factory
+        assert factory is not None
+        monkeypatch.setattr(socket, "socket", lambda *given: made.append(given))
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with pytest.raises(OSError, match=REFUSED):
+            factory((family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, 80)))
+        assert made == []
+        factory((socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("8.8.8.8", 80)))
+        assert made == [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)]
 
 
 async def test_the_machines_own_resolver_is_looked_at_the_same_way() -> None:

@@ -31,8 +31,9 @@ def test_a_new_state_folder_is_closed_to_others_whatever_the_umask(tmp_path: Pat
     assert mode(outgoing.parent) == mode(home.path / "media") == 0o700
 
 
-def test_a_state_folder_others_may_write_to_is_refused_with_the_cure(tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
+@pytest.mark.parametrize("shared", [0o777, 0o770, 0o720, 0o707, 0o702])
+def test_a_state_folder_the_group_or_others_may_write_to_is_refused_with_the_cure(tmp_path: Path, shared: int) -> None:
+    tmp_path.chmod(shared)
     with pytest.raises(StoreError, match="chmod 700"):
         Home.at(tmp_path)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from belino.domain.message import ConversationKey
 from belino.web.api import slug
 from belino.web.site import LARGE_BODIES
 
@@ -57,6 +58,16 @@ async def test_a_message_over_http_says_what_became_of_it_and_can_be_explained(s
     own = await site.token()
     assert (await site.ask("GET", f"/api/explain?message={MAIN}/m1", headers=own))[0] == 200
     assert (await site.ask("GET", "/api/explain?message=m1", headers=own))[0] == 404
+
+
+async def test_the_token_of_a_thread_gets_no_story_of_a_message_elsewhere_in_its_channel(site: Any) -> None:
+    await say(site, "for the channel only", id="m1")
+    thread = ConversationKey(platform="web", account="default", channel="main", thread="t1")
+    own = await site.token(thread)
+    unknown = await site.ask("GET", f"/api/explain?message={thread}/nothing", headers=own)
+    foreign = await site.ask("GET", f"/api/explain?message={thread}/m1", headers=own)
+    assert foreign[:2] == unknown[:2]
+    assert foreign[0] == 404
 
 
 async def test_the_gateway_at_a_glance(site: Any) -> None:

@@ -185,6 +185,16 @@ async def test_unknown_and_forbidden_media_are_one_answer(site: Any) -> None:
     assert (await site.ask("GET", url, headers=await site.token()))[0] == 200
 
 
+async def test_the_token_of_a_thread_does_not_list_the_media_of_its_channel(site: Any) -> None:
+    await put(site, make_png(2, 2))
+    thread = ConversationKey(platform="web", account="default", channel="main", thread="t1")
+    for path in ("/api/media", f"/api/media?channel={MAIN}", f"/api/media?channel={thread}"):
+        status, body, _ = await site.ask("GET", path, headers=await site.token(thread))
+        assert (status, body["error"]["code"]) == (404, "not_found"), path
+        status, body, _ = await site.ask("GET", path, headers=await site.token())
+        assert (status, len(body["media"])) == (200, 1), path
+
+
 async def test_a_file_whose_bytes_are_gone_is_not_there(site: Any) -> None:
     media = await put(site, make_png(2, 2))
     for blob in site.gateway.home.blobs.rglob("*"):
