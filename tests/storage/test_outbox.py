@@ -143,7 +143,27 @@ async def test_a_parcel_whose_sender_died_is_claimed_again_under_the_same_key(
 async def test_the_same_key_twice_is_one_parcel(store: SqliteStore, clock: FakeClock, say: Say) -> None:
     await answer(store, clock, say, text("a", "first"))
     await answer(store, clock, say, text("a", "second"), asked="2")
-    assert [record.text for record in await store.parcels()] == ["first"]
+    assert [(record.text, record.state) for record in await store.parcels()] == [("first", ParcelState.READY)]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [ParcelState.SENDING, ParcelState.SENT, ParcelState.DEAD, ParcelState.UNCERTAIN, ParcelState.HELD],
+)
+async def test_a_key_that_comes_again_leaves_its_parcel_where_it_is(
+    store: SqliteStore, clock: FakeClock, say: Say, state: ParcelState
+) -> None:
+    await answer(store, clock, say, text("a", "first"))
+    await claim(store, clock)
+    if state is ParcelState.SENT:
+        await store.confirm_parcel("a", Receipt(message_id="a", sent=clock.now()), AGENT)
+    elif state is not ParcelState.SENDING:
+        await store.end_parcel("a", state, "it ended so")
+    before = await store.parcels()
+    assert [record.state for record in before] == [state]
+    clock.shift(60)
+    await answer(store, clock, say, text("a", "second"), asked="2")
+    assert await store.parcels() == before
 
 
 async def test_a_sent_parcel_is_neither_delayed_nor_ended(store: SqliteStore, clock: FakeClock, say: Say) -> None:
