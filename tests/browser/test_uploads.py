@@ -137,6 +137,21 @@ def test_an_upload_tries_again_by_itself_after_a_failure(page: Page, enter: Ente
     assert len(failures) == 2
 
 
+def test_a_file_that_waited_in_the_page_for_longer_than_the_gateway_keeps_it_is_uploaded_again(
+    page: Page, enter: Enter, gateway: GatewayProcess
+) -> None:
+    page.clock.install()
+    enter(page)
+    with page.expect_response(lambda response: response.url.endswith("/api/uploads")) as begun:
+        attach(page, ("a.png", "image/png", make_png(64, 48)))
+    expect(chip(page, "a.png", "done")).to_be_visible()
+    assert gateway.call("DELETE", f"/api/uploads/{begun.value.json()['upload_id']}")[0] == 204
+    page.clock.fast_forward("55:00")
+    send(page, "what is this?")
+    answered(page)
+    expect(bubbles(page, "theirs")).to_contain_text("64×48")
+
+
 def test_a_removed_file_is_given_up_at_the_gateway_too(page: Page, enter: Enter) -> None:
     enter(page)
     attach(page, ("a.txt", "text/plain", b"some words"))

@@ -75,9 +75,10 @@ def _under_way(gateway: GatewayProcess) -> tuple[int, int]:
 
 
 def check_state_folder(home: Path) -> None:
-    """The database is whole, every blob is what its name says, only uploads to go on with are unfinished."""
+    """The database is whole, every blob is what its name says, only uploads that a client can resume are unfinished."""
     with closing(sqlite3.connect(home / "belino.db")) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert database.execute("SELECT count(*) FROM uploads WHERE NOT resumable").fetchone() == (0,)
         unfinished = {f"upload-{row[0]}" for row in database.execute("SELECT id FROM uploads WHERE sha256 IS NULL")}
     for path in (home / "blobs").rglob("*"):
         if path.parent.name == "tmp":

@@ -6,10 +6,13 @@ from contextlib import closing
 import pytest
 
 from belino.domain.errors import StoreTooNew
+from belino.gateway.upkeep import FINISHED_KEPT, UNFINISHED_KEPT
 from belino.storage.home import Home
 from belino.storage.migrations import STEPS, migrate
 from belino.storage.sqlite import open_store
+from belino.storage.stamps import to_micros
 from belino.testing.clock import FakeClock
+from storage.pieces import chunks
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -65,3 +68,23 @@ def test_what_was_fetched_within_the_last_day_still_counts() -> None:
         connection.execute("INSERT INTO fetched_elsewhere VALUES (7, 0, 1000)")
         migrate(connection)
         assert connection.execute("SELECT sum(bytes) FROM fetches WHERE channel = 7").fetchone() == (1110,)
+
+
+async def test_uploads_begun_by_an_older_version_are_resumed_and_swept_like_others(
+    home: Home, clock: FakeClock
+) -> None:
+    columns = "id, conversation, file_name, mime, size, written, created, announced, sha256"
+    hour, now = 3_600_000_000, to_micros(clock.now())
+    with closing(sqlite3.connect(home.database, isolation_level=None)) as connection:
+        migrate(connection, STEPS[:12])
+        for name, age, sha256 in (("open", 2 * hour, None), ("done", 2 * hour, "0" * 64), ("fresh", 0, "1" * 64)):
+            row = (name, "web:default:main", "a", "a/b", 4, 0, now - age, None, sha256)
+            connection.execute(f"INSERT INTO uploads ({columns}) VALUES ({', '.join('?' * 9)})", row)
+    store = await open_store(home, clock=clock)
+    assert (await store.counts())["uploads_open"] == 1
+    before = {"finished_before": clock.now() - FINISHED_KEPT, "begun_before": clock.now() - UNFINISHED_KEPT}
+    assert await store.sweep_uploads(**before) == 1
+    assert await store.upload("done") is None
+    done = await store.extend_upload("open", 0, chunks(b"1234"))
+    assert done.offset == 4
+    await store.close()

@@ -6,18 +6,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from belino.domain.errors import UploadError
+from belino.domain.errors import OverDailyLimit, UploadError, UploadsFull
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import Upload, Verdict
+from belino.domain.record import Upload, UploadLimits, Verdict
+from belino.gateway.upkeep import FINISHED_KEPT, UNFINISHED_KEPT
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.storage.uploads import NOTE_BYTES
@@ -26,6 +29,8 @@ from storage.pieces import breaking, chunks
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 MAIN = ConversationKey(platform="web", account="default", channel="main", thread="a:b")
+MIB = 1024 * 1024
+LIMITS = UploadLimits(channel_bytes_per_day=MIB, total_bytes=16 * MIB)
 
 
 async def start(store: SqliteStore, size: int, sha256: str | None = None) -> Upload:
@@ -199,6 +204,13 @@ async def test_a_dropped_upload_leaves_nothing(store: SqliteStore, home: Home) -
         await store.extend_upload(upload.id, 2, chunks(b"34"))
 
 
+async def swept(store: SqliteStore, clock: FakeClock) -> int:
+    """What the gateway's sweep forgets now."""
+    return await store.sweep_uploads(
+        finished_before=clock.now() - FINISHED_KEPT, begun_before=clock.now() - UNFINISHED_KEPT
+    )
+
+
 async def test_old_uploads_are_swept_and_what_a_message_took_stays(
     store: SqliteStore, home: Home, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
 ) -> None:
@@ -206,10 +218,10 @@ async def test_old_uploads_are_swept_and_what_a_message_took_stays(
     left = await store.extend_upload((await start(store, 4)).id, 0, chunks(b"left"))
     await store.extend_upload((await start(store, 4)).id, 0, chunks(b"ha"))
     await store.take_in(say("1", media=(photo("1", sha256=taken.sha256),)), OBSERVE)
-    clock.shift(7200)
+    clock.shift(25 * 3600)
     fresh = await start(store, 4)
     assert (await store.tidy()).total == 0  # an upload uses its bytes until it is swept
-    assert await store.sweep_uploads(clock.now() - timedelta(hours=1)) == 3
+    assert await swept(store, clock) == 3
     assert await store.upload(fresh.id) == fresh
     assert (await store.tidy()).total == 1
     assert left.sha256 is not None
@@ -218,6 +230,163 @@ async def test_old_uploads_are_swept_and_what_a_message_took_stays(
     assert await store.blob(taken.sha256) is not None
     assert (await store.refs(None))[0].outcome is MediaOutcome.HELD
     assert list((home.blobs / "tmp").iterdir()) == []
+
+
+async def finish(store: SqliteStore, size: int, fill: bytes = b"x", limits: UploadLimits | None = LIMITS) -> Upload:
+    """A finished upload of this size."""
+    begun = await store.start_upload(MAIN, file_name="a", mime="a/b", size=size, sha256=None, limits=limits)
+    return await store.extend_upload(begun.id, 0, chunks(fill * size))
+
+
+def room_left(spent: int) -> str:
+    return f"has {MIB - spent} left of {MIB}"
+
+
+async def test_what_is_announced_counts_to_the_channels_day_before_a_byte_comes(store: SqliteStore) -> None:
+    await finish(store, MIB // 2)
+    await store.start_upload(MAIN, file_name="a", mime="a/b", size=MIB // 4, sha256=None, limits=LIMITS)
+    with pytest.raises(OverDailyLimit, match=room_left(3 * MIB // 4)) as refused:
+        await store.start_upload(MAIN, file_name="a", mime="a/b", size=MIB // 4 + 1, sha256=None, limits=LIMITS)
+    assert refused.value.limit == MIB
+    await store.start_upload(MAIN, file_name="a", mime="a/b", size=MIB // 4, sha256=None, limits=LIMITS)
+    other = ConversationKey(platform="web", account="default", channel="other")
+    await store.start_upload(other, file_name="a", mime="a/b", size=MIB, sha256=None, limits=LIMITS)
+
+
+async def test_uploads_begun_at_once_cannot_share_the_same_room(
+    store: SqliteStore, held_up: Callable[[], AbstractAsyncContextManager[None]]
+) -> None:
+    wish: dict[str, Any] = {"file_name": "a", "mime": "a/b", "size": MIB // 4, "sha256": None, "limits": LIMITS}
+    async with held_up():
+        begun = [asyncio.create_task(store.start_upload(MAIN, **wish)) for _ in range(20)]
+        await asyncio.sleep(0)
+    ended = await asyncio.gather(*begun, return_exceptions=True)
+    assert [type(one) for one in ended] == [Upload] * 4 + [OverDailyLimit] * 16
+
+
+async def test_bytes_that_came_count_for_a_day_though_they_were_deleted(store: SqliteStore, clock: FakeClock) -> None:
+    for number in range(4):
+        done = await finish(store, MIB // 4, fill=bytes([number]))
+        await store.drop_upload(done.id)
+    with pytest.raises(OverDailyLimit, match=room_left(MIB)):
+        await finish(store, 1)
+    clock.shift(24 * 3600 - 1)
+    with pytest.raises(OverDailyLimit):
+        await finish(store, 1)
+    clock.shift(2)
+    await finish(store, MIB)
+
+
+async def test_of_an_upload_that_is_given_up_only_the_bytes_that_came_count(store: SqliteStore) -> None:
+    begun = await store.start_upload(MAIN, file_name="a", mime="a/b", size=MIB, sha256=None, limits=LIMITS)
+    await store.extend_upload(begun.id, 0, chunks(b"x" * 1000))
+    await store.drop_upload(begun.id)
+    with pytest.raises(OverDailyLimit, match=room_left(1000)):
+        await finish(store, MIB)
+    await finish(store, MIB - 1000)
+
+
+async def test_bytes_with_another_hash_than_announced_count_to_the_day(store: SqliteStore) -> None:
+    wish: dict[str, Any] = {"file_name": "a", "mime": "a/b", "size": 1000, "sha256": "0" * 64, "limits": LIMITS}
+    begun = await store.start_upload(MAIN, **wish)
+    with pytest.raises(UploadError):
+        await store.extend_upload(begun.id, 0, chunks(b"x" * 1000))
+    with pytest.raises(OverDailyLimit, match=room_left(1000)):
+        await finish(store, MIB)
+
+
+async def test_a_message_that_attaches_an_upload_does_not_count_it_twice(
+    store: SqliteStore, say: Callable[..., Message], photo: Callable[..., MediaRef]
+) -> None:
+    done = await finish(store, MIB - 1)
+    await store.take_in(say("1", media=(photo("1", sha256=done.sha256),)), OBSERVE)
+    await store.drop_upload(done.id)
+    await finish(store, 1)
+    with pytest.raises(OverDailyLimit, match=room_left(MIB)):
+        await finish(store, 1)
+
+
+async def test_fetches_and_uploads_share_the_channels_day(store: SqliteStore, clock: FakeClock) -> None:
+    await store.note_fetched(MAIN, MIB // 2)
+    await store.start_upload(MAIN, file_name="a", mime="a/b", size=100, sha256=None, limits=LIMITS)
+    assert await store.bytes_fetched(MAIN, clock.now()) == MIB // 2 + 100
+    with pytest.raises(OverDailyLimit, match=room_left(MIB // 2 + 100)):
+        await finish(store, MIB // 2)
+
+
+async def test_a_clock_that_was_turned_back_does_not_close_a_channel_for_longer_than_a_day(
+    store: SqliteStore, clock: FakeClock
+) -> None:
+    await finish(store, MIB)
+    clock.turn(timedelta(days=-365))
+    with pytest.raises(OverDailyLimit):
+        await finish(store, 1)
+    clock.shift(25 * 3600)
+    await finish(store, 1)
+
+
+async def test_all_uploads_that_no_message_took_stay_within_their_total(
+    store: SqliteStore, home: Home, clock: FakeClock, say: Callable[..., Message], photo: Callable[..., MediaRef]
+) -> None:
+    limits = UploadLimits(channel_bytes_per_day=8 * MIB, total_bytes=2 * MIB)
+    taken = await finish(store, MIB, b"t", limits)
+    given_up = await finish(store, MIB // 2, b"g", limits)
+    begun = await store.start_upload(MAIN, file_name="a", mime="a/b", size=MIB // 2, sha256=None, limits=limits)
+    with pytest.raises(UploadsFull, match=f"0 are left of the {2 * MIB}"):
+        await finish(store, 1, b"n", limits)
+    await store.take_in(say("1", media=(photo("1", sha256=taken.sha256),)), OBSERVE)
+    await store.drop_upload(taken.id)  # it belongs to the message now
+    await finish(store, MIB, b"a", limits)
+    await store.drop_upload(given_up.id)
+    with pytest.raises(UploadsFull):  # its bytes are still on disk
+        await finish(store, 1, b"n", limits)
+    await store.purge()
+    await finish(store, MIB // 2, b"b", limits)
+    await store.drop_upload(begun.id)
+    await finish(store, MIB // 2, b"c", limits)
+    clock.shift(3601)
+    assert await swept(store, clock) == 3
+    assert len(await store.purge()) == 3
+    await finish(store, 2 * MIB, b"d", limits)
+    held = sum(path.stat().st_size for path in home.blobs.rglob("*") if path.is_file())
+    assert held == limits.total_bytes + MIB  # with what the message took
+
+
+async def test_a_finished_upload_waits_an_hour_and_an_unfinished_one_a_day(
+    store: SqliteStore, home: Home, clock: FakeClock
+) -> None:
+    late = await start(store, 4)
+    left = await start(store, 4)
+    clock.shift(20 * 3600)
+    late = await store.extend_upload(late.id, 0, chunks(b"late"))
+    clock.shift(3600)
+    assert await swept(store, clock) == 0
+    clock.shift(1)
+    assert await swept(store, clock) == 1
+    assert await store.upload(late.id) is None
+    assert await store.upload(left.id) == left
+    assert await store.purge() == (late.sha256,)
+    assert [path for path in home.blobs.rglob("*") if path.is_file()] == []
+    clock.shift(4 * 3600)
+    assert await swept(store, clock) == 1
+
+
+async def test_an_upload_whose_id_no_client_knows_ends_with_its_process(home: Home, clock: FakeClock) -> None:
+    store = await open_store(home, clock=clock)
+    kept = await store.extend_upload((await start(store, 4)).id, 0, chunks(b"12"))
+    wish: dict[str, Any] = {"file_name": "a", "mime": "a/b", "size": 4, "sha256": None, "resumable": False}
+    half = await store.extend_upload((await store.start_upload(MAIN, **wish)).id, 0, chunks(b"ha"))
+    whole = await store.extend_upload((await store.start_upload(MAIN, **wish)).id, 0, chunks(b"full"))
+    await store.close()
+    store = await open_store(home, clock=clock)
+    assert await store.upload(half.id) is None
+    assert await store.upload(whole.id) is None
+    assert await store.upload(kept.id) == kept
+    assert [path.name for path in (home.blobs / "tmp").iterdir()] == [f"upload-{kept.id}"]
+    assert (await store.counts())["uploads_open"] == 1
+    assert await store.purge() == (whole.sha256,)
+    assert await store.bytes_fetched(MAIN, clock.now()) == 4 + 2 + 4  # one is open, of the others counts what came
+    await store.close()
 
 
 async def test_upload_ids_cannot_be_guessed(store: SqliteStore) -> None:

@@ -1,22 +1,29 @@
 """Uploads go on where they stopped, and nobody opens them without end."""
 
 import asyncio
+import base64
 import hashlib
 import io
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from belino.config import Config
 from belino.domain.errors import StoreFull
+from belino.storage.home import Home
+from belino.storage.sqlite import open_store
+from belino.testing.clock import FakeClock
 
 MAIN = "web:default:main"
+MIB = 1024 * 1024
 
 
-async def begin(site: Any, size: int, **more: Any) -> tuple[int, Any]:
+async def begin(site: Any, size: int, headers: dict[str, str] | None = None, **more: Any) -> tuple[int, Any]:
     wish = {"conversation": MAIN, "file_name": "a.bin", "mime_type": "text/plain", "size": size, **more}
-    status, body, _ = await site.ask("POST", "/api/uploads", json=wish)
+    status, body, _ = await site.ask("POST", "/api/uploads", headers=headers, json=wish)
     return status, body
 
 
@@ -190,3 +197,122 @@ async def test_a_full_disk_is_told_and_nothing_is_lost_that_was_there(
 async def test_an_upload_nobody_began_is_nowhere(site: Any, upload: str) -> None:
     for method in ("GET", "DELETE"):
         assert (await site.ask(method, f"/api/uploads/{upload}"))[0] == 404
+
+
+def limited(**limits: Any) -> Config:
+    config = Config()
+    return replace(config, media=replace(config.media, **limits))
+
+
+def on_disk(site: Any) -> int:
+    return sum(path.stat().st_size for path in site.gateway.home.blobs.rglob("*") if path.is_file())
+
+
+async def test_a_channels_token_cannot_begin_more_in_a_day_than_the_channel_may_bring(site: Any) -> None:
+    token = await site.token()
+    most = Config().media
+    for _ in range(most.channel_bytes_per_day // most.max_bytes):
+        assert (await begin(site, most.max_bytes, token))[0] == 201
+    status, body = await begin(site, most.max_bytes, token)
+    assert (status, body["error"]["code"]) == (413, "over_limit")
+    assert f"0 left of {most.channel_bytes_per_day}" in body["error"]["message"]
+    assert "media.channel_bytes_per_day" in body["error"]["message"]
+    _, opened, _ = await site.ask("POST", "/api/conversations", json={"name": "Other"})
+    assert (await begin(site, most.max_bytes, conversation=opened["conversation"]))[0] == 201
+
+
+async def test_finished_uploads_fill_a_channels_day_and_the_next_one_begins_empty(run_site: Any) -> None:
+    clock = FakeClock()
+    async with run_site(limited(channel_bytes_per_day=16 * MIB), clock=clock) as site:
+        token = await site.token()
+        for number in range(4):
+            _, begun = await begin(site, 4 * MIB, token)
+            assert (await extend(site, begun["upload_id"], 0, bytes([number]) * 4 * MIB))[0] == 200
+            if number % 2:
+                assert (await site.ask("DELETE", f"/api/uploads/{begun['upload_id']}"))[0] == 204
+        status, body = await begin(site, 1, token)
+        assert (status, body["error"]["code"]) == (413, "over_limit")
+        assert on_disk(site) <= 16 * MIB
+        clock.shift(24 * 3600 + 1)
+        assert (await begin(site, 16 * MIB, token))[0] == 201
+
+
+async def test_all_channels_together_hold_no_more_unattached_bytes_than_their_total(run_site: Any) -> None:
+    async with run_site(limited(uploads_bytes=8 * MIB)) as site:
+        _, opened, _ = await site.ask("POST", "/api/conversations", json={"name": "Other"})
+        _, first = await begin(site, 4 * MIB)
+        assert (await extend(site, first["upload_id"], 0, b"x" * 4 * MIB))[0] == 200
+        assert (await begin(site, 4 * MIB, conversation=opened["conversation"]))[0] == 201
+        status, body = await begin(site, 1)
+        assert (status, body["error"]["code"]) == (413, "over_limit")
+        assert "media.uploads_bytes" in body["error"]["message"]
+        said = {"conversation": MAIN, "message": "here", "attachments": [{"upload_id": first["upload_id"]}]}
+        assert (await site.ask("POST", "/api/messages", json=said))[0] == 200
+        assert (await begin(site, 4 * MIB))[0] == 201
+
+
+async def test_attachments_in_frames_and_bodies_count_like_uploads(run_site: Any) -> None:
+    half = {"content": base64.b64encode(b"x" * (MIB // 2)).decode(), "mime_type": "text/plain"}
+    said = {"conversation": MAIN, "message": "two halves", "attachments": [half]}
+    async with run_site(limited(channel_bytes_per_day=MIB)) as site, site.socket() as chat:
+        assert (await chat.call("chat.send", **said))["ok"]
+        assert (await site.ask("POST", "/api/messages", json=said))[0] == 200
+        response = await chat.call("chat.send", **said)
+        assert (response["ok"], response["error"]["code"]) == (False, "over_limit")
+        status, body, _ = await site.ask("POST", "/api/messages", json=said)
+        assert (status, body["error"]["code"]) == (413, "over_limit")
+        assert "media.channel_bytes_per_day" in body["error"]["message"]
+        counts = await site.gateway.store.counts()
+        assert (counts["refs"], counts["uploads_open"]) == (2, 0)
+        assert (await chat.call("chat.send", conversation=MAIN, message="words still come"))["ok"]
+
+
+async def test_an_upload_that_waited_too_long_for_its_message_is_asked_for_again(site: Any) -> None:
+    _, begun = await begin(site, 3)
+    await extend(site, begun["upload_id"], 0, b"abc")
+    await site.gateway.store.drop_upload(begun["upload_id"])
+    said = {"conversation": MAIN, "message": "late", "attachments": [{"upload_id": begun["upload_id"]}]}
+    status, body, _ = await site.ask("POST", "/api/messages", json=said)
+    assert (status, body["error"]["code"]) == (404, "not_found")
+    assert "Upload it again" in body["error"]["message"]
+
+
+@pytest.mark.parametrize("way", ["frame", "body"])
+async def test_a_request_that_was_killed_leaves_nothing_for_the_next_start(
+    site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    _, begun = await begin(site, 10)
+    await extend(site, begun["upload_id"], 0, b"abc")
+    writing, go_on = asyncio.Event(), asyncio.Event()
+    really_extend = site.gateway.store.extend_upload
+
+    async def slowly(upload_id: str, offset: int, chunks: Any) -> Any:
+        async def halted() -> Any:
+            async for chunk in chunks:
+                yield chunk[: MIB // 2]
+                yield chunk[MIB // 2 : MIB - 1]
+                writing.set()
+                await go_on.wait()
+                yield chunk[MIB - 1 :]
+
+        return await really_extend(upload_id, offset, halted())
+
+    monkeypatch.setattr(site.gateway.store, "extend_upload", slowly)
+    content = base64.b64encode(b"x" * MIB).decode() if way == "frame" else base64.b64encode(b"x" * (MIB // 2)).decode()
+    said = {"conversation": MAIN, "message": "cut off", "attachments": [{"content": content}]}
+    async with asyncio.timeout(60), site.socket() as chat, asyncio.TaskGroup() as group:
+        if way == "frame":
+            sending: Any = group.create_task(chat.call("chat.send", **said))
+        else:
+            sending = group.create_task(site.ask("POST", "/api/messages", json=said))
+        await writing.wait()
+        home = Home.at(shutil.copytree(site.gateway.home.path, tmp_path / "killed"))  # as a kill leaves it
+        go_on.set()
+        await sending
+    store = await open_store(home, clock=FakeClock())
+    assert [path.name for path in (home.blobs / "tmp").iterdir()] == [f"upload-{begun['upload_id']}"]
+    assert (await store.counts())["uploads_open"] == 1
+    resumed = await store.upload(begun["upload_id"])
+    assert resumed is not None
+    assert resumed.offset == 3
+    await store.close()

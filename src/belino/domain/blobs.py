@@ -6,7 +6,7 @@ from typing import Protocol
 
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
-from belino.domain.record import GoneCopies, Tidied, Upload
+from belino.domain.record import GoneCopies, Tidied, Upload, UploadLimits
 from belino.domain.reply import OutgoingFile
 
 
@@ -79,8 +79,21 @@ class Uploads(Protocol):
     """Bytes a client sends piece by piece."""
 
     async def start_upload(
-        self, conversation: ConversationKey, *, file_name: str, mime: str, size: int, sha256: str | None
-    ) -> Upload: ...
+        self,
+        conversation: ConversationKey,
+        *,
+        file_name: str,
+        mime: str,
+        size: int,
+        sha256: str | None,
+        limits: UploadLimits | None = None,
+        resumable: bool = True,
+    ) -> Upload:
+        """Announce bytes. OverDailyLimit or UploadsFull where `limits` has no room left for all of them.
+
+        An upload that is not `resumable`, because no client knows its id, does not outlive the process.
+        """
+        ...
 
     async def upload(self, upload_id: str) -> Upload | None: ...
 
@@ -94,6 +107,7 @@ class Uploads(Protocol):
 
     async def drop_upload(self, upload_id: str) -> None: ...
 
-    async def sweep_uploads(self, older_than: datetime) -> int:
-        """Forget uploads that no message took."""
+    async def sweep_uploads(self, *, finished_before: datetime, begun_before: datetime) -> int:
+        """Forget uploads that no message took: those finished before one time, and those unfinished and begun before
+        the other. Returns how many."""
         ...

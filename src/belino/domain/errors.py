@@ -22,6 +22,7 @@ BelinoError
 │   ├── MediaExpired         the platform no longer has the bytes
 │   ├── MediaTooLarge        over `limit` bytes
 │   ├── OverDailyLimit       the channel has spent its bytes for today
+│   ├── UploadsFull          uploads that no message took yet fill their total
 │   └── MediaRefused         the bytes are not what they must be
 ├── ProviderError            belino: ask the next provider
 ├── AgentError               the operator: the agent could not answer
@@ -135,6 +136,10 @@ class OverDailyLimit(MediaError):
     def __init__(self, message: str, *, limit: int) -> None:
         super().__init__(message)
         self.limit = limit
+
+
+class UploadsFull(MediaError):
+    """Uploads that no message took yet hold all the bytes they may hold together."""
 
 
 class MediaRefused(MediaError):

@@ -384,6 +384,16 @@ class Upload:
     sha256: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadLimits:
+    """How many bytes uploads may bring."""
+
+    channel_bytes_per_day: int
+    """For one channel within 24 hours, together with what is fetched for it."""
+    total_bytes: int
+    """In all channels together, as long as no message took them."""
+
+
 class GrantKind(StrEnum):
     """What a secret opens."""
 

@@ -345,7 +345,7 @@ class Library(Protocol):
         ...
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:
-        """How many bytes came for a channel since then, from wherever."""
+        """How many bytes came for a channel since then, by fetch or upload; open uploads count as announced."""
         ...
 
     async def expire_messages(self, before: datetime) -> int:

@@ -25,7 +25,10 @@ log = logging.getLogger(__name__)
 SWEEP_SECONDS = 3_600.0
 AGAIN_SECONDS = 10.0
 """What was deleted while somebody read it is tried again so soon: all of it is to be gone within a minute."""
-UPLOADS_KEPT = timedelta(days=1)
+FINISHED_KEPT = timedelta(hours=1)
+"""How long a finished upload waits for the message that attaches it."""
+UNFINISHED_KEPT = timedelta(days=1)
+"""How long an unfinished upload can be resumed."""
 GONE_TOLD = timedelta(days=30)
 """How long whoever names a deleted item is told that it was deleted, rather than that there is none."""
 UNCHECKED = Finding(name="database", ok=True, says="it is being looked through")
@@ -94,7 +97,9 @@ class Upkeep:
 
     async def _sweep(self) -> None:
         now = self._clock.now()
-        uploads = await self._store.sweep_uploads(now - UPLOADS_KEPT)
+        uploads = await self._store.sweep_uploads(
+            finished_before=now - FINISHED_KEPT, begun_before=now - UNFINISHED_KEPT
+        )
         messages = await self._expire_messages(now)
         aged = await self._fetcher.sweep()
         files = await self._sweep_folders(now)

@@ -60,7 +60,12 @@ class MediaConfig:
         default=100 * 1024 * 1024, metadata={"says": "The largest file, in bytes; a platform's lower limit wins."}
     )
     channel_bytes_per_day: int = field(
-        default=500 * 1024 * 1024, metadata={"says": "How many bytes one channel may fetch within 24 hours."}
+        default=500 * 1024 * 1024,
+        metadata={"says": "How many bytes may come for one channel within 24 hours, by fetch and by upload."},
+    )
+    uploads_bytes: int = field(
+        default=5 * 1024**3,
+        metadata={"says": "How many bytes uploads that no message took yet may hold, in all channels together."},
     )
     image_block_bytes: int = field(
         default=1024 * 1024,

@@ -1,4 +1,4 @@
-"""Bytes that came for a channel, fetch by fetch: they count whatever becomes of the ref, the bytes or the message."""
+"""Daily limits: the bytes that came for a channel, by fetch or upload, whatever becomes of the ref or the message."""
 
 import sqlite3
 from datetime import datetime, timedelta
@@ -15,22 +15,35 @@ def note_fetched(
     connection: sqlite3.Connection, places: Places, channel: ConversationKey, size: int, now: datetime
 ) -> None:
     """So many bytes came now."""
-    number = places.channel(connection, channel).id
-    connection.execute("INSERT INTO fetches VALUES (?, ?, ?)", (number, to_micros(now), size))
-    connection.execute("DELETE FROM fetches WHERE channel = ? AND at < ?", (number, to_micros(now - KEPT)))
+    count_bytes(connection, places.channel(connection, channel).id, size, to_micros(now))
+
+
+def count_bytes(connection: sqlite3.Connection, channel: int, size: int, now: int) -> None:
+    """Count bytes to a channel's daily limit, and forget counts that no limit looks at any more."""
+    connection.execute("INSERT INTO fetches VALUES (?, ?, ?)", (channel, now, size))
+    connection.execute(
+        "DELETE FROM fetches WHERE channel = ? AND at < ?", (channel, now - KEPT // timedelta(microseconds=1))
+    )
 
 
 def bytes_fetched(connection: sqlite3.Connection, channel: ConversationKey, since: datetime) -> tuple[int, int]:
-    """What came since then, and when the last of it did."""
+    """What came since then with what open uploads announced, and when the last of it came."""
+    number = find_channel(connection, channel)
+    return (0, 0) if number is None else bytes_counted(connection, number, to_micros(since))
+
+
+def bytes_counted(connection: sqlite3.Connection, channel: int, since: int) -> tuple[int, int]:
+    """The same for a channel's number. An open upload counts in full until it ends: its bytes may all still come."""
     size, last = connection.execute(
         "SELECT coalesce(sum(bytes), 0), coalesce(max(at), 0) FROM fetches WHERE channel = ? AND at >= ?",
-        (find_channel(connection, channel), to_micros(since)),
+        (channel, since),
     ).fetchone()
-    return int(size), int(last)
+    announced = connection.execute(
+        "SELECT coalesce(sum(size), 0) FROM uploads WHERE channel = ? AND sha256 IS NULL", (channel,)
+    ).fetchone()[0]
+    return int(size) + int(announced), int(last)
 
 
-def turn_back(connection: sqlite3.Connection, channel: ConversationKey, now: int) -> None:
+def turn_back(connection: sqlite3.Connection, channel: int | None, now: int) -> None:
     """What came at a time that is yet to come did so by a clock that has been turned back since: it came just now."""
-    connection.execute(
-        "UPDATE fetches SET at = ? WHERE channel = ? AND at > ?", (now, find_channel(connection, channel), now)
-    )
+    connection.execute("UPDATE fetches SET at = ? WHERE channel = ? AND at > ?", (now, channel, now))

@@ -271,6 +271,16 @@ INSERT INTO arrivals (platform, account, taken) SELECT platform, account, sum(ti
 ) GROUP BY platform, account;
 """
 
+# What uploads cost: the channel whose daily limit they count to, when they were finished, and whether a client knows
+# the id and may resume after a restart. Rows without a channel were begun by a version that did not count them.
+M015_UPLOAD_LIMITS = """
+ALTER TABLE uploads ADD COLUMN channel INTEGER;
+ALTER TABLE uploads ADD COLUMN finished INTEGER;
+ALTER TABLE uploads ADD COLUMN resumable INTEGER NOT NULL DEFAULT 1;
+UPDATE uploads SET finished = created WHERE sha256 IS NOT NULL;
+CREATE INDEX uploads_unfinished ON uploads (channel, size) WHERE sha256 IS NULL;
+"""
+
 STEPS = (
     M001_THE_HOUSE_STANDS,
     M002_STRANGERS_ARE_PAIRED,
@@ -286,6 +296,7 @@ STEPS = (
     M012_EVERY_FETCH_COUNTS,
     M013_TURN_INTERRUPTIONS,
     M014_ARRIVAL_COUNTERS,
+    M015_UPLOAD_LIMITS,
 )
 
 

@@ -25,9 +25,8 @@ class PostRoom(ReadingRoom):
     def __init__(
         self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock, keys: Keys, places: Places
     ) -> None:
-        super().__init__(writer, readers, folder, clock)
+        super().__init__(writer, readers, folder, clock, places)
         self._keys = keys
-        self._places = places
 
     async def ready_parcels(self) -> tuple[Ready, ...]:
         return await self._readers.read(dispatch.ready_parcels)

@@ -7,15 +7,16 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from belino.domain.audit import Audit
-from belino.domain.errors import MediaNotFound, UploadError
+from belino.domain.errors import MediaError, MediaNotFound, UploadError
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.record import GoneCopies, Strays, Tidied, Upload
+from belino.domain.record import GoneCopies, Strays, Tidied, Upload, UploadLimits
 from belino.domain.reply import OutgoingFile
 from belino.storage import blobs, gone, room, uploads
 from belino.storage.audit import audit_live
 from belino.storage.blobs import PIECE, BlobFolder, on_disk, read_pieces
+from belino.storage.places import Places
 from belino.storage.proof import Proof
 from belino.storage.stamps import to_micros
 from belino.storage.tidy import tidy
@@ -33,11 +34,12 @@ log = logging.getLogger(__name__)
 class Shelf:
     """Blobs and uploads over one folder and one writer."""
 
-    def __init__(self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock) -> None:
+    def __init__(self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock, places: Places) -> None:
         self._writer = writer
         self._readers = readers
         self._folder = folder
         self._clock = clock
+        self._places = places
         self._proof = Proof(clock)
         self._arriving: set[str] = set()
         self.damaged = 0
@@ -130,12 +132,29 @@ class Shelf:
         return count
 
     async def start_upload(
-        self, conversation: ConversationKey, *, file_name: str, mime: str, size: int, sha256: str | None
+        self,
+        conversation: ConversationKey,
+        *,
+        file_name: str,
+        mime: str,
+        size: int,
+        sha256: str | None,
+        limits: UploadLimits | None = None,
+        resumable: bool = True,
     ) -> Upload:
         if size < 0:
             raise UploadError("an upload cannot be smaller than nothing")
-        start = partial(uploads.start_upload, name=file_name, mime=mime, size=size, sha256=sha256, now=self._now())
-        row = await self._writer.write(lambda connection: start(connection, conversation))
+        now = self._now()
+        start = partial(uploads.start_upload, name=file_name, mime=mime, size=size, sha256=sha256, now=now)
+
+        def work(connection: sqlite3.Connection) -> sqlite3.Row | MediaError:
+            channel = self._places.channel(connection, conversation).id
+            refusal = uploads.over_limits(connection, channel, size, limits, now) if limits is not None else None
+            return refusal or start(connection, conversation, channel=channel, resumable=resumable)
+
+        row = await self._writer.write(work)
+        if isinstance(row, MediaError):
+            raise row
         return self._as_upload(row) if size else await self.extend_upload(row["id"], 0, _nothing())
 
     async def upload(self, upload_id: str) -> Upload | None:
@@ -152,12 +171,15 @@ class Shelf:
             self._arriving.discard(upload_id)
 
     async def drop_upload(self, upload_id: str) -> None:
-        await self._writer.write(lambda connection: uploads.drop_upload(connection, upload_id))
+        now = self._now()
+        await self._writer.write(lambda connection: uploads.drop_upload(connection, upload_id, now))
         uploads.file_of(self._folder.temporary, upload_id).unlink(missing_ok=True)
 
-    async def sweep_uploads(self, older_than: datetime) -> int:
-        before = to_micros(older_than)
-        old = await self._readers.read(lambda connection: uploads.old_uploads(connection, before))
+    async def sweep_uploads(self, *, finished_before: datetime, begun_before: datetime) -> int:
+        finished, begun = to_micros(finished_before), to_micros(begun_before)
+        old = await self._readers.read(
+            lambda connection: uploads.old_uploads(connection, finished_before=finished, begun_before=begun)
+        )
         idle = [upload_id for upload_id in old if upload_id not in self._arriving]
         for upload_id in idle:
             await self.drop_upload(upload_id)
@@ -199,7 +221,7 @@ class Shelf:
         if upload.sha256 is not None:
             return upload
         path = uploads.file_of(self._folder.temporary, upload_id)
-        file = await on_disk(UploadFile, path, offset)
+        file = await on_disk(UploadFile, path, offset, upload.size)
         try:
             await self._append(file, upload, chunks)
         finally:

@@ -67,7 +67,7 @@ from belino.storage.opening import (
     refuse_missing_database,
     refuse_missing_key,
 )
-from belino.storage.places import Places
+from belino.storage.places import Places, find_channel
 from belino.storage.postroom import PostRoom
 from belino.storage.recall import take_history
 from belino.storage.restore import finish_restore
@@ -95,6 +95,7 @@ async def open_store(home: Home, *, clock: Clock, start_empty: bool = False, new
             refuse_missing_database(home, start_empty=start_empty, now=clock.now())
             connection = opened.enter_context(closing(_open_database(home)))
             keys = _load_keys(home, connection, start_empty=start_empty, new_key=new_key)
+            uploads.drop_interrupted(connection, to_micros(clock.now()))
             folder = BlobFolder(home.blobs)
             arriving = uploads.unfinished_uploads(connection)
             folder.sweep(keep={uploads.file_of(folder.temporary, upload_id).name for upload_id in arriving})
@@ -334,7 +335,9 @@ class SqliteStore(PostRoom):
         size, last = await self._readers.read(lambda connection: fetches.bytes_fetched(connection, channel, since))
         now = self._now()
         if last > now:
-            await self._writer.write(lambda connection: fetches.turn_back(connection, channel, now))
+            await self._writer.write(
+                lambda connection: fetches.turn_back(connection, find_channel(connection, channel), now)
+            )
         return size
 
     async def expire_messages(self, before: datetime) -> int:

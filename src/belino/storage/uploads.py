@@ -1,30 +1,36 @@
-"""Bytes a client sends piece by piece, resumable after any interruption."""
+"""Resumable uploads: bytes a client sends piece by piece, within daily and overall limits."""
 
 import hashlib
 import os
 import secrets
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 
-from belino.domain.errors import UploadError
+from belino.domain.errors import OverDailyLimit, UploadError, UploadsFull
 from belino.domain.message import ConversationKey
-from belino.domain.record import Upload
-from belino.storage.blobs import PIECE, insert_blob
+from belino.domain.record import Upload, UploadLimits
+from belino.storage import fetches
+from belino.storage.blobs import PIECE, insert_blob, sync_folder
+from belino.storage.gone import forsake
 from belino.storage.sink import write_all
 from belino.storage.stamps import from_micros
 
 NOTE_BYTES = 8 << 20
 """At most this much has to be sent again after the process was killed."""
 _ID_BYTES = 16
+_DAY = timedelta(days=1) // timedelta(microseconds=1)
 
 
 class UploadFile:
     """The bytes of one upload so far."""
 
-    def __init__(self, path: Path, offset: int) -> None:
-        """Bytes past `offset` were never noted as arrived; they go."""
+    def __init__(self, path: Path, offset: int, size: int) -> None:
+        """Bytes past `offset` were never noted as arrived; they go. `size` is what was announced."""
         self.path = path
         self.offset = offset
+        self._size = size
+        self._is_new = not path.exists()
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         os.fchmod(self._descriptor, 0o600)
         os.ftruncate(self._descriptor, offset)
@@ -35,7 +41,11 @@ class UploadFile:
         self.offset += len(piece)
 
     def sync(self) -> None:
+        """The bytes are on disk, and so is the file's name as long as it has this one."""
         os.fsync(self._descriptor)
+        if self._is_new and self.offset < self._size:
+            sync_folder(self.path.parent)
+            self._is_new = False
 
     def close(self) -> None:
         try:
@@ -62,18 +72,55 @@ def start_upload(
     connection: sqlite3.Connection,
     conversation: ConversationKey,
     *,
+    channel: int,
     name: str,
     mime: str,
     size: int,
     sha256: str | None,
+    resumable: bool,
     now: int,
 ) -> sqlite3.Row:
     """Announce bytes."""
     row: sqlite3.Row = connection.execute(
-        "INSERT INTO uploads VALUES (?, ?, ?, ?, ?, 0, ?, ?, NULL) RETURNING *",
-        (secrets.token_hex(_ID_BYTES), str(conversation), name, mime, size, now, sha256),
+        "INSERT INTO uploads VALUES (?, ?, ?, ?, ?, 0, ?, ?, NULL, ?, NULL, ?) RETURNING *",
+        (secrets.token_hex(_ID_BYTES), str(conversation), name, mime, size, now, sha256, channel, resumable),
     ).fetchone()
     return row
+
+
+def over_limits(
+    connection: sqlite3.Connection, channel: int, size: int, limits: UploadLimits, now: int
+) -> OverDailyLimit | UploadsFull | None:
+    """Why the channel's day or all uploads together have no room for an upload; None if they have.
+
+    To be called in the transaction that begins the upload, so that uploads begun at once cannot share the same room. It
+    raises nothing: a transaction that fails is run again with all the others of its batch.
+    """
+    fetches.turn_back(connection, channel, now)
+    spent, _ = fetches.bytes_counted(connection, channel, now - _DAY)
+    if size > limits.channel_bytes_per_day - spent:
+        left = max(0, limits.channel_bytes_per_day - spent)
+        return OverDailyLimit(
+            f"The file has {size} bytes and its channel has {left} left of {limits.channel_bytes_per_day} for 24 hours "
+            "(media.channel_bytes_per_day); send it later, or a smaller one.",
+            limit=limits.channel_bytes_per_day,
+        )
+    held = unattached_bytes(connection)
+    if size > limits.total_bytes - held:
+        return UploadsFull(
+            f"The file has {size} bytes and {max(0, limits.total_bytes - held)} are left of the {limits.total_bytes} "
+            "for uploads that no message took yet (media.uploads_bytes); send those, give them up, or wait an hour."
+        )
+    return None
+
+
+def unattached_bytes(connection: sqlite3.Connection) -> int:
+    """What uploads announced or hold that no message took, with what was given up and is still on disk."""
+    query = (
+        "SELECT (SELECT coalesce(sum(size), 0) FROM uploads) + (SELECT coalesce(sum(b.size), 0) FROM blobs_forsaken f "
+        "JOIN blobs b USING (sha256) WHERE NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = f.sha256))"
+    )
+    return int(connection.execute(query).fetchone()[0])
 
 
 def find_upload(connection: sqlite3.Connection, upload_id: str) -> sqlite3.Row | None:
@@ -88,26 +135,45 @@ def note_written(connection: sqlite3.Connection, upload_id: str, offset: int) ->
 
 
 def complete_upload(connection: sqlite3.Connection, row: sqlite3.Row, sha256: str, now: int) -> sqlite3.Row:
-    """The bytes are a blob now, which the upload uses until a message does."""
+    """The bytes are a blob now, which the upload uses until a message does; they count to the channel's day."""
+    _count(connection, row, row["size"], now)
     insert_blob(connection, sha256, row["mime"], row["size"], now, declared=True)
     connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (sha256, _owner(row["id"])))
     return _known(
         connection.execute(
-            "UPDATE uploads SET written = size, sha256 = ? WHERE id = ? RETURNING *", (sha256, row["id"])
+            "UPDATE uploads SET written = size, sha256 = ?, finished = ? WHERE id = ? RETURNING *",
+            (sha256, now, row["id"]),
         )
     )
 
 
-def drop_upload(connection: sqlite3.Connection, upload_id: str) -> None:
-    """Forget an upload; a blob some message uses stays."""
+def drop_upload(connection: sqlite3.Connection, upload_id: str, now: int) -> None:
+    """Forget an upload; a blob some message uses stays. Of an unfinished one, the bytes that came count to the day."""
     row = connection.execute("DELETE FROM uploads WHERE id = ? RETURNING *", (upload_id,)).fetchone()
-    if row is not None and row["sha256"] is not None:
-        connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], _owner(upload_id)))
+    if row is None:
+        return
+    if row["sha256"] is None:
+        _count(connection, row, row["written"], now)
+        return
+    connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (row["sha256"], _owner(upload_id)))
+    if connection.execute("SELECT 1 FROM blob_uses WHERE sha256 = ?", (row["sha256"],)).fetchone() is None:
+        forsake(connection, (row["sha256"],), now)
 
 
-def old_uploads(connection: sqlite3.Connection, older_than: int) -> tuple[str, ...]:
-    """Uploads begun before then."""
-    return tuple(row["id"] for row in connection.execute("SELECT id FROM uploads WHERE created < ?", (older_than,)))
+def drop_interrupted(connection: sqlite3.Connection, now: int) -> None:
+    """Forget uploads that ended with the process that began them: no client knows their ids."""
+    connection.execute("BEGIN IMMEDIATE")
+    for row in connection.execute("SELECT id FROM uploads WHERE NOT resumable").fetchall():
+        drop_upload(connection, row["id"], now)
+    connection.execute("COMMIT")
+
+
+def old_uploads(connection: sqlite3.Connection, *, finished_before: int, begun_before: int) -> tuple[str, ...]:
+    """Uploads finished before one time, and unfinished ones begun before the other."""
+    rows = connection.execute(
+        "SELECT id FROM uploads WHERE iif(sha256 IS NULL, created < ?, finished < ?)", (begun_before, finished_before)
+    )
+    return tuple(row["id"] for row in rows)
 
 
 def unfinished_uploads(connection: sqlite3.Connection) -> tuple[str, ...]:
@@ -136,6 +202,11 @@ def _known(found: sqlite3.Cursor) -> sqlite3.Row:
     if row is None:
         raise UploadError("there is no such upload")
     return row
+
+
+def _count(connection: sqlite3.Connection, row: sqlite3.Row, size: int, now: int) -> None:
+    if size and row["channel"] is not None:
+        fetches.count_bytes(connection, row["channel"], size, now)
 
 
 def _owner(upload_id: str) -> str:

@@ -11,9 +11,11 @@ from belino.domain.errors import (
     Busy,
     MediaNotFound,
     MediaTooLarge,
+    OverDailyLimit,
     StoreError,
     StoreFull,
     UploadError,
+    UploadsFull,
 )
 
 
@@ -26,6 +28,7 @@ class Code(StrEnum):
     NOT_FOUND = "not_found"
     CONFLICT = "conflict"
     TOO_LARGE = "too_large"
+    OVER_LIMIT = "over_limit"
     BAD_BASE64 = "bad_base64"
     EMPTY = "empty"
     BUSY = "busy"
@@ -90,6 +93,8 @@ def refusal_of(error: BelinoError) -> Refusal:
             return busy(str(error))
         case MediaTooLarge():
             return Refusal(413, Code.TOO_LARGE, str(error))
+        case OverDailyLimit() | UploadsFull():
+            return Refusal(413, Code.OVER_LIMIT, str(error))
         case MediaNotFound():
             return not_found()
         case UploadError():

@@ -11,7 +11,7 @@ import pybase64
 from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.record import Upload
+from belino.domain.record import Upload, UploadLimits
 from belino.domain.store import Store
 from belino.media.image_header import HEADER_BYTES, image_size
 from belino.web.answers import Code, Refusal, bad_request, not_found
@@ -82,9 +82,10 @@ def parse_attachments(items: Sequence[object], *, limit: int) -> tuple[Attachmen
 class Luggage:
     """The attachments of one message while it is being sent, dropped again if it is not taken."""
 
-    def __init__(self, store: Store, conversation: ConversationKey) -> None:
+    def __init__(self, store: Store, conversation: ConversationKey, limits: UploadLimits) -> None:
         self._store = store
         self._conversation = conversation
+        self._limits = limits
         self._made: list[str] = []
         self._given: list[str] = []
 
@@ -106,7 +107,10 @@ class Luggage:
     async def _finished(self, upload_id: str) -> Upload:
         upload = await self._store.upload(upload_id)
         if upload is None or upload.conversation != self._conversation:
-            raise not_found()
+            message = (
+                "An attachment's upload is not here; a finished one waits an hour for its message. Upload it again."
+            )
+            raise Refusal(404, Code.NOT_FOUND, message)
         if upload.sha256 is None:
             raise bad_request("An attachment's upload is not finished yet.")
         self._given.append(upload_id)
@@ -117,7 +121,13 @@ class Luggage:
         if not content:
             raise Refusal(400, Code.EMPTY, "An attachment is empty.")
         upload = await self._store.start_upload(
-            self._conversation, file_name=item.file_name, mime=item.mime, size=len(content), sha256=None
+            self._conversation,
+            file_name=item.file_name,
+            mime=item.mime,
+            size=len(content),
+            sha256=None,
+            limits=self._limits,
+            resumable=False,
         )
         self._made.append(upload.id)
         return await self._store.extend_upload(upload.id, 0, _pieces(content))

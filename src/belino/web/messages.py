@@ -69,7 +69,7 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
         raise Refusal(400, Code.EMPTY, "There is nothing to send.")
     if first := await _stored(site, conversation, message_id):
         return await _said(site, first)
-    luggage, taken = Luggage(site.store, conversation), None
+    luggage, taken = Luggage(site.store, conversation, site.upload_limits), None
     try:
         uploads = await luggage.pack(attachments)
         now = site.gateway.clock.now()

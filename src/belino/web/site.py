@@ -17,7 +17,7 @@ from belino.domain.media import Blob
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import Finding
 from belino.domain.ports import Adapter, Clock, Taken
-from belino.domain.record import ParcelRecord, RefRecord, StoredMessage, Tidied
+from belino.domain.record import ParcelRecord, RefRecord, StoredMessage, Tidied, UploadLimits
 from belino.domain.store import Store
 from belino.domain.turn import Toolbox
 from belino.gateway.agents import Agents
@@ -191,6 +191,12 @@ class Site:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.events.run())
             group.create_task(self.grants.expire())
+
+    @property
+    def upload_limits(self) -> UploadLimits:
+        """What uploads, and attachments in frames and bodies, may bring."""
+        media = self.gateway.config.media
+        return UploadLimits(channel_bytes_per_day=media.channel_bytes_per_day, total_bytes=media.uploads_bytes)
 
     async def must_exist(self, conversation: ConversationKey) -> None:
         """Refuse a conversation whose channel nobody opened."""

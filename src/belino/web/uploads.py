@@ -38,7 +38,9 @@ async def start_upload(call: Call) -> Response:
         raise too_large(limit, "The file")
     await _refuse_too_many(call)
     mime = normal_mime(fields.text("mime_type", most=1024, default=""))
-    upload = await call.store.start_upload(conversation, file_name=file_name, mime=mime, size=size, sha256=sha256)
+    upload = await call.store.start_upload(
+        conversation, file_name=file_name, mime=mime, size=size, sha256=sha256, limits=call.site.upload_limits
+    )
     call.site.uploads.setdefault(call.visitor.grant.id, set()).add(upload.id)
     return answer({**upload_json(upload), "chunk_bytes": CHUNK_BYTES}, status=201)
 

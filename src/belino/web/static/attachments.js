@@ -52,6 +52,10 @@ export class Attachments {
     return Math.max(0, this.items.length - this.failed - PER_MESSAGE);
   }
 
+  refresh() {
+    this.#uploads.refresh(this.#conversation);
+  }
+
   // What is ready leaves with the message, as much as one takes; the rest, and what failed, stays to be seen.
   take() {
     return this.ready.slice(0, PER_MESSAGE).map((item) => {

@@ -85,6 +85,7 @@ export class Composer {
 
   #submit() {
     if (!this.#sendable()) return;
+    this.#attachments.refresh();
     if (this.#attachments.busy) {
       this.#waiting = !this.#waiting;
       this.#failedBefore = this.#attachments.failed;

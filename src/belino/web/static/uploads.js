@@ -8,6 +8,8 @@ const AT_ONCE = 3;
 const HASH_UP_TO = 64 * 1024 * 1024;
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15_000;
+// The gateway keeps a finished upload for an hour; one as old as this is checked, and sent again if it is gone.
+const FRESH_MS = 50 * 60_000;
 
 // An item: { key, conversation, name, mime, size, blob, upload_id, offset, state, error }.
 // States: queued → uploading (⇄ retrying) → done, or failed with a reason.
@@ -56,6 +58,12 @@ export class Uploads extends EventTarget {
     if (reason) return this.#fail(item, reason);
     this.#become(item, { state: "queued", error: "", attempt: 0 });
     this.#fill();
+  }
+
+  // Before a message takes its files: those that were finished long ago are checked, and are busy until then.
+  refresh(conversation) {
+    const before = Date.now() - FRESH_MS;
+    for (const item of this.of(conversation)) if (item.state === "done" && item.finished < before) this.retry(item.key);
   }
 
   // `keepBytes`: the upload now belongs to a message, so only our own copy goes.
@@ -107,7 +115,7 @@ export class Uploads extends EventTarget {
   async #upload(item) {
     let sha256 = await this.#begin(item);
     while (item.offset < item.size && this.#items.has(item.key)) sha256 = await this.#piece(item);
-    if (this.#items.has(item.key)) this.#become(item, { state: "done", attempt: 0, sha256 });
+    if (this.#items.has(item.key)) this.#become(item, { state: "done", attempt: 0, sha256, finished: Date.now() });
   }
 
   async #begin(item) {
