@@ -13,6 +13,7 @@ import orjson
 from belino import registry
 from belino.domain.errors import StoreError
 from belino.storage.blobs import sync_folder
+from belino.storage.sink import write_all
 
 KEY_BYTES = 32
 REF_CHARS = 12
@@ -81,23 +82,29 @@ class Keys:
 
 def load_keys(path: Path) -> Keys:
     """The keys of a state folder; the key file is made on first use."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    except FileExistsError:
-        pass
-    else:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(secrets.token_bytes(KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        sync_folder(path.parent)  # before any row that needs the key is committed
+    if not os.path.lexists(path):
+        _make_key(path)
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
         raise StoreError(
             f"the key file {path} must hold {KEY_BYTES} bytes, it holds {len(key)}; restore it from a backup"
         )
     return Keys(key)
+
+
+def _make_key(path: Path) -> None:
+    """Make a key file that is whole or not there, whenever the power fails; it is on disk before anything uses it."""
+    scrap = path.with_name(f"{path.name}.new")
+    scrap.unlink(missing_ok=True)
+    descriptor = os.open(scrap, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+        write_all(descriptor, secrets.token_bytes(KEY_BYTES))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    scrap.rename(path)
+    sync_folder(path.parent)
 
 
 @cache

@@ -30,7 +30,7 @@ class UploadFile:
         self.path = path
         self.offset = offset
         self._size = size
-        self._is_new = not path.exists()
+        self._is_new = offset == 0
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         os.fchmod(self._descriptor, 0o600)
         os.ftruncate(self._descriptor, offset)
