@@ -20,6 +20,7 @@ from belino.domain.ports import Adapter, Clock, ReadsHistory
 from belino.domain.record import StoredMessage
 from belino.domain.store import Store
 from belino.net.pace import QUEUE_SECONDS, Pace, PaceConfig
+from belino.net.tap import on_behalf
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 60.0, 3_600.0
 
 Account = tuple[str, str]
 Ask = Callable[[], Awaitable[Sequence[Message]]]
+Recalled = Callable[[ConversationKey, Sequence[Message]], None]
 
 
 class History:
@@ -47,6 +49,7 @@ class History:
         counts: Counter[str],
         keeps: timedelta | None = None,
         text_chars: int = 200_000,
+        recalled: Recalled = lambda _where, _messages: None,
     ) -> None:
         self._store = store
         self._adapters = adapters
@@ -56,6 +59,8 @@ class History:
         self._keeps = keeps
         """How far back messages are kept at all; None means all of them."""
         self._text_chars = text_chars
+        self._recalled = recalled
+        """Called with what a platform told and the store has taken."""
         self._paces: dict[Account, Pace] = {}
         self._listens_since: dict[Account, datetime] = {}
         self._channels = Marks(clock, seconds=None, most=CHANNELS_MOST)
@@ -124,7 +129,9 @@ class History:
             self._counts["waits"] += pace.wait <= QUEUE_SECONDS
         try:
             found = await pace.call(lambda: self._call(ask))
-            await self._store.take_history(where, [message for message in found if self._is_wanted(message)])
+            wanted = [message for message in found if self._is_wanted(message)]
+            await self._store.take_history(where, wanted)
+            self._recalled(where, wanted)
         except RateLimited as error:
             self._counts["limited"] += 1
             return f"The platform may not be asked for {_ago(error.retry_after)}; this is what is stored."
@@ -138,8 +145,9 @@ class History:
 
     async def _call(self, ask: Ask) -> Sequence[Message]:
         self._counts["calls"] += 1
-        async with asyncio.timeout(CALL_SECONDS):
-            return await ask()
+        with on_behalf(None):  # the answer tells of everybody in the channel
+            async with asyncio.timeout(CALL_SECONDS):
+                return await ask()
 
     def _is_wanted(self, message: Message) -> bool:
         young = self._keeps is None or message.sent >= self._clock.now() - self._keeps

@@ -11,6 +11,7 @@ from belino.domain.limits import Markup, Once
 from belino.domain.ports import Adapter, Clock, ReadsBack
 from belino.domain.record import ClaimedParcel
 from belino.domain.reply import Parcel, ParcelKind, Receipt
+from belino.net.tap import on_behalf
 
 
 class Uncertain(AdapterError):
@@ -98,6 +99,7 @@ async def _send(adapter: Adapter, parcel: Parcel, until: float, clock: Clock) ->
         raise TooLate("belino was held up before the call; it is made anew")
     try:
         async with deadline(clock, seconds), upload_shown(adapter, parcel, clock):
-            return await adapter.send(parcel)
+            with on_behalf(parcel.conversation, parcel.trace):
+                return await adapter.send(parcel)
     except TimeoutError:
         raise Unanswered(f"the platform did not answer within {seconds:g} seconds") from None

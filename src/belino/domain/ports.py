@@ -92,6 +92,14 @@ class Desk(Protocol):
         """Offer a file under a signed, expiring public URL, for platforms that fetch from us."""
         ...
 
+    def parsed(self, payload: object, known: Mapping[str, object], arrivals: Sequence[Arrival]) -> None:
+        """Report what was parsed, before it is handed in: a raw payload, what it was parsed with, and its arrivals.
+
+        `known` is JSON: everything else that `Reparses.reparse` needs to come to the same arrivals. A recording
+        keeps both for those arrivals that are taken in; otherwise nothing is kept.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
@@ -210,6 +218,15 @@ class ScreensHooks(Protocol):
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
         """The refusal of a call whose body is still empty here; None to have its body read."""
+        ...
+
+
+@runtime_checkable
+class Reparses(Protocol):
+    """Can parse a recorded payload again, as it was reported to `Desk.parsed`."""
+
+    def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
+        """The payload's arrivals; pure, whatever a stranger put into the recording."""
         ...
 
 

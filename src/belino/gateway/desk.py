@@ -1,25 +1,43 @@
 """What an adapter is given to work with: its account's name, one HTTP client, the clock."""
 
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
 from belino import registry
 from belino.config import AdapterConfig
 from belino.domain.errors import AddressRefused, ConfigError
+from belino.domain.message import Arrival
 from belino.domain.ports import Clock
 from belino.domain.reply import OutgoingFile
 from belino.net.client import Client
 from belino.net.guard import Guard
+from belino.net.tap import Listener, TappedClient
+
+
+class Witness(Listener, Protocol):
+    """Who is told what adapters parsed and called."""
+
+    def parsed(self, payload: object, known: Mapping[str, object], arrivals: Sequence[Arrival]) -> None: ...
 
 
 class AccountDesk:
     """The desk of one account."""
 
-    def __init__(self, config: AdapterConfig, clock: Clock, guard: Guard) -> None:
+    def __init__(self, config: AdapterConfig, clock: Clock, guard: Guard, witness: Witness | None = None) -> None:
         self.account = config.account
         self.clock = clock
-        self.http = Client(guard=guard, hosts=own_hosts(config))
+        client = Client(guard=guard, hosts=own_hosts(config))
+        self.http = client if witness is None else TappedClient(client, witness, (config.platform, config.account))
+        self._witness = witness
 
     async def publish(self, file: OutgoingFile) -> str:
         """No platform that fetches from us is supported yet."""
         raise ConfigError(f"{file.name} cannot be published: this belino does not serve files to platforms")
+
+    def parsed(self, payload: object, known: Mapping[str, object], arrivals: Sequence[Arrival]) -> None:
+        """Tell a recording, if there is one."""
+        if self._witness is not None:
+            self._witness.parsed(payload, known, arrivals)
 
 
 def own_hosts(config: AdapterConfig) -> tuple[str, ...]:

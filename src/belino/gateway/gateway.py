@@ -3,7 +3,14 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from random import Random
@@ -11,6 +18,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from belino import registry
+from belino.cassette.journal import Journal
+from belino.cassette.pseudonyms import Secrets
 from belino.config import AdapterConfig, Config
 from belino.context.history import History
 from belino.delivery.deadline import deadline
@@ -28,10 +37,12 @@ from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
 from belino.gateway.agents import Agents
 from belino.gateway.backups import Backups
+from belino.gateway.cassettes import Written, begin, finish, secrets_of
 from belino.gateway.counters import Counters
 from belino.gateway.desk import AccountDesk
 from belino.gateway.intake import Door, Intake
 from belino.gateway.notices import Notices
+from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.reply import Flushed, Replies
 from belino.gateway.retrying import retry_failed
 from belino.gateway.sessions import Sessions
@@ -43,6 +54,7 @@ from belino.media.sandbox import Sandbox
 from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard
+from belino.net.tap import TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 
@@ -109,6 +121,9 @@ class Gateway:
         self.adapters: dict[tuple[str, str], Adapter] = {}
         self._start_empty = start_empty
         self._new_key = new_key
+        self.recorder = Recorder(
+            Journal(home.cassettes), secrets=Secrets(secrets_of(config)), clock=self.clock
+        )
         self._agent = agent
         self._make_adapter = make_adapter
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
@@ -124,6 +139,8 @@ class Gateway:
             )
             opening.push_async_callback(self.store.close)
             self._construct(opening)
+            self.recorder.resume()
+            opening.callback(self.recorder.journal.close)
             self._open = opening.pop_all()
         self.started = self.clock.now()
         return self
@@ -265,6 +282,20 @@ class Gateway:
         """Give a parcel up for good; None if it is sent, being sent or given up already."""
         return self._parcel_asked(await self.store.drop_parcel(key))
 
+    async def record(
+        self,
+        conversation: ConversationKey | None = None,
+        *,
+        without_text: bool = False,
+        without_media: bool = False,
+    ) -> Recording:
+        """Begin to record a conversation, or all of them, until `stop_recording`, also across restarts."""
+        return await begin(self, conversation, without_text=without_text, without_media=without_media)
+
+    async def stop_recording(self) -> Written:
+        """End the recording and write its cassette."""
+        return await finish(self)
+
     def health(self) -> Mapping[tuple[str, str], AdapterHealth]:
         """How every adapter is."""
         return dict(self._health)
@@ -289,7 +320,7 @@ class Gateway:
         opening.push_async_callback(self.sandbox.close)
         guard = Guard(self.config.net.allow)
         for config in self.config.adapters:
-            desk = AccountDesk(config, self.clock, guard)
+            desk = AccountDesk(config, self.clock, guard, self.recorder)
             opening.push_async_callback(desk.http.close)
             self.adapters[config.platform, config.account] = self._make_adapter(config, desk)
         self.agents = Agents(self.config.agent, self._agent)
@@ -326,6 +357,7 @@ class Gateway:
             counters=self.counters,
             told=self._sender.wake,
             deletion=self._upkeep.deletion,
+            arrived=self.recorder.arrived,
         )
 
     def _make_turns(self) -> Turns:
@@ -344,11 +376,12 @@ class Gateway:
             notices=self.notices,
             counters=self.counters,
             replied=self._sender.wake,
+            recorder=self.recorder,
         )
 
     def _make_replies(self, opening: AsyncExitStack) -> Replies:
         # What an agent names is fetched from public addresses only, whatever else adapters may reach.
-        http = Client(guard=Guard())
+        http = TappedClient(Client(guard=Guard()), self.recorder, ("", ""))
         opening.push_async_callback(http.close)
         return Replies(
             self.store,
@@ -373,6 +406,7 @@ class Gateway:
             counts=self.counters.history,
             keeps=timedelta(days=days) if days else None,
             text_chars=self.config.sessions.max_text_chars,
+            recalled=self.recorder.recalled,
         )
 
     def _make_sender(self) -> Sender:
@@ -446,6 +480,7 @@ class Gateway:
     def _parcel_news(self, news: ParcelNews) -> None:
         self.counters.parcels[news.state] += 1
         self.notices.parcel(news)
+        self.recorder.parcel(news.conversation, news.key, news.state, news.reason)
         self._replies.parcel_news(news)
         self._turns.parcel_news(news)
 
@@ -453,7 +488,7 @@ class Gateway:
         adapter = self.adapters.get((ref.platform, ref.account))
         if adapter is None:
             raise MediaError(f"{ref.id} cannot be opened: the account {ref.platform}:{ref.account} is not configured")
-        return adapter.open_media(ref)
+        return _opened(adapter, ref)
 
     async def _index_ahead(self) -> None:
         """Searches find most of what arrived indexed already, and what was deleted leaves the index too."""
@@ -463,3 +498,12 @@ class Gateway:
                 await self.store.index_ahead()
             except StoreError as error:
                 log.warning("nothing could be indexed: %s", type(error).__name__)
+
+
+@asynccontextmanager
+async def _opened(adapter: Adapter, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The bytes of a ref, fetched on behalf of whoever asks, or of its channel where a person does."""
+    channel = ConversationKey(platform=ref.platform, account=ref.account, channel=ref.channel_id)
+    with nullcontext() if has_behalf() else on_behalf(channel):
+        async with adapter.open_media(ref) as chunks:
+            yield chunks

@@ -46,6 +46,7 @@ class Intake:
         counters: Counters,
         told: Callable[[ConversationKey], None],
         deletion: Callable[[], None] = lambda: None,
+        arrived: Callable[[Arrival, Taken], None] = lambda _arrival, _taken: None,
     ) -> None:
         self._store = store
         self._doors = doors
@@ -58,6 +59,8 @@ class Intake:
         """Called with the conversation of a stranger for whom the outbox now holds a word."""
         self._deletion = deletion
         """Called when something may have been taken back that is to be gone soon."""
+        self._arrived = arrived
+        """Called with every arrival once it is judged and stored, or denied."""
 
     def for_account(self, platform: str, account: str) -> Accept:
         """What an adapter is given: it takes in only what belongs to its own account."""
@@ -112,6 +115,7 @@ class Intake:
         for judged, one in zip(run, taken, strict=True):
             self._counters.arrivals[one.outcome] += 1
             arrival = judged.arrival
+            self._arrived(arrival, one)
             log.info("%s in %s: %s (trace %s)", arrival.kind, arrival.conversation, one.outcome, one.trace or "none")
         if any(_may_take_back(judged.arrival) for judged in run):
             self._deletion()

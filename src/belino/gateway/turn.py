@@ -42,10 +42,12 @@ from belino.gateway.drafting import Drafting
 from belino.gateway.drafts import Draft
 from belino.gateway.ledger import Ledger, NotedFetcher, repaired
 from belino.gateway.notices import Notices
+from belino.gateway.recorder import Recorder
 from belino.gateway.reply import Replies
 from belino.gateway.telling import Teller, Withdrawn
 from belino.media.fetch import Fetcher
 from belino.media.render import Renderer
+from belino.net.tap import on_behalf
 from belino.storage.home import Home
 from belino.tools.toolbox import make_toolbox
 
@@ -72,6 +74,7 @@ class Turns:
         notices: Notices,
         counters: Counters,
         replied: Callable[[ConversationKey], None],
+        recorder: Recorder,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -88,6 +91,7 @@ class Turns:
         self._notices = notices
         self._counters = counters
         self._replied = replied
+        self._recorder = recorder
         self._key = home.key_file.read_bytes()
         self._running: dict[ConversationKey, asyncio.Timeout] = {}
         self._aborted: set[ConversationKey] = set()
@@ -116,7 +120,8 @@ class Turns:
                 signs = [group.create_task(self._keep_typing(claimed.conversation))]
                 if drafting is not None:
                     signs.append(group.create_task(drafting.show()))
-                end = await self._answer(claimed)
+                with on_behalf(claimed.conversation):
+                    end = answered = await self._answer(claimed)
                 if drafting is not None:
                     await drafting.stop()
                 for sign in signs:
@@ -129,6 +134,7 @@ class Turns:
         finally:
             self._replies.done(claimed.id)
             self._drafts.pop(claimed.conversation, None)
+        self._recorder.ended(claimed, answered)
         if end.parcels:
             self._replied(claimed.conversation)
         self._counters.turns[end.state] += 1
@@ -221,7 +227,7 @@ class Turns:
         if note := await self._history.before_turn(claimed.messages[-1]):
             await ledger.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
         turn = await self._build(claimed, ledger, session)
-        parts = self._agents.at(claimed.conversation).run_turn(turn)
+        parts = self._recorder.run_turn(self._agents.at(claimed.conversation), turn)
         draft = Draft(claimed.conversation, claimed.id, self._notices, self._clock)
         try:
             async for part in parts:

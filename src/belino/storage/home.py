@@ -68,6 +68,11 @@ class Home:
     def blobs(self) -> Path:
         return self.path / "blobs"
 
+    @property
+    def cassettes(self) -> Path:
+        """Where recordings are written."""
+        return self.path / "cassettes"
+
     def folder(self, conversation: ConversationKey) -> Path:
         """The conversation's own folder, made on call."""
         return _make_private(_make_private(self.path / "media") / folder_name(conversation))

@@ -1,5 +1,8 @@
 """The desk an adapter under test works at."""
 
+from collections.abc import Mapping, Sequence
+
+from belino.domain.message import Arrival
 from belino.domain.ports import Clock, HttpClient
 from belino.domain.reply import OutgoingFile
 from belino.testing.clock import FakeClock
@@ -15,6 +18,7 @@ class FakeDesk:
         self.account = account
         self.clock: Clock = clock or FakeClock()
         self.published: list[OutgoingFile] = []
+        self.reported: list[tuple[object, Mapping[str, object], Sequence[Arrival]]] = []
         self._http = http
 
     @property
@@ -25,3 +29,6 @@ class FakeDesk:
     async def publish(self, file: OutgoingFile) -> str:
         self.published.append(file)
         return f"https://belino.test/published/{file.sha256}"
+
+    def parsed(self, payload: object, known: Mapping[str, object], arrivals: Sequence[Arrival]) -> None:
+        self.reported.append((payload, known, arrivals))

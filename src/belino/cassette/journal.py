@@ -1,0 +1,103 @@
+"""The journal of a running recording: records as they happened, in the state folder until the cassette is written.
+
+It holds no secret. Ids and names stand in it as they stand in the database beside it; a later record may name somebody
+whom an earlier one mentions, so pseudonyms can only be given when the recording is over.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from belino.domain.errors import BelinoError
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a recording was asked to store."""
+
+    started: str
+    conversation: str | None = None
+    without_text: bool = False
+    without_media: bool = False
+    older: tuple[str, ...] = ()
+    """Conversations that had begun before."""
+    ended: str = ""
+    """Why it stopped itself; empty while it records."""
+
+
+class Journal:
+    """A recording on disk: what was wished for, and what happened since."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._wishes_file = folder / "recording.json"
+        self._records_file = folder / "recording.jsonl"
+        self._file: TextIO | None = None
+        self.size = 0
+
+    def begin(self, wishes: Wishes) -> None:
+        """Begin an empty journal."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        self.discard()
+        self._open()
+        self._write_wishes(wishes)
+
+    def resume(self) -> Wishes | None:
+        """The recording that an earlier process left, ready to go on; None if there is none."""
+        try:
+            wishes = Wishes(**json.loads(self._wishes_file.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError):
+            raise BelinoError(f"{self._wishes_file} cannot be read; delete it to give the recording up") from None
+        self._open()
+        return replace(wishes, older=tuple(wishes.older))
+
+    def append(self, record: Json) -> None:
+        """Write one record."""
+        if self._file is not None:
+            line = json.dumps(record, ensure_ascii=True, separators=(",", ":")) + "\n"
+            self._file.write(line)
+            self._file.flush()
+            self.size += len(line)
+
+    def end(self, wishes: Wishes, why: str) -> Wishes:
+        """Record nothing more; what was recorded stays until the cassette is written."""
+        self.close()
+        ended = replace(wishes, ended=why)
+        self._write_wishes(ended)
+        return ended
+
+    def records(self) -> Iterator[Json]:
+        """Everything that was written; a line that a crash cut off is left out."""
+        with self._records_file.open(encoding="utf-8") as file:
+            for line in file:
+                with suppress(ValueError):
+                    yield json.loads(line)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def discard(self) -> None:
+        """Forget the recording."""
+        self.close()
+        for file in (self._wishes_file, self._records_file):
+            file.unlink(missing_ok=True)
+
+    def _open(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._file = os.fdopen(os.open(self._records_file, flags, 0o600), "a", encoding="utf-8")
+        self.size = self._records_file.stat().st_size
+
+    def _write_wishes(self, wishes: Wishes) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(self._wishes_file, flags, 0o600), "w", encoding="utf-8") as file:
+            json.dump(asdict(wishes), file)

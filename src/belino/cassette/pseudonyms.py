@@ -1,0 +1,268 @@
+"""Stable pseudonyms: secrets, ids and names in a recording, each replaced by the same stand-in wherever it occurs.
+
+A pseudonym has the shape of what it stands for: a letter stands for a letter, a digit for a digit, and its length is
+the same, so that offsets into texts, prefixes of ids and lengths of numbers stay true. It is made with a random key
+that is written nowhere. A secret has no pseudonym: one fixed placeholder stands for all of them.
+"""
+
+import hmac
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from belino.net.redact import redact, stand_in
+
+SHORTEST_ID = 5
+SHORTEST_NAME = 2
+
+# Values of these keys are words of the platform's own vocabulary, and its parser depends on them.
+_STRUCTURAL = re.compile(
+    r"(?i)(?:.*_)?(?:type|subtype|kind|state|status|mode|mime|mimetype|filetype|language|language_code|locale|op|t|"
+    r"event|record|error|method|outcome|platform|sent|created|received|timestamp|date|part|send_as|markup|chat_type|sha256|"
+    r"reaction|emoji|tool|tool_name|model|as|form|format|style)\Z"
+)
+_ID_KEYS = re.compile(
+    r"(?i)(?:.*_)?(?:id|ids|user|users|channel|channels|team|teams|bot|bots|role|roles|parent|guild|inviter|creator|item|nonce|token|hash|"
+    r"key)\Z"
+    r"|.*(?:Id|ID)\Z"
+)
+_NAME_KEYS = re.compile(
+    r"(?i)(?:.*_)?(?:name|names|nick|title|titles|username|email|phone|phone_number|signature|topic|purpose|about|bio|"
+    r"vcard|address|domain|normalized|skype|city|company)\Z"
+)
+_FILE_KEYS = re.compile(r"(?i)(?:file_?name|name_of_file)\Z")
+_QUANTITIES = re.compile(
+    r"(?i)(?:.*_)?(?:size|bytes|width|height|w|h|duration|seconds|length|offset|limit|count|date|time|ts|at|flags|"
+    r"created|updated|edited|expires|timestamp|number|position|status|s|op|type|kind|accent_color|color|bitfield|permissions)\Z"
+)
+
+# Words that belino itself writes into prompts, and roles that name nobody.
+_NOBODY = frozenset(
+    """you user users somebody someone unknown agent belino default hidden elsewhere main image video audio voice
+    document sticker message messages media ref text time from channel thread reply the and for bot none null true
+    false utc""".split()
+)
+
+_EMAIL = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}")
+_PHONE = re.compile(r"(?<![\w+])(?:\+|00)\d[\d ()/-]{6,}\d")
+_LONG_NUMBER = re.compile(r"(?<![\w.])-?\d{9,}(?!\d)(?![\w.]\d)")
+_OPAQUE = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9_-]{20,}(?![\w-])", re.ASCII)
+_STAMP = re.compile(r"\d{9,11}\.\d{1,6}\Z")
+_URL = re.compile(r"\b(https?|wss?)://([^\s/?#<>\"'|]+)([^\s?#<>\"'|]*)(\?[^\s#<>\"'|]*)?(#[^\s<>\"'|]*)?")
+_WORD = re.compile(r"\w+")
+_GENERIC_LABELS = frozenset("www api cdn files files-origin media static hooks gateway images edge upload".split())
+
+
+class Secrets:
+    """Known secrets, each with the fixed placeholder that is written in its stead."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        known = {form: stand_in(secret) for secret in values if secret for form in _forms(secret)}
+        self._instead = dict(sorted(known.items(), key=lambda one: -len(one[0])))
+
+    def hidden(self, text: str) -> str:
+        """A text without secrets, known ones and those that look like one."""
+        for secret, instead in self._instead.items():
+            if secret in text:
+                text = text.replace(secret, instead)
+        return redact(text)
+
+    def scrubbed(self, value: Any) -> Any:
+        """A JSON value without secrets."""
+        match value:
+            case Mapping():
+                return {self.hidden(str(key)): self.scrubbed(inner) for key, inner in value.items()}
+            case list() | tuple():
+                return [self.scrubbed(inner) for inner in value]
+            case str():
+                return self.hidden(value)
+            case _:
+                return value
+
+
+class Pseudonyms:
+    """The stand-ins of one cassette. Teach it every value first (`learn`), then write (`value`, `text`)."""
+
+    def __init__(
+        self,
+        key: bytes,
+        *,
+        secrets: Secrets | None = None,
+        places: Mapping[str, str] | None = None,
+        without_text: bool = False,
+    ) -> None:
+        """`places` are addresses of servers of one's own, each with what is written in its stead."""
+        self._key = key
+        self._secrets = secrets or Secrets(())
+        self._places = dict(sorted((places or {}).items(), key=lambda one: -len(one[0])))
+        self._ids: set[str] = set()
+        self._names: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
+        self._without_text = without_text
+
+    def learn_id(self, value: object) -> None:
+        """Something that tells one person, place, message or file from every other."""
+        text = str(value)
+        if isinstance(value, bool) or _STAMP.match(text) or text.casefold() in _NOBODY:
+            return
+        if len(text.lstrip("-")) >= SHORTEST_ID and "://" not in text and not any(c.isspace() for c in text):
+            self._ids.add(text)
+            self._pattern = None
+
+    def learn_name(self, name: str) -> None:
+        """What somebody or some place is called: each word of it is replaced."""
+        for word in _WORD.findall(name):
+            if len(word) >= SHORTEST_NAME and word.casefold() not in _NOBODY and not word.isdecimal():
+                self._names.add(word.casefold())
+                self._pattern = None
+
+    def learn_file(self, name: str) -> None:
+        """A file's name, which keeps its extension; it is replaced as a whole, for its words are often plain ones."""
+        stem, dot, _ = name.rpartition(".")
+        if len(stem if dot else name) >= SHORTEST_NAME:
+            self._ids.add(name)
+            self._pattern = None
+
+    def learn(self, value: Any, key: str = "") -> None:
+        """Every id and name in a JSON value, as its keys tell them."""
+        match value:
+            case Mapping():
+                for own, inner in value.items():
+                    if isinstance(own, str) and own.lstrip("-").isdecimal():
+                        self.learn_id(own)
+                    self.learn(inner, own)
+            case list():
+                for inner in value:
+                    self.learn(inner, key)
+            case str() if value and not _STRUCTURAL.match(key):
+                self._learn_text(value, key)
+            case int() if not isinstance(value, bool) and _ID_KEYS.match(key) and abs(value) >= 10**SHORTEST_ID:
+                self.learn_id(value)
+
+    def _learn_text(self, value: str, key: str) -> None:
+        if _FILE_KEYS.match(key) or (_NAME_KEYS.match(key) and re.search(r"\.\w{1,5}\Z", value)):
+            self.learn_file(value)
+        elif _NAME_KEYS.match(key) and len(value) <= 200:
+            self.learn_name(value)
+        elif _ID_KEYS.match(key) and any(c.isdecimal() for c in value) and len(value) <= 400:
+            self.learn_id(value)
+
+    def value(self, value: Any, key: str = "") -> Any:
+        """A JSON value with stand-ins."""
+        match value:
+            case Mapping():
+                return {self.text(own) if own.lstrip("-").isdecimal() else own: self.value(inner, own)
+                        for own, inner in value.items()}  # fmt: skip
+            case list():
+                return [self.value(inner, key) for inner in value]
+            case str():
+                return self._string(value, key)
+            case bool() | None | float():
+                return value
+            case int():
+                known = str(value) in self._ids or (abs(value) >= 10**9 and not _QUANTITIES.match(key))
+                return int(self.disguised(str(value))) if known else value
+            case _:
+                return value
+
+    def _string(self, value: str, key: str) -> str:
+        if _STRUCTURAL.match(key):
+            return self._secrets.hidden(value)
+        if self._without_text and not (_ID_KEYS.match(key) or _NAME_KEYS.match(key) or _is_address(value)):
+            return _WORD.sub(lambda word: self._filled(word[0]), self.text(value))
+        return self.text(value)
+
+    def _filled(self, word: str) -> str:
+        known = word.casefold() in self._names or word in self._ids
+        return word if known or len(word) < SHORTEST_NAME or word.isdecimal() else self.disguised(word)
+
+    def text(self, text: str) -> str:
+        """A text with stand-ins; its length stays the same but for secrets and addresses."""
+        text = self._secrets.hidden(text)
+        for own, instead in self._places.items():
+            text = text.replace(own, instead)
+        text = _URL.sub(self._address, text)
+        text = _EMAIL.sub(lambda found: self._email(found[0]), text)
+        for pattern in (_PHONE, _OPAQUE):
+            text = pattern.sub(lambda found: self.disguised(found[0]), text)
+        text = _LONG_NUMBER.sub(lambda found: self._unless_known(found[0]), text)
+        return self._known_pattern().sub(self._replaced, text)
+
+    def _unless_known(self, number: str) -> str:
+        """A number that may be an id; one that is known is replaced with all others of its kind."""
+        return number if number in self._ids or number.lstrip("-") in self._ids else self.disguised(number)
+
+    def _replaced(self, found: re.Match[str]) -> str:
+        if found[0] in self._ids and "." in found[0]:
+            stem, dot, extension = found[0].rpartition(".")
+            return f"{self.disguised(stem)}{dot}{extension}"
+        return self.disguised(found[0])
+
+    def _address(self, found: re.Match[str]) -> str:
+        """An address without its query, which may be a signature, and without the label of a workspace."""
+        scheme, host, path, query, fragment = found.groups()
+        labels = host.rpartition("@")[2].split(".")
+        if len(labels) > 2 and labels[0] not in _GENERIC_LABELS and not labels[0].isdecimal():
+            labels[0] = self.disguised(labels[0])
+        return f"{scheme}://{'.'.join(labels)}{path}"
+
+    def _email(self, email: str) -> str:
+        name, _, domain = email.partition("@")
+        host, dot, ending = domain.rpartition(".")
+        return f"{self.disguised(name)}@{self.disguised(host)}{dot}{ending}"
+
+    def _known_pattern(self) -> re.Pattern[str]:
+        if self._pattern is None:
+            parts = [_alternatives(sorted(self._ids, key=len, reverse=True), ignoring_case=False)]
+            parts.append(_alternatives(sorted(self._names, key=len, reverse=True), ignoring_case=True))
+            self._pattern = re.compile("|".join(part for part in parts if part) or r"(?!)")
+        return self._pattern
+
+    def disguised(self, text: str) -> str:
+        """The stand-in of exactly this text, whatever its case."""
+        stream = self._stream(text.casefold())
+        first = True
+        made: list[str] = []
+        for char in text:
+            if char.isdecimal() and char.isascii():
+                made.append(str(1 + next(stream) % 9 if first else next(stream) % 10))
+                first = False
+            elif char.isalpha() and ord(char) < 0x10000:
+                letter = chr(ord("a") + next(stream) % 26)
+                made.append(letter.upper() if char.isupper() else letter)
+            else:
+                made.append(char)
+        # Prefixes such as the U of a user's id say what sort of id it is.
+        if text[:1].isupper() and text.isascii() and any(c.isdecimal() for c in text) and text == text.upper():
+            made[0] = text[0]
+        return "".join(made)
+
+    def _stream(self, text: str) -> Iterator[int]:
+        count = 0
+        normal = unicodedata.normalize("NFC", text).encode(errors="surrogatepass")
+        while True:
+            yield from hmac.digest(self._key, count.to_bytes(4, "big") + normal, "sha256")
+            count += 1
+
+
+def _alternatives(known: list[str], *, ignoring_case: bool) -> str:
+    """A pattern of known values that stand by themselves; scripts that write no spaces have no edges of words."""
+    if not known:
+        return ""
+    edged = "|".join(re.escape(each) for each in known if each.isascii())
+    loose = "|".join(re.escape(each) for each in known if not each.isascii())
+    parts = [rf"(?<![A-Za-z0-9])(?:{edged})(?![A-Za-z0-9])" if edged else "", f"(?:{loose})" if loose else ""]
+    both = "|".join(part for part in parts if part)
+    return f"(?i:{both})" if ignoring_case else both
+
+
+def _forms(secret: str) -> set[str]:
+    """A secret as it stands in texts, addresses and JSON."""
+    escaped = secret.replace("\\", "\\\\").replace('"', '\\"')
+    return {secret, quote(secret, safe=""), quote(secret), escaped, unquote(secret)}
+
+
+def _is_address(value: str) -> bool:
+    return value.startswith(("https://", "http://")) and bool(urlsplit(value).netloc)
