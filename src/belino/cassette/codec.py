@@ -139,5 +139,3 @@ def _is_default(each: Any, held: Any) -> bool:
     if each.default is not MISSING:
         return bool(held == each.default)
     return each.default_factory is not MISSING and held == each.default_factory()
-
-

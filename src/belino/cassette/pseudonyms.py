@@ -40,9 +40,45 @@ _QUANTITIES = re.compile(
 
 # Words that belino itself writes into prompts, and roles that name nobody.
 _NOBODY = frozenset(
-    """you user users somebody someone unknown agent belino default hidden elsewhere main image video audio voice
-    document sticker message messages media ref text time from channel thread reply the and for bot none null true
-    false utc""".split()
+    [
+        "you",
+        "user",
+        "users",
+        "somebody",
+        "someone",
+        "unknown",
+        "agent",
+        "belino",
+        "default",
+        "hidden",
+        "elsewhere",
+        "main",
+        "image",
+        "video",
+        "audio",
+        "voice",
+        "document",
+        "sticker",
+        "message",
+        "messages",
+        "media",
+        "ref",
+        "text",
+        "time",
+        "from",
+        "channel",
+        "thread",
+        "reply",
+        "the",
+        "and",
+        "for",
+        "bot",
+        "none",
+        "null",
+        "true",
+        "false",
+        "utc",
+    ]
 )
 
 _EMAIL = re.compile(r"[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}")
@@ -52,7 +88,9 @@ _OPAQUE = re.compile(r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9_-]{20,
 _STAMP = re.compile(r"\d{9,11}\.\d{1,6}\Z")
 _URL = re.compile(r"\b(https?|wss?)://([^\s/?#<>\"'|]+)([^\s?#<>\"'|]*)(\?[^\s#<>\"'|]*)?(#[^\s<>\"'|]*)?")
 _WORD = re.compile(r"\w+")
-_GENERIC_LABELS = frozenset("www api cdn files files-origin media static hooks gateway images edge upload".split())
+_GENERIC_LABELS = frozenset(
+    ["www", "api", "cdn", "files", "files-origin", "media", "static", "hooks", "gateway", "images", "edge", "upload"]
+)
 
 
 class Secrets:
@@ -202,7 +240,7 @@ class Pseudonyms:
 
     def _address(self, found: re.Match[str]) -> str:
         """An address without its query, which may be a signature, and without the label of a workspace."""
-        scheme, host, path, query, fragment = found.groups()
+        scheme, host, path = found.groups()[:3]
         labels = host.rpartition("@")[2].split(".")
         if len(labels) > 2 and labels[0] not in _GENERIC_LABELS and not labels[0].isdecimal():
             labels[0] = self.disguised(labels[0])

@@ -99,7 +99,7 @@ async def _send(adapter: Adapter, parcel: Parcel, until: float, clock: Clock) ->
         raise TooLate("belino was held up before the call; it is made anew")
     try:
         async with deadline(clock, seconds), upload_shown(adapter, parcel, clock):
-            with on_behalf(parcel.conversation, parcel.trace):
+            with on_behalf(parcel.conversation, parcel.trace, parcel.kind):
                 return await adapter.send(parcel)
     except TimeoutError:
         raise Unanswered(f"the platform did not answer within {seconds:g} seconds") from None

@@ -3,7 +3,7 @@
 An adapter needs three methods. Everything else it may be able to do is a protocol of its own, found by `isinstance`.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -76,6 +76,9 @@ class OpensSockets(Protocol):
         ...
 
 
+Known = Callable[[], Mapping[str, object]]
+
+
 class Desk(Protocol):
     """What an adapter is given to work with."""
 
@@ -92,11 +95,11 @@ class Desk(Protocol):
         """Offer a file under a signed, expiring public URL, for platforms that fetch from us."""
         ...
 
-    def parsed(self, payload: object, known: Mapping[str, object], arrivals: Sequence[Arrival]) -> None:
+    def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         """Report what was parsed, before it is handed in: a raw payload, what it was parsed with, and its arrivals.
 
-        `known` is JSON: everything else that `Reparses.reparse` needs to come to the same arrivals. A recording
-        keeps both for those arrivals that are taken in; otherwise nothing is kept.
+        `known` is called while a recording runs, and tells as JSON everything else that `Reparses.reparse` needs to
+        come to the same arrivals. Both are kept for arrivals that are taken in, and for no other.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""From a recording to a cassette: what is in its header, whose names it must not hold, and the media it brings along."""
+"""From a recording to a cassette: its header, the names it must not hold, and the media it brings along."""
 
 import asyncio
 import re
@@ -103,9 +103,7 @@ async def finish(gateway: Recordable) -> Written:
         recorder.resume()  # nothing is lost: it can be ended again
         raise StoreError(f"the cassette {path} cannot be written: {error.strerror}") from error
     recorder.journal.discard()
-    return Written(
-        path=path, bytes=size, records=len(records), media=len(media), left_out=left_out, ended=wishes.ended
-    )
+    return Written(path=path, bytes=size, records=len(records), media=len(media), left_out=left_out, ended=wishes.ended)
 
 
 def secrets_of(value: object) -> Iterator[str]:
@@ -268,5 +266,3 @@ def _hashes(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _hashes(inner)
-
-

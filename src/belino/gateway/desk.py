@@ -1,13 +1,13 @@
 """What an adapter is given to work with: its account's name, one HTTP client, the clock."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from belino import registry
 from belino.config import AdapterConfig
 from belino.domain.errors import AddressRefused, ConfigError
 from belino.domain.message import Arrival
-from belino.domain.ports import Clock
+from belino.domain.ports import Clock, Known
 from belino.domain.reply import OutgoingFile
 from belino.net.client import Client
 from belino.net.guard import Guard
@@ -17,7 +17,7 @@ from belino.net.tap import Listener, TappedClient
 class Witness(Listener, Protocol):
     """Who is told what adapters parsed and called."""
 
-    def parsed(self, payload: object, known: Mapping[str, object], arrivals: Sequence[Arrival]) -> None: ...
+    def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None: ...
 
 
 class AccountDesk:
@@ -34,7 +34,7 @@ class AccountDesk:
         """No platform that fetches from us is supported yet."""
         raise ConfigError(f"{file.name} cannot be published: this belino does not serve files to platforms")
 
-    def parsed(self, payload: object, known: Mapping[str, object], arrivals: Sequence[Arrival]) -> None:
+    def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         """Tell a recording, if there is one."""
         if self._witness is not None:
             self._witness.parsed(payload, known, arrivals)

@@ -54,7 +54,7 @@ from belino.media.sandbox import Sandbox
 from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard
-from belino.net.tap import TappedClient, has_behalf, on_behalf
+from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 
@@ -107,6 +107,7 @@ class Gateway:
         clock: Clock | None = None,
         agent: Agent | None = None,
         make_adapter: MakeAdapter = from_registry,
+        outside: Closable | None = None,
         rng: Random | None = None,
         start_empty: bool = False,
         new_key: bool = False,
@@ -121,11 +122,11 @@ class Gateway:
         self.adapters: dict[tuple[str, str], Adapter] = {}
         self._start_empty = start_empty
         self._new_key = new_key
-        self.recorder = Recorder(
-            Journal(home.cassettes), secrets=Secrets(secrets_of(config)), clock=self.clock
-        )
+        self.recorder = Recorder(Journal(home.cassettes), secrets=Secrets(secrets_of(config)), clock=self.clock)
         self._agent = agent
         self._make_adapter = make_adapter
+        self._outside = outside
+        """Fetches what an agent names; a client of our own, unless it is given."""
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
         self._insist = Insistence(self.clock, self._rng)
         self._health: dict[tuple[str, str], AdapterHealth] = {}
@@ -381,7 +382,7 @@ class Gateway:
 
     def _make_replies(self, opening: AsyncExitStack) -> Replies:
         # What an agent names is fetched from public addresses only, whatever else adapters may reach.
-        http = TappedClient(Client(guard=Guard()), self.recorder, ("", ""))
+        http = TappedClient(self._outside or Client(guard=Guard()), self.recorder, ("", ""))
         opening.push_async_callback(http.close)
         return Replies(
             self.store,

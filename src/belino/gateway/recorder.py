@@ -18,7 +18,7 @@ from belino.domain.errors import AgentError, BelinoError, ToolError
 from belino.domain.media import Block, FileBlock, ImageBlock, MediaRef, TextBlock
 from belino.domain.message import Arrival, ConversationKey, Edit, Message
 from belino.domain.outcome import Finding, MessageOutcome
-from belino.domain.ports import Agent, Clock, Taken
+from belino.domain.ports import Agent, Clock, Known, Taken
 from belino.domain.record import ClaimedTurn, TurnEnd
 from belino.domain.reply import Parcel, ParcelState
 from belino.domain.turn import ReplyPart, TextDelta, Toolbox, ToolSpec, Turn
@@ -124,12 +124,13 @@ class Recorder:
         """Whether what happens in a conversation is recorded; calls wait for the first arrival there."""
         return self.on and conversation.whole_channel in self._open and self._is_in_scope(conversation)
 
-    def parsed(self, payload: object, known: Mapping[str, object], arrivals: Sequence[Arrival]) -> None:
+    def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
         """An adapter parsed a payload; it is kept for a moment, until its arrivals are judged."""
         if not self.on:
             return
+        told = known()
         for arrival in arrivals:
-            self._parsed[id(arrival)] = (arrival, payload, known)
+            self._parsed[id(arrival)] = (arrival, payload, told)
         while len(self._parsed) > MOST_WAITING:
             self._parsed.popitem(last=False)
 
@@ -167,6 +168,7 @@ class Recorder:
             call.behalf.conversation,
             account=f"{platform}:{account}",
             trace=call.behalf.trace,
+            kind=call.behalf.kind,
             method=call.method,
             url=call.url,
             body=call.body,

@@ -12,12 +12,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
-from belino.domain.errors import AdapterError, MediaTooLarge
+from belino.domain.errors import AdapterError
 from belino.domain.message import ConversationKey
-from belino.domain.ports import HttpAnswer
-from belino.net.client import Client
+from belino.domain.ports import HttpAnswer, HttpClient, OpensSockets
 
 KEPT_BYTES = 1024 * 1024
 """The largest body that is reported itself; of a larger one only size and hash are."""
@@ -35,15 +34,17 @@ class Behalf:
     conversation: ConversationKey
     trace: str = ""
     """The parcel's trace; empty while a turn works."""
+    kind: str = ""
+    """The parcel's kind."""
 
 
 _behalf: ContextVar[Behalf | None] = ContextVar("behalf", default=None)
 
 
 @contextmanager
-def on_behalf(conversation: ConversationKey | None, trace: str = "") -> Iterator[None]:
+def on_behalf(conversation: ConversationKey | None, trace: str = "", kind: str = "") -> Iterator[None]:
     """Calls inside the block are made on behalf of this conversation; of none, with None."""
-    token = _behalf.set(None if conversation is None else Behalf(conversation=conversation, trace=trace))
+    token = _behalf.set(None if conversation is None else Behalf(conversation=conversation, trace=trace, kind=kind))
     try:
         yield
     finally:
@@ -80,10 +81,16 @@ class Listener(Protocol):
     def called(self, call: Call) -> None: ...
 
 
-class TappedClient:
-    """A Client whose calls can be listened to; it costs one question per call while nobody does."""
+class Closable(HttpClient, OpensSockets, Protocol):
+    """A client that holds connections."""
 
-    def __init__(self, client: Client, listener: Listener, account: tuple[str, str]) -> None:
+    async def close(self) -> None: ...
+
+
+class TappedClient:
+    """A client whose calls can be listened to; it costs one question per call while nobody does."""
+
+    def __init__(self, client: Closable, listener: Listener, account: tuple[str, str]) -> None:
         self._client = client
         self._listener = listener
         self._account = account
@@ -217,9 +224,7 @@ class _HeardAnswer:
 
     def kept_headers(self) -> Json:
         """The headers that say how the body is to be read."""
-        return {
-            name: value for name in KEPT_HEADERS for own, value in self.headers.items() if own.lower() == name
-        }
+        return {name: value for name in KEPT_HEADERS for own, value in self.headers.items() if own.lower() == name}
 
     def described(self) -> Json:
         """The body as JSON, or its size and hash."""
@@ -281,28 +286,3 @@ def _read(text: str) -> object:
         except (ValueError, RecursionError):
             return text
     return text
-
-
-class RecordedAnswer:
-    """An answer from a cassette."""
-
-    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        self.status = status
-        self.headers = headers
-        self._body = body
-
-    async def read(self, limit: int) -> bytes:
-        """The whole body; MediaTooLarge past `limit` bytes."""
-        if len(self._body) > limit:
-            raise MediaTooLarge(f"the platform's answer is over {limit} bytes", limit=limit)
-        return self._body
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The body piece by piece."""
-        for start in range(0, len(self._body), 64 * 1024):
-            yield self._body[start : start + 64 * 1024]
-
-
-def path_of(url: str) -> str:
-    """What tells one endpoint from another."""
-    return urlsplit(url).path

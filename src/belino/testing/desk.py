@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from belino.domain.message import Arrival
-from belino.domain.ports import Clock, HttpClient
+from belino.domain.ports import Clock, HttpClient, Known
 from belino.domain.reply import OutgoingFile
 from belino.testing.clock import FakeClock
 
@@ -30,5 +30,5 @@ class FakeDesk:
         self.published.append(file)
         return f"https://belino.test/published/{file.sha256}"
 
-    def parsed(self, payload: object, known: Mapping[str, object], arrivals: Sequence[Arrival]) -> None:
-        self.reported.append((payload, known, arrivals))
+    def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
+        self.reported.append((payload, known(), arrivals))

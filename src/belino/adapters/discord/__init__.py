@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import ClassVar
 
 from belino.adapters.discord.calls import Calls
@@ -18,6 +19,7 @@ from belino.adapters.discord.parse import Known, is_news, parse
 from belino.adapters.discord.people import DIRECT, PLATFORM, Me, Place
 from belino.adapters.discord.raw import as_identity, identity
 from belino.adapters.discord.read_back import find_sent
+from belino.adapters.discord.recorded import recalled, remembered
 from belino.adapters.discord.send import channel_of, edit, send
 from belino.adapters.discord.socket import Listener, Session, session_of
 from belino.adapters.discord.town import Town
@@ -174,6 +176,10 @@ class Adapter:
         """Which of them the bot does not hear, for the doctor."""
         return await check_places(self._calls, channels, name=f"{PLATFORM}:{self._desk.account}")
 
+    def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
+        """The arrivals of a recorded event."""
+        return parse(payload, recalled(known, account=self._desk.account, received=received))
+
     @property
     def _known(self) -> Known:
         return Known(
@@ -233,7 +239,13 @@ class Adapter:
     async def _parsed(self, event: Raw) -> Sequence[Arrival]:
         if channel := self._town.unknown(event):
             await self._place(channel)
-        return self._theirs(parse(event, self._known), table(event, "d"))
+        return self._theirs(self._reported(event), table(event, "d"))
+
+    def _reported(self, event: Raw) -> Sequence[Arrival]:
+        known = self._known
+        arrivals = parse(event, known)
+        self._desk.parsed(event, lambda: remembered(known, event), arrivals)
+        return arrivals
 
     def _theirs(self, arrivals: Sequence[Arrival], told: Raw) -> Sequence[Arrival]:
         """What others said; what we said ourselves is stored when its receipt comes."""
@@ -302,7 +314,7 @@ class Adapter:
 
     async def _take_missed(self, channel: str, newest: str, accept: Accept) -> None:
         async for page in missed(self._calls, self._desk.clock, channel, newest):
-            parsed = [(parse({"t": "MESSAGE_CREATE", "d": raw}, self._known), raw) for raw in page]
+            parsed = [(self._reported({"t": "MESSAGE_CREATE", "d": raw}), raw) for raw in page]
             caught = [arrival for arrivals, raw in parsed for arrival in self._theirs(arrivals, raw)]
             await self._hand_in(caught, accept, None)
 

@@ -1,10 +1,11 @@
 """Slack, through an app of one's own: events over Socket Mode or signed HTTP, the Web API for everything else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from ipaddress import ip_address
 from typing import ClassVar, Literal
 from urllib.parse import urlsplit
@@ -29,6 +30,7 @@ from belino.adapters.slack.names import Names
 from belino.adapters.slack.pacing import Pacing
 from belino.adapters.slack.parse import View, is_own_change, own_teams, parse, said, says_nothing_new
 from belino.adapters.slack.people import PLATFORM, Me
+from belino.adapters.slack.recorded import recalled, remembered
 from belino.adapters.slack.send import edit, send
 from belino.adapters.slack.socket import SocketMode
 from belino.adapters.slack.status import THINKING, UPLOADING, Status
@@ -42,7 +44,7 @@ from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Incoming, OpensS
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
 from belino.net.guard import host_of
-from belino.net.raw import Raw, line, table, words
+from belino.net.raw import Raw, as_table, line, table, words
 from belino.net.redact import Secret
 
 OFFICIAL_URL = "https://slack.com/api/"
@@ -55,6 +57,8 @@ GAP_SECONDS = 10.0
 """After a longer gap everything is caught up with; after a shorter one, the few places where people were talking."""
 LATELY, FEW_PLACES = timedelta(minutes=15), 10
 POST = "post"
+MISSED = "belino_missed"
+"""Stands before a message that was asked for after a gap, where a recording keeps it."""
 HELD_BACK = "app_rate_limited"
 """Slack told us too much within a minute, and left out the rest."""
 
@@ -255,6 +259,15 @@ class Adapter:
             await self._take(payload, self._accept)
         return HookAnswer(status=200)
 
+    def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
+        """The arrivals of a recorded payload."""
+        view = recalled(known, self._view(received))
+        told = as_table(payload)
+        if words(told, "type") == MISSED:
+            event = table(told, "event")
+            return (said(event, words(event, "channel"), view),)
+        return parse(payload, view)
+
     async def _introduce(self) -> None:
         told = await self._calls.call("auth.test")
         teams = {words(told, "team_id"), words(told, "enterprise_id")} - {""}
@@ -299,6 +312,9 @@ class Adapter:
             await self._names.learn(channel, raws)
             view = self._view()
             arrivals = [said(raw, channel, view) for raw in raws]
+            for raw, arrival in zip(raws, arrivals, strict=True):
+                missed = {"type": MISSED, "event": {**raw, "channel": channel}}
+                self._desk.parsed(missed, partial(remembered, view, missed), [arrival])
             for arrival in arrivals:
                 self._reached.note(arrival.conversation, arrival.id)
             self._reached.caught_up(place)
@@ -321,7 +337,10 @@ class Adapter:
             self._me = replace(self._me, teams=self._me.teams | teams)
         event = table(payload, "event")
         await self._names.learn(words(event, "channel") or words(table(event, "item"), "channel"), [event])
-        await hand_in(accept, list(self._incoming(parse(payload, self._view()))))
+        view = self._view()
+        arrivals = parse(payload, view)
+        self._desk.parsed(payload, lambda: remembered(view, payload), arrivals)
+        await hand_in(accept, list(self._incoming(arrivals)))
 
     def _incoming(self, arrivals: Sequence[Arrival]) -> Iterator[Incoming]:
         for arrival in arrivals:
@@ -336,12 +355,12 @@ class Adapter:
         view = self._view()
         return [message for raw in raws if isinstance(message := said(raw, channel, view), Message)]
 
-    def _view(self) -> View:
+    def _view(self, received: datetime | None = None) -> View:
         return View(
             account=self._desk.account,
             me=self._me,
             directory=self._names.directory,
-            received=self._desk.clock.now(),
+            received=received or self._desk.clock.now(),
             in_threads=self._config.reply_in_threads,
         )
 

@@ -5,9 +5,10 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from ipaddress import ip_address
 from typing import ClassVar, Literal
 from urllib.parse import quote, urlsplit
@@ -25,12 +26,12 @@ from belino.adapters.telegram.works import WORKS
 from belino.domain.errors import AdapterError, ConfigError
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
-from belino.domain.message import ConversationKey
+from belino.domain.message import Arrival, ConversationKey
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Incoming, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
-from belino.net.raw import Raw, as_table, whole, words
+from belino.net.raw import Raw, as_table, table, whole, words
 from belino.net.redact import Secret
 from belino.net.stream import retried
 
@@ -204,6 +205,12 @@ class Adapter:
             await self._take([as_table(update)], self._accept)
         return HookAnswer(status=200)
 
+    def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
+        """The arrivals of a recorded update."""
+        told = table(known, "me")
+        me = Me(id=whole(told, "id") or 0, username=words(told, "username"))
+        return parse(as_table(payload), account=self._desk.account, me=me, received=received, most=self._most)
+
     async def _poll(self, accept: Accept, offset: int | None) -> None:
         """One getUpdates at a time: asking from an offset tells Telegram that everything before it is on our disk."""
         clock = self._desk.clock
@@ -251,6 +258,7 @@ class Adapter:
         """An update's arrivals; the cursor moves with the last, so that none of them can be lost."""
         received = self._desk.clock.now()
         arrivals = parse(update, account=self._desk.account, me=self._me, received=received, most=self._most)
+        self._desk.parsed(update, lambda: {"me": {"id": self._me.id, "username": self._me.username}}, arrivals)
         for number, arrival in enumerate(arrivals, 1):
             yield arrival, str(_following(update)) if number == len(arrivals) else None
 

@@ -1,0 +1,304 @@
+"""The recorded world: platforms that answer from a cassette, an agent that does again what one did, and its clock."""
+
+import json as json_format
+import time
+from asyncio import Event, sleep
+from collections import defaultdict, deque
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from belino.cassette.codec import read_arrival, read_part
+from belino.cassette.file import Cassette
+from belino.cassette.journal import Journal, Wishes
+from belino.domain.errors import (
+    AdapterError,
+    AgentError,
+    BelinoError,
+    ConfigError,
+    MediaTooLarge,
+    Unanswered,
+    Unreached,
+)
+from belino.domain.message import ConversationKey, Message
+from belino.domain.ports import Adapter, Clock, Drafts, HttpAnswer, Known
+from belino.domain.reply import OutgoingFile, Parcel, Receipt
+from belino.domain.turn import Compacted, Final, Refused, ReplyPart, Turn
+from belino.net.tap import SentBody, TappedClient
+
+Json = dict[str, Any]
+
+PIECE_BYTES = 64 * 1024
+
+
+class NotRecorded(AdapterError):
+    """A platform was called in a way that the cassette has no answer to."""
+
+
+class RecordedClock:
+    """The time of the recording: set for each record, and passing as usual in between."""
+
+    def __init__(self) -> None:
+        self._anchor = datetime.now(UTC)
+        self._read = time.monotonic()
+
+    def set(self, moment: datetime) -> None:
+        """It is this late now; it never goes back."""
+        if moment > self.now():
+            self._anchor, self._read = moment, time.monotonic()
+
+    def begin(self, moment: datetime) -> None:
+        """The recording begins."""
+        self._anchor, self._read = moment, time.monotonic()
+
+    def now(self) -> datetime:
+        return self._anchor + timedelta(seconds=time.monotonic() - self._read)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await sleep(seconds)
+
+
+class Tape(Journal):
+    """A journal in memory: what the replay does, to be compared with what was recorded."""
+
+    def __init__(self) -> None:
+        self.written: list[Json] = []
+        self.news = Event()
+        self.size = 0
+
+    def begin(self, wishes: Wishes) -> None:
+        """It is empty."""
+
+    def resume(self) -> Wishes | None:
+        """Nobody left a recording here."""
+        return None
+
+    def append(self, record: Json) -> None:
+        self.written.append(record)
+        self.news.set()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class RecordedAnswer:
+    """An answer from a cassette."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self._body = body
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body; MediaTooLarge past `limit` bytes."""
+        if len(self._body) > limit:
+            raise MediaTooLarge(f"the platform's answer is over {limit} bytes", limit=limit)
+        return self._body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body piece by piece."""
+        for start in range(0, len(self._body), PIECE_BYTES):
+            yield self._body[start : start + PIECE_BYTES]
+
+
+class RecordedClient:
+    """An HTTP client without a network: it answers what was answered when the same was called."""
+
+    def __init__(self, calls: Iterable[Json], media: Mapping[str, bytes]) -> None:
+        self._media = media
+        self._unused: defaultdict[tuple[str, str], deque[Json]] = defaultdict(deque)
+        self._used: dict[tuple[str, str], Json] = {}
+        for call in calls:
+            self._unused[str(call.get("method")), urlsplit(str(call.get("url"))).path].append(call)
+
+    @asynccontextmanager
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        json: object = None,
+        body: bytes | AsyncIterable[bytes] | None = None,
+        timeout: float = 30.0,
+    ) -> AsyncIterator[HttpAnswer]:
+        """The recorded answer; NotRecorded if there is none."""
+        sent = SentBody(headers or {}, json, body)
+        await sent.consume()
+        call = self._found((method, urlsplit(url).path), sent.described())
+        if error := call.get("error"):
+            raise (
+                Unreached("the recorded call did not reach the platform")
+                if error == "Unreached"
+                else Unanswered("the recorded call was not answered")
+            )
+        yield RecordedAnswer(_status(call), _headers(call), self._body(call))
+
+    @asynccontextmanager
+    async def socket(self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None) -> AsyncIterator[object]:
+        """A cassette has no sockets."""
+        raise NotRecorded("a cassette has no web sockets")
+        yield
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _found(self, endpoint: tuple[str, str], body: Json) -> Json:
+        waiting = self._unused[endpoint]
+        same = next((call for call in waiting if call.get("body") == body), None)
+        call = same or (waiting[0] if waiting else None)
+        if call is not None:
+            waiting.remove(call)
+            self._used[endpoint] = call
+            return call
+        last = self._used.get(endpoint)
+        if last is None or last.get("body") != body:
+            raise NotRecorded(f"the cassette has no answer to this {endpoint[0]}")
+        return last
+
+    def _body(self, call: Json) -> bytes:
+        answer = call.get("answer")
+        if not isinstance(answer, Mapping):
+            return b""
+        if "json" in answer:
+            return json_format.dumps(answer["json"]).encode()
+        if "text" in answer:
+            return str(answer["text"]).encode()
+        held = self._media.get(str(answer.get("sha256")))
+        if held is None and answer.get("bytes"):
+            raise NotRecorded("the cassette was made without these bytes")
+        return held or b""
+
+
+class RecordedDesk:
+    """The desk of one account, offline."""
+
+    def __init__(self, account: str, clock: Clock, http: TappedClient) -> None:
+        self.account = account
+        self.clock = clock
+        self.http = http
+
+    async def publish(self, file: OutgoingFile) -> str:
+        """Nothing is published from a cassette."""
+        raise ConfigError(f"{file.name} cannot be published: a replay is offline")
+
+    def parsed(self, payload: object, known: Known, arrivals: Sequence[object]) -> None:
+        """The replay hands arrivals in itself."""
+
+
+def silenced(adapter: Adapter, clock: Clock, recalled: Iterable[Json]) -> Adapter:
+    """The adapter, without listening: what arrives and what was said before comes from the cassette."""
+    send, earlier = adapter.send, Earlier(recalled)
+
+    async def listen(accept: object, cursor: str | None) -> None:
+        await Event().wait()
+
+    async def at_once(*_arguments: object, **_named: object) -> None:
+        """Signs are not shown, and nobody has to let us in."""
+
+    async def send_recorded(parcel: Parcel) -> Receipt:
+        try:
+            return await send(parcel)
+        except NotRecorded:
+            return Receipt(message_id=f"replayed-{parcel.key}", sent=clock.now())
+
+    replaced: dict[str, object] = {
+        "run": listen,
+        "send": send_recorded,
+        "connected": at_once,
+        "show_typing": at_once,
+        "show_upload": at_once,
+        "history": earlier.history,
+        "thread": earlier.thread,
+    }
+    if isinstance(adapter, Drafts):
+        replaced["draft_pause"] = lambda _conversation: None
+    for name, method in replaced.items():
+        if hasattr(adapter, name):
+            setattr(adapter, name, method)
+    return adapter
+
+
+class Earlier:
+    """What was said before, as platforms told it."""
+
+    def __init__(self, recalled: Iterable[Json]) -> None:
+        self._told: defaultdict[str, list[Message]] = defaultdict(list)
+        for record in recalled:
+            messages = record.get("messages")
+            for told in messages if isinstance(messages, list) else ():
+                if isinstance(message := read_arrival(told), Message):
+                    self._told[str(record.get("conversation"))].append(message)
+
+    async def history(
+        self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
+    ) -> Sequence[Message]:
+        """What a channel's history was."""
+        return self._told[str(channel)][:limit]
+
+    async def thread(self, conversation: ConversationKey) -> Sequence[Message]:
+        """What a thread was."""
+        return self._told[str(conversation)]
+
+
+class RecordedAgent:
+    """Does in each turn what the recorded agent did: the same tools, the same words."""
+
+    def __init__(self, cassette: Cassette) -> None:
+        self._exchanges: defaultdict[str, deque[Json]] = defaultdict(deque)
+        exchanges = [record for record in cassette.records if record.get("record") == "exchange"]
+        for exchange in exchanges:
+            self._exchanges[str(exchange.get("conversation"))].append(exchange)
+        first = exchanges[0] if exchanges else {}
+        self.remembers = bool(first.get("remembers"))
+        self.sees_images = bool(first.get("sees_images", True))
+        self.refs: dict[str, str] = {}
+        """Refs of the recording, as they are called here."""
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        """Play the conversation's next exchange."""
+        waiting = self._exchanges[str(turn.conversation)]
+        events = waiting.popleft().get("events") if waiting else None
+        ended = False
+        for event in events if isinstance(events, list) else ():
+            if "tool" in event:
+                with suppress(BelinoError):  # the refusal is compared with what was recorded
+                    await turn.toolbox.call(str(event["tool"]), self._here(event.get("arguments") or {}))
+            elif "failed" in event:
+                raise AgentError(str(event["failed"]))
+            else:
+                part = self._part(read_part(event))
+                ended = isinstance(part, Final)
+                yield part
+        if not ended:
+            raise AgentError("the recorded agent gave no answer")
+
+    def _part(self, part: ReplyPart) -> ReplyPart:
+        match part:
+            case Refused():
+                return replace(part, ref=self.refs.get(part.ref, part.ref))
+            case Compacted():
+                return replace(part, only=tuple(self.refs.get(ref, ref) for ref in part.only))
+            case _:
+                return part
+
+    def _here(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        return {
+            name: self.refs.get(value, value) if isinstance(value, str) else value for name, value in arguments.items()
+        }
+
+
+def _status(call: Json) -> int:
+    status = call.get("status")
+    return status if isinstance(status, int) and 100 <= status <= 599 else 500
+
+
+def _headers(call: Json) -> dict[str, str]:
+    headers = call.get("headers")
+    return {str(name): str(value) for name, value in headers.items()} if isinstance(headers, dict) else {}

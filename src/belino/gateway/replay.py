@@ -1,0 +1,291 @@
+"""Replay a cassette: offline, through a whole gateway in a folder of its own, and tell what came out otherwise."""
+
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from belino import registry
+from belino.cassette.codec import Unreadable, read_arrival
+from belino.cassette.file import Cassette
+from belino.cassette.journal import Wishes
+from belino.config import AccessConfig, AdapterConfig, AgentConfig, ChannelAccess, Config, from_table
+from belino.domain.errors import ConfigError
+from belino.domain.media import MediaRef
+from belino.domain.message import Arrival, Deletion, Edit, Message, Reaction
+from belino.domain.ports import Adapter, Desk, Reparses
+from belino.domain.reply import ParcelState
+from belino.gateway.cassettes import HOME, SETTINGS, UNSET, is_plain
+from belino.gateway.compare import Difference, compare
+from belino.gateway.gateway import Gateway, from_registry
+from belino.gateway.recorded import (
+    RecordedAgent,
+    RecordedClient,
+    RecordedClock,
+    RecordedDesk,
+    Tape,
+    silenced,
+)
+from belino.net.redact import PLACEHOLDER, Secret
+from belino.net.tap import TappedClient
+from belino.storage.home import Home
+
+TURN_SECONDS = 120.0
+SENDING_SECONDS = 30.0
+POLL_SECONDS = 0.02
+_UNDER_WAY = frozenset({ParcelState.READY, ParcelState.SENDING})
+_MARKS = ("", "xoxb-", "xapp-")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What a replay showed."""
+
+    counts: Mapping[str, int]
+    """How many arrivals, exchanges, calls and turns were compared."""
+    differences: tuple[Difference, ...]
+    left_out: Mapping[str, str]
+    """Media that the cassette does not have, by their hash, each with the reason."""
+
+
+async def replay(cassette: Cassette, agent: AgentConfig | None = None) -> Replayed:
+    """Replay a cassette with the recorded agent's words and deeds, or with another agent."""
+    with tempfile.TemporaryDirectory(prefix="belino-replay-") as folder:
+        stage = _Stage(cassette, Path(folder), agent)
+        replayed = await stage.run()
+    older = _texts(cassette.header.get("older"))
+    differences = compare(cassette.records, replayed, older=older)
+    counts = Counter(str(record.get("record")) for record in cassette.records)
+    return Replayed(counts=dict(counts), differences=tuple(differences), left_out=cassette.left_out)
+
+
+class _Stage:
+    """One gateway and the recorded world around it."""
+
+    def __init__(self, cassette: Cassette, folder: Path, agent: AgentConfig | None) -> None:
+        self._cassette = cassette
+        self._home = Home.at(folder / "home")
+        self._clock = RecordedClock()
+        self._tape = Tape()
+        self._script = None if agent is not None else RecordedAgent(cassette)
+        self._config = config_of(cassette.header, agent)
+        self._gateway = Gateway(
+            self._config,
+            self._home,
+            clock=self._clock,
+            agent=self._script,
+            make_adapter=self._adapter,
+            outside=RecordedClient(self._calls(":"), cassette.media),
+        )
+        self._gateway.recorder.journal = self._tape
+        self._turns: Counter[str] = Counter()
+
+    async def run(self) -> list[Json]:
+        """Play every record in its order; what was recorded of it this time."""
+        first = self._cassette.records[0] if self._cassette.records else {}
+        self._clock.begin(_moment(first))
+        async with self._working():
+            self._gateway.recorder.start(Wishes(started=self._clock.now().isoformat()))
+            for record in self._cassette.records:
+                self._clock.set(_moment(record))
+                if record.get("record") == "arrival":
+                    await self._hand_in(record)
+                elif record.get("record") == "turn":
+                    await self._turn_ended(str(record.get("conversation")))
+            await self._sent()
+        return [_at_home(record, self._home.path) for record in self._tape.written]
+
+    @asynccontextmanager
+    async def _working(self) -> AsyncIterator[None]:
+        async with self._gateway, asyncio.TaskGroup() as group:
+            group.create_task(self._gateway.run())
+            try:
+                yield
+            finally:
+                self._gateway.stop()
+
+    def _adapter(self, config: AdapterConfig, desk: Desk) -> Adapter:
+        account = f"{config.platform}:{config.account}"
+        client = RecordedClient(self._calls(account), self._cassette.media)
+        http = TappedClient(client, self._gateway.recorder, (config.platform, config.account))
+        adapter = from_registry(config, RecordedDesk(config.account, self._clock, http))
+        recalled = (record for record in self._cassette.records if record.get("record") == "recalled")
+        return silenced(adapter, self._clock, recalled)
+
+    def _calls(self, account: str) -> list[Json]:
+        return [
+            each for each in self._cassette.records if each.get("record") == "call" and each.get("account") == account
+        ]
+
+    async def _hand_in(self, record: Json) -> None:
+        arrival = self._parsed(record)
+        for ref in arrival.media if isinstance(arrival, Message | Edit) else ():
+            await self._keep(ref)
+        taken = await self._gateway.accept(arrival)
+        refs = record.get("refs")
+        if self._script is not None and isinstance(refs, list):
+            for old, new in zip(refs, taken.refs, strict=False):
+                self._script.refs[str(old)] = new.id
+
+    def _parsed(self, record: Json) -> Arrival:
+        """The arrival, parsed again from its payload where its adapter can."""
+        recorded = read_arrival(record.get("arrival"))
+        where = recorded.conversation
+        adapter = self._gateway.adapters.get((where.platform, where.account))
+        if adapter is None:
+            raise Unreadable(f"the cassette has an arrival of {where.platform}:{where.account}, which its header lacks")
+        if record.get("payload") is None or not isinstance(adapter, Reparses):
+            return recorded
+        known = record.get("known")
+        parsed = adapter.reparse(record["payload"], known if isinstance(known, dict) else {}, _moment(record))
+        same = [each for each in parsed if (each.kind, _message_id(each)) == (recorded.kind, _message_id(recorded))]
+        return (same or list(parsed) or [recorded])[0]
+
+    async def _keep(self, ref: MediaRef) -> None:
+        """Bytes that came with a message are here before it is."""
+        content = self._cassette.media.get(ref.sha256 or "")
+        if content is None:
+            return
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield content
+
+        await self._gateway.store.keep(chunks(), mime=ref.mime, limit=len(content))
+
+    async def _turn_ended(self, conversation: str) -> None:
+        self._turns[conversation] += 1
+        try:
+            async with asyncio.timeout(TURN_SECONDS):
+                while self._ended(conversation) < self._turns[conversation]:
+                    self._tape.news.clear()
+                    await self._tape.news.wait()
+        except TimeoutError:
+            self._turns[conversation] -= 1  # the missing turn is told as a difference
+
+    def _ended(self, conversation: str) -> int:
+        return sum(each["record"] == "turn" and each["conversation"] == conversation for each in self._tape.written)
+
+    async def _sent(self) -> None:
+        """Wait until nothing is on its way out any more."""
+        try:
+            async with asyncio.timeout(SENDING_SECONDS):
+                while any(each.state in _UNDER_WAY for each in await self._gateway.store.parcels(unsent=True)):
+                    await self._clock.sleep(POLL_SECONDS)
+        except TimeoutError:
+            return  # what is not sent is told as a difference
+
+
+def config_of(header: Json, agent: AgentConfig | None = None) -> Config:
+    """The configuration of a cassette: switches and numbers only, whatever else a stranger wrote there."""
+    settings = header.get("settings")
+    sections = {
+        name: {key: value for key, value in section.items() if key not in UNSET}
+        for name, section in (settings.items() if isinstance(settings, dict) else ())
+        if name in SETTINGS and isinstance(section, dict)
+    }
+    try:
+        config = from_table(sections)
+        adapters = header.get("adapters")
+        accounts = tuple(_account(each) for each in adapters) if isinstance(adapters, list) else ()
+    except ConfigError as error:
+        raise Unreadable(f"the cassette's configuration cannot be used: {error}") from None
+    name = header.get("agent")
+    named = AgentConfig(name=name) if isinstance(name, str) and 0 < len(name) <= 100 else AgentConfig()
+    return replace(config, agent=agent or named, adapters=accounts)
+
+
+def _account(told: object) -> AdapterConfig:
+    if not isinstance(told, dict) or not isinstance(told.get("access"), dict):
+        raise Unreadable("the cassette's header names an account without its access list; it is damaged")
+    access = told["access"]
+    channels = access.get("channels")
+    plugin = registry.find("adapters", str(told.get("platform")))
+    return AdapterConfig(
+        platform=plugin.name,
+        account=str(told.get("account"))[:64],
+        access=AccessConfig(
+            senders=_texts(access.get("senders")),
+            direct="list" if access.get("direct") == "list" else "pairing",
+            channels={
+                str(each.get("id")): ChannelAccess(
+                    senders=_texts(each.get("senders")), mention=each.get("mention") is not False
+                )
+                for each in (channels if isinstance(channels, list) else ())
+                if isinstance(each, dict)
+            },
+        ),
+        options=_options(plugin.config_type, told.get("options")),
+    )
+
+
+def _options(kind: type[Any], told: object) -> Any:
+    """An adapter's own settings: choices and numbers from the cassette, placeholders for secrets, else defaults."""
+    given = told if isinstance(told, dict) else {}
+    hints = get_type_hints(kind)
+    chosen = {
+        each.name: given[each.name]
+        for each in fields(kind)
+        if each.name in given and is_plain(hints[each.name]) and _is_of(hints[each.name], given[each.name])
+    }
+    hidden = [each.name for each in fields(kind) if hints[each.name] is Secret or Secret in get_args(hints[each.name])]
+    for marks in _combined(len(hidden)):
+        secrets = {name: Secret("CASSETTE", f"{mark}{PLACEHOLDER}") for name, mark in zip(hidden, marks, strict=True)}
+        try:
+            return kind(**chosen, **secrets)
+        except ConfigError as error:
+            refused = error
+        except TypeError as error:
+            raise ConfigError(f"{kind.__module__} needs a setting that a cassette does not hold ({error})") from None
+    raise refused
+
+
+def _combined(count: int) -> list[tuple[str, ...]]:
+    """The marks that secrets may begin with, the plain ones first: a Config may insist on one."""
+    found: list[tuple[str, ...]] = [()]
+    for _ in range(min(count, 4)):
+        found = [(*before, mark) for before in found for mark in _MARKS]
+    return found
+
+
+def _is_of(hint: Any, value: object) -> bool:
+    if hint in (bool, int, float):
+        return type(value) is hint
+    return value in [choice for choice in get_args(hint) if isinstance(choice, str)] or value is None
+
+
+def _message_id(arrival: Arrival) -> str:
+    return arrival.message_id if isinstance(arrival, Edit | Deletion | Reaction) else arrival.id
+
+
+def _moment(record: Json) -> datetime:
+    try:
+        moment = datetime.fromisoformat(str(record.get("at")))
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise Unreadable("the cassette has a record without a time; it is damaged or empty")
+    return moment
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(str(each) for each in value) if isinstance(value, list) else ()
+
+
+def _at_home(value: Any, path: Path) -> Any:
+    """A record in which the folder of the replay is called as in every cassette."""
+    match value:
+        case dict():
+            return {key: _at_home(inner, path) for key, inner in value.items()}
+        case list():
+            return [_at_home(inner, path) for inner in value]
+        case str():
+            return value.replace(str(path), HOME)
+        case _:
+            return value
