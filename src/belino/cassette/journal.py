@@ -76,7 +76,7 @@ class Journal:
 
     def records(self) -> Iterator[Json]:
         """Everything that was written; a line that a crash cut off is left out."""
-        with self._records_file.open(encoding="utf-8") as file:
+        with suppress(FileNotFoundError), self._records_file.open(encoding="utf-8") as file:
             for line in file:
                 with suppress(ValueError):
                     yield json.loads(line)

@@ -21,7 +21,7 @@ SHORTEST_NAME = 2
 _STRUCTURAL = re.compile(
     r"(?i)(?:.*_)?(?:type|subtype|kind|state|status|mode|mime|mimetype|filetype|language|language_code|locale|op|t|"
     r"event|record|error|method|outcome|platform|sent|created|received|timestamp|date|part|send_as|markup|chat_type|sha256|"
-    r"reaction|emoji|tool|tool_name|model|as|form|format|style)\Z"
+    r"reaction|emoji|call|tool|tool_name|model|as|form|format|style)\Z"
 )
 _ID_KEYS = re.compile(
     r"(?i)(?:.*_)?(?:id|ids|user|users|channel|channels|team|teams|bot|bots|role|roles|parent|guild|inviter|creator|item|nonce|token|hash|"
@@ -36,6 +36,12 @@ _FILE_KEYS = re.compile(r"(?i)(?:file_?name|name_of_file)\Z")
 _QUANTITIES = re.compile(
     r"(?i)(?:.*_)?(?:size|bytes|width|height|w|h|duration|seconds|length|offset|limit|count|date|time|ts|at|flags|"
     r"created|updated|edited|expires|timestamp|number|position|status|s|op|type|kind|accent_color|color|bitfield|permissions)\Z"
+)
+
+# What belino writes about a recording itself.
+_OWN_KEYS = re.compile(
+    r"(?:at|conversation|account|trace|reason|url|refs?|messages|thread|reply_to|failed|refused|content-.*|retry-after|"
+    r"parse_mode|direct)\Z"
 )
 
 # Words that belino itself writes into prompts, and roles that name nobody.
@@ -129,16 +135,14 @@ class Pseudonyms:
         *,
         secrets: Secrets | None = None,
         places: Mapping[str, str] | None = None,
-        without_text: bool = False,
     ) -> None:
         """`places` are addresses of servers of one's own, each with what is written in its stead."""
-        self._key = key
+        self._hmac_key = key
         self._secrets = secrets or Secrets(())
         self._places = dict(sorted((places or {}).items(), key=lambda one: -len(one[0])))
         self._ids: set[str] = set()
         self._names: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
-        self._without_text = without_text
 
     def learn_id(self, value: object) -> None:
         """Something that tells one person, place, message or file from every other."""
@@ -187,34 +191,38 @@ class Pseudonyms:
         elif _ID_KEYS.match(key) and any(c.isdecimal() for c in value) and len(value) <= 400:
             self.learn_id(value)
 
-    def value(self, value: Any, key: str = "") -> Any:
-        """A JSON value with stand-ins."""
+    def value(self, value: Any, key: str = "", *, fill: bool = False) -> Any:
+        """A JSON value with stand-ins; with `fill`, every word that somebody wrote has one."""
         match value:
             case Mapping():
-                return {self.text(own) if own.lstrip("-").isdecimal() else own: self.value(inner, own)
-                        for own, inner in value.items()}  # fmt: skip
+                return {self._named(own): self.value(inner, own, fill=fill) for own, inner in value.items()}
             case list():
-                return [self.value(inner, key) for inner in value]
+                return [self.value(inner, key, fill=fill) for inner in value]
             case str():
-                return self._string(value, key)
-            case bool() | None | float():
-                return value
-            case int():
+                return self._string(value, key, fill=fill)
+            case int() if not isinstance(value, bool):
                 known = str(value) in self._ids or (abs(value) >= 10**9 and not _QUANTITIES.match(key))
                 return int(self.disguised(str(value))) if known else value
             case _:
                 return value
 
-    def _string(self, value: str, key: str) -> str:
+    def _named(self, key: str) -> str:
+        """A key, which may be an id itself."""
+        return self.text(key) if any(c.isdecimal() for c in key) else key
+
+    def _string(self, value: str, key: str, *, fill: bool) -> str:
         if _STRUCTURAL.match(key):
             return self._secrets.hidden(value)
-        if self._without_text and not (_ID_KEYS.match(key) or _NAME_KEYS.match(key) or _is_address(value)):
-            return _WORD.sub(lambda word: self._filled(word[0]), self.text(value))
+        if fill and not (_ID_KEYS.match(key) or _NAME_KEYS.match(key) or _OWN_KEYS.match(key) or _is_address(value)):
+            return self._fillable().sub(self._filled, self._secrets.hidden(value))
         return self.text(value)
 
-    def _filled(self, word: str) -> str:
-        known = word.casefold() in self._names or word in self._ids
-        return word if known or len(word) < SHORTEST_NAME or word.isdecimal() else self.disguised(word)
+    def _fillable(self) -> re.Pattern[str]:
+        """Every word, and what is known as a whole."""
+        return re.compile(rf"{self._known_pattern().pattern}|\w{{{SHORTEST_NAME},}}")
+
+    def _filled(self, found: re.Match[str]) -> str:
+        return found[0] if found[0].isdecimal() and len(found[0]) < SHORTEST_ID else self._replaced(found)
 
     def text(self, text: str) -> str:
         """A text with stand-ins; its length stays the same but for secrets and addresses."""
@@ -265,7 +273,8 @@ class Pseudonyms:
         made: list[str] = []
         for char in text:
             if char.isdecimal() and char.isascii():
-                made.append(str(1 + next(stream) % 9 if first else next(stream) % 10))
+                # No number becomes longer or much larger: platforms refuse ids that do not fit into 64 bits.
+                made.append(str(next(stream) % (10 if not first else max(int(char), 1)) + first))
                 first = False
             elif char.isalpha() and ord(char) < 0x10000:
                 letter = chr(ord("a") + next(stream) % 26)
@@ -281,7 +290,7 @@ class Pseudonyms:
         count = 0
         normal = unicodedata.normalize("NFC", text).encode(errors="surrogatepass")
         while True:
-            yield from hmac.digest(self._key, count.to_bytes(4, "big") + normal, "sha256")
+            yield from hmac.digest(self._hmac_key, count.to_bytes(4, "big") + normal, "sha256")
             count += 1
 
 

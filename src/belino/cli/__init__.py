@@ -24,6 +24,8 @@ COMMANDS = {
     "outbox": "See what is on its way out, and send what waits.",
     "explain": "Tell what happened to a message, and why.",
     "retry": "Answer a message that failed once more.",
+    "record": "Store what happens in a conversation in one file, without secrets, ids and names.",
+    "replay": "Run such a file offline through the gateway, and show what differs.",
     "backup": "Copy everything to a folder, while the gateway goes on.",
     "restore": "Bring a backup back; what was here is put aside.",
     "token": "Make, list or revoke tokens for programs.",

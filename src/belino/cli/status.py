@@ -61,6 +61,10 @@ def _show(answer: dict[str, Any]) -> None:
         for adapter in answer["adapters"]:
             why = f": {adapter['reason']}" if adapter["reason"] else ""
             print(clean(f"adapter  {adapter['platform']}:{adapter['account']} is {adapter['state']}{why}"))
+        if recording := answer.get("recording"):
+            where = recording["conversation"] or "every conversation"
+            how = f"stopped itself: {recording['ended']}" if recording["ended"] else f"{where} is being recorded"
+            print(clean(f"record   {how}; `belino record stop` writes the cassette"))
         if answer["retention_days"]:
             print(f"kept     messages for {answer['retention_days']} days")
         damage = {finding["name"]: finding["says"] for finding in answer["soundness"] if not finding["ok"]}

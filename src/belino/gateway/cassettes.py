@@ -19,7 +19,7 @@ from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.gateway.recorder import Recorder, Recording
-from belino.net.redact import Secret
+from belino.net.redact import Secret, stand_in
 from belino.storage.home import Home
 
 MEDIA_BYTES = 8 * 1024 * 1024
@@ -127,7 +127,6 @@ def _write(path: Path, gateway: Recordable, wishes: Wishes, records: list[Json],
         secrets.token_bytes(32),
         secrets=Secrets(secrets_of(config)),
         places={str(gateway.home.path): HOME, **_places(config)},
-        without_text=wishes.without_text,
     )
     learn_all(names, config, records)
     shown = [_written(names, record, wishes) for record in records]
@@ -163,7 +162,7 @@ def learn_all(names: Pseudonyms, config: Config, records: Iterable[Json]) -> Non
 def _written(names: Pseudonyms, record: Json, wishes: Wishes) -> Json:
     if wishes.without_text and record["record"] == "exchange":
         record = {**record, "blocks": None}  # our own words stand in prompts too, and could not be told apart
-    return names.value(record)  # type: ignore[no-any-return]
+    return names.value(record, fill=wishes.without_text)  # type: ignore[no-any-return]
 
 
 def _adapter(config: AdapterConfig, records: list[Json]) -> Json:
@@ -174,6 +173,11 @@ def _adapter(config: AdapterConfig, records: list[Json]) -> Json:
         "platform": config.platform,
         "account": config.account,
         "options": _plain(config.options),
+        "secrets": {
+            each.name: stand_in(secret.reveal())
+            for each in fields(config.options)
+            if isinstance(secret := getattr(config.options, each.name), Secret)
+        },
         "access": {
             "senders": [each for each in access.senders if each in said],
             "direct": access.direct,

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 Json = dict[str, Any]
 
 SHOWN_LINES = 40
+ONCE_KEYS = frozenset({"nonce", "key", "client_msg_id", "idempotency_key", "random_id", "request_id"})
 DRAFTED = frozenset({"draft", "edit"})
 
 _FENCE = re.compile(r"<<<\w+ (\w{24})$", re.MULTILINE)
@@ -36,8 +37,10 @@ class Difference:
         return list(unified_diff(before, after, "recorded", "replayed", n=1, lineterm=""))[:SHOWN_LINES]
 
 
-def compare(recorded: Sequence[Json], replayed: Sequence[Json], *, older: Iterable[str] = ()) -> list[Difference]:
-    """Everything that differs, conversation by conversation.
+def compare(
+    recorded: Sequence[Json], replayed: Sequence[Json], *, older: Iterable[str] = (), without: Iterable[str] = ()
+) -> list[Difference]:
+    """Everything that differs, conversation by conversation, `without` some aspects.
 
     Of `older` conversations the cassette does not have the beginning: of their prompts only the message is compared.
     """
@@ -45,12 +48,10 @@ def compare(recorded: Sequence[Json], replayed: Sequence[Json], *, older: Iterab
     for where in dict.fromkeys(str(record.get("conversation")) for record in (*recorded, *replayed)):
         here = [[each for each in records if each.get("conversation") == where] for records in (recorded, replayed)]
         aspects = (_aspects(here[0], older=where in older), _aspects(here[1], older=where in older))
-        if any(_is_drafted(each) for each in here[0]):
-            # An answer that was shown while it was written took other calls than one that is sent whole.
-            for aspect in aspects:
-                aspect.pop("call")
-        for what, before in aspects[0].items():
-            differences += _unequal(what, where, before, aspects[1][what])
+        # An answer that was shown while it was written took other calls than one that is sent whole.
+        drafted = {"call"} if any(_is_drafted(each) for each in here[0]) else set()
+        for what in [each for each in aspects[0] if each not in {*without, *drafted}]:
+            differences += _unequal(what, where, aspects[0][what], aspects[1][what])
     return differences
 
 
@@ -72,7 +73,7 @@ def _aspects(records: list[Json], *, older: bool) -> dict[str, list[str]]:
             *(f"turn {record.get('state')} {record.get('reason') or ''}".strip() for record in turns),
         ],
         "prompt": [_blocks(blocks, older) for record in exchanges if (blocks := record.get("blocks")) is not None],
-        "tool": [_tool(event) for record in exchanges for event in _list(record.get("events")) if "tool" in event],
+        "tool": [_tool(event) for record in exchanges for event in _list(record.get("events")) if "call" in event],
         "call": [_call(record) for record in _of(records, "call")],
         "parcel": [
             *(_canonical(_json(parcel)) for record in turns for parcel in _list(record.get("parcels"))),
@@ -115,14 +116,25 @@ def _block(block: Json) -> str:
 
 
 def _tool(event: Json) -> str:
-    said = [f"{event.get('tool')} {_json(event.get('arguments'))}"]
+    said = [f"{event.get('call')} {_json(event.get('arguments'))}"]
     said += [f"refused: {event['refused']}"] if "refused" in event else map(_block, _list(event.get("result")))
     return _canonical("\n".join(said))
 
 
 def _call(record: Json) -> str:
     url = urlsplit(str(record.get("url")))
-    return _canonical(f"{record.get('method')} {url.path}\n{_json(record.get('body'))}")
+    return _canonical(f"{record.get('method')} {url.path}\n{_json(_keyless(record.get('body')))}")
+
+
+def _keyless(value: Any) -> Any:
+    """A body without the keys by which a platform knows that it was sent before: every gateway makes its own."""
+    match value:
+        case dict():
+            return {key: "KEY" if key in ONCE_KEYS else _keyless(inner) for key, inner in value.items()}
+        case list():
+            return [_keyless(inner) for inner in value]
+        case _:
+            return value
 
 
 def _canonical(text: str) -> str:

@@ -19,7 +19,10 @@ from belino.domain.errors import (
     AgentError,
     BelinoError,
     ConfigError,
+    MediaExpired,
     MediaTooLarge,
+    MemoryLost,
+    ToolError,
     Unanswered,
     Unreached,
 )
@@ -32,6 +35,8 @@ from belino.net.tap import SentBody, TappedClient
 Json = dict[str, Any]
 
 PIECE_BYTES = 64 * 1024
+ERRORS = {"ToolError": ToolError, "MemoryLost": MemoryLost}
+"""What an agent may fail with besides AgentError, each of which ends a turn in its own way."""
 
 
 class NotRecorded(AdapterError):
@@ -138,7 +143,9 @@ class RecordedClient:
                 if error == "Unreached"
                 else Unanswered("the recorded call was not answered")
             )
-        yield RecordedAnswer(_status(call), _headers(call), self._body(call))
+        answer = self._body(call)
+        # Stand-ins may have made it shorter or longer than it was.
+        yield RecordedAnswer(_status(call), {**_headers(call), "content-length": str(len(answer))}, answer)
 
     @asynccontextmanager
     async def socket(self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None) -> AsyncIterator[object]:
@@ -172,7 +179,7 @@ class RecordedClient:
             return str(answer["text"]).encode()
         held = self._media.get(str(answer.get("sha256")))
         if held is None and answer.get("bytes"):
-            raise NotRecorded("the cassette was made without these bytes")
+            raise MediaExpired("the cassette was made without these bytes")
         return held or b""
 
 
@@ -267,11 +274,11 @@ class RecordedAgent:
         events = waiting.popleft().get("events") if waiting else None
         ended = False
         for event in events if isinstance(events, list) else ():
-            if "tool" in event:
+            if "call" in event:
                 with suppress(BelinoError):  # the refusal is compared with what was recorded
-                    await turn.toolbox.call(str(event["tool"]), self._here(event.get("arguments") or {}))
+                    await turn.toolbox.call(str(event["call"]), self._here(event.get("arguments") or {}))
             elif "failed" in event:
-                raise AgentError(str(event["failed"]))
+                raise ERRORS.get(str(event.get("error")), AgentError)(str(event["failed"]))
             else:
                 part = self._part(read_part(event))
                 ended = isinstance(part, Final)

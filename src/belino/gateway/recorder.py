@@ -14,7 +14,7 @@ from typing import Any
 from belino.cassette.codec import arrival_json, as_json, part_json
 from belino.cassette.journal import Journal, Wishes
 from belino.cassette.pseudonyms import Secrets
-from belino.domain.errors import AgentError, BelinoError, ToolError
+from belino.domain.errors import BelinoError, ToolError
 from belino.domain.media import Block, FileBlock, ImageBlock, MediaRef, TextBlock
 from belino.domain.message import Arrival, ConversationKey, Edit, Message
 from belino.domain.outcome import Finding, MessageOutcome
@@ -35,6 +35,10 @@ _UNKEPT = frozenset({MessageOutcome.DENIED, MessageOutcome.DUPLICATE})
 _ENDS = frozenset({ParcelState.SENT, ParcelState.UNCERTAIN, ParcelState.HELD, ParcelState.DEAD})
 
 Json = dict[str, Any]
+
+
+class RecordingRefused(BelinoError):
+    """A recording cannot begin or end now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +84,9 @@ class Recorder:
             self._begin(wishes)
 
     def start(self, wishes: Wishes) -> Recording:
-        """Begin; BelinoError if a recording runs already."""
+        """Begin; RecordingRefused if a recording runs already."""
         if self._wishes is not None:
-            raise BelinoError("a recording runs already; `belino record stop` ends it")
+            raise RecordingRefused("a recording runs already; `belino record stop` ends it")
         self.journal.begin(wishes)
         self._begin(wishes)
         state = self.state()
@@ -90,9 +94,9 @@ class Recorder:
         return state
 
     def take(self) -> Wishes:
-        """End the recording so that its cassette can be written; BelinoError if there is none."""
+        """End the recording so that its cassette can be written; RecordingRefused if there is none."""
         if self._wishes is None:
-            raise BelinoError("nothing is being recorded; `belino record start` begins")
+            raise RecordingRefused("nothing is being recorded; `belino record start` begins")
         wishes, self._wishes = self._wishes, None
         self.journal.close()
         self._open.clear()
@@ -209,8 +213,8 @@ class Recorder:
             async for part in parts:
                 _note_part(events, part)
                 yield part
-        except AgentError as error:
-            events.append({"failed": str(error)})
+        except BelinoError as error:
+            events.append({"failed": str(error), "error": type(error).__name__})
             raise
         finally:
             if isinstance(parts, AsyncGenerator):
@@ -273,7 +277,7 @@ class _NotedToolbox:
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
         """Run a tool and note what it was asked and answered."""
-        event: Json = {"tool": name, "arguments": as_json(arguments)}
+        event: Json = {"call": name, "arguments": as_json(arguments)}
         self._events.append(event)
         try:
             blocks = await self._toolbox.call(name, arguments)
@@ -290,9 +294,9 @@ def block_json(block: Block) -> Json:
         case TextBlock():
             return {"text": block.text}
         case ImageBlock():
-            return {"image": block.sha256, "mime": block.mime, "ref": block.ref}
+            return {"block": "image", "sha256": block.sha256, "mime": block.mime, "ref": block.ref}
         case FileBlock():
-            return {"file": block.sha256, "mime": block.mime, "ref": block.ref, "note": block.note}
+            return {"block": "file", "sha256": block.sha256, "mime": block.mime, "ref": block.ref, "note": block.note}
 
 
 def parcel_json(parcel: Parcel) -> Json:

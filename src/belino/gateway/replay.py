@@ -1,9 +1,10 @@
 """Replay a cassette: offline, through a whole gateway in a folder of its own, and tell what came out otherwise."""
 
 import asyncio
+import re
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -18,6 +19,7 @@ from belino.config import AccessConfig, AdapterConfig, AgentConfig, ChannelAcces
 from belino.domain.errors import ConfigError
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, Deletion, Edit, Message, Reaction
+from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Adapter, Desk, Reparses
 from belino.domain.reply import ParcelState
 from belino.gateway.cassettes import HOME, SETTINGS, UNSET, is_plain
@@ -39,7 +41,7 @@ TURN_SECONDS = 120.0
 SENDING_SECONDS = 30.0
 POLL_SECONDS = 0.02
 _UNDER_WAY = frozenset({ParcelState.READY, ParcelState.SENDING})
-_MARKS = ("", "xoxb-", "xapp-")
+_PLACEHOLDER = re.compile(rf"(?:[a-z]{{1,8}}-)?{PLACEHOLDER}")
 
 Json = dict[str, Any]
 
@@ -61,9 +63,17 @@ async def replay(cassette: Cassette, agent: AgentConfig | None = None) -> Replay
         stage = _Stage(cassette, Path(folder), agent)
         replayed = await stage.run()
     older = _texts(cassette.header.get("older"))
-    differences = compare(cassette.records, replayed, older=older)
+    differences = compare(cassette.records, replayed, older=older, without=_unstored(cassette))
     counts = Counter(str(record.get("record")) for record in cassette.records)
     return Replayed(counts=dict(counts), differences=tuple(differences), left_out=cassette.left_out)
+
+
+def _unstored(cassette: Cassette) -> Iterator[str]:
+    """What a cassette does not have, so that it cannot be compared."""
+    if cassette.header.get("without_text"):
+        yield "prompt"
+    if cassette.header.get("without_text") or cassette.left_out:
+        yield "tool"
 
 
 class _Stage:
@@ -86,6 +96,8 @@ class _Stage:
         )
         self._gateway.recorder.journal = self._tape
         self._turns: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()
+        """Messages that a turn will answer, by their conversation."""
 
     async def run(self) -> list[Json]:
         """Play every record in its order; what was recorded of it this time."""
@@ -99,6 +111,8 @@ class _Stage:
                     await self._hand_in(record)
                 elif record.get("record") == "turn":
                     await self._turn_ended(str(record.get("conversation")))
+                elif record.get("record") == "parcel":
+                    await self._sent()
             await self._sent()
         return [_at_home(record, self._home.path) for record in self._tape.written]
 
@@ -129,6 +143,7 @@ class _Stage:
         for ref in arrival.media if isinstance(arrival, Message | Edit) else ():
             await self._keep(ref)
         taken = await self._gateway.accept(arrival)
+        self._waiting[str(arrival.conversation)] += taken.outcome is MessageOutcome.WAITING
         refs = record.get("refs")
         if self._script is not None and isinstance(refs, list):
             for old, new in zip(refs, taken.refs, strict=False):
@@ -163,14 +178,19 @@ class _Stage:
         self._turns[conversation] += 1
         try:
             async with asyncio.timeout(TURN_SECONDS):
-                while self._ended(conversation) < self._turns[conversation]:
+                while self._is_awaited(conversation):
                     self._tape.news.clear()
                     await self._tape.news.wait()
         except TimeoutError:
-            self._turns[conversation] -= 1  # the missing turn is told as a difference
+            return  # the missing turn is told as a difference
 
-    def _ended(self, conversation: str) -> int:
-        return sum(each["record"] == "turn" and each["conversation"] == conversation for each in self._tape.written)
+    def _is_awaited(self, conversation: str) -> bool:
+        """Whether a turn that had ended by now in the recording is still to end."""
+        turns = [
+            each for each in self._tape.written if each["record"] == "turn" and each["conversation"] == conversation
+        ]
+        answered = sum(len(turn["messages"]) for turn in turns)
+        return len(turns) < self._turns[conversation] and answered < self._waiting[conversation]
 
     async def _sent(self) -> None:
         """Wait until nothing is on its way out any more."""
@@ -221,11 +241,11 @@ def _account(told: object) -> AdapterConfig:
                 if isinstance(each, dict)
             },
         ),
-        options=_options(plugin.config_type, told.get("options")),
+        options=_options(plugin.config_type, told.get("options"), told.get("secrets")),
     )
 
 
-def _options(kind: type[Any], told: object) -> Any:
+def _options(kind: type[Any], told: object, hidden: object) -> Any:
     """An adapter's own settings: choices and numbers from the cassette, placeholders for secrets, else defaults."""
     given = told if isinstance(told, dict) else {}
     hints = get_type_hints(kind)
@@ -234,24 +254,20 @@ def _options(kind: type[Any], told: object) -> Any:
         for each in fields(kind)
         if each.name in given and is_plain(hints[each.name]) and _is_of(hints[each.name], given[each.name])
     }
-    hidden = [each.name for each in fields(kind) if hints[each.name] is Secret or Secret in get_args(hints[each.name])]
-    for marks in _combined(len(hidden)):
-        secrets = {name: Secret("CASSETTE", f"{mark}{PLACEHOLDER}") for name, mark in zip(hidden, marks, strict=True)}
-        try:
-            return kind(**chosen, **secrets)
-        except ConfigError as error:
-            refused = error
-        except TypeError as error:
-            raise ConfigError(f"{kind.__module__} needs a setting that a cassette does not hold ({error})") from None
-    raise refused
+    placeholders = hidden if isinstance(hidden, dict) else {}
+    secrets = {
+        each.name: Secret("CASSETTE", str(placeholders.get(each.name)))
+        for each in fields(kind)
+        if _holds_secret(hints[each.name]) and _PLACEHOLDER.fullmatch(str(placeholders.get(each.name)))
+    }
+    try:
+        return kind(**chosen, **secrets)
+    except TypeError as error:
+        raise ConfigError(f"{kind.__module__} needs a setting that a cassette does not hold ({error})") from None
 
 
-def _combined(count: int) -> list[tuple[str, ...]]:
-    """The marks that secrets may begin with, the plain ones first: a Config may insist on one."""
-    found: list[tuple[str, ...]] = [()]
-    for _ in range(min(count, 4)):
-        found = [(*before, mark) for before in found for mark in _MARKS]
-    return found
+def _holds_secret(hint: Any) -> bool:
+    return hint is Secret or Secret in get_args(hint)
 
 
 def _is_of(hint: Any, value: object) -> bool:

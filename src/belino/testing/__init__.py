@@ -1,6 +1,7 @@
 """For everybody who writes an adapter or an agent: the contract, a clock, a desk, files, and a real gateway."""
 
 from belino.testing.agent import Line, ScriptedAgent, ToolCall
+from belino.testing.cassettes import check_cassette
 from belino.testing.clock import START, FakeClock, settle
 from belino.testing.contract import Trial, check_adapter
 from belino.testing.desk import FakeDesk
@@ -43,6 +44,7 @@ __all__ = [
     "Trial",
     "Upload",
     "check_adapter",
+    "check_cassette",
     "make_gif",
     "make_jpeg",
     "make_pdf",

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from belino.domain.errors import RateLimited
@@ -15,6 +16,7 @@ from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Adapter, Connects, ReadsBack, Taken
 from belino.domain.reply import Parcel
+from belino.testing.cassettes import check_cassette
 
 WAIT_SECONDS = 10.0
 LARGEST_CHUNK = 4 * 1024 * 1024
@@ -40,6 +42,8 @@ class Trial:
     """The platform's bytes, by the `item` of the refs in your samples."""
     refuse: Callable[[int, Mapping[str, str]], None] | None = None
     """Makes the platform answer the next call with this status and these headers."""
+    cassettes: Sequence[Path] = ()
+    """Recorded conversations on your platform; your package must be installed, for the replay finds it by its name."""
 
 
 async def check_adapter(trial: Trial) -> tuple[str, ...]:
@@ -60,6 +64,8 @@ async def check_adapter(trial: Trial) -> tuple[str, ...]:
         checks["429 is RateLimited"] = check_429_is_rate_limited
     if trial.deliver is not None:
         checks["nothing is acknowledged before it is stored"] = check_nothing_is_acknowledged_before_it_is_stored
+    if trial.cassettes:
+        checks["cassettes replay"] = check_cassettes_replay
     for name, check in checks.items():
         try:
             async with asyncio.timeout(WAIT_SECONDS * 3):
@@ -248,6 +254,12 @@ async def check_nothing_is_acknowledged_before_it_is_stored(trial: Trial) -> Non
         finally:
             delivery.cancel()
             running.cancel()
+
+
+async def check_cassettes_replay(trial: Trial) -> None:
+    """What was recorded comes out the same: arrivals, outcomes, prompts, calls and parcels."""
+    for path in trial.cassettes:
+        await check_cassette(path)
 
 
 async def _accept(arrival: Arrival, *, cursor: str | None = None) -> Taken:

@@ -15,6 +15,7 @@ from belino.gateway.explain import Explanation, NoSuchMessage, SeveralMessages, 
 from belino.gateway.retrying import NotFailed, retried_json
 from belino.web.answers import Code, Refusal, answer, bad_request, not_found
 from belino.web.fields import Fields, parse_conversation
+from belino.web.recordings import recording_json
 from belino.web.site import Call, Site
 from belino.web.uploads import CHUNK_BYTES
 from belino.web.visits import visitor_of
@@ -134,6 +135,7 @@ async def status(call: Call) -> Response:
             "adapters": adapters_json(call.site),
             "troubles": dict(gateway.troubles()),
             "soundness": [finding_json(finding) for finding in gateway.soundness()],
+            "recording": recording_json(gateway.recorder.state()),
             "retention_days": gateway.config.retention_days,
             "waiting": await call.store.waiting_turns(),
             "counts": dict(await call.store.counts()),
@@ -191,6 +193,6 @@ async def doctor(call: Call) -> Response:
         troubles=gateway.troubles(),
         sandbox=gateway.sandbox,
         sandbox_required=gateway.config.media.sandbox == "required",
-        soundness=gateway.soundness(),
+        soundness=(*gateway.soundness(), *gateway.recorder.findings()),
     )
     return answer({"ok": all(finding.ok for finding in findings), "findings": [finding_json(f) for f in findings]})

@@ -31,6 +31,7 @@ from belino.web import (
     pages,
     pairings,
     previews,
+    recordings,
     uploads,
 )
 from belino.web.answers import Code, Refusal, not_found, refusal_of, refuse, stopping
@@ -209,6 +210,9 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/pairings", pairings.list_pairings, requires=person, site=site),
         GuardedRoute("/api/pairings", pairings.approve, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/pairings", pairings.revoke, requires=person, site=site, methods=["DELETE"]),
+        GuardedRoute("/api/recording", recordings.show_recording, requires=person, site=site),
+        GuardedRoute("/api/recording", recordings.start_recording, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/recording", recordings.stop_recording, requires=person, site=site, methods=["DELETE"]),
         GuardedRoute("/api/media/fetch", fetches.fetch_media, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/media/gc", media.tidy_up, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/metrics", metrics.show_metrics, requires=person, site=site),
