@@ -1,9 +1,12 @@
 """A conversation about a photo on each platform of our own, recorded, and everything a recording must not hold."""
 
+import asyncio
 import base64
 import binascii
 import gzip
 import re
+import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -122,3 +125,16 @@ def readings(path: Path) -> Iterator[str]:
     for packed in re.findall(rb"[A-Za-z0-9+/]{16,}={0,2}", plain):
         with suppress(binascii.Error):
             yield base64.b64decode(packed + b"=" * (-len(packed) % 4)).decode("latin-1")
+
+
+async def make_samples(folder: Path) -> None:
+    """Record a conversation on every platform anew, for tests/samples: `python -m journeys.recording tests/samples`."""
+    for platform in ("discord", "slack", "telegram", "web"):
+        with tempfile.TemporaryDirectory() as home:
+            async with place_on(platform, Path(home) / "home") as place:
+                written = await record(place)
+            (folder / platform / "photo.cassette.jsonl.gz").write_bytes(written.path.read_bytes())
+
+
+if __name__ == "__main__":
+    asyncio.run(make_samples(Path(sys.argv[1])))

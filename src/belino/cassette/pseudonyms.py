@@ -41,7 +41,7 @@ _QUANTITIES = re.compile(
 # What belino writes about a recording itself.
 _OWN_KEYS = re.compile(
     r"(?:at|conversation|account|trace|reason|url|refs?|messages|thread|reply_to|failed|refused|content-.*|retry-after|"
-    r"parse_mode|direct)\Z"
+    r"parse_mode|direct|(?:.*_)?path)\Z"
 )
 
 # Words that belino itself writes into prompts, and roles that name nobody.

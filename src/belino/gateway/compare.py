@@ -45,12 +45,13 @@ def compare(
     Of `older` conversations the cassette does not have the beginning: of their prompts only the message is compared.
     """
     differences: list[Difference] = []
+    left = frozenset(without)
     for where in dict.fromkeys(str(record.get("conversation")) for record in (*recorded, *replayed)):
         here = [[each for each in records if each.get("conversation") == where] for records in (recorded, replayed)]
         aspects = (_aspects(here[0], older=where in older), _aspects(here[1], older=where in older))
         # An answer that was shown while it was written took other calls than one that is sent whole.
         drafted = {"call"} if any(_is_drafted(each) for each in here[0]) else set()
-        for what in [each for each in aspects[0] if each not in {*without, *drafted}]:
+        for what in [each for each in aspects[0] if each not in left | drafted]:
             differences += _unequal(what, where, aspects[0][what], aspects[1][what])
     return differences
 
