@@ -56,7 +56,10 @@ class Journal:
             return None
         except (OSError, ValueError, TypeError):
             raise BelinoError(f"{self._wishes_file} cannot be read; delete it to give the recording up") from None
-        self._open()
+        if wishes.ended:
+            self.size = self._records_file.stat().st_size
+        else:
+            self._open()
         return replace(wishes, older=tuple(wishes.older))
 
     def append(self, record: Json) -> None:
@@ -96,6 +99,9 @@ class Journal:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         self._file = os.fdopen(os.open(self._records_file, flags, 0o600), "a", encoding="utf-8")
         self.size = self._records_file.stat().st_size
+        if self.size:
+            self._file.write("\n")  # a crash may have cut the last line off
+            self.size += 1
 
     def _write_wishes(self, wishes: Wishes) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -27,7 +27,7 @@ ALL_MEDIA_BYTES = 32 * 1024 * 1024
 SETTINGS = ("sessions", "media", "context", "delivery")
 """The sections that decide what an agent is told and how an answer is sent."""
 UNSET = frozenset({"sandbox"})
-HOME = "/home/belino"
+HOME = "/state"
 HASH = re.compile(r"[0-9a-f]{64}")
 ADDRESS = re.compile(r"(?:https?|wss?)://\S+")
 

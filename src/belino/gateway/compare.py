@@ -16,7 +16,7 @@ DRAFTED = frozenset({"draft", "edit"})
 
 _FENCE = re.compile(r"<<<\w+ (\w{24})$", re.MULTILINE)
 _REF = re.compile(r"\b[a-z0-9]{1,8}_[a-z0-9]{12}\b")
-_FOLDER = re.compile(r"/home/belino/media/[^/\s]+/")
+_FOLDER = re.compile(r"/state/media/[^/\s]+/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ def _canonical(text: str) -> str:
         text = text.replace(fence, "FENCE")
     numbers: dict[str, int] = {}
     text = _REF.sub(lambda ref: f"ref-{numbers.setdefault(ref[0], len(numbers) + 1)}", text)
-    return _FOLDER.sub("/home/belino/media/…/", text)
+    return _FOLDER.sub("/state/media/…/", text)
 
 
 def _json(value: object) -> str:
