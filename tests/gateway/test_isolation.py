@@ -108,7 +108,7 @@ async def test_kills_that_come_again_and_again_never_use_up_the_tries_of_a_turn(
     for _ in range(20):
         agent = house.agent = Crashing(patient=True)
         async with house.until_killed():
-            await until(lambda: agent.running or house.clock.sleeps_for(20))
+            await until(lambda: agent.running or house.clock.sleeps_for(20))  # noqa: B023 - awaited in its round
             await house.clock.advance(5)
     agent = house.agent = Crashing()
     async with house.at_work() as gateway:

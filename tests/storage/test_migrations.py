@@ -75,6 +75,7 @@ async def test_uploads_begun_by_an_older_version_are_resumed_and_swept_like_othe
 ) -> None:
     columns = "id, conversation, file_name, mime, size, written, created, announced, sha256"
     hour, now = 3_600_000_000, to_micros(clock.now())
+    home.key_file.write_bytes(bytes(32))
     with closing(sqlite3.connect(home.database, isolation_level=None)) as connection:
         migrate(connection, STEPS[:12])
         for name, age, sha256 in (("open", 2 * hour, None), ("done", 2 * hour, "0" * 64), ("fresh", 0, "1" * 64)):

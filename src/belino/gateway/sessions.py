@@ -67,7 +67,10 @@ class Sessions:
         recover = partial(self._inbox.recover, self._begun, album_wait=album_wait, limit=self._config.attempts)
         if recovered := await self._insist("inbox", recover):
             log.info("turns interrupted by a crash, which run again one at a time: %d", recovered)
-        self._waiting = await self._insist("inbox", self._inbox.waiting_turns)
+        # What arrives during the count may be in it or not: too high is corrected near the limit, too low is not.
+        before = self._waiting
+        found = await self._insist("inbox", self._inbox.waiting_turns)
+        self._waiting += found - before
         ready = await self._insist("inbox", self._inbox.ready_turns)
         now = self._clock.now()
         for one in ready:

@@ -12,7 +12,7 @@ from belino.net.raw import Raw, as_table, count, line, table, tables, words
 
 def remembered(known: Known, event: Raw) -> Mapping[str, object]:
     """As much of what is known as the event can be about: nothing of other channels."""
-    told = json.dumps(event)
+    told = json.dumps(dict(event))
     places = {own: place for own, place in known.places.items() if own in told}
     parents = {place.parent for place in places.values()}
     places |= {own: place for own, place in known.places.items() if own in parents}

@@ -11,7 +11,7 @@ from belino.net.raw import Raw, as_table, line, table, tables, words
 
 def remembered(view: View, payload: Raw) -> Mapping[str, object]:
     """As much of what is known as the payload can be about: nobody else's name."""
-    told, me = json.dumps(payload), view.me
+    told, me = json.dumps(dict(payload)), view.me
     return {
         "me": {"user_id": me.user, "bot_id": me.bot, "name": me.name, "teams": sorted(me.teams)},
         "users": _named(view.directory.users, told),
