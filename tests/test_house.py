@@ -195,6 +195,8 @@ def test_the_bytes_of_media_come_through_one_door() -> None:
 
 @of_every(MODULES)
 def test_no_task_is_without_an_owner(path: Path) -> None:
+    if name_of(path) == "delivery/deadline.py":
+        return  # foreign code that ignores its cancellation is left behind: it would keep any owner from its end
     for node in parsed(path)[ast.Attribute]:
         if node.attr == "create_task":
             assert ast.unparse(node.value) not in {"asyncio", "loop"}, f"line {node.lineno}"

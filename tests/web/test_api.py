@@ -4,6 +4,7 @@ import asyncio
 import base64
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +96,17 @@ async def test_the_doctor_looks_at_everything(site: Any) -> None:
     assert not told["ok"]
     assert "leak.txt" in modes["says"]
     assert modes["cure"]
+
+
+async def test_metrics_tell_the_size_of_every_cache_and_of_the_process(site: Any) -> None:
+    _, body, _ = await site.ask("GET", "/metrics")
+    text = body if isinstance(body, str) else body.decode()
+    for cache in ("media", "word_index", "search_terms", "checksums", "row_ids", "sqlite_writer_pages"):
+        assert f'belino_cache_entries{{cache="{cache}"}}' in text
+        assert f'belino_cache_bytes{{cache="{cache}"}}' in text
+    if Path("/proc/self/fd").exists():
+        assert "belino_process_resident_bytes" in text
+        assert "belino_process_open_descriptors" in text
 
 
 async def test_metrics_are_text_with_numbers_of_store_and_gateway(site: Any) -> None:

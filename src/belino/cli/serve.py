@@ -9,16 +9,18 @@ import signal
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from belino.cli import INTERRUPTED, OK
 from belino.cli.arguments import PORT
 from belino.config import Config, load
+from belino.delivery.reasons import place_of
 from belino.domain.errors import BelinoError
 from belino.net.redact import configure_logging, hide
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
+    from belino.gateway.counters import Counters
     from belino.gateway.gateway import Gateway
 
 log = logging.getLogger(__name__)
@@ -82,6 +84,7 @@ async def _serve(config: Config, home: Home, args: Namespace) -> None:
 
     async with Gateway(config, home, start_empty=args.start_empty, new_key=args.new_key) as gateway:
         stop_on_signals(gateway)
+        count_unhandled(gateway.counters)
         async with asyncio.TaskGroup() as group:
             page = group.create_task(serve(gateway, ready=ready))
             await gateway.run()
@@ -103,6 +106,17 @@ def stop_on_signals(gateway: "Gateway") -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
+
+
+def count_unhandled(counters: "Counters") -> None:
+    """Count the exceptions that no one waited for, and log their type and place; a message may hold a secret."""
+
+    def note(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        counters.unhandled[type(error).__name__ if error is not None else "other"] += 1
+        log.error("unhandled: %s: %s", context["message"], "" if error is None else place_of(error))
+
+    asyncio.get_running_loop().set_exception_handler(note)
 
 
 def _overridden(config: Config, args: Namespace) -> Config:

@@ -74,6 +74,7 @@ class SessionsConfig:
     album_window_ms: int = setting(1500, "How long a turn waits for the next item of an album.")
     album_max_ms: int = setting(10_000, "How long a turn waits for an album in all.")
     max_text_chars: int = setting(200_000, "The longest message that is taken in.", least=1)
+    max_reply_chars: int = setting(200_000, "The longest answer of an agent; a longer one fails its turn.", least=1)
     shutdown_seconds: int = setting(5, "How long running turns may go on when belino stops.")
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from belino.domain.context import AdjacentMessage, ContextMessage, ThreadActivity
 from belino.domain.message import Author, Quote
-from belino.domain.outcome import MediaOutcome
+from belino.domain.outcome import CacheSize, MediaOutcome
 from belino.media.placeholder import clean_name, disarm, one_line, placeholder
 
 COLUMNS = "id|MM-DD HH:MM|author|text"
@@ -111,6 +111,11 @@ def _short_time(moment: datetime, year: int | None) -> str:
 @lru_cache(maxsize=4096)
 def _name(name: str) -> str:
     return clean_name(name) or "somebody"
+
+
+def cache_size() -> CacheSize:
+    """How many times and names are remembered as they are written."""
+    return CacheSize(entries=_short_time.cache_info().currsize + _name.cache_info().currsize)
 
 
 def _row(

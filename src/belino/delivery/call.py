@@ -7,6 +7,7 @@ from belino.delivery.deadline import deadline
 from belino.delivery.signs import upload_shown
 from belino.domain.dispatch import CALL_SECONDS, Doubt, call_seconds
 from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable
+from belino.domain.failpoints import failpoint
 from belino.domain.limits import Markup, Once
 from belino.domain.ports import Adapter, Clock, ReadsBack
 from belino.domain.record import ClaimedParcel
@@ -73,6 +74,7 @@ async def _find(adapter: Adapter, claimed: ClaimedParcel, *, resend: bool, clock
     if isinstance(adapter, ReadsBack):
         try:
             async with deadline(clock, CALL_SECONDS):
+                failpoint("parcel.find.before")
                 return await adapter.find_sent(claimed.parcel)
         except TimeoutError:
             # Only looked for: nothing new may have arrived.
@@ -100,6 +102,9 @@ async def _send(adapter: Adapter, parcel: Parcel, until: float, clock: Clock) ->
     try:
         async with deadline(clock, seconds), upload_shown(adapter, parcel, clock):
             with on_behalf(parcel.conversation, parcel.trace, parcel.kind):
-                return await adapter.send(parcel)
+                failpoint("parcel.send.before")
+                receipt = await adapter.send(parcel)
+                failpoint("parcel.send.after")
+                return receipt
     except TimeoutError:
         raise Unanswered(f"the platform did not answer within {seconds:g} seconds") from None

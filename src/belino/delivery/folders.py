@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
+from belino.domain.failpoints import failpoint
 from belino.domain.ports import Clock
 from belino.domain.reply import ParcelState
 from belino.media.beneath import Beneath, Seen, ending_in
@@ -147,7 +148,10 @@ class Folders:
 
     def _move(self, beneath: Beneath, seen: Seen, folder: str) -> str:
         # Its time becomes that of the move: retention counts from then, and put back by hand it is a new file.
-        return beneath.move(seen.path, folder, at=self._clock.now())
+        failpoint("file.move.before")
+        moved = beneath.move(seen.path, folder, at=self._clock.now())
+        failpoint("file.move.after")
+        return moved
 
     async def _beneath(self, work: Callable[[Beneath], T]) -> T:
         def held() -> T:

@@ -6,7 +6,7 @@ from random import Random
 from typing import TypeVar
 
 from belino.delivery.reasons import reason_of
-from belino.domain.errors import StoreError, StoreFull
+from belino.domain.errors import StoreError, StoreUnwritable
 from belino.domain.ports import Clock
 from belino.net.pace import backoff
 
@@ -36,7 +36,7 @@ class Insistence:
                     return await verb()
                 except StoreError as error:
                     attempt += 1
-                    if attempt >= TRIES and not isinstance(error, StoreFull):
+                    if attempt >= TRIES and not isinstance(error, StoreUnwritable):
                         raise
                     self.troubles[what] = reason_of(error)
                     log.warning("%s waits for the store, attempt %d: %s", what, attempt, type(error).__name__)

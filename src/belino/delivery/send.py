@@ -29,6 +29,7 @@ from belino.domain.errors import (
     Undeliverable,
     Unreached,
 )
+from belino.domain.failpoints import failpoint
 from belino.domain.limits import Once
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import Stage, Step
@@ -135,11 +136,13 @@ class Sender:
             if (why := self.lines.why_not(conversation)) is not None:
                 await self._keep_waiting(conversation, why)
                 return None
+            failpoint("parcel.claim.before")
             claimed = await self._outbox.claim_parcel(conversation, self._steady.now(), owner=self._owner)
             if claimed is None:
                 return None
             if isinstance(claimed, Ready):
                 return claimed.at
+            failpoint("parcel.claim.after")
             await self._deliver(claimed, until=begun + lease_seconds(size_of(claimed.parcel)))
             return self._steady.now()
         except Exception as error:  # noqa: BLE001 - one conversation's trouble must not end the others'
@@ -262,12 +265,14 @@ class Sender:
         patience: bool = False,
     ) -> None:
         key, fence, ready, failed_at = claimed.parcel.key, claimed.fence, self._in(seconds), self._clock.now()
+        failpoint("parcel.delay.before")
         await self._insist(
             key,
             lambda: self._outbox.delay_parcel(
                 key, ready, reason, fence=fence, failed=failed, doubt=doubt, patience=patience
             ),
         )
+        failpoint("parcel.delay.after")
         if claimed.attempt <= NOTED_DELAYS:
             await self._note(claimed.parcel, "delayed", f"{reason}; again after {seconds:.1f} s", at=failed_at)
         self._tell(claimed.parcel, ParcelState.READY, reason)
@@ -275,12 +280,14 @@ class Sender:
     async def _end(self, claimed: ClaimedParcel, state: ParcelState, reason: str, doubt: Doubt | None = None) -> None:
         parcel = claimed.parcel
         notices = notices_of(parcel, reason) if state is ParcelState.DEAD and parcel.files else ()
+        failpoint("parcel.end.before")
         await self._insist(
             parcel.key,
             lambda: self._outbox.end_parcel(
                 parcel.key, state, reason, fence=claimed.fence, doubt=doubt, notices=notices
             ),
         )
+        failpoint("parcel.end.after")
         log.warning("parcel %s (trace %s) is %s", parcel.key, parcel.trace, state)
         self._tell(parcel, state, reason)
 
@@ -293,9 +300,11 @@ class Sender:
         flagged = claimed.doubt is not Doubt.NONE and doubtful
         reason = "; ".join(told for told in (fewer, PERHAPS_TWICE if flagged else "") if told)
         author = self._author(parcel.conversation)
+        failpoint("parcel.confirm.before")
         said = await self._insist(
             parcel.key, lambda: self._outbox.confirm_parcel(parcel.key, receipt, author, reason=reason)
         )
+        failpoint("parcel.confirm.after")
         log.info("parcel %s (trace %s) is sent", parcel.key, parcel.trace)
         if said is not None:
             self._on_message(said)

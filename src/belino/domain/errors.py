@@ -7,7 +7,10 @@ BelinoError
 │   ├── StoreTooNew          a newer belino wrote it
 │   ├── StoreDamaged         the database cannot be read: repair or restore it
 │   ├── StoreIncomplete      the database or the key is missing beside the rest of the state
-│   └── StoreFull            the disk is full; nothing was kept
+│   └── StoreUnwritable      nothing was kept; it can be offered again
+│       ├── StoreFull        the disk is full
+│       ├── StoreReadOnly    the state folder can only be read
+│       └── StoreBusy        another process holds the database
 ├── AdapterError             belino: try again, the platform failed
 │   ├── RateLimited          belino: wait `retry_after` seconds
 │   ├── Unauthorized         the operator: the platform refused our credentials
@@ -62,8 +65,20 @@ class StoreIncomplete(StoreError):
     """The database or the key is missing while other state exists; the message lists the options."""
 
 
-class StoreFull(StoreError):
-    """The disk is full: what was offered is not stored and must be offered again."""
+class StoreUnwritable(StoreError):
+    """The store cannot be written to just now; what is offered again later is taken."""
+
+
+class StoreFull(StoreUnwritable):
+    """The disk is full."""
+
+
+class StoreReadOnly(StoreUnwritable):
+    """The state folder can only be read."""
+
+
+class StoreBusy(StoreUnwritable):
+    """Another process holds the database."""
 
 
 class AdapterError(BelinoError):

@@ -85,6 +85,17 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSize:
+    """How much one cache holds now."""
+
+    entries: int
+    bytes: int = 0
+    """0 where entries are small and only counted."""
+    most_bytes: int = 0
+    """What it may grow to, where bytes limit it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What a check found, for the doctor."""
 

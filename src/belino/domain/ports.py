@@ -134,6 +134,15 @@ class AcceptsMany(Accept, Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsCursor(Accept, Protocol):
+    """Can store a cursor without an arrival."""
+
+    def keep_cursor(self, cursor: str) -> Awaitable[None]:
+        """When it returns, the cursor is on disk: what the platform tells from now on is told again after a crash."""
+        ...
+
+
 async def hand_in(accept: Accept, incoming: Sequence[Incoming]) -> None:
     """Hand in what came together, at once if that can be taken, one after the other otherwise."""
     if isinstance(accept, AcceptsMany):

@@ -81,6 +81,10 @@ class Inbox(Protocol):
 
     async def cursor(self, platform: str, account: str) -> str | None: ...
 
+    async def keep_cursor(self, platform: str, account: str, cursor: str) -> None:
+        """Store a cursor without an arrival."""
+        ...
+
     async def recover(
         self, begun: datetime | None = None, *, album_wait: timedelta = ALBUM_WAIT, limit: int = ATTEMPTS
     ) -> int:

@@ -16,6 +16,8 @@ class Counters:
     adapter_restarts: Counter[str] = field(default_factory=Counter)
     memory: Counter[str] = field(default_factory=Counter)
     """How often the bytes of media were found in memory, and how often not."""
+    unhandled: Counter[str] = field(default_factory=Counter)
+    """Exceptions of tasks and callbacks that no one waited for, by type."""
     history: Counter[str] = field(default_factory=Counter)
     """Calls for what was said before, what they waited for, and how often none was needed."""
 
@@ -29,4 +31,5 @@ class Counters:
             "adapter_restarts": dict(self.adapter_restarts),
             "memory": dict(self.memory),
             "history": dict(self.history),
+            "unhandled_exceptions": dict(self.unhandled),
         }

@@ -11,6 +11,7 @@ from belino.delivery.reasons import place_of
 from belino.delivery.send import ParcelNews
 from belino.delivery.texts import texts
 from belino.domain.errors import MarkupRefused
+from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits
 from belino.domain.outcome import TurnState
 from belino.domain.ports import Clock, Drafts
@@ -141,6 +142,7 @@ class Drafting:
             return
         self._started = True
         await self._outbox.start_draft(self._claimed.id, self._parcel(ParcelKind.DRAFT))
+        failpoint("draft.put.after")
         self._put()
 
     async def _message(self) -> str | None:
@@ -164,7 +166,9 @@ class Drafting:
             return
         try:
             async with deadline(self._clock, EDIT_SECONDS):
+                failpoint("draft.edit.before")
                 await self._adapter.edit(message_id, parcel)
+                failpoint("draft.edit.after")
         except MarkupRefused:
             log.info("a change of the draft of turn %d had markup that was refused", self._claimed.id)
 

@@ -21,6 +21,7 @@ from belino import registry
 from belino.cassette.journal import Journal
 from belino.cassette.pseudonyms import Secrets
 from belino.config import AdapterConfig, Config
+from belino.context import compact
 from belino.context.history import History
 from belino.delivery.deadline import deadline
 from belino.delivery.insist import Insistence
@@ -28,9 +29,10 @@ from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender
 from belino.domain.audit import Audit
 from belino.domain.errors import Busy, ConfigError, MediaError, StoreError
+from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
-from belino.domain.outcome import Finding, Standing, TurnState
+from belino.domain.outcome import CacheSize, Finding, Standing, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, Desk, Taken
 from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
@@ -143,6 +145,7 @@ class Gateway:
             self.recorder.resume()
             opening.callback(self.recorder.journal.close)
             self._open = opening.pop_all()
+        failpoint("start.opened")
         self.started = self.clock.now()
         return self
 
@@ -168,7 +171,7 @@ class Gateway:
         """Makes renditions, in the sandbox, and keeps them."""
         from belino.media.render import make_renderer
 
-        return make_renderer(self.sandbox, self.home.blobs / "tmp", self.store)
+        return make_renderer(self.sandbox, self.home.blobs / "tmp", self.store, images=self.images)
 
     @cached_property
     def sounds(self) -> "Sounds":
@@ -189,10 +192,12 @@ class Gateway:
             others.append(group.create_task(self._index_ahead()))
             others.append(group.create_task(self._backups.run()))
             await self._stopping.wait()
+            failpoint("stop.begin")
             for task in others:
                 task.cancel()
             self._sessions.stop()
             await self._ended(answering, self.config.sessions.shutdown_seconds + CLOSING_SECONDS)
+            failpoint("stop.turns.ended")
             self._sender.stop(SENDING_GRACE_SECONDS)
             await self._ended(sending, SENDING_GRACE_SECONDS + CLOSING_SECONDS)
             self._replies.stop(SENDING_GRACE_SECONDS)
@@ -312,6 +317,14 @@ class Gateway:
     async def audit(self) -> Audit:
         """Whether everything in the store is accounted for."""
         return await self.store.audit()
+
+    def cache_sizes(self) -> Mapping[str, CacheSize]:
+        """How much every cache holds, so that a cache that fills can be told from a leak."""
+        made = [self.__dict__[name] for name in ("images", "renderer") if name in self.__dict__]  # on first use only
+        sizes = {**self.store.cache_sizes(), "media": self._fetcher.memory_size, "written_lines": compact.cache_size()}
+        for part in made:
+            sizes |= part.cache_sizes()
+        return sizes
 
     def troubles(self) -> Mapping[str, str]:
         """What the store would not take so far and is being offered again, with the reason; empty when all is well."""

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from belino.config import AccessConfig, SessionsConfig
 from belino.domain.errors import ScopeError, StoreError
+from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Message, Quote, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
@@ -79,6 +80,7 @@ class Intake:
                 taken += await self._take(run)
                 run = []
             judged = await self._judged(arrival, cursor)
+            failpoint("intake.screened")
             if judged.verdict.answer:
                 if not self._sessions.has_room(beside=len(run)):  # who may have to wait keeps nobody else waiting
                     taken += await self._take(run)
@@ -86,6 +88,10 @@ class Intake:
                 await self._sessions.room()
             run.append(judged)
         return (*taken, *await self._take(run))
+
+    async def keep_cursor(self, platform: str, account: str, cursor: str) -> None:
+        """Store how far an account's adapter has read, without an arrival."""
+        await self._store.keep_cursor(platform, account, cursor)
 
     async def _judged(self, arrival: Arrival, cursor: str | None) -> Judged:
         verdict = self._too_long(arrival)
@@ -102,12 +108,14 @@ class Intake:
         """Store what was judged, all at once; if one of them cannot be, those before it are, and it says why."""
         if not run:
             return ()
+        failpoint("intake.store.before")
         try:
             taken = await self._store.take_in_all(run, album_wait=timedelta(milliseconds=self._config.album_max_ms))
         except (StoreError, ValueError, TypeError, ArithmeticError):
             if len(run) == 1:
                 raise
             return tuple([one for judged in run for one in await self._take([judged])])
+        failpoint("intake.store.after")
         await self._tell_all(run, taken)
         return taken
 
@@ -195,13 +203,19 @@ class _Threshold:
     async def __call__(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
         return (await self.many([(arrival, cursor)]))[0]
 
+    async def keep_cursor(self, cursor: str) -> None:
+        await self._intake.keep_cursor(*self._account, cursor)
+
     async def many(self, incoming: Sequence[Incoming]) -> tuple[Taken, ...]:
         for arrival, _ in incoming:
             where = arrival.conversation
             if (where.platform, where.account) != self._account:
                 own = ":".join(self._account)
                 raise ScopeError(f"{own} handed in an arrival of {where.platform}:{where.account}")
-        return await self._intake.accept_all(incoming)
+        failpoint("adapter.events.received")
+        taken = await self._intake.accept_all(incoming)
+        failpoint("adapter.events.stored")
+        return taken
 
 
 def _is_about_any(arrival: Arrival, run: Sequence[Judged]) -> bool:

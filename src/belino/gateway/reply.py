@@ -20,6 +20,7 @@ from belino.delivery.prepare import Preparer
 from belino.delivery.reasons import place_of, reason_of
 from belino.delivery.send import ParcelNews
 from belino.domain.errors import StoreError, ToolError
+from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits, Once
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
@@ -209,7 +210,9 @@ class Replies:
             busy = await self._settled(where, folders)
             found = await collect(text, handed, folders, self._keeper(), busy=busy)
             self._await_marks(where, found.offers, turn)
+        failpoint("reply.collected")
         prepared = await self._preparer.prepare(found.offers, self._limits(where))
+        failpoint("reply.prepared")
         decisions = (*prepared, *found.refused)
         async with self._alone(where):
             await folders.refuse(_refused(decisions))

@@ -12,6 +12,7 @@ from belino.delivery.insist import Insistence
 from belino.delivery.lanes import Lanes
 from belino.delivery.reasons import place_of
 from belino.domain.errors import Busy
+from belino.domain.failpoints import failpoint
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.record import ClaimedTurn, Ready
@@ -67,6 +68,7 @@ class Sessions:
         recover = partial(self._inbox.recover, self._begun, album_wait=album_wait, limit=self._config.attempts)
         if recovered := await self._insist("inbox", recover):
             log.info("turns interrupted by a crash, which run again one at a time: %d", recovered)
+        failpoint("start.recovered")
         # What arrives during the count may be in it or not: too high is corrected near the limit, too low is not.
         before = self._waiting
         found = await self._insist("inbox", self._inbox.waiting_turns)
@@ -115,6 +117,7 @@ class Sessions:
 
     async def _claim_and_run(self, conversation: ConversationKey) -> datetime | None:
         try:
+            failpoint("turn.claim.before")
             alone = self._isolation.is_alone(conversation)
             claimed = await self._inbox.claim_turn(conversation, self._clock.now(), alone=alone)
             if claimed is None:
@@ -124,6 +127,7 @@ class Sessions:
                     return claimed.at
                 self._isolation.isolate(conversation)
                 return None
+            failpoint("turn.claim.after")
             self._waiting = max(0, self._waiting - len(claimed.messages))
             self._claimed.set()
             await self._run_turn(claimed)

@@ -11,6 +11,7 @@ from belino.delivery.beside import beside
 from belino.delivery.deadline import deadline
 from belino.delivery.reasons import place_of, reason_of
 from belino.domain.errors import RateLimited, Unauthorized, Unreached
+from belino.domain.failpoints import failpoint
 from belino.domain.ports import Accept, Adapter, Clock, Connects
 from belino.domain.store import Inbox
 from belino.net.pace import backoff
@@ -57,6 +58,7 @@ async def keep_running(
         wait, most = None, LONGEST_WAIT
         try:
             cursor = await inbox.cursor(adapter.platform, account)
+            failpoint("adapter.cursor.loaded")
             begun = AdapterHealth(state="starting", since=clock.now(), reason=reason, restarts=restarts)
             if isinstance(adapter, Connects):
                 async with beside(_watch(adapter, begun, clock, report)):

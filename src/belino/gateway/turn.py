@@ -10,12 +10,13 @@ from pathlib import Path
 from belino.config import Config
 from belino.context.history import History
 from belino.context.prompt import system_prompt
-from belino.delivery.deadline import deadline, ring
+from belino.delivery.deadline import deadline, or_abandon, ring
 from belino.delivery.insist import Insistence
 from belino.delivery.reasons import place_of, reason_of
 from belino.delivery.send import ParcelNews
 from belino.delivery.signs import keep_showing
 from belino.domain.errors import AgentError, MemoryLost, StoreError
+from belino.domain.failpoints import failpoint
 from belino.domain.media import ImageBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
@@ -52,6 +53,11 @@ from belino.storage.home import Home
 from belino.tools.toolbox import make_toolbox
 
 log = logging.getLogger(__name__)
+
+CANCEL_SECONDS = 5.0
+"""An agent that does not end so soon after it was cancelled is left behind."""
+NOTE_CHARS = 500
+"""Of what a tool is at work on, as people are shown it."""
 
 
 class Turns:
@@ -111,6 +117,7 @@ class Turns:
     async def run(self, claimed: ClaimedTurn) -> None:
         """Run one turn to its end. Cancelled, it gives the turn back unchanged."""
         log.info("turn %d in %s begins (trace %s)", claimed.id, claimed.conversation, claimed.trace)
+        failpoint("turn.begin")
         self._notices.turn(claimed.conversation, claimed.id, TurnState.RUNNING)
         for message in claimed.messages:
             self._notices.message(message)
@@ -144,8 +151,10 @@ class Turns:
     async def _finish(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd:
         """Commit the end; what the store can never take must not block the conversation for ever."""
         what = f"turn {claimed.id}"
+        failpoint("turn.finish.before")
         try:
             await self._insist(what, lambda: self._store.finish_turn(claimed.id, end))
+            failpoint("turn.finish.after")
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - an answer that cannot be kept still ends its turn
@@ -168,6 +177,7 @@ class Turns:
 
     async def _answer(self, claimed: ClaimedTurn) -> TurnEnd:
         found = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
+        failpoint("turn.session.loaded")
         session = found.found_by(self._agents.kind(claimed.conversation))
         ledger = self._ledger(claimed, session)
         allowed = self._config.sessions
@@ -181,7 +191,8 @@ class Turns:
         try:
             async with deadline(self._clock, allowed.turn_seconds) as scope:
                 self._running[claimed.conversation] = scope
-                text = await self._heard(claimed, ledger, session)
+                heard = self._heard(claimed, ledger, session)
+                text = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
         except Withdrawn as error:
             return await ledger.end(TurnState.ABORTED, str(error))
         except Exception as error:  # noqa: BLE001 - whatever an agent dies of becomes the turn's visible end
@@ -227,11 +238,17 @@ class Turns:
         if note := await self._history.before_turn(claimed.messages[-1]):
             await ledger.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
         turn = await self._build(claimed, ledger, session)
+        failpoint("turn.prompt.built")
         parts = self._recorder.run_turn(self._agents.at(claimed.conversation), turn)
         draft = Draft(claimed.conversation, claimed.id, self._notices, self._clock)
+        length = Length(self._config.sessions.max_reply_chars)
         try:
             async for part in parts:
+                length.add(part)
+                await asyncio.sleep(0)  # an agent that never waits must not keep the deadline from ringing
+                failpoint("turn.agent.part")
                 if isinstance(part, Final):
+                    failpoint("turn.agent.final")
                     if drafting := self._drafts.get(claimed.conversation):
                         drafting.hush()
                     return repaired(part.text)
@@ -248,8 +265,9 @@ class Turns:
     async def _take(self, part: ReplyPart, claimed: ClaimedTurn, ledger: Ledger) -> None:
         match part:
             case ToolNote():
-                self._notices.turn(claimed.conversation, claimed.id, "note", repaired(part.text))
-                self._doing[claimed.conversation] = part.text
+                note = repaired(part.text[:NOTE_CHARS])
+                self._notices.turn(claimed.conversation, claimed.id, "note", note)
+                self._doing[claimed.conversation] = note
             case Accepted():
                 ledger.accepted()
             case Compacted():
@@ -401,6 +419,24 @@ class Turns:
         adapter = self._adapters.get((conversation.platform, conversation.account))
         if isinstance(adapter, ShowsTyping):
             await keep_showing(lambda: adapter.show_typing(conversation, self._doing.get(conversation)), self._clock)
+
+
+class Length:
+    """The length of an answer while it is written, and of the whole; over the limit, the turn ends."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._written = 0
+
+    def add(self, part: ReplyPart) -> None:
+        """Count a part; AgentError where the answer is too long."""
+        if isinstance(part, TextDelta):
+            self._written += len(part.text)
+        if self._written > self._limit or (isinstance(part, Final) and len(part.text) > self._limit):
+            raise AgentError(
+                f"the agent's answer is over {self._limit} characters; ask for less, or for a file, "
+                "or raise sessions.max_reply_chars"
+            )
 
 
 def _without_folders(folder: Path, text: str) -> str:

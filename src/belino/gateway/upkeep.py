@@ -19,6 +19,7 @@ from belino.net.pace import backoff
 from belino.storage.blobs import on_disk
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore
+from belino.storage.writer import DiskState
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ UNFINISHED_KEPT = timedelta(days=1)
 """How long an unfinished upload can be resumed."""
 GONE_TOLD = timedelta(days=30)
 """How long whoever names a deleted item is told that it was deleted, rather than that there is none."""
+SLOW_SECONDS = 1.0
+"""A commit takes milliseconds; platforms wait for two or three seconds before they call again."""
 UNCHECKED = Finding(name="database", ok=True, says="it is being looked through")
 NOT_CHECKED = "could not be checked"
 CHECK_TRIES = 5
@@ -64,8 +67,13 @@ class Upkeep:
             await self._clock.sleep(SWEEP_SECONDS)
 
     def soundness(self) -> tuple[Finding, ...]:
-        """The database check, media found damaged since the start, and strays."""
-        return (self._database, *check_media(self._store.damaged), *check_strays(self._store.strays))
+        """The database check, how the disk takes writes, media found damaged since the start, and strays."""
+        return (
+            self._database,
+            *check_disk(self._store.disk),
+            *check_media(self._store.damaged),
+            *check_strays(self._store.strays),
+        )
 
     def deletion(self) -> None:
         """Something was taken back."""
@@ -187,6 +195,17 @@ async def check_database(store: SqliteStore, clock: Clock) -> Finding:
         "`belino restore DIR` brings a backup back."
     )
     return Finding(name="database", ok=False, says=f"damaged: {found}", cure=cure)
+
+
+def check_disk(disk: DiskState) -> tuple[Finding, ...]:
+    """Nothing to tell, unless the disk refuses what is written or takes long for it."""
+    if disk.refusal:
+        cure = "Make room on the disk and the state folder writable; belino goes on by itself."
+        return (Finding(name="disk", ok=False, says=f"the last write was refused: {disk.refusal}", cure=cure),)
+    if disk.commit_seconds < SLOW_SECONDS:
+        return ()
+    says = f"slow: a write takes {disk.commit_seconds:.1f} s, and {disk.waiting} wait"
+    return (Finding(name="disk", ok=False, says=says, cure="Look for what else uses the disk, and for its errors."),)
 
 
 def check_media(damaged: int) -> tuple[Finding, ...]:

@@ -27,8 +27,9 @@ from belino.domain.errors import (
     OverDailyLimit,
     StoreError,
 )
+from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, MediaRef
-from belino.domain.outcome import MediaOutcome
+from belino.domain.outcome import CacheSize, MediaOutcome
 from belino.domain.ports import Clock
 from belino.domain.record import RefRecord
 from belino.domain.store import Library
@@ -146,6 +147,11 @@ class Fetcher:
         """The first `limit` bytes of a blob, from memory if they were read before."""
         return await self._memory.read(blob, limit)
 
+    @property
+    def memory_size(self) -> CacheSize:
+        """How many bytes of files are held in memory."""
+        return self._memory.size
+
     def pin(self, sha256: str) -> AbstractContextManager[None]:
         """While inside, these bytes are needed: they make room for no others and do not grow old."""
         return self._pin(sha256)
@@ -186,6 +192,7 @@ class Fetcher:
             return blob
         try:
             self._check(current)
+            failpoint("fetch.begin")
             return await self._begin(current, turnstile)
         except BelinoError as error:
             outcome, reason = _end_of(error)
@@ -244,8 +251,10 @@ class Fetcher:
                     if attempt == BEGINNINGS:
                         raise
                     await self._clock.sleep(backoff(attempt))
+            failpoint("fetch.row.before")
             if not await self._library.end_media(ref.id, MediaOutcome.HELD, judge.lies, blob=blob):
                 raise MediaNotFound(f"{ref.id} was deleted while it was fetched")
+            failpoint("fetch.row.after")
             await self._make_room(blob.size)
         return blob
 
@@ -254,7 +263,7 @@ class Fetcher:
         async with opened(self._open_media(ref)) as chunks:
             counted = meter.chunks(chunks)
             within = bounded(counted, limit=limit, deadline_seconds=STREAM_SECONDS, clock=self._clock)
-            seen = judged(within, judge, lambda count: turnstile.tell(count, ref.size))
+            seen = judged(within, judge, lambda count: _came(turnstile, count, ref.size))
             return await self._blobs.keep(seen, mime=judge.mime, limit=limit)
 
     async def _make_room(self, arrived: int) -> None:
@@ -288,6 +297,11 @@ class _Turnstile:
     def tell(self, count: int, total: int | None) -> None:
         for watcher in self._watchers:
             watcher(count, total)
+
+
+def _came(turnstile: _Turnstile, count: int, total: int | None) -> None:
+    failpoint("fetch.bytes")
+    turnstile.tell(count, total)
 
 
 def _end_of(error: BelinoError) -> tuple[MediaOutcome, str]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
+from belino.domain.outcome import CacheSize
 from belino.media import image_open
 from belino.media.image_fit import Search, Wish
 from belino.media.image_open import Header
@@ -64,6 +65,14 @@ class Images:
 
         self._facts: LRUCache[str, ImageFacts] = LRUCache(FACTS_KEPT)
         self._fitted: dict[tuple[str, int, int | None, tuple[str, ...]], Fitted] = {}
+
+    def cache_sizes(self) -> Mapping[str, CacheSize]:
+        """What is remembered of pictures."""
+        held = sum(len(fitted.data) for fitted in self._fitted.values())
+        return {
+            "image_facts": CacheSize(entries=len(self._facts)),
+            "fitted_images": CacheSize(entries=len(self._fitted), bytes=held, most_bytes=CACHE_BYTES),
+        }
 
     async def probe(self, blob: Blob) -> ImageFacts:
         """What the picture is; MediaRefused if it is none that is decoded, or too large."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from belino.domain.document import DocumentText
 from belino.domain.errors import MediaNotFound, StoreError
+from belino.domain.failpoints import failpoint
 from belino.domain.readings import Readings
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,9 @@ class Kept:
             if found is not None:
                 return found
             data, mime = await make()
+            failpoint("rendition.made")
             await self.keep(sha256, name, data, mime, also=also)
+            failpoint("rendition.kept")
             return data, mime
 
     async def found(self, sha256: str, name: str) -> tuple[bytes, str] | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from belino.domain.errors import MediaNotFound
 from belino.domain.media import Blob
+from belino.domain.outcome import CacheSize
 
 if TYPE_CHECKING:
     from cachebox import LRUCache
@@ -34,6 +35,12 @@ class Memory:
             if cache is not None:
                 cache.insert(blob.sha256, held)
         return held[:limit]
+
+    @property
+    def size(self) -> CacheSize:
+        if self._cache is None:
+            return CacheSize(entries=0, most_bytes=self._limit)
+        return CacheSize(entries=len(self._cache), bytes=self._cache.current_size(), most_bytes=self._limit)
 
     def forget(self, sha256: str) -> None:
         """Hold these bytes no longer."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from belino.domain.document import DocumentText, Unit, Unread
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
+from belino.domain.outcome import CacheSize
 from belino.domain.readings import Readings
 from belino.domain.tokens import estimate_tokens
 from belino.media.document import pages_without_text
@@ -23,7 +24,7 @@ from belino.storage.readings import OF_SEVERAL
 
 if TYPE_CHECKING:
     from belino.media.audio_facts import SoundFacts
-    from belino.media.image import Fitted, ImageFacts, Runs
+    from belino.media.image import Fitted, ImageFacts, Images, Runs
     from belino.media.likeness import Likenesses
     from belino.media.video import Frame, VideoFacts
 
@@ -102,8 +103,10 @@ class Makers:
     sheets: Lays
 
 
-def make_renderer(sandbox: "Runs", scratch: Path, store: Readings | None = None) -> "Renderer":
-    """A renderer that asks this sandbox; without a store it keeps nothing."""
+def make_renderer(
+    sandbox: "Runs", scratch: Path, store: Readings | None = None, *, images: "Images | None" = None
+) -> "Renderer":
+    """A renderer that asks this sandbox; without a store it keeps nothing. `images` shares a cache of pictures."""
     from belino.media.audio import Sounds
     from belino.media.document import Documents
     from belino.media.image import Images
@@ -111,7 +114,7 @@ def make_renderer(sandbox: "Runs", scratch: Path, store: Readings | None = None)
     from belino.media.sheet import Sheets
     from belino.media.video import Videos
 
-    images, videos = Images(sandbox, scratch), Videos(sandbox, scratch)
+    images, videos = images or Images(sandbox, scratch), Videos(sandbox, scratch)
     makers = Makers(
         images=images,
         documents=Documents(sandbox, scratch),
@@ -131,6 +134,10 @@ class Renderer:
         self.likenesses = likenesses
         """Recognises pictures that were sent before; None where nothing is kept."""
         self._facts: dict[str, dict[str, Any]] = {}
+
+    def cache_sizes(self) -> Mapping[str, CacheSize]:
+        """What is remembered of media."""
+        return {"media_facts": CacheSize(entries=len(self._facts))}
 
     async def probe(self, blob: Blob) -> "ImageFacts":
         """What a picture is."""

@@ -22,11 +22,11 @@ def count_denied(connection: sqlite3.Connection, conversation: ConversationKey, 
     )
 
 
-def move_cursor(connection: sqlite3.Connection, conversation: ConversationKey, cursor: str) -> None:
+def move_cursor(connection: sqlite3.Connection, platform: str, account: str, cursor: str) -> None:
     """How far the account's adapter has read."""
     connection.execute(
         "INSERT INTO cursors VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET cursor = excluded.cursor",
-        (conversation.platform, conversation.account, cursor),
+        (platform, account, cursor),
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from belino.domain.errors import StoreError
+from belino.domain.failpoints import failpoint
 from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST, SCRAP, backup_place
 from belino.storage.blobs import sync_folder
 from belino.storage.home import Home
@@ -77,6 +78,7 @@ def _fill(
     earlier: Path | None,
 ) -> BackedUp:
     name, schema = _copy_database(home, folder)
+    failpoint("backup.database.after")
     names, messages = _listed(folder / name)
     copied, damaged, missing = _copy_blobs(home, folder, names, progress, earlier)
     key, config = home.key_file.read_bytes(), _copy_config(home, folder)
@@ -92,9 +94,12 @@ def _fill(
         secrets=_secret_names(home),
         has_key=with_key,
     )
+    failpoint("backup.blobs.after")
     os.sync()  # one for all the blobs: a sync for each would take longer than the copy
     manifest = _manifest(folder / name, done, schema=schema, key=key, config=config, now=now, version=version)
+    failpoint("backup.manifest.before")
     _put(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    failpoint("backup.manifest.after")
     _sweep(folder, name, names)
     return done
 

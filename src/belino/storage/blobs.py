@@ -1,7 +1,6 @@
 """Bytes by sha256: hashed while they are written, visible only when whole, kept while anything uses them."""
 
 import asyncio
-import errno
 import hashlib
 import os
 import re
@@ -16,9 +15,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from belino.domain.errors import MediaNotFound, MediaTooLarge, StoreError, StoreFull
+from belino.domain.errors import MediaNotFound, MediaTooLarge
+from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob
 from belino.storage.sink import Sink
+from belino.storage.writer import store_error_of
 
 PIECE = 1 << 20
 WRITES = 32
@@ -164,6 +165,7 @@ class BlobFolder:
                     with suppress(FileNotFoundError):
                         count += place.lstat().st_size
                         place.unlink()
+                        failpoint("tidy.blob.after")
                     (self.aside / name).unlink(missing_ok=True)
         return count
 
@@ -193,7 +195,9 @@ class BlobFolder:
     def _move_in(self, path: Path, place: Path) -> None:
         make_folder(place.parent.parent)
         make_folder(place.parent)
+        failpoint("blob.rename.before")
         path.rename(place)
+        failpoint("blob.rename.after")
         sync_folder(place.parent)
 
     def sweep(self, *, keep: set[str]) -> int:
@@ -216,6 +220,7 @@ class Partial:
 
     def open(self) -> None:
         self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        failpoint("blob.created")
         os.fchmod(self._descriptor, 0o600)
         self._sink = Sink(self._descriptor)
 
@@ -230,6 +235,7 @@ class Partial:
         """The bytes are on disk."""
         assert self._descriptor is not None and self._sink is not None
         self._sink.flush()
+        failpoint("blob.sync.before")
         os.fsync(self._descriptor)
         self._drop_descriptor()
 
@@ -380,9 +386,7 @@ async def on_disk(work: Callable[..., T], *arguments: object) -> T:
         await asyncio.wait([running])
         raise
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise StoreFull("the disk is full; the bytes were not kept") from error
-        raise StoreError(f"the bytes could not be kept: {error.strerror}") from error
+        raise store_error_of(error, "the bytes could not be kept") from error
 
 
 def make_folder(folder: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import astuple
 from typing import NamedTuple
 
 from belino.domain.errors import StoreError
+from belino.domain.failpoints import failpoint
 from belino.domain.media import MediaRef
 from belino.domain.message import ChatType, ConversationKey, Message, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
@@ -52,7 +53,8 @@ def take_in(
     places.arrivals.add(arrival.conversation)
     when = When(now=now, ready=now if judged.ready is None else to_micros(judged.ready), album_wait=album_wait)
     if judged.cursor is not None:
-        move_cursor(connection, arrival.conversation, judged.cursor)
+        move_cursor(connection, arrival.conversation.platform, arrival.conversation.account, judged.cursor)
+        failpoint("store.take_in.cursor")
     if verdict.standing is Standing.DENIED:
         count_denied(connection, arrival.conversation, verdict.reason)
         return Taken(outcome=MessageOutcome.DENIED, reason=verdict.reason)
@@ -77,6 +79,7 @@ def _take_message(
     row = message_row(message, verdict, place, turn, root, when.now)
     if (recalled := insert_message(connection, row)) is None:
         return _duplicate(connection, row, refs)
+    failpoint("store.take_in.row")
     place.channel.seq += 1
     if joined is not None:
         latest = (when.ready, when.album_wait, joined)
@@ -293,6 +296,7 @@ def finish_turn(connection: sqlite3.Connection, places: Places, turn_id: int, en
         "WHERE id = ?",
         (end.state, end.reason, now, *astuple(end.usage), turn_id),
     )
+    failpoint("store.finish.changed")
     insert_parcels(connection, places, turn, end.parcels, now)
     end_session_turn(connection, turn["conversation"], end)
     if end.state is TurnState.ANSWERED:

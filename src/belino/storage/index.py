@@ -11,7 +11,7 @@ import threading
 import zlib
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -20,6 +20,7 @@ import orjson
 from belino.domain.concordance import Concordance, Mark
 from belino.domain.errors import StoreError
 from belino.domain.message import ConversationKey
+from belino.domain.outcome import CacheSize
 from belino.storage import passages, words
 from belino.storage.concordance import ChannelConcordance
 from belino.storage.found import ChannelRecords, NoRecords
@@ -112,6 +113,13 @@ class Index:
         self._lock = threading.Lock()
         self._held = 0
         self._numbers: dict[str, int] = {}
+
+    def cache_sizes(self) -> Mapping[str, CacheSize]:
+        """The indexes of channels that were asked lately, and the terms whose numbers are known."""
+        return {
+            "word_index": CacheSize(entries=len(self._hot), bytes=self._held, most_bytes=HOT_BYTES),
+            "search_terms": CacheSize(entries=len(self._numbers)),
+        }
 
     async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
         """Ask a channel's index, brought up to date; None if nothing is known of the channel."""

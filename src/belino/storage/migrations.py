@@ -3,6 +3,7 @@
 import sqlite3
 
 from belino.domain.errors import StoreTooNew
+from belino.domain.failpoints import failpoint
 
 # messages.id is channel << 40 | seq: a channel's messages lie side by side, in order.
 M001_THE_HOUSE_STANDS = """
@@ -310,9 +311,11 @@ def migrate(connection: sqlite3.Connection, steps: tuple[str, ...] = STEPS) -> N
         )
     for number in range(version, len(steps)):
         # executescript commits what is open first, so the script brings its own transaction.
+        failpoint("migrate.step.before")
         try:
             connection.executescript(f"BEGIN IMMEDIATE;\n{steps[number]}\nPRAGMA user_version = {number + 1};\nCOMMIT;")
         except sqlite3.Error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        failpoint("migrate.step.after")

@@ -4,6 +4,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from belino.domain.message import ChatType, ConversationKey
+from belino.domain.outcome import CacheSize
 from belino.storage.arrivals import ArrivalTally
 
 SEQ_BITS = 40
@@ -61,6 +62,10 @@ class Places:
         self._channels.clear()
         self._conversations.clear()
         self.turn = None
+
+    @property
+    def size(self) -> CacheSize:
+        return CacheSize(entries=len(self._channels) + len(self._conversations))
 
     def next_turn(self, connection: sqlite3.Connection) -> int:
         if self.turn is None:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from belino.domain.outcome import CacheSize
 from belino.domain.ports import Clock
 from belino.storage.blobs import on_disk
 
@@ -46,6 +47,10 @@ class Proof:
             return False
         self._remember(sha256, found[1])
         return True
+
+    @property
+    def size(self) -> CacheSize:
+        return CacheSize(entries=len(self._seen))
 
     def vouch(self, sha256: str, place: Path) -> None:
         """These bytes were hashed on their way into this place."""

@@ -8,6 +8,7 @@ from functools import partial
 
 from belino.domain.audit import Audit
 from belino.domain.errors import MediaError, MediaNotFound, UploadError
+from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
@@ -56,6 +57,7 @@ class Shelf:
             with self._folder.settling(sha256):
                 await on_disk(self._folder.adopt, partial.path, sha256)
                 await self._writer.write(lambda connection: blobs.insert_blob(connection, sha256, kind, size, now))
+                failpoint("blob.row.after")
         finally:
             partial.discard()
         self._proof.vouch(sha256, self._folder.place(sha256))
@@ -77,6 +79,7 @@ class Shelf:
             past = names[-1]
             work = partial(gone.purge, names=names, keep=keep, arrives=self._folder.is_settling, now=self._now())
             went = await self._writer.write(work)
+            failpoint("tidy.row.after")
             await self._let_go(went)
             gone_at_all += went
         return tuple(gone_at_all)
@@ -155,6 +158,7 @@ class Shelf:
         row = await self._writer.write(work)
         if isinstance(row, MediaError):
             raise row
+        failpoint("upload.start.after")
         return self._as_upload(row) if size else await self.extend_upload(row["id"], 0, _nothing())
 
     async def upload(self, upload_id: str) -> Upload | None:
@@ -247,7 +251,9 @@ class Shelf:
             await self._flush(file, waiting)
 
     async def _flush(self, file: UploadFile, waiting: bytearray) -> None:
+        failpoint("upload.append.before")
         await on_disk(file.write, bytes(waiting))
+        failpoint("upload.append.after")
         waiting.clear()
 
     async def _note(self, upload_id: str, offset: int) -> Upload:
@@ -268,9 +274,11 @@ class Shelf:
             await self.drop_upload(upload.id)
             raise UploadError("the bytes do not have the sha256 that was announced; start the upload again")
         now = self._now()
+        failpoint("upload.complete.before")
         with self._folder.settling(sha256):
             await on_disk(self._folder.adopt, path, sha256)
             done = await self._writer.write(lambda connection: uploads.complete_upload(connection, row, sha256, now))
+        failpoint("upload.complete.after")
         self._proof.vouch(sha256, self._folder.place(sha256))
         return self._as_upload(done)
 

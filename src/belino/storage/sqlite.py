@@ -10,9 +10,10 @@ from typing import TypeVar
 
 from belino.domain.concordance import Concordance
 from belino.domain.errors import StoreError
+from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
-from belino.domain.outcome import MediaOutcome, Step
+from belino.domain.outcome import CacheSize, MediaOutcome, Step
 from belino.domain.ports import Clock, Taken
 from belino.domain.record import (
     ChannelSummary,
@@ -76,7 +77,17 @@ from belino.storage.seal import Keys, load_keys
 from belino.storage.soundness import quick_check, why_unreadable
 from belino.storage.stamps import to_micros
 from belino.storage.threads import around, thread
-from belino.storage.writer import CORRUPTION, Readers, Writer, as_store_error, connect, primary_code
+from belino.storage.writer import (
+    CORRUPTION,
+    WRITER_PAGES,
+    DiskState,
+    Readers,
+    Writer,
+    as_store_error,
+    connect,
+    held_pages,
+    primary_code,
+)
 
 T = TypeVar("T")
 
@@ -90,12 +101,14 @@ async def open_store(home: Home, *, clock: Clock, start_empty: bool = False, new
     with ExitStack() as opened:
         lock = lock_folder(home)
         opened.callback(os.close, lock)
+        failpoint("start.locked")
         try:
             finish_restore(home)
             refuse_missing_database(home, start_empty=start_empty, now=clock.now())
             connection = opened.enter_context(closing(_open_database(home)))
             keys = _load_keys(home, connection, start_empty=start_empty, new_key=new_key)
             uploads.drop_interrupted(connection, to_micros(clock.now()))
+            failpoint("start.migrated")
             folder = BlobFolder(home.blobs)
             arriving = uploads.unfinished_uploads(connection)
             folder.sweep(keep={uploads.file_of(folder.temporary, upload_id).name for upload_id in arriving})
@@ -124,9 +137,27 @@ class SqliteStore(PostRoom):
         await self._writer.close()
         await self._readers.close()
         self._connection.close()
+        failpoint("stop.closed")
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def cache_sizes(self) -> Mapping[str, CacheSize]:
+        """What the store holds in memory."""
+        return {
+            **self._index.cache_sizes(),
+            "checksums": self._proof.size,
+            "row_ids": self._places.size,
+            "sqlite_reader_pages": self._readers.pages,
+            "sqlite_writer_pages": CacheSize(
+                entries=1, bytes=held_pages(self.home.database, WRITER_PAGES), most_bytes=WRITER_PAGES
+            ),
+        }
+
+    @property
+    def disk(self) -> DiskState:
+        """How the disk takes what is written."""
+        return self._writer.state
 
     async def quick_check(self) -> str:
         """The corruption that `PRAGMA quick_check` reports; empty if none. StoreError if the check cannot be made."""
@@ -185,6 +216,9 @@ class SqliteStore(PostRoom):
 
     async def cursor(self, platform: str, account: str) -> str | None:
         return await self._readers.read(lambda connection: access.cursor(connection, platform, account))
+
+    async def keep_cursor(self, platform: str, account: str, cursor: str) -> None:
+        await self._writer.write(lambda connection: access.move_cursor(connection, platform, account, cursor))
 
     async def recover(
         self, begun: datetime | None = None, *, album_wait: timedelta = ALBUM_WAIT, limit: int = ATTEMPTS

@@ -8,15 +8,21 @@ import asyncio
 import errno
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from belino.domain.errors import StoreDamaged, StoreError, StoreFull
+from belino.domain.errors import StoreBusy, StoreDamaged, StoreError, StoreFull, StoreReadOnly, StoreUnwritable
+from belino.domain.failpoints import failpoint
+from belino.domain.outcome import CacheSize
 
 BATCH = 500
+WRITER_PAGES, READER_PAGES = 16 * 1024 * 1024, 2_000 * 1024
+"""Bytes of pages that a connection may hold; a reader's is SQLite's own default."""
 WAITING_WRITES = 2_000
 READERS = 3
 
@@ -26,6 +32,20 @@ Work = Callable[[sqlite3.Connection], T]
 _NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 CORRUPTION = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 """Primary result codes by which SQLite reports a damaged file; every other code says nothing about its content."""
+_HELD = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+BUSY_MS = 1_500
+"""How long a foreign process may hold the database before a write is refused; platforms wait for three seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskState:
+    """How the last write went, and how long the one takes that is under way."""
+
+    refusal: str = ""
+    """Why the last commit failed; empty where it did not."""
+    commit_seconds: float = 0.0
+    waiting: int = 0
+    """Writes that wait for their commit."""
 
 
 class _Job(Generic[T]):
@@ -62,6 +82,9 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="belino-writer", daemon=True)
         self._closed = False
+        self._refusal = ""
+        self._took = 0.0
+        self._begun: float | None = None
         self._thread.start()
 
     async def write(self, work: Work[T]) -> T:
@@ -73,6 +96,13 @@ class Writer:
         future: asyncio.Future[T] = self._loop.create_future()
         self._jobs.put(_Job(work, future))
         return await future
+
+    @property
+    def state(self) -> DiskState:
+        """How the disk takes what is written."""
+        begun = self._begun
+        running = 0.0 if begun is None else time.monotonic() - begun
+        return DiskState(refusal=self._refusal, commit_seconds=max(self._took, running), waiting=self._jobs.qsize())
 
     async def close(self) -> None:
         """Finish what was offered, then stop."""
@@ -86,10 +116,18 @@ class Writer:
             first = self._jobs.get()
             batch, last = self._gather(first)
             if batch:
+                self._begun = time.monotonic()
                 self._commit(batch)
+                self._note_commit(batch, self._begun)
                 self._tell(batch)
             if last:
                 break
+
+    def _note_commit(self, batch: list[_Job[Any]], begun: float) -> None:
+        refused = (as_store_error(job.error) for job in batch if job.error is not None)
+        # What one piece of work may not do says nothing of the disk.
+        self._refusal = next((str(error) for error in refused if isinstance(error, StoreUnwritable)), "")
+        self._took, self._begun = time.monotonic() - begun, None
 
     def _gather(self, first: _Job[Any] | None) -> tuple[list[_Job[Any]], bool]:
         batch: list[_Job[Any]] = []
@@ -111,11 +149,14 @@ class Writer:
             for job in batch:
                 job.result = job.work(connection)
             self._settle(connection)
+            failpoint("store.commit.before")
             connection.execute("COMMIT")
+            failpoint("store.commit.after")
         except Exception as error:  # noqa: BLE001  whatever one piece of work raises must not end the writer
             self._roll_back()
-            if len(batch) == 1:
-                batch[0].error = error
+            if len(batch) == 1 or isinstance(as_store_error(error), StoreBusy | StoreReadOnly):
+                for job in batch:
+                    job.error = error
             else:
                 self._commit_apart(batch)
 
@@ -126,7 +167,9 @@ class Writer:
             connection.execute("BEGIN IMMEDIATE")
             for job in batch:
                 self._run_apart(job)
+            failpoint("store.commit.before")
             connection.execute("COMMIT")
+            failpoint("store.commit.after")
         except Exception as error:  # noqa: BLE001  a failed commit belongs to everybody in the batch
             self._roll_back()
             for job in batch:
@@ -176,6 +219,7 @@ class Readers:
         self._idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="belino-reader")
         self._closed = False
+        self._open = 0
 
     async def read(self, work: Work[T]) -> T:
         """Run work on one consistent view of what is committed."""
@@ -185,6 +229,12 @@ class Readers:
             return await asyncio.get_running_loop().run_in_executor(self._pool, self._run, work)
         except sqlite3.Error as error:
             raise as_store_error(error) from error
+
+    @property
+    def pages(self) -> CacheSize:
+        """What the open connections may hold by now; SQLite does not tell Python what they do hold."""
+        held = self._open * held_pages(self._database, READER_PAGES)
+        return CacheSize(entries=self._open, bytes=held, most_bytes=READERS * READER_PAGES)
 
     async def close(self) -> None:
         """Let what was asked finish, then stop."""
@@ -198,6 +248,7 @@ class Readers:
             connection = self._idle.get_nowait()
         except Empty:
             connection = connect(self._database, read_only=True)
+            self._open += 1
         try:
             connection.execute("BEGIN")
             return work(connection)
@@ -218,14 +269,14 @@ def connect(database: Path, *, read_only: bool = False) -> sqlite3.Connection:
         cached_statements=256,
     )
     connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA busy_timeout = 5000")
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
     if not read_only:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the disk
         # A burst over 1 000 conversations touches more pages than SQLite's 2 MB hold, and the same ones again with
         # every batch: with room for them, and copied to the database less often, it is a quarter faster.
-        connection.execute("PRAGMA cache_size = -16384")
+        connection.execute(f"PRAGMA cache_size = -{WRITER_PAGES // 1024}")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         # What is deleted is overwritten in the pages that are written anyway.
@@ -233,24 +284,19 @@ def connect(database: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
+def held_pages(database: Path, most: int) -> int:
+    """The bytes of pages that a connection can hold: not more than the database and its log have."""
+    files = (database, database.with_name(f"{database.name}-wal"))
+    return min(most, sum(file.stat().st_size for file in files if file.exists()))
+
+
 def as_store_error(error: BaseException) -> BaseException:
     """An SQLite error as one of ours; anything else as it is."""
     if isinstance(error, OSError):
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        return (StoreFull if full else StoreError)(f"the state folder cannot be used: {error.strerror}")
+        return store_error_of(error, "the state folder cannot be used")
     if not isinstance(error, sqlite3.Error):
         return error
-    code = primary_code(error)
-    ours: StoreError
-    if code in _NO_ROOM:
-        ours = StoreFull("the disk is full; nothing was stored, free some space and offer it again")
-    elif code in CORRUPTION:
-        ours = StoreDamaged(
-            f"the database belino.db is damaged ({error}); do not delete it: stop the gateway, then `belino doctor "
-            "--repair` salvages what can still be read, or `belino restore DIR` brings a backup back"
-        )
-    else:
-        ours = StoreError(f"the database refused: {error}")
+    ours = _refusal(error, primary_code(error))
     ours.__cause__ = error
     return ours
 
@@ -259,3 +305,27 @@ def primary_code(error: sqlite3.Error) -> int | None:
     """SQLite's primary result code of an error, without the extended part; None if it has none."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
+
+
+def _refusal(error: sqlite3.Error, code: int | None) -> StoreError:
+    if code in _NO_ROOM:
+        return StoreFull("the disk is full; nothing was stored, free some space and offer it again")
+    if code == sqlite3.SQLITE_READONLY:
+        return StoreReadOnly("the state folder is read-only; nothing was stored, make it writable and offer it again")
+    if code in _HELD:
+        return StoreBusy("another process holds the database; nothing was stored, end it and offer it again")
+    if code in CORRUPTION:
+        return StoreDamaged(
+            f"the database belino.db is damaged ({error}); do not delete it: stop the gateway, then `belino doctor "
+            "--repair` salvages what can still be read, or `belino restore DIR` brings a backup back"
+        )
+    return StoreError(f"the database refused: {error}")
+
+
+def store_error_of(error: OSError, what: str) -> StoreError:
+    """An error of the file system as one of ours; `what` says what could not be done."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StoreFull(f"{what}: the disk is full")
+    if error.errno == errno.EROFS:
+        return StoreReadOnly(f"{what}: the file system is read-only")
+    return StoreError(f"{what}: {error.strerror}")

@@ -1,12 +1,14 @@
 """One toolbox per session, its channel in the closure: what no argument can name, no agent can reach."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 from belino.context.history import History
 from belino.domain.errors import BelinoError, ToolError
+from belino.domain.failpoints import failpoint
 from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
@@ -24,6 +26,8 @@ from belino.tools.search import CHANNEL_CONTEXT, channel_context
 from belino.tools.sending import SEND_MEDIA, Outlet, send_media
 from belino.tools.shelf import Notes, Shelf
 
+CALLS_AT_MOST = 1_000
+"""Tool calls of one turn; each is a row in its story."""
 REASON_CHARS = 200
 RESULT_BYTES = 1024 * 1024
 FAILED = "the tool could not do its work just now; try again in a moment"
@@ -99,6 +103,7 @@ class ScopedToolbox:
     tools: Mapping[str, tuple[ToolSpec, Tool]]
     clock: Clock
     notes: Notes | None
+    calls: Iterator[int] = field(default_factory=lambda: count(1))
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -111,6 +116,11 @@ class ScopedToolbox:
             raise ToolError(f"there is no such tool; the tools are {', '.join(self.tools)}")
         if not isinstance(arguments, Mapping):
             raise ToolError("arguments must be an object")
+        if self.notes is not None and next(self.calls) > CALLS_AT_MOST:
+            raise ToolError(
+                f"this turn has made {CALLS_AT_MOST} tool calls, which is the limit; answer with what you have"
+            )
+        failpoint("tool.call.before")
         try:
             blocks = await self.tools[name][1](arguments)
         except ToolError as error:
@@ -119,6 +129,7 @@ class ScopedToolbox:
         except BelinoError as error:
             await self._note(name, "failed", one_line(str(error))[:REASON_CHARS])
             raise ToolError(FAILED) from error
+        failpoint("tool.call.after")
         await self._note(name, "done", "")
         return _bounded(blocks)
 

@@ -12,8 +12,10 @@ from belino.domain.errors import (
     MediaNotFound,
     MediaTooLarge,
     OverDailyLimit,
+    StoreBusy,
     StoreError,
-    StoreFull,
+    StoreReadOnly,
+    StoreUnwritable,
     UploadError,
     UploadsFull,
 )
@@ -33,6 +35,7 @@ class Code(StrEnum):
     EMPTY = "empty"
     BUSY = "busy"
     STORE_FULL = "store_full"
+    STORE_READ_ONLY = "store_read_only"
     UNKNOWN_METHOD = "unknown_method"
     INTERNAL = "internal"
 
@@ -85,8 +88,8 @@ def refusal_of(error: BelinoError) -> Refusal:
     match error:
         case Refusal():
             return error
-        case StoreFull():
-            return Refusal(507, Code.STORE_FULL, "The disk is full; nothing was kept. Try again once there is room.")
+        case StoreUnwritable():
+            return _unwritable(error)
         case StoreError():
             return Refusal(500, Code.INTERNAL, "The state folder cannot be used right now; `belino doctor` says more.")
         case Busy():
@@ -101,6 +104,18 @@ def refusal_of(error: BelinoError) -> Refusal:
             return Refusal(422, Code.BAD_REQUEST, str(error))
         case _:
             return bad_request(str(error))
+
+
+def _unwritable(error: StoreUnwritable) -> Refusal:
+    """What cannot be kept just now, and when to come again."""
+    match error:
+        case StoreReadOnly():
+            why = "The state folder is read-only; nothing was kept. Make it writable and try again."
+            return Refusal(503, Code.STORE_READ_ONLY, why, headers={"Retry-After": "10"})
+        case StoreBusy():
+            return busy("Another process holds the database; nothing was kept. Try again.")
+        case _:
+            return Refusal(507, Code.STORE_FULL, "The disk is full; nothing was kept. Try again once there is room.")
 
 
 def encode(value: object) -> bytes:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from starlette.responses import Response
 
+from belino.domain.failpoints import failpoint
 from belino.domain.ports import Hook, HookAnswer, ScreensHooks, TakesHooks
 from belino.web.answers import Code, Refusal, busy, not_found, refuse
 from belino.web.site import Call, read_body
@@ -37,11 +38,14 @@ async def take_hook(call: Call) -> Response:
     async with call.site.hook_readers.enter(key, call.site.origins.peer(call.request)):
         hook = replace(hook, body=await read_body(call.request, limit=HOOK_BYTES, seconds=HOOK_SECONDS))
     with call.site.hooks.enter(key):
+        failpoint("hook.received")
         try:
             async with asyncio.timeout(TAKE_SECONDS):
-                return _answer(await adapter.take_hook(hook))
+                taken = await adapter.take_hook(hook)
         except TimeoutError:
             raise busy("Not taken in time; call again.") from None
+    failpoint("hook.answer.before")
+    return _answer(taken)
 
 
 def _answer(taken: HookAnswer) -> Response:

@@ -1,16 +1,24 @@
 """Numbers for Prometheus, read from the store and the gateway when they are asked for."""
 
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
+from belino.domain.outcome import CacheSize
 from belino.gateway.savings import Savings, savings
 from belino.web.site import Call
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
+_CACHES = {
+    "entries": "How many entries a cache holds.",
+    "bytes": "How many bytes a cache holds; 0 where only its entries are limited.",
+    "most_bytes": "How many bytes a cache may hold; 0 where only its entries are limited.",
+}
 _SAVED = {
     "media": "Media that came, by channel.",
     "fetched": "Media whose bytes somebody asked for, by channel.",
@@ -33,6 +41,8 @@ async def show_metrics(call: Call) -> Response:
     class Numbers:
         def collect(self) -> "Iterable[Metric]":
             yield from _metrics(held, happened, uptime)
+            yield from _caches(gateway.cache_sizes())
+            yield from _process()
             yield from _savings(saved)
 
     registry = CollectorRegistry(auto_describe=False)
@@ -53,6 +63,29 @@ def _metrics(held: Mapping[str, int], happened: Mapping[str, Mapping[str, int]],
         for outcome, number in sorted(outcomes.items()):
             family.add_metric([outcome], number)
         yield family
+
+
+def _caches(sizes: Mapping[str, CacheSize]) -> "Iterable[Metric]":
+    from prometheus_client.core import GaugeMetricFamily
+
+    for metric, says in _CACHES.items():
+        family = GaugeMetricFamily(f"belino_cache_{metric}", says, labels=["cache"])
+        for cache, size in sorted(sizes.items()):
+            family.add_metric([cache], getattr(size, metric))
+        yield family
+
+
+def _process() -> "Iterable[Metric]":
+    """Memory and descriptors, where the system tells them."""
+    from prometheus_client.core import GaugeMetricFamily
+
+    status, handles = Path("/proc/self/statm"), Path("/proc/self/fd")
+    if status.exists():
+        held = int(status.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        yield GaugeMetricFamily("belino_process_resident_bytes", "Memory that the gateway holds.", value=held)
+    if handles.exists():
+        count = len(os.listdir(handles))  # noqa: PTH208 - only counted
+        yield GaugeMetricFamily("belino_process_open_descriptors", "Files and sockets that are open.", value=count)
 
 
 def _savings(saved: Mapping[str, Savings]) -> "Iterable[Metric]":

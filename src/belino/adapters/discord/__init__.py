@@ -29,7 +29,7 @@ from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Deletion, Message, Unsupported
 from belino.domain.outcome import Finding, MessageOutcome
-from belino.domain.ports import Accept, Desk, OpensSockets, Question, hand_in
+from belino.domain.ports import Accept, Desk, KeepsCursor, OpensSockets, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
 from belino.net.raw import Raw, as_table, count, line, table, whole, words
@@ -222,6 +222,8 @@ class Adapter:
                 self._follow(event)
                 self._town.learn(event)
                 arrivals += await self._arrivals(event, accept)
+                if words(event, "t") in ("READY", "RESUMED"):
+                    self._let_in.set()
             await self._hand_in(arrivals, accept, self._session)
 
     async def _arrivals(self, event: Raw, accept: Accept) -> Sequence[Arrival]:
@@ -232,6 +234,9 @@ class Adapter:
                 await self._take_command(event, accept)
         elif name in APART:
             await self._catch_up(event, accept)
+            if name == "READY" and isinstance(accept, KeepsCursor):
+                # A new session is not told what this one would have been: after a crash it must be this one.
+                await accept.keep_cursor(self._cursor.written(self._session, self._town.me.roles))
         elif is_news(event):
             return await self._parsed(event)
         return ()
@@ -277,14 +282,12 @@ class Adapter:
             log.info("a command could not be acknowledged: %s", type(error).__name__)
 
     def _follow(self, event: Raw) -> None:
-        """Know which session an event belongs to, and that we are let in."""
+        """Know which session an event belongs to."""
         name, seq = words(event, "t"), whole(event, "s")
         if name == "READY":
             self._session = self._way_back(session_of(event))
         elif self._session is not None and seq is not None:
             self._session = replace(self._session, seq=seq)
-        if name in ("READY", "RESUMED"):
-            self._let_in.set()
 
     async def _place(self, channel: str) -> Place | None:
         """What sort of place a channel is, asked for once if nobody told."""
