@@ -4,6 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 UV := VIRTUAL_ENV=$(CURDIR)/$(VENV) UV_PYTHON_DOWNLOADS=never $(VENV)/bin/uv
 UV_VERSION := 0.13.7
+SOAK_MINUTES ?= 60
 
 .PHONY: setup setup-dev run check test soak lock screenshot tables
 .DELETE_ON_ERROR:
@@ -35,6 +36,7 @@ test: setup-dev check ## everything that CI runs
 
 soak: setup-dev ## the long fault, fuzz and load runs: same code, more rounds
 	BELINO_SOAK=1 $(VENV)/bin/pytest -q -o faulthandler_timeout=0 tests/faults
+	$(VENV)/bin/belino bench soak --minutes $(SOAK_MINUTES)
 
 screenshot: setup-dev ## make the README's pictures anew
 	BELINO_SCREENSHOT=1 $(VENV)/bin/pytest -q tests/browser/test_screenshot.py tests/browser/test_demo.py

@@ -1,0 +1,169 @@
+"""Soak: a gateway under steady load with some chaos; whether its memory, descriptors or errors grow."""
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from belino.bench import Row
+from belino.bench.start import resident
+from belino.testing import GatewayProcess, make_png
+from belino.testing.platforms import Crowd, crowds
+
+MINUTES, RATE = 2.0, 20.0
+JUDGED_MINUTES = 30.0
+"""A shorter run is mostly caches and the allocator filling up."""
+GOAL_SLOPE = 1.0
+SAMPLE_SECONDS = 5.0
+SETTLE_SECONDS = 300.0
+PICTURE_EVERY, EDIT_EVERY, CHAOS_EVERY = 20, 10, 200
+"""One message in so many brings a picture, is edited, or meets a platform that fails."""
+PICTURES = 50
+HOUR = 3_600.0
+GROWN_DESCRIPTORS = 30
+"""Connections come and go with what is being sent; a leak goes beyond that."""
+
+_WORDS = (
+    "What is in this picture?",
+    "Please tell me what was said about the trip.",
+    "find the train to Bergen",
+    "Thank you, that is all for now.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The gateway at one moment."""
+
+    at: float
+    megabytes: float
+    cached: float
+    """Megabytes in caches."""
+    descriptors: int
+
+
+def run(*, corpus: Path | None = None, minutes: float = MINUTES, rate: float = RATE) -> list[Row]:
+    """Measure for so many minutes. A corpus changes nothing here."""
+    return asyncio.run(_measure(minutes, rate))
+
+
+async def _measure(minutes: float, rate: float) -> list[Row]:
+    with TemporaryDirectory(prefix="belino-bench-") as folder:
+        home = Path(folder) / "home"
+        home.mkdir(mode=0o700)
+        async with crowds() as (table, secrets, people):
+            (home / "belino.json").write_text(json.dumps(table), encoding="utf-8")
+            with GatewayProcess(home, environment=secrets) as gateway:
+                for crowd in people:
+                    await crowd.heard(gateway)
+                async with asyncio.TaskGroup() as group:
+                    load = group.create_task(_talk(people, gateway, minutes, rate))
+                    samples = await _sampled(gateway, load)
+                sent = load.result()
+                unanswered = await _unanswered(gateway, sent)
+                unhandled = sum((await _numbers(gateway, "belino_unhandled_exceptions_total")).values())
+                assert await asyncio.to_thread(gateway.stop) == 0
+    return _rows(samples, minutes=minutes, sent=sent, unanswered=unanswered, unhandled=unhandled)
+
+
+async def _talk(people: Sequence[Crowd], gateway: GatewayProcess, minutes: float, rate: float) -> int:
+    """Say so many things a second, in turn on every platform. Returns how many were said."""
+    rng = Random(1)  # noqa: S311 - the same load every time
+    pictures = [make_png(320 + number, 240) for number in range(PICTURES)]
+    begun, sent = time.monotonic(), 0
+    while (now := time.monotonic() - begun) < minutes * 60:
+        while sent < now * rate:
+            crowd = people[sent % len(people)]
+            number = sent // len(people)  # so that each platform has its share of everything
+            if number % CHAOS_EVERY == CHAOS_EVERY - 1:
+                crowd.fail()
+            picture = rng.choice(pictures) if number % PICTURE_EVERY == 0 else None
+            await crowd.say(gateway, f"message {sent}: {rng.choice(_WORDS)}", picture)
+            if number % EDIT_EVERY == EDIT_EVERY - 1:
+                crowd.edit()
+            sent += 1
+        await asyncio.sleep(0.5 / rate)
+    return sent
+
+
+async def _sampled(gateway: GatewayProcess, load: "asyncio.Task[int]") -> list[Sample]:
+    samples: list[Sample] = []
+    while not load.done():
+        samples.append(await _sample(gateway))
+        await asyncio.wait({load}, timeout=SAMPLE_SECONDS)
+    return samples
+
+
+async def _sample(gateway: GatewayProcess) -> Sample:
+    cached = sum((await _numbers(gateway, "belino_cache_bytes")).values())
+    handles = Path(f"/proc/{gateway.pid}/fd")
+    return Sample(
+        at=time.monotonic(),
+        megabytes=await asyncio.to_thread(resident, gateway.pid),
+        cached=cached / 1e6,
+        descriptors=len(os.listdir(handles)) if handles.exists() else 0,  # noqa: PTH208 - only counted
+    )
+
+
+async def _numbers(gateway: GatewayProcess, metric: str) -> dict[str, float]:
+    """The values of one metric, by label."""
+    status, text = await asyncio.to_thread(gateway.call, "GET", "/metrics")
+    assert status == 200, text
+    lines = (line for line in text.decode().splitlines() if line.startswith((f"{metric}{{", f"{metric} ")))
+    return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+
+
+async def _unanswered(gateway: GatewayProcess, sent: int) -> int:
+    """How many messages have no answer, once everything has come to its end."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    answered = 0.0
+    while time.monotonic() < deadline:
+        answered = (await _numbers(gateway, "belino_turns_total")).get('belino_turns_total{outcome="answered"}', 0)
+        if answered >= sent:
+            return 0
+        await asyncio.sleep(1)
+    return sent - int(answered)
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """How much the second value grows with the first, by least squares."""
+    count = len(points)
+    if count < 2:
+        return 0.0
+    mean_x, mean_y = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
+
+
+def _rows(samples: Sequence[Sample], *, minutes: float, sent: int, unanswered: int, unhandled: float) -> list[Row]:
+    half = [sample for sample in samples if sample.at >= (samples[0].at + samples[-1].at) / 2]
+    growth = slope([(one.at, one.megabytes - one.cached) for one in half]) * HOUR
+    cached = slope([(one.at, one.cached) for one in half]) * HOUR
+    judged = minutes >= JUDGED_MINUTES
+    handles = half[-1].descriptors - min(sample.descriptors for sample in half)
+    return [
+        Row(
+            metric="memory slope, MB/h over the last half, without caches",
+            ours=growth,
+            beside_name="caches",
+            beside=cached,
+            goal=f"< {GOAL_SLOPE:g}" if judged else f"judged from {JUDGED_MINUTES:g} minutes on",
+            ok=growth < GOAL_SLOPE if judged else None,
+        ),
+        Row(metric="MB in memory at the end", ours=samples[-1].megabytes, beside_name="caches", beside=half[-1].cached),
+        Row(
+            metric="descriptors at the end",
+            ours=half[-1].descriptors,
+            beside_name="least in the last half",
+            beside=min(sample.descriptors for sample in half),
+            goal=f"< {GROWN_DESCRIPTORS} more",
+            ok=handles < GROWN_DESCRIPTORS,
+        ),
+        Row(metric="unhandled task exceptions", ours=unhandled, goal="0", ok=unhandled == 0),
+        Row(metric=f"of {sent:,} messages not answered", ours=unanswered, goal="0", ok=unanswered == 0),
+    ]

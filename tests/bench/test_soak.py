@@ -1,0 +1,37 @@
+"""The soak measures a real gateway on all platforms; a short one is not judged by its memory."""
+
+import pytest
+
+from belino.bench import Row, soak
+
+
+@pytest.mark.slow
+def test_a_short_soak_answers_everything_and_is_not_judged_by_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(soak, "SAMPLE_SECONDS", 1.0)
+    rows = {row.metric: row for row in soak.run(minutes=0.1, rate=4)}
+    slope = rows["memory slope, MB/h over the last half, without caches"]
+    assert (slope.ok, slope.goal) == (None, "judged from 30 minutes on")
+    assert rows["unhandled task exceptions"].ok is True
+    assert rows["descriptors at the end"].ok is True
+    (answered,) = [row for metric, row in rows.items() if metric.endswith("messages not answered")]
+    assert (answered.ours, answered.ok) == (0, True)
+
+
+def test_a_long_soak_is_judged_by_the_slope_of_its_last_half_without_caches() -> None:
+    def rows(leak: float) -> list[Row]:
+        samples = [
+            # The first half fills up, the caches go on filling, and there is a leak of so many MB in an hour.
+            soak.Sample(at=at, megabytes=100 + cached + min(at, 900) + leak * at / 3600, cached=cached, descriptors=40)
+            for at, cached in ((float(second), second / 100) for second in range(0, 1860, 5))
+        ]
+        return soak._rows(samples, minutes=31, sent=1, unanswered=0, unhandled=0)
+
+    assert rows(0.5)[0].ok is True
+    assert rows(0.5)[0].ours == pytest.approx(0.5)
+    assert rows(2.0)[0].ok is False
+    assert rows(0.5)[0].beside == pytest.approx(36)
+
+
+def test_a_slope_needs_two_points() -> None:
+    assert soak.slope([(1.0, 5.0)]) == 0.0
+    assert soak.slope([(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]) == pytest.approx(2.0)
