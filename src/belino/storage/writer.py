@@ -309,7 +309,9 @@ def primary_code(error: sqlite3.Error) -> int | None:
 
 def _refusal(error: sqlite3.Error, code: int | None) -> StoreError:
     if code in _NO_ROOM:
-        return StoreFull("the disk is full; nothing was stored, free some space and offer it again")
+        # A file system that runs full while it syncs reports an I/O error, as a failing disk does.
+        what = "is full" if code == sqlite3.SQLITE_FULL else f"is full or fails ({error})"
+        return StoreFull(f"the disk {what}; nothing was stored, free some space and offer it again")
     if code == sqlite3.SQLITE_READONLY:
         return StoreReadOnly("the state folder is read-only; nothing was stored, make it writable and offer it again")
     if code in _HELD:
