@@ -5,7 +5,7 @@ import logging
 import ssl
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from starlette.requests import HTTPConnection
 from uvicorn.config import Config
@@ -226,27 +226,53 @@ class TlsFront(asyncio.Protocol):
         self._http = make_http(**arguments)
         self._pool = pool
         self._context = context
+        self._connection: ClientConnection | None = None
+        self._silence: asyncio.TimerHandle | None = None
+        """Ends a connection on which no handshake begins."""
         self._early = bytearray()
         self._is_lost = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         host = (transport.get_extra_info("peername") or ("",))[0]
-        connection = self._pool.open(peer_of(host), transport.abort)
-        if connection is None:
+        self._connection = self._pool.open(peer_of(host), transport.abort)
+        if self._connection is None:
             transport.abort()
             return
-        transport.pause_reading()
-        task = self._http.loop.create_task(self._shake_hands(transport, connection))
-        # uvicorn cancels these when it stops.
-        self._http.tasks.add(task)
-        task.add_done_callback(self._http.tasks.discard)
+        self._transport = transport
+        self._silence = self._http.loop.call_later(HEAD_SECONDS, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
+        if self._silence is not None:  # no handshake has begun that would close it
+            self._silence.cancel()
+            if self._connection is not None:
+                self._pool.close(self._connection)
 
     def data_received(self, data: bytes) -> None:
-        """Keep what the client sends with the last message of its handshake."""
-        self._early += data
+        """Begin the handshake with the client's first bytes; later, keep what it sends with its last message."""
+        if self._silence is None or self._connection is None:
+            self._early += data
+            return
+        self._silence.cancel()
+        self._silence = None
+        # uvloop reads before a protocol can pause it, so that the first bytes come here and not to TLS.
+        self._transport.pause_reading()
+        loop = self._http.loop
+        task = loop.create_task(self._shake_hands(self._transport, self._connection))
+        # uvicorn cancels these when it stops.
+        self._http.tasks.add(task)
+        task.add_done_callback(self._http.tasks.discard)
+        # After the task's first step, and after the callbacks by which that connects the protocol of TLS.
+        loop.call_soon(loop.call_soon, self._pass_on, data)
+
+    def _pass_on(self, data: bytes) -> None:
+        tls = cast("asyncio.BufferedProtocol", self._transport.get_protocol())  # in uvloop not by inheritance
+        while data:
+            buffer = cast("memoryview", tls.get_buffer(len(data)))
+            size = min(len(buffer), len(data))
+            buffer[:size] = data[:size]
+            tls.buffer_updated(size)
+            data = data[size:]
 
     async def _shake_hands(self, transport: asyncio.Transport, connection: ClientConnection) -> None:
         secured = None
