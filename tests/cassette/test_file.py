@@ -48,6 +48,8 @@ def test_what_is_written_is_read_and_is_for_its_owner_alone(tmp_path: Path) -> N
         (gzip.compress(json.dumps(HEADER).encode() + b'\n{"a":' + b"[" * 70 + b"]" * 70 + b"}"), "not one record"),
         (gzip.compress(json.dumps(HEADER).encode() + b'\n{"a":' + b"[" * 200_000), "not JSON"),
     ],
+    # What gzip packs bears the time, and workers that collect at different times must agree on the names.
+    ids=["empty", "no gzip", "no JSON", "foreign", "newer", "no object", "wrong hash", "cut off", "deep", "deeper"],
 )  # fmt: skip
 def test_a_damaged_foreign_or_newer_file_is_refused_with_the_reason(content: bytes, says: str, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
