@@ -257,13 +257,12 @@ class TlsFront(asyncio.Protocol):
         self._silence = None
         # uvloop reads before a protocol can pause it, so that the first bytes come here and not to TLS.
         self._transport.pause_reading()
-        loop = self._http.loop
-        task = loop.create_task(self._shake_hands(self._transport, self._connection))
-        # uvicorn cancels these when it stops.
+        # uvicorn owns these tasks, and cancels them when it stops.
+        task = self._http.loop.create_task(self._shake_hands(self._transport, self._connection))
         self._http.tasks.add(task)
         task.add_done_callback(self._http.tasks.discard)
         # After the task's first step, and after the callbacks by which that connects the protocol of TLS.
-        loop.call_soon(loop.call_soon, self._pass_on, data)
+        self._http.loop.call_soon(self._http.loop.call_soon, self._pass_on, data)
 
     def _pass_on(self, data: bytes) -> None:
         tls = cast("asyncio.BufferedProtocol", self._transport.get_protocol())  # in uvloop not by inheritance
