@@ -30,6 +30,7 @@ async def outcome(site: Any, *ends: str) -> list[tuple[str, str]]:
         _, page, _ = await site.ask("GET", f"/api/messages?conversation={MAIN}")
         _, outbox, _ = await site.ask("GET", "/api/outbox?unsent=1")
         if page["messages"][0]["outcome"] in ends and not outbox["parcels"]:
+            _, page, _ = await site.ask("GET", f"/api/messages?conversation={MAIN}")  # what has been sent since, too
             return [(message["text"], message["outcome"]) for message in page["messages"]]
         await asyncio.sleep(0.01)
 
