@@ -33,6 +33,9 @@ WHERE = ConversationKey(platform="memory", account="default", channel="dm")
 ANN = Author(id="ann", name="Ann")
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")
 FILES = 4
+FILE_BYTES = 40_000
+ROOM = 3 * FILE_BYTES
+"""What other conversations leave of the disk's share."""
 LIFE_SECONDS = 60.0
 
 
@@ -72,7 +75,7 @@ def watch(steps: Steps) -> None:
 
 
 async def life(folder: Path, generation: int, steps: Steps) -> None:
-    """Files of this generation come, the second is deleted again, and only half of the bytes have room."""
+    """Files of this generation come, the second is deleted again, and only some of the bytes have room."""
     store = await open_store(Home.at(folder), clock=SystemClock())
     if any((folder / "blobs" / "tmp").iterdir()):
         raise AssertionError("temporary files outlived a start")
@@ -95,11 +98,11 @@ async def life(folder: Path, generation: int, steps: Steps) -> None:
 async def _work(store: SqliteStore, generation: int) -> None:
     # Half of the files are those of the generation before: shared bytes come and go, too.
     bodies = {f"{generation - number % 2}-{number}": None for number in range(FILES)}
-    fetcher = Fetcher(store, store, open_media, MediaConfig(disk_bytes=120_000), SystemClock())
+    fetcher = Fetcher(store, store, open_media, MediaConfig(), SystemClock())
     refs = [await _say(store, generation, item) for item in bodies]
     async with asyncio.TaskGroup() as group:
         for record in refs:
-            group.create_task(_fetch(fetcher, record))
+            group.create_task(_fetch(store, fetcher, record))
     first = refs[0].ref.message_id
     await store.take_in(
         Deletion(conversation=WHERE, id=f"d{first}", message_id=first, author=None, sent=datetime.now(UTC)), OBSERVE
@@ -120,9 +123,10 @@ async def _say(store: SqliteStore, generation: int, item: str) -> RefRecord:
     return record
 
 
-async def _fetch(fetcher: Fetcher, record: RefRecord) -> None:
+async def _fetch(store: SqliteStore, fetcher: Fetcher, record: RefRecord) -> None:
     try:
         blob = await fetcher.fetch(record)
+        await store.evict(ROOM)
         await fetcher.read(blob, 10)
     except MediaError:
         return  # deleted or evicted meanwhile
@@ -131,7 +135,7 @@ async def _fetch(fetcher: Fetcher, record: RefRecord) -> None:
 @asynccontextmanager
 async def open_media(ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
     async def pieces() -> AsyncIterator[bytes]:
-        body = random.Random(ref.item).randbytes(40_000)
+        body = random.Random(ref.item).randbytes(FILE_BYTES)
         for start in range(0, len(body), 16_000):
             yield body[start : start + 16_000]
 

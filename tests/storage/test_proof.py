@@ -129,6 +129,8 @@ async def test_bytes_that_are_missing_are_noticed_and_their_refs_fetched_again(
     store: SqliteStore, say: Say, photo: Photo
 ) -> None:
     (ref,) = (await store.take_in(say("1", media=(photo("1"),)), OBSERVE)).refs
+    other = await kept(store, b"another file, which is there")
+    await store.take_in(say("2", media=(photo("2", sha256=other.sha256),)), OBSERVE)
     blob = await kept(store)
     await store.end_media(ref.id, MediaOutcome.HELD, blob=blob)
     blob.path.unlink()

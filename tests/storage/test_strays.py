@@ -18,6 +18,7 @@ from belino.domain.media import Blob, MediaRef
 from belino.domain.message import ChatType, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.record import Tidied, Verdict
+from belino.gateway.upkeep import check_strays
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock
@@ -241,3 +242,30 @@ async def test_bytes_that_move_in_while_strays_are_put_aside_stay_in_their_place
     assert moving.result() == Tidied()
     assert keeping.result().path == place
     assert (place.read_bytes(), aside(home)) == (b"again", [])
+
+
+async def test_an_unmounted_blob_folder_costs_no_ref_and_doctor_says_so(
+    store: SqliteStore, home: Home, say: Say, photo: Photo
+) -> None:
+    kept = await attach(store, say, photo, range(3))
+    elsewhere = home.blobs.with_name("elsewhere")
+    home.blobs.rename(elsewhere)
+    home.blobs.mkdir(mode=0o700)
+    assert await store.tidy() == Tidied()
+    (finding,) = check_strays(store.strays)
+    assert not finding.ok
+    assert finding.says == "blobs/ is empty, and the database lists 3 files in it"
+    home.blobs.rmdir()
+    elsewhere.rename(home.blobs)
+    assert await store.tidy() == Tidied()
+    assert check_strays(store.strays) == ()
+    assert [await store.blob(blob.sha256) for blob in kept] == kept
+
+
+async def test_a_person_may_give_up_the_files_of_an_empty_blob_folder(
+    store: SqliteStore, say: Say, photo: Photo
+) -> None:
+    for blob in await attach(store, say, photo, range(3)):
+        blob.path.unlink()
+    assert await store.tidy(all_strays=True) == Tidied(lost=3)
+    assert check_strays(store.strays) == ()

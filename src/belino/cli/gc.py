@@ -33,7 +33,8 @@ def gc_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--all-strays",
         action="store_true",
-        help="put every file aside that the database does not list, however many they are",
+        help="put every file aside that the database does not list, however many they are, and give up files that an "
+        "empty blobs/ no longer has",
     )
 
 

@@ -495,6 +495,8 @@ class Strays:
     aside: int = 0
     """Those in `blobs/aside/`."""
     aside_bytes: int = 0
+    missing: int = 0
+    """Rows without a file while `blobs/` holds none at all; they stay, since the folder may come back."""
 
     @property
     def too_many(self) -> bool:

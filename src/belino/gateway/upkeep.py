@@ -219,7 +219,14 @@ def check_media(damaged: int) -> tuple[Finding, ...]:
 
 
 def check_strays(strays: Strays) -> tuple[Finding, ...]:
-    """Files in `blobs/` that the database does not list: how many, where, and what to do."""
+    """Files in `blobs/` that the database does not list, or an empty `blobs/`: how many, where, and what to do."""
+    if strays.missing:
+        found = f"blobs/ is empty, and the database lists {_files(strays.missing)} in it"
+        cure = (
+            "Mount or restore the folder; nothing is given up until then. If the files are gone for good, "
+            "`belino media gc --all-strays` says so to what refers to them."
+        )
+        return (Finding(name="blobs", ok=False, says=found, cure=cure),)
     says = []
     if strays.left:
         says.append(

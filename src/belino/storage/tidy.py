@@ -33,18 +33,22 @@ async def tidy(
     """Find all of it, a little at a time, and let it go unless it is only to be counted; strays are put aside."""
     before = now - FRESH
     found = await _unused(readers, writer, folder, kept_before=to_micros(before), now=to_micros(now), dry_run=dry_run)
-    sizes, files = dict[str, int](), 0
+    sizes, files, lost = dict[str, int](), 0, list[str]()
     for prefix in PREFIXES:
         lying = await on_disk(folder.lying, prefix)
         known = await readers.read(partial(blobs.known, prefix=prefix))
         files += len(lying)
         sizes |= {name: size for name, size in lying.items() if name not in known and not folder.is_settling(name)}
-        lost = [name for name in known if name not in lying]
-        if lost:
-            found = await _lost(writer, folder, lost, found, now=to_micros(now), dry_run=dry_run)
+        lost += [name for name in known if name not in lying]
+    found, lost = await _bring_back(folder, lost, found, dry_run=dry_run)
+    missing = 0
+    if files or found.brought_back or all_strays:
+        found = await _lost(writer, lost, found, now=to_micros(now), dry_run=dry_run)
+    else:
+        missing = len(lost)  # not one file is there: the folder is gone, or its disk is not mounted
     sweep = StraySweep(writer, folder, now=now, open_for=open_for, dry_run=dry_run, all_strays=all_strays)
     found, strays = await sweep.run(sizes, files, found)
-    return await _unfinished(readers, folder, before, found, dry_run=dry_run), strays
+    return await _unfinished(readers, folder, before, found, dry_run=dry_run), replace(strays, missing=missing)
 
 
 async def _unused(
@@ -72,18 +76,26 @@ def _forget_unused(connection: sqlite3.Connection, names: Sequence[str], kept_be
     return forgotten
 
 
-async def _lost(
-    writer: Writer, folder: BlobFolder, names: Sequence[str], found: Tidied, *, now: int, dry_run: bool
-) -> Tidied:
-    """A file is there before its row and goes after it, so that a row without a file is none of our doing."""
+async def _bring_back(
+    folder: BlobFolder, names: Sequence[str], found: Tidied, *, dry_run: bool
+) -> tuple[Tidied, list[str]]:
+    """Files that a row lists return from `blobs/aside/`; also returns the names of those that are nowhere."""
     missing = [name for name in names if not folder.place(name).exists()]
     aside = {name for name in missing if (folder.aside / name).is_file()}
-    missing = [name for name in missing if name not in aside]
     if not dry_run:
         for name in aside:
             await on_disk(folder.bring_back, name)
-        missing = list(await writer.write(partial(room.lose, names=missing, now=now))) if missing else []
-    return replace(found, brought_back=found.brought_back + len(aside), lost=found.lost + len(missing))
+    return replace(found, brought_back=len(aside)), [name for name in missing if name not in aside]
+
+
+async def _lost(writer: Writer, names: Sequence[str], found: Tidied, *, now: int, dry_run: bool) -> Tidied:
+    """A file is there before its row and goes after it, so that a row without a file is none of our doing."""
+    if dry_run:
+        return replace(found, lost=len(names))
+    for first in range(0, len(names), AT_ONCE):
+        went = await writer.write(partial(room.lose, names=names[first : first + AT_ONCE], now=now))
+        found = replace(found, lost=found.lost + len(went))
+    return found
 
 
 async def _unfinished(
