@@ -185,3 +185,14 @@ async def test_a_thread_that_was_archived_meanwhile_is_asked_for_what_was_missed
     async with later.listening(cursor=discord_bot.cursor):
         await until(lambda: later.taken)
     assert later.texts == ["missed"] and later.taken[0][0].conversation == place(room, thread)
+
+
+async def test_what_was_edited_says_when(discord: DiscordServer, discord_bot: Bot) -> None:
+    ada = discord.user("ada")
+    room = discord.channel(discord.guild("Club", ada), "harbour")
+    async with discord_bot.listening():
+        discord.say(room, ada, "as it was said")
+        discord.edit(discord.say(room, ada, "a typo"), "no typo")
+        plain, edited = await discord_bot.adapter.history(place(room))
+    assert plain.edited is None
+    assert edited.text == "no typo" and edited.edited is not None and edited.edited >= edited.sent

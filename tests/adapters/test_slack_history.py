@@ -38,6 +38,16 @@ async def test_a_channel_is_told_by_one_call_oldest_first(slack: SlackServer, ap
     assert slack.calls["conversations.history"] == 2
 
 
+async def test_what_was_edited_says_when(slack: SlackServer, app: App) -> None:
+    ada = slack.user("Ada")
+    general = slack.channel("general", ada)
+    slack.say(general, ada, "as it was said")
+    slack.edit(slack.say(general, ada, "a typo"), "no typo")
+    plain, edited = await app.adapter.history(place(general))
+    assert plain.edited is None
+    assert edited.text == "no typo" and edited.edited is not None and edited.edited > edited.sent
+
+
 async def test_a_thread_of_600_replies_is_told_by_one_call(slack: SlackServer, app: App) -> None:
     ada = slack.user("Ada")
     general = slack.channel("general", ada)

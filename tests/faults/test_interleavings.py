@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,6 +41,7 @@ class Said:
     text: str
     deleted: bool = False
     edits: int = 0
+    edited: datetime | None = None
     reactions: set[tuple[str, str]] = field(default_factory=set)
 
 
@@ -77,7 +78,7 @@ class Interleavings(RuleBasedStateMachine):
         for _ in range(0 if said.deleted else times):
             said.edits += 1
             said.text = f"words of {said.id}, edition {said.edits}"
-            self._tell(Edit, said, f"{said.id}@{said.edits}", author=said.author, text=said.text)
+            said.edited = self._tell(Edit, said, f"{said.id}@{said.edits}", author=said.author, text=said.text)
 
     @precondition(lambda self: self.platform)
     @rule(data=st.data(), really=st.sampled_from((False, False, True)))
@@ -105,6 +106,13 @@ class Interleavings(RuleBasedStateMachine):
         self.untold = [one for place, one in enumerate(self.untold) if place not in order]
         for some in [coming] if at_once else [[one] for one in coming]:
             self._take(some)
+
+    @precondition(lambda self: any(isinstance(one, Edit) for one in self.untold))
+    @rule(data=st.data())
+    def miss_edit(self, data: st.DataObject) -> None:
+        """An edit that is never told, as while the gateway does not listen; only history shows it."""
+        edits = [place for place, one in enumerate(self.untold) if isinstance(one, Edit)]
+        del self.untold[data.draw(st.sampled_from(edits), label="which edit")]
 
     @precondition(lambda self: self.told)
     @rule(data=st.data())
@@ -136,6 +144,7 @@ class Interleavings(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
+            self.ask_for_history()
             self._take(self.untold)
             for snapshot in self.snapshots:
                 self._run(self._store.take_history(WHERE, snapshot))
@@ -160,12 +169,15 @@ class Interleavings(RuleBasedStateMachine):
     def _message(self, said: Said) -> Message:
         number = int(said.id[1:])
         sent = START + timedelta(seconds=number)
-        return Message(conversation=WHERE, id=said.id, author=said.author, sent=sent, text=said.text)
+        return Message(
+            conversation=WHERE, id=said.id, author=said.author, sent=sent, text=said.text, edited=said.edited
+        )
 
-    def _tell(self, kind: Any, said: Said, event: str, **more: Any) -> None:
+    def _tell(self, kind: Any, said: Said, event: str, **more: Any) -> datetime:
         self._time += 1
         sent = START + timedelta(hours=1, seconds=self._time)
         self.untold.append(kind(conversation=WHERE, id=event, message_id=said.id, sent=sent, **more))
+        return sent
 
     def _take(self, arrivals: list[Arrival]) -> None:
         self._run(self._store.take_in_all([Judged(arrival=one, verdict=OBSERVE) for one in arrivals]))

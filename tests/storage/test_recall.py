@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from belino.domain.media import MediaRef
-from belino.domain.message import ConversationKey, Deletion, Message
+from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing
 from belino.domain.record import Told, Verdict
 from belino.storage.sqlite import SqliteStore
@@ -43,6 +43,48 @@ async def test_what_was_heard_before_stays_as_it_is(store: SqliteStore, say: Say
     assert await store.take_history(MAIN, [say("1", "as the platform tells it now")]) == 0
     (kept,) = await store.messages(MAIN, ["1"])
     assert (kept.text, kept.outcome) == ("as it was said", MessageOutcome.WAITING)
+
+
+async def test_an_edit_that_was_missed_is_seen_in_the_history(store: SqliteStore, say: Say, photo: Photo) -> None:
+    await store.take_in(say("1", "as it was said"), ANSWER)
+    changed = say("1", "as it reads now", media=(photo("1"),), edited=START + timedelta(minutes=5))
+    for _ in range(2):
+        assert await store.take_history(MAIN, [changed]) == 0
+        (kept,) = await store.messages(MAIN, ["1"])
+        assert (kept.text, kept.edited, len(kept.media)) == ("as it reads now", changed.edited, 1)
+        assert kept.outcome is MessageOutcome.WAITING
+    assert (audit := await store.audit()).difference == 0 and not audit.discrepancies
+
+
+async def test_an_older_edit_that_comes_late_does_not_undo_what_history_shows(store: SqliteStore, say: Say) -> None:
+    await store.take_history(MAIN, [say("1", "third edition", edited=START + timedelta(minutes=5))])
+    second = Edit(conversation=MAIN, id="1@2", message_id="1", author=say("1").author,
+                  sent=START + timedelta(minutes=2), text="second edition")  # fmt: skip
+    await store.take_in(second, ANSWER)
+    (kept,) = await store.messages(MAIN, ["1"])
+    assert (kept.text, kept.edited) == ("third edition", START + timedelta(minutes=5))
+
+
+async def test_a_message_told_late_reads_as_its_recalled_copy_that_was_changed_since(
+    store: SqliteStore, say: Say, photo: Photo
+) -> None:
+    changed = say("1", "with the right picture", media=(photo("1", "right"),), edited=START + timedelta(minutes=5))
+    await store.take_history(MAIN, [changed])
+    taken = await store.take_in(say("1", "with a wrong picture", media=(photo("1", "wrong"),)), ANSWER)
+    assert taken.outcome is MessageOutcome.WAITING
+    (kept,) = await store.messages(MAIN, ["1"])
+    assert (kept.text, kept.edited, [ref.item for ref in kept.media]) == (changed.text, changed.edited, ["right"])
+    assert [ref.id for ref in taken.refs] == [ref.id for ref in kept.media]
+    assert (audit := await store.audit()).difference == 0 and not audit.discrepancies
+
+
+async def test_what_the_agent_wrote_piece_by_piece_was_not_edited(store: SqliteStore, say: Say) -> None:
+    agent = Author(id="bot", name="Agent", is_agent=True)
+    own = say("1", "an answer that grew", author=agent, edited=START + timedelta(seconds=3))
+    await store.take_history(MAIN, [own])
+    await store.take_history(MAIN, [replace(own, text="once more", edited=START + timedelta(minutes=5))])
+    (kept,) = await store.messages(MAIN, ["1"])
+    assert (kept.text, kept.edited) == ("an answer that grew", None)
 
 
 async def test_what_is_heard_live_takes_the_place_of_its_recalled_copy_and_is_answered(

@@ -93,6 +93,8 @@ class Message:
     forward: Quote | None = None
     album: str | None = None
     """Items that share it belong together and are answered together."""
+    edited: datetime | None = None
+    """When it last changed, if it comes as it reads since then, as from a platform's history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,12 @@ from datetime import datetime
 import orjson
 
 from belino.domain.media import MediaKind, MediaRef
-from belino.domain.message import Deletion, DeliveryState, DeliveryStatus, Edit, Reaction
+from belino.domain.message import Deletion, DeliveryState, DeliveryStatus, Edit, Message, Reaction
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.reply import ParcelState
 from belino.storage.arrivals import count_duplicate
+from belino.storage.messages import MessageRow
 from belino.storage.places import SEQ_BITS, Channel, Places
 from belino.storage.refs import OWN, Bearer, author_of, refs_of_messages, replace_refs, with_ids, withdraw_refs
 from belino.storage.seal import Keys
@@ -41,6 +42,30 @@ def take_change(connection: sqlite3.Connection, keys: Keys, places: Places, chan
         apply_changes(connection, keys, message["id"], change.message_id, now)
     reason = "applied" if message is not None else "kept until its message comes"
     return Taken(outcome=MessageOutcome.NOTED, reason=reason, trace=trace, refs=refs)
+
+
+def take_edition(connection: sqlite3.Connection, keys: Keys, places: Places, message: Message, row: MessageRow) -> None:
+    """A message that is here comes again; if it was changed later than what is here, take in that change."""
+    if row.edited is None or message.edited is None:
+        return
+    known = connection.execute(
+        "SELECT edited FROM messages WHERE channel = ? AND platform_id = ? AND kind = ? AND deleted IS NULL",
+        (row.channel, row.platform_id, row.kind),
+    ).fetchone()
+    if known is None or (known["edited"] or 0) >= row.edited:
+        return
+    places.arrivals.add(message.conversation)
+    edit = Edit(
+        conversation=message.conversation,
+        id=f"{message.id}@{message.edited.timestamp():.6f}",
+        message_id=message.id,
+        author=message.author,
+        sent=message.edited,
+        text=message.text,
+        media=message.media,
+        chat_type=message.chat_type,
+    )
+    take_change(connection, keys, places, edit, row.received)
 
 
 def apply_changes(connection: sqlite3.Connection, keys: Keys, number: int, message_id: str, now: int) -> None:

@@ -13,11 +13,22 @@ from belino.domain.ports import Taken
 from belino.domain.record import ClaimedTurn, Judged, Ready, TurnEnd, Verdict
 from belino.storage.access import count_denied, move_cursor
 from belino.storage.arrivals import count_duplicate
-from belino.storage.changes import apply_changes, take_change
+from belino.storage.changes import apply_changes, take_change, take_edition
 from belino.storage.messages import MessageRow, by_number, insert_message, quote_row, trace_of
 from belino.storage.outbox import insert_parcels
 from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Conversation, Places, call_channel, find_place, key_of
-from belino.storage.refs import FORWARDED, OWN, QUOTED, Bearer, claim_refs, insert_refs, marks_of, succeed, with_ids
+from belino.storage.refs import (
+    FORWARDED,
+    OWN,
+    QUOTED,
+    Bearer,
+    claim_refs,
+    insert_refs,
+    marks_of,
+    refs_of_messages,
+    succeed,
+    with_ids,
+)
 from belino.storage.seal import Keys
 from belino.storage.sessions import end_session_turn
 from belino.storage.stamps import from_micros, to_micros
@@ -77,8 +88,11 @@ def _take_message(
         connection, place.channel.id, message.id, thread=message.conversation.thread, reply_to=message.reply_to
     )
     row = message_row(message, verdict, place, turn, root, when.now)
-    if (recalled := insert_message(connection, row)) is None:
+    if (inserted := insert_message(connection, row)) is None:
+        take_edition(connection, keys, places, message, row)
         return _duplicate(connection, row, refs)
+    if inserted.is_older:
+        refs = refs_of_messages(connection, keys, [inserted.recalled]).get((inserted.recalled, OWN), ())
     failpoint("store.take_in.row")
     place.channel.seq += 1
     if joined is not None:
@@ -88,8 +102,8 @@ def _take_message(
         _insert_turn(connection, place, row, when.ready)
     if refs or message.quote is not None or message.forward is not None:
         insert_all_refs(connection, keys, message, refs, row)
-    if recalled:
-        succeed(connection, recalled, row.id, unclaimed=row.outcome == MessageOutcome.OBSERVED, now=when.now)
+    if inserted.recalled:
+        succeed(connection, inserted.recalled, row.id, unclaimed=row.outcome == MessageOutcome.OBSERVED, now=when.now)
     adopt_replies(connection, row.channel, message.id, root)
     apply_changes(connection, keys, row.id, message.id, when.now)
     return Taken(outcome=MessageOutcome(row.outcome), reason=verdict.reason, trace=row.trace, refs=refs)
@@ -122,6 +136,8 @@ def message_row(
         quote_row(message.forward),
         message.album,
         root,
+        # An agent's own message grows while it is written; that is no change.
+        None if message.edited is None or author.is_agent else to_micros(message.edited),
     )
 
 

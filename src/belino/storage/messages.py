@@ -20,8 +20,9 @@ from belino.storage.stamps import from_micros, maybe_from_micros
 
 _INSERT = """
 INSERT INTO messages (id, channel, conversation, kind, platform_id, author_id, author_name, author_marks,
-    sent, received, text, standing, outcome, reason, trace, turn, reply_to, quote, forward, album, root)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    sent, received, text, standing, outcome, reason, trace, turn, reply_to, quote, forward, album, root,
+    edited)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (channel, platform_id, kind) DO NOTHING
 """
 NAMED_AT_MOST = 20
@@ -70,25 +71,35 @@ class MessageRow(NamedTuple):
     forward: bytes | None = None
     album: str | None = None
     root: str | None = None
+    edited: int | None = None
 
 
-def insert_message(connection: sqlite3.Connection, row: MessageRow) -> int | None:
-    """None if the channel has this platform id of this kind already.
+class Inserted(NamedTuple):
+    """A message that is in the store now."""
 
-    What was only recalled gives way: then the number of that copy is returned, for `succeed`, and 0 if there was none.
-    """
+    recalled: int = 0
+    """The number of the recalled copy whose place it took, for `succeed`; 0 if there was none."""
+    is_older: bool = False
+    """Whether that copy was changed later than what came: then it reads as the copy did."""
+
+
+def insert_message(connection: sqlite3.Connection, row: MessageRow) -> Inserted | None:
+    """None if the channel has this platform id of this kind already; what was only recalled gives way."""
     if connection.execute(_INSERT, row).rowcount == 1:
-        return 0
+        return Inserted()
     if row.outcome == MessageOutcome.RECALLED or (recalled := _give_way(connection, row)) is None:
         return None
+    is_older = (recalled["edited"] or 0) > (row.edited or 0)
+    if is_older:
+        row = row._replace(text=recalled["text"], edited=recalled["edited"])
     connection.execute(_INSERT, row)
-    return recalled
+    return Inserted(recalled["id"], is_older)
 
 
-def _give_way(connection: sqlite3.Connection, row: MessageRow) -> int | None:
+def _give_way(connection: sqlite3.Connection, row: MessageRow) -> sqlite3.Row | None:
     """Drop the recalled copy of a message that is heard now; None if it was heard before, or is deleted since."""
-    recalled = connection.execute(
-        "SELECT id FROM messages WHERE channel = ? AND platform_id = ? AND kind = ? AND outcome = ? "
+    recalled: sqlite3.Row | None = connection.execute(
+        "SELECT id, text, edited FROM messages WHERE channel = ? AND platform_id = ? AND kind = ? AND outcome = ? "
         "AND deleted IS NULL",
         (row.channel, row.platform_id, row.kind, MessageOutcome.RECALLED),
     ).fetchone()
@@ -96,7 +107,7 @@ def _give_way(connection: sqlite3.Connection, row: MessageRow) -> int | None:
         return None
     connection.execute("DELETE FROM messages WHERE id = ?", (recalled["id"],))
     count_forgotten(connection, row.channel, 1)
-    return int(recalled["id"])
+    return recalled
 
 
 def quote_row(quote: Quote | None) -> bytes | None:

@@ -326,13 +326,13 @@ def _insert_sent(
             reply_to=parcel["reply_to"],
         ),
     )
-    if (recalled := insert_message(connection, row)) is None:
+    if (inserted := insert_message(connection, row)) is None:
         _adopt_echo(connection, row)
         return
     place.channel.seq += 1
     _insert_sent_files(connection, keys, parcel, row, author)
-    if recalled:
-        succeed(connection, recalled, row.id, unclaimed=False, now=now)
+    if inserted.recalled:
+        succeed(connection, inserted.recalled, row.id, unclaimed=False, now=now)
     adopt_replies(connection, row.channel, row.platform_id, row.root)
     apply_changes(connection, keys, row.id, row.platform_id, now)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Standing
 from belino.domain.record import Verdict
-from belino.storage.changes import apply_changes
+from belino.storage.changes import apply_changes, take_edition
 from belino.storage.inbox import insert_all_refs, message_row
 from belino.storage.messages import insert_message
 from belino.storage.places import Places
@@ -38,6 +38,7 @@ def _recall(connection: sqlite3.Connection, keys: Keys, places: Places, message:
     )
     row = message_row(message, VERDICT, place, None, root, now)._replace(outcome=MessageOutcome.RECALLED)
     if insert_message(connection, row) is None:
+        take_edition(connection, keys, places, message, row)
         return False
     place.channel.seq += 1
     places.arrivals.add(message.conversation)

@@ -144,6 +144,7 @@ def parse_message(raw: Raw, known: Known) -> Message | Unsupported:
         reply_to=_replied_to(raw) or None,
         quote=_quote(raw, known),
         forward=forward,
+        edited=moment(raw, "edited_timestamp"),
     )
 
 

@@ -129,6 +129,7 @@ def said(raw: Raw, channel: str, view: View, *, kind: str = "", always: bool = F
         reply_to=thread if thread and thread != ts else None,
         quote=below.quote,
         forward=below.forward,
+        edited=moment(stamp(table(raw, "edited"), "ts")),
     )
 
 
