@@ -2,6 +2,8 @@
 
 import random
 import sqlite3
+import tracemalloc
+from array import array
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import timedelta
@@ -14,6 +16,7 @@ from belino.domain.message import Author, ConversationKey, Deletion, Edit, Messa
 from belino.domain.outcome import Standing
 from belino.domain.record import StoredMessage, Verdict
 from belino.storage import index
+from belino.storage.concordance import ChannelConcordance
 from belino.storage.home import Home
 from belino.storage.segment import Entry, build, unpack
 from belino.storage.sqlite import SqliteStore, open_store
@@ -346,3 +349,20 @@ async def test_a_thread_is_summed_up_by_its_living_replies(store: SqliteStore, s
     assert list(summaries) == ["1"]
     assert summaries["1"].reply_count == 3
     assert summaries["1"].participant_names == ("Bob", "Anna")
+
+
+@pytest.mark.parametrize("distinct", [4, 100_000])
+def test_an_index_says_about_how_much_memory_its_newest_messages_take(distinct: int) -> None:
+    rng = random.Random(1)
+    numbers = [rng.getrandbits(64) for _ in range(distinct)]
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        concordance = ChannelConcordance(lambda term: 0)
+        for seq in range(1_000, 2_000):
+            terms = array("Q", (rng.choice(numbers) for _ in range(10)))
+            concordance.add(Entry(seq, seq << 20, "anna", "Anna", 0, 0, terms, 0, "english"))
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.7 * taken < concordance.bytes_held < 1.4 * taken

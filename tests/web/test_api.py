@@ -101,7 +101,7 @@ async def test_the_doctor_looks_at_everything(site: Any) -> None:
 async def test_metrics_tell_the_size_of_every_cache_and_of_the_process(site: Any) -> None:
     _, body, _ = await site.ask("GET", "/metrics")
     text = body if isinstance(body, str) else body.decode()
-    for cache in ("media", "word_index", "search_terms", "checksums", "row_ids", "sqlite_writer_pages"):
+    for cache in ("media", "word_index", "search_terms", "token_prices", "checksums", "row_ids", "sqlite_writer_pages"):
         assert f'belino_cache_entries{{cache="{cache}"}}' in text
         assert f'belino_cache_bytes{{cache="{cache}"}}' in text
     if Path("/proc/self/fd").exists():

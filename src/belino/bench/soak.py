@@ -43,7 +43,7 @@ class Sample:
     at: float
     megabytes: float
     cached: float
-    """Megabytes in caches."""
+    """Megabytes in caches when they held most so far: what a cache gives back stays with the process."""
     descriptors: int
 
 
@@ -94,18 +94,18 @@ async def _talk(people: Sequence[Crowd], gateway: GatewayProcess, minutes: float
 async def _sampled(gateway: GatewayProcess, load: "asyncio.Task[int]") -> list[Sample]:
     samples: list[Sample] = []
     while not load.done():
-        samples.append(await _sample(gateway))
+        samples.append(await _sample(gateway, samples[-1].cached if samples else 0.0))
         await asyncio.wait({load}, timeout=SAMPLE_SECONDS)
     return samples
 
 
-async def _sample(gateway: GatewayProcess) -> Sample:
+async def _sample(gateway: GatewayProcess, most_cached: float) -> Sample:
     cached = sum((await _numbers(gateway, "belino_cache_bytes")).values())
     handles = Path(f"/proc/{gateway.pid}/fd")
     return Sample(
         at=time.monotonic(),
         megabytes=await asyncio.to_thread(resident, gateway.pid),
-        cached=cached / 1e6,
+        cached=max(cached / 1e6, most_cached),
         descriptors=len(os.listdir(handles)) if handles.exists() else 0,  # noqa: PTH208 - only counted
     )
 

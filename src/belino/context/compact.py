@@ -20,6 +20,7 @@ NO_OUTCOMES: Mapping[str, MediaOutcome] = {}
 
 _SPECIAL = {"\\": "\\\\", "|": "\\|", "\n": "\\n"}
 _ESCAPED = re.compile(r"[\\|\n]")
+_WRITTEN_MOST = 4_096
 _BETWEEN_MARKS = re.compile(r"[(),]")
 
 
@@ -102,20 +103,21 @@ def fenced(kind: str, lines: Sequence[str], fence: str) -> str:
 
 
 # A context is priced and then written, so that every line of it is made twice.
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_WRITTEN_MOST)
 def _short_time(moment: datetime, year: int | None) -> str:
     moment = moment.astimezone(UTC)
     return f"{moment:%m-%d %H:%M}" if year in (None, moment.year) else f"{moment:%Y-%m-%d %H:%M}"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_WRITTEN_MOST)
 def _name(name: str) -> str:
     return clean_name(name) or "somebody"
 
 
 def cache_size() -> CacheSize:
-    """How many times and names are remembered as they are written."""
-    return CacheSize(entries=_short_time.cache_info().currsize + _name.cache_info().currsize)
+    """Times and names that are remembered as they are written."""
+    known = _short_time.cache_info().currsize + _name.cache_info().currsize
+    return CacheSize.of_entries(known, most=2 * _WRITTEN_MOST, each=300)
 
 
 def _row(

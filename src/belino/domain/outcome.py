@@ -89,10 +89,14 @@ class CacheSize:
     """How much one cache holds now."""
 
     entries: int
-    bytes: int = 0
-    """0 where entries are small and only counted."""
-    most_bytes: int = 0
-    """What it may grow to, where bytes limit it."""
+    bytes: int
+    most_bytes: int
+    """What it may grow to."""
+
+    @classmethod
+    def of_entries(cls, entries: int, *, most: int, each: int) -> "CacheSize":
+        """The size of a cache that is limited by its entries, one of which takes about so many bytes."""
+        return cls(entries=entries, bytes=entries * each, most_bytes=most * each)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,8 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from belino.domain.outcome import CacheSize
+
 IMAGE_PIXELS_PER_TOKEN = 750
 IMAGE_TOKENS_AT_MOST = 1600
 
@@ -105,6 +107,11 @@ class _Prices(dict[str, _Piece]):
 
 
 _PRICES = _Prices()
+
+
+def cache_size() -> CacheSize:
+    """The pieces whose prices are known."""
+    return CacheSize.of_entries(len(_PRICES), most=_PRICES_MOST, each=170)
 
 
 def _piece(piece: str) -> _Piece:

@@ -27,6 +27,7 @@ from belino.delivery.deadline import deadline
 from belino.delivery.insist import Insistence
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender
+from belino.domain import tokens
 from belino.domain.audit import Audit
 from belino.domain.errors import Busy, ConfigError, MediaError, StoreError
 from belino.domain.failpoints import failpoint
@@ -321,7 +322,12 @@ class Gateway:
     def cache_sizes(self) -> Mapping[str, CacheSize]:
         """How much every cache holds, so that a cache that fills can be told from a leak."""
         made = [self.__dict__[name] for name in ("images", "renderer") if name in self.__dict__]  # on first use only
-        sizes = {**self.store.cache_sizes(), "media": self._fetcher.memory_size, "written_lines": compact.cache_size()}
+        sizes = {
+            **self.store.cache_sizes(),
+            "media": self._fetcher.memory_size,
+            "token_prices": tokens.cache_size(),
+            "written_lines": compact.cache_size(),
+        }
         for part in made:
             sizes |= part.cache_sizes()
         return sizes

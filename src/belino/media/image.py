@@ -70,7 +70,7 @@ class Images:
         """What is remembered of pictures."""
         held = sum(len(fitted.data) for fitted in self._fitted.values())
         return {
-            "image_facts": CacheSize(entries=len(self._facts)),
+            "image_facts": CacheSize.of_entries(len(self._facts), most=FACTS_KEPT, each=600),
             "fitted_images": CacheSize(entries=len(self._fitted), bytes=held, most_bytes=CACHE_BYTES),
         }
 

@@ -39,7 +39,7 @@ class Memory:
     @property
     def size(self) -> CacheSize:
         if self._cache is None:
-            return CacheSize(entries=0, most_bytes=self._limit)
+            return CacheSize(entries=0, bytes=0, most_bytes=self._limit)
         return CacheSize(entries=len(self._cache), bytes=self._cache.current_size(), most_bytes=self._limit)
 
     def forget(self, sha256: str) -> None:

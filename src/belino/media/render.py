@@ -137,7 +137,7 @@ class Renderer:
 
     def cache_sizes(self) -> Mapping[str, CacheSize]:
         """What is remembered of media."""
-        return {"media_facts": CacheSize(entries=len(self._facts))}
+        return {"media_facts": CacheSize.of_entries(len(self._facts), most=_FACTS_KEPT, each=800)}
 
     async def probe(self, blob: Blob) -> "ImageFacts":
         """What a picture is."""

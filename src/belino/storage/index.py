@@ -40,7 +40,8 @@ FAN = 4
 READ_AT_ONCE = 4_096
 PATCHES = 64
 """Messages that may read otherwise than their segments say, before those are written anew."""
-REMEMBERED = 50_000
+REMEMBERED = 16_384
+"""Terms whose numbers are known; a hash more costs a microsecond."""
 VERSION = f"{FORMAT}-{words.VERSION}"
 
 log = logging.getLogger(__name__)
@@ -118,7 +119,7 @@ class Index:
         """The indexes of channels that were asked lately, and the terms whose numbers are known."""
         return {
             "word_index": CacheSize(entries=len(self._hot), bytes=self._held, most_bytes=HOT_BYTES),
-            "search_terms": CacheSize(entries=len(self._numbers)),
+            "search_terms": CacheSize.of_entries(len(self._numbers), most=REMEMBERED, each=120),
         }
 
     async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:

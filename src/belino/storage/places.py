@@ -65,7 +65,8 @@ class Places:
 
     @property
     def size(self) -> CacheSize:
-        return CacheSize(entries=len(self._channels) + len(self._conversations))
+        known = len(self._channels) + len(self._conversations)
+        return CacheSize.of_entries(known, most=2 * _REMEMBERED, each=300)
 
     def next_turn(self, connection: sqlite3.Connection) -> int:
         if self.turn is None:

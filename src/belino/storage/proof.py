@@ -50,7 +50,7 @@ class Proof:
 
     @property
     def size(self) -> CacheSize:
-        return CacheSize(entries=len(self._seen))
+        return CacheSize.of_entries(len(self._seen), most=REMEMBERED, each=500)
 
     def vouch(self, sha256: str, place: Path) -> None:
         """These bytes were hashed on their way into this place."""

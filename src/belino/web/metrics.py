@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _CACHES = {
     "entries": "How many entries a cache holds.",
-    "bytes": "How many bytes a cache holds; 0 where only its entries are limited.",
-    "most_bytes": "How many bytes a cache may hold; 0 where only its entries are limited.",
+    "bytes": "About how many bytes a cache holds.",
+    "most_bytes": "About how many bytes a cache may hold.",
 }
 _SAVED = {
     "media": "Media that came, by channel.",
