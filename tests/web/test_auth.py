@@ -86,6 +86,13 @@ def test_forwarded_headers_count_only_if_the_proxy_is_trusted() -> None:
     assert not behind.is_secure(connection("192.0.2.1", **forwarded))
 
 
+def test_the_addresses_of_one_ipv6_customer_count_as_one_peer() -> None:
+    behind = Origins(ServerConfig(trusted_proxies=("127.0.0.0/8",)))
+    peers = {behind.peer(connection(x_forwarded_for=f"2001:db8:1:2::{number:x}")) for number in range(1, 50)}
+    assert peers == {"2001:db8:1:2::/64"}
+    assert behind.peer(connection("2001:db8:1:3::1")) == "2001:db8:1:3::/64"
+
+
 def test_behind_a_trusted_proxy_our_page_has_the_public_origin() -> None:
     origins = Origins(ServerConfig(trusted_proxies=("127.0.0.1",), public_url="https://chat.example/"))
     assert origins.is_ours(connection(host="chat.example", x_forwarded_proto="https"), "https://chat.example")

@@ -15,6 +15,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.record import Grant, GrantKind
 from belino.web.answers import Code, Refusal, not_found
+from belino.web.connections import peer_of
 
 SECRET_CHARS = 256
 SAFE_METHODS = frozenset({"GET", "HEAD"})
@@ -132,12 +133,12 @@ class Origins:
         return at_public or self.is_secure(connection)
 
     def peer(self, connection: HTTPConnection) -> str:
-        """The address to count failures by; what a proxy forwards counts only if we believe the proxy."""
+        """The peer to count connections and failures by; a proxy's word for it counts only if we believe the proxy."""
         direct = connection.client.host if connection.client else "unknown"
         if not self._from_proxy(connection):
-            return direct
+            return peer_of(direct)
         named = [part.strip() for line in connection.headers.getlist("x-forwarded-for") for part in line.split(",")]
-        return next((name for name in reversed(named[-16:]) if not self.trusts(name)), direct)[:64]
+        return peer_of(next((name for name in reversed(named[-16:]) if not self.trusts(name)), direct)[:64])
 
     def _from_proxy(self, connection: HTTPConnection) -> bool:
         return connection.client is not None and self.trusts(connection.client.host)

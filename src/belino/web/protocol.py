@@ -108,7 +108,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._end_head()
         self._unparsed_bytes = 0
         if self._is_proxied and self._connection is not None:
-            self._pool.set_peer(self._connection, peer_of(self._origins.peer(HTTPConnection(dict(self.scope)))))
+            self._pool.set_peer(self._connection, self._origins.peer(HTTPConnection(dict(self.scope))))
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
