@@ -17,6 +17,7 @@ from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.redact import Secret
 from belino.testing import FakeDesk
+from belino.testing.loopback import Loopback
 
 LIMIT = 60.0
 BOT_TOKEN = "xoxb-1-2-secret"
@@ -95,14 +96,9 @@ class Stranger:
         app.router.add_route("*", "/api/{method}", self._api)
         app.router.add_get("/socket", self._socket)
         app.router.add_route("*", "/{path:.+}", self._any)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.url = self.lines = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        try:
+        async with Loopback(app) as loopback:
+            self.url = self.lines = loopback.urls[0]
             yield self
-        finally:
-            await runner.cleanup()
 
 
 class Guest:

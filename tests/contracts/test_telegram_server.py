@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from belino.testing import FakeClock, Pace, TelegramServer, Upload, make_jpeg, make_pdf, make_webp, settle
+from belino.testing.loopback import Loopback
 from belino.testing.telegram_faults import (
     Answer,
     Changed,
@@ -169,13 +170,8 @@ async def test_a_webhook_shuts_polling_out_and_carries_the_secret(server: Telegr
 
     app = web.Application()
     app.router.add_post("/hook", take)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        hook = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
-        await bot.result("setWebhook", url=hook, secret_token="s3cret_-")
+    async with Loopback(app) as loopback:
+        await bot.result("setWebhook", url=f"{loopback.urls[0]}/hook", secret_token="s3cret_-")
         assert await bot.refused("getUpdates") == (
             409,
             "Conflict: can't use getUpdates method while webhook is active; "
@@ -190,8 +186,6 @@ async def test_a_webhook_shuts_polling_out_and_carries_the_secret(server: Telegr
             info = await bot.result("getWebhookInfo")
             await clock_of(server).advance(2)
             await enough.wait()
-    finally:
-        await runner.cleanup()
     assert info["last_error_message"] == "Wrong response from the webhook: 500 Internal Server Error"
     assert [(secret, told["message"]["text"]) for secret, told in seen] == [
         ("s3cret_-", "one"),

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 import pytest
@@ -21,6 +22,7 @@ from belino.domain.errors import (
 from belino.net.client import DEFAULT_RETRY_AFTER, Client, error_for
 from belino.net.guard import Guard
 from belino.testing.chaos import Asked, chaos
+from belino.testing.loopback import Loopback
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 CANARY = "canary-in-the-path"
@@ -38,22 +40,14 @@ async def client() -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
-    runners: list[web.AppRunner] = []
+    async with AsyncExitStack() as opened:
 
-    async def start(answer: Answer) -> str:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", answer)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
-        runners.append(runner)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = runner.addresses[0][:2]
-        return f"http://{host}:{port}"
+        async def start(answer: Answer) -> str:
+            app = web.Application()
+            app.router.add_route("*", "/{path:.*}", answer)
+            return (await opened.enter_async_context(Loopback(app))).urls[0]
 
-    yield start
-    for runner in runners:
-        await runner.cleanup()
+        yield start
 
 
 async def test_a_request_carries_its_json_and_asks_for_nothing_compressed(client: Client, serve: Serve) -> None:

@@ -25,6 +25,7 @@ from belino.net.line import BUFFER, WORTH, take_line
 from belino.net.stream import range_headers, resumed
 from belino.testing import FakeClock
 from belino.testing.chaos import Act, chaos, ranges, says, stalls, whole
+from belino.testing.loopback import Loopback
 
 BODY = bytes(range(256)) * (3 * WORTH // 256) + b"the end"
 PATIENCE_SECONDS = 60.0
@@ -192,14 +193,10 @@ async def test_a_small_body_leaves_its_connection_to_the_next(client: Client, si
 
     app = aiohttp.web.Application()
     app.router.add_get("/", answer)
-    runner = aiohttp.web.AppRunner(app)
-    await runner.setup()
-    await aiohttp.web.TCPSite(runner, "127.0.0.1", 0).start()
-    for _ in range(2):
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            async with client.request("GET", f"http://127.0.0.1:{runner.addresses[0][1]}/") as got:
+    async with Loopback(app) as server, asyncio.timeout(2 * PATIENCE_SECONDS):
+        for _ in range(2):
+            async with client.request("GET", server.urls[0]) as got:
                 assert b"".join([chunk async for chunk in got.chunks()]) == BODY[:size]
-    await runner.cleanup()
     assert seen[0] is seen[1]
 
 

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 from aiohttp import web
 from slack_sdk.signature import SignatureVerifier
 
+from belino.testing.loopback import Loopback
 from belino.testing.slack import SlackServer
 from testing.slack_app import clock_of, until
 
@@ -45,14 +46,9 @@ async def receiving(server: SlackServer) -> AsyncIterator[Receiver]:
     receiver = Receiver(server)
     app = web.Application()
     app.router.add_post("/events", receiver.take)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}/events"
-    try:
+    async with Loopback(app) as loopback:
+        receiver.url = f"{loopback.urls[0]}/events"
         yield receiver
-    finally:
-        await runner.cleanup()
 
 
 async def test_an_address_is_used_once_it_repeats_the_challenge(server: SlackServer) -> None:

@@ -1,10 +1,13 @@
 """A server on loopback that lies, breaks off and never ends, and a canary that counts who touches it."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
+
+from belino.net.listener import stop_accepting
 
 PIECE = 64 * 1024
 
@@ -154,10 +157,13 @@ async def _listening(
             writer.transport.abort()
             running.discard(task)
 
-    server = await asyncio.start_server(owned, host, 0)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, 0), family=family)
+    server = await asyncio.start_server(owned, sock=listener)
     try:
-        yield server.sockets[0].getsockname()[1]
+        yield listener.getsockname()[1]
     finally:
+        await stop_accepting(listener)
         server.close()
         for task in list(running):
             task.cancel()

@@ -24,6 +24,7 @@ from belino.testing.discord_request import GONE, Call, Refused, read_body
 from belino.testing.discord_sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES, Session
 from belino.testing.discord_shapes import Json
 from belino.testing.discord_town import Town
+from belino.testing.loopback import Loopback
 from belino.testing.telegram_faults import Answer, Fault, Faults, Hang, Reset, Stall
 from belino.testing.telegram_files import cut, serve_file
 
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
 
 BOT_ID = "1100000000000000042"
 TOKEN = f"{urlsafe_b64encode(BOT_ID.encode()).decode().rstrip('=')}.GbElin.DemoTokenThatOpensNothing00000000000000"
-CLOSING_SECONDS = 1.0
 UPLOAD_BYTES = 200 * 1024 * 1024
-_LOOPBACK = "127.0.0.1"
 # These need no token; the answers to interactions have one in their path.
 _OPEN = ("/interactions/", "/webhooks/")
 
@@ -128,15 +127,11 @@ class DiscordServer(Town):
             app.router.add_get(path, self.gateway.take)
         app.router.add_route("*", "/api/{rest:.*}", self._take_call)
         app.router.add_get("/{rest:.+}", self._take_file)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSING_SECONDS)
-        await self._runner.setup()
-        for _ in range(2):
-            await web.TCPSite(self._runner, _LOOPBACK, 0).start()
-        ports = [address[1] for address in self._runner.addresses]
-        self.url = f"http://{_LOOPBACK}:{ports[0]}"
+        self._loopback = Loopback(app, ports=2)
+        await self._loopback.start()
+        self.url, self.cdn.url = self._loopback.urls
         self.api_url = f"{self.url}/api/v10"
-        self.cdn.url = f"http://{_LOOPBACK}:{ports[1]}"
-        self.gateway_url = self._answers.gateway_url = f"ws://{_LOOPBACK}:{ports[0]}"
+        self.gateway_url = self._answers.gateway_url = self.url.replace("http:", "ws:")
         return self
 
     async def __aexit__(
@@ -144,7 +139,7 @@ class DiscordServer(Town):
     ) -> None:
         self._stopped.set()
         await self.gateway.close_all(1001)
-        await self._runner.cleanup()
+        await self._loopback.stop()
         self._folder.cleanup()
 
     def _ready(self, session: Session) -> list[tuple[str, Json]]:

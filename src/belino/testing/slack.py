@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
+from belino.testing.loopback import Loopback
 from belino.testing.slack_calls import TAKE_JSON, Calls
 from belino.testing.slack_files import LOGIN_PAGE, receive
 from belino.testing.slack_hooks import RequestUrl
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 BOT_TOKEN = "xoxb-0000000001-0000000002-belinoOpensNothing"  # noqa: S105 - it opens nothing but this server
 APP_TOKEN = "xapp-1-A0BLN000001-0000000003-belinoOpensNothing"  # noqa: S105
 SIGNING_SECRET = "5f0c0ffee0belino0opens0nothing00"  # noqa: S105
-CLOSING_SECONDS = 1.0
 UPLOAD = "upload"
 """The name under which a fault waits for the next bytes that are uploaded."""
 
@@ -115,11 +115,9 @@ class SlackServer(Town):
         app.router.add_post("/commands/{path:.+}", self._take_command_answer)
         app.router.add_post("/upload/v1/{ticket}", self._take_upload)
         app.router.add_get("/{kind:files-pri|files-origin}/{path:.+}", self._take_file)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSING_SECONDS)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        self._loopback = Loopback(app)
+        await self._loopback.start()
+        (self.url,) = self._loopback.urls
         self.api_url = f"{self.url}/api/"
         self.shelf.url = self.url
         await self._group.__aenter__()
@@ -133,7 +131,7 @@ class SlackServer(Town):
         self.deliveries.stop()
         await self._group.__aexit__(None, None, None)
         await self.socket_mode.close()
-        await self._runner.cleanup()
+        await self._loopback.stop()
         self._folder.cleanup()
 
     async def _take_call(self, request: "web.Request") -> "web.StreamResponse":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
+from belino.testing.loopback import Loopback
 from belino.testing.telegram_calls import Calls
 from belino.testing.telegram_faults import FILE, Answer, Fault, Faults, Hang, Reset, Stall
 from belino.testing.telegram_files import LINK_SECONDS, cut, serve_file
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 BOT_ID = 4242
 TOKEN = f"{BOT_ID}:AAHbelinoDemoTokenThatOpensNothing00"
-CLOSING_SECONDS = 1.0
 UPLOAD_BYTES = 2100 * 1024 * 1024
 
 
@@ -81,11 +81,9 @@ class TelegramServer(Town):
         app.router.add_route("*", "/bot{token}/{method}", self._take_call)
         app.router.add_get("/file/bot{token}/{path:.+}", self._take_file)
         app.router.add_route("*", "/{rest:.*}", _not_found)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSING_SECONDS)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        self._loopback = Loopback(app)
+        await self._loopback.start()
+        (self.url,) = self._loopback.urls
         await self._group.__aenter__()
         return self
 
@@ -97,7 +95,7 @@ class TelegramServer(Town):
         if self._pusher is not None:
             self._pusher.cancel()
         await self._group.__aexit__(None, None, None)
-        await self._runner.cleanup()
+        await self._loopback.stop()
         self._folder.cleanup()
 
     async def _take_call(self, request: "web.Request") -> "web.StreamResponse":

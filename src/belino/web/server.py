@@ -20,6 +20,7 @@ from belino.config import ServerConfig
 from belino.domain.errors import ConfigError
 from belino.domain.message import ChatType
 from belino.domain.record import GrantKind
+from belino.net.listener import stop_accepting
 from belino.web.api import web_conversation
 from belino.web.app import make_app
 from belino.web.auth import Origins
@@ -83,6 +84,7 @@ async def serve(gateway: House, *, ready: Callable[[str], None]) -> None:
                 ready(url)
                 await asyncio.wait((serving,))
             finally:
+                await stop_accepting(listener)
                 server.stop()
                 gateway.home.run_file.unlink(missing_ok=True)
                 await asyncio.wait((serving,), timeout=GRACE_SECONDS + 2)

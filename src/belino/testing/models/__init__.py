@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from belino.testing.loopback import Loopback
+
 if TYPE_CHECKING:
     from aiohttp import web
 
-CLOSING_SECONDS = 1.0
 REQUEST_BYTES = 64 * 1024 * 1024
 
 
@@ -116,17 +117,16 @@ class ModelServer(ABC):
 
         app = web.Application(client_max_size=REQUEST_BYTES)
         self.add_routes(app)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSING_SECONDS, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        self._loopback = Loopback(app, cancels_handlers=True)
+        await self._loopback.start()
+        (self.url,) = self._loopback.urls
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.closing.set()
-        await self._runner.cleanup()
+        await self._loopback.stop()
 
 
 async def read_asked(request: "web.Request") -> Asked:
