@@ -3,10 +3,13 @@
 import ast
 import os
 import re
+import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +126,11 @@ def imported(path: Path) -> Iterator[str]:
             yield node.module
 
 
+def plain(distribution: str) -> str:
+    """The name of a distribution as every spelling of it compares."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
 def project_files() -> Iterator[Path]:
     """Every file of the project, also where it was unpacked from an archive: all but what .gitignore names."""
     ignored = [".git", *(line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines())]
@@ -168,6 +176,22 @@ def test_a_room_uses_only_what_belongs_to_it(path: Path) -> None:
         for guarded, rooms in ONLY_IN.items():
             if module == guarded or module.startswith(guarded + "."):
                 assert any(name == room or name.startswith(room + "/") for room in rooms), f"{name} imports {module}"
+
+
+@of_every(sorted((SRC / "domain").glob("*.py")))
+def test_the_domain_knows_only_itself_and_the_standard_library(path: Path) -> None:
+    foreign = {name for name in imported(path) if name.partition(".")[0] not in sys.stdlib_module_names}
+    assert {name for name in foreign if not f"{name}.".startswith("belino.domain.")} == set()
+
+
+def test_every_extra_is_imported_somewhere() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    used = {name.partition(".")[0] for path in MODULES for name in imported(path)}
+    offered = {package: {plain(name) for name in names} for package, names in packages_distributions().items()}
+    for extra, requirements in extras.items():
+        names = {plain(re.split(r"[\[<>=]", requirement)[0]) for requirement in requirements}
+        packages = {package for package, holders in offered.items() if names & holders}
+        assert packages & used, f"nothing imports what the extra {extra} installs"
 
 
 @of_every(MODULES)

@@ -369,13 +369,6 @@ async def test_a_sound_comes_with_its_length_and_how_loud_it_is(town: Town, sand
     assert "belino finds no text in audio/wav" in await refused(town, ref, "text")
 
 
-@pytest.mark.parametrize("form", ["transcript", "description"])
-async def test_a_reader_that_is_not_there_is_told_without_fetching(town: Town, sandbox: Watched, form: str) -> None:
-    ref = await sent(town, make_wav(1.0), "a.wav", "audio/wav")
-    assert "nobody is configured to write down" in await refused(town, ref, form)
-    assert town.opened == []
-
-
 async def test_the_price_in_the_list_is_corrected_once_a_document_was_read(
     town: Town, sandbox: Watched, tmp_path: Path
 ) -> None:
@@ -439,7 +432,7 @@ async def test_a_ref_of_another_channel_has_no_form_and_costs_no_call(town: Town
     from tools.town import THERE
 
     _, (ref,) = await town.say("", File(content=TEN, mime="application/pdf"), where=THERE)
-    for form in ("auto", "text", "image", "frames", "sheet", "transcript", "file"):
+    for form in ("auto", "text", "image", "frames", "sheet", "file"):
         assert "there is no such media in this channel" in await refused(town, ref, form)
     assert town.opened == [] and sandbox.jobs == []
 

@@ -32,10 +32,9 @@ from belino.tools.albums import ALBUM_MOST, album_of
 from belino.tools.pictures import Looked, look, measured, shown
 from belino.tools.shelf import Shelf, find_ref, held, placed, title
 
-FORMS = ("auto", "image", "thumb", "text", "transcript", "description", "frames", "sheet", "file")
+FORMS = ("auto", "image", "thumb", "text", "frames", "sheet", "file")
 
 _SEEN = frozenset({"image", "thumb", "frames", "sheet"})
-_UNREAD = "nobody is configured to write down what is said or seen in media; as=file gives the path of a copy"
 _PICTURE_WORDS = 120
 
 
@@ -51,8 +50,6 @@ class Ask:
 async def fetch_one(shelf: Shelf, ref_id: str, ask: Ask) -> tuple[Block, ...]:
     """The way every tool takes. A ref of another channel is answered exactly like an unknown one."""
     record = await find_ref(shelf, ref_id)
-    if ask.form in ("transcript", "description"):
-        raise ToolError(_UNREAD)
     if ask.form in _SEEN and not shelf.sees_images:
         raise ToolError("you cannot look at pictures here; as=file gives the path of a copy")
     if ask.form in ("auto", "image") and not ask.again and (note := _shown_before(shelf, record, ref_id)):
