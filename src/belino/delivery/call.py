@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from belino.delivery.deadline import deadline
+from belino.aio.deadline import deadline
 from belino.delivery.signs import upload_shown
 from belino.domain.dispatch import CALL_SECONDS, Doubt, call_seconds
 from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable

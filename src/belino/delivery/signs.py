@@ -4,9 +4,9 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from belino.delivery.beside import beside
-from belino.delivery.deadline import deadline
-from belino.delivery.reasons import place_of
+from belino.aio.background import beside
+from belino.aio.deadline import deadline
+from belino.domain.error_text import place_of
 from belino.domain.ports import Adapter, Clock, ShowsUpload
 from belino.domain.reply import Parcel
 

@@ -5,11 +5,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from belino.delivery.deadline import deadline
+from belino.aio.deadline import deadline
 from belino.delivery.plan import parcel_key, plan, turn_hash
-from belino.delivery.reasons import place_of
 from belino.delivery.send import ParcelNews
 from belino.delivery.texts import texts
+from belino.domain.error_text import place_of
 from belino.domain.errors import MarkupRefused
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits

@@ -18,13 +18,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from belino import registry
+from belino.aio.deadline import deadline
+from belino.aio.retry import Retry
 from belino.cassette.journal import Journal
 from belino.cassette.pseudonyms import Secrets
 from belino.config import AdapterConfig, Config
 from belino.context import compact
 from belino.context.history import History
-from belino.delivery.deadline import deadline
-from belino.delivery.insist import Insistence
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender
 from belino.domain import tokens
@@ -131,7 +131,7 @@ class Gateway:
         self._outside = outside
         """Fetches what an agent names; a client of our own, unless it is given."""
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
-        self._insist = Insistence(self.clock, self._rng)
+        self._insist = Retry(self.clock, self._rng)
         self._health: dict[tuple[str, str], AdapterHealth] = {}
         self._open = AsyncExitStack()
         self._stopping = asyncio.Event()

@@ -10,15 +10,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from weakref import WeakValueDictionary
 
+from belino.aio.keyed_workers import KeyedWorkers
 from belino.delivery.collect import FILES_AT_MOST, collect
 from belino.delivery.decide import Action, Decision
 from belino.delivery.folders import Folders, fates_of, split
-from belino.delivery.lanes import Lanes
 from belino.delivery.offers import Keeper, Probes
 from belino.delivery.plan import plan
 from belino.delivery.prepare import Preparer
-from belino.delivery.reasons import place_of, reason_of
 from belino.delivery.send import ParcelNews
+from belino.domain.error_text import place_of, reason_of
 from belino.domain.errors import StoreError, ToolError
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits, Once
@@ -91,7 +91,7 @@ class Replies:
         """By turn, the marks of pending files it brings along and that are not in the outbox yet."""
         self._awaited: set[ConversationKey] = set()
         """Conversations with pending files on their way."""
-        self._lanes = Lanes(self._file_away, width=WIDTH, clock=clock)
+        self._lanes = KeyedWorkers(self._file_away, width=WIDTH, clock=clock)
         self.stop = self._lanes.stop
 
     async def run(self) -> None:

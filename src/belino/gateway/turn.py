@@ -7,14 +7,14 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
+from belino.aio.deadline import deadline, or_abandon, ring
+from belino.aio.retry import Retry
 from belino.config import Config
 from belino.context.history import History
 from belino.context.prompt import system_prompt
-from belino.delivery.deadline import deadline, or_abandon, ring
-from belino.delivery.insist import Insistence
-from belino.delivery.reasons import place_of, reason_of
 from belino.delivery.send import ParcelNews
 from belino.delivery.signs import keep_showing
+from belino.domain.error_text import place_of, reason_of
 from belino.domain.errors import AgentError, MemoryLost, StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import ImageBlock
@@ -76,7 +76,7 @@ class Turns:
         config: Config,
         home: Home,
         clock: Clock,
-        insist: Insistence,
+        insist: Retry,
         notices: Notices,
         counters: Counters,
         replied: Callable[[ConversationKey], None],

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from belino.aio.retry import backoff
 from belino.config import Config
 from belino.domain.errors import StoreError
 from belino.domain.outcome import Finding
@@ -15,7 +16,6 @@ from belino.gateway.reply import Replies
 from belino.media.copies import remove_copies, remove_older
 from belino.media.fetch import Fetcher
 from belino.media.placeholder import format_size
-from belino.net.pace import backoff
 from belino.storage.blobs import on_disk
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore

@@ -1,10 +1,10 @@
-"""One ordered worker per busy conversation, a bounded number at once, woken by events and never by polling."""
+"""Keyed workers: one ordered worker per busy conversation, a bounded number at once, woken by events."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 
-from belino.delivery.deadline import deadline
+from belino.aio.deadline import deadline
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.record import Ready
@@ -13,7 +13,7 @@ Step = Callable[[ConversationKey], Awaitable[datetime | None]]
 """Do one thing for a conversation; say when to come again (now or earlier: at once), None if nothing is left."""
 
 
-class Lanes:
+class KeyedWorkers:
     """A step per conversation: never two at once in one, `width` at once in all, the longest woken first.
 
     A step must not raise: what can go wrong in it is told by whoever wrote it.

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from belino.net.patience import Patience
+from belino.aio.idle_timeout import IdleTimeout
 
 LONG = 60.0
 
 
 async def test_a_wait_that_lasts_too_long_is_a_timeout_and_the_task_goes_on() -> None:
-    patience = Patience()
+    patience = IdleTimeout()
     async with asyncio.timeout(60):
         with pytest.raises(TimeoutError), patience.of(0.01):
             await asyncio.Event().wait()
@@ -23,7 +23,7 @@ async def test_a_wait_that_lasts_too_long_is_a_timeout_and_the_task_goes_on() ->
 
 
 async def test_a_timer_set_for_an_earlier_wait_does_not_end_a_later_one() -> None:
-    patience, loop = Patience(), asyncio.get_running_loop()
+    patience, loop = IdleTimeout(), asyncio.get_running_loop()
     with patience.of(0.01):
         pass
     rung = loop.create_future()
@@ -35,7 +35,7 @@ async def test_a_timer_set_for_an_earlier_wait_does_not_end_a_later_one() -> Non
 
 
 async def test_a_shorter_wait_after_a_longer_one_ends_in_its_own_time() -> None:
-    patience = Patience()
+    patience = IdleTimeout()
     with patience.of(LONG):
         pass
     async with asyncio.timeout(60):
@@ -45,7 +45,7 @@ async def test_a_shorter_wait_after_a_longer_one_ends_in_its_own_time() -> None:
 
 
 async def test_who_is_cancelled_by_others_while_waiting_is_cancelled() -> None:
-    patience, waits = Patience(), asyncio.Event()
+    patience, waits = IdleTimeout(), asyncio.Event()
 
     async def wait() -> None:
         with patience.of(LONG):
@@ -61,7 +61,7 @@ async def test_who_is_cancelled_by_others_while_waiting_is_cancelled() -> None:
 
 
 async def test_who_is_cancelled_by_others_as_the_time_runs_out_hears_of_it() -> None:
-    patience = Patience()
+    patience = IdleTimeout()
 
     async def wait() -> None:
         task = asyncio.current_task()
@@ -80,7 +80,7 @@ async def test_who_is_cancelled_by_others_as_the_time_runs_out_hears_of_it() -> 
 
 
 async def test_after_the_last_wait_nothing_rings() -> None:
-    patience, loop = Patience(), asyncio.get_running_loop()
+    patience, loop = IdleTimeout(), asyncio.get_running_loop()
     with patience.of(0.01):
         pass
     patience.close()

@@ -1,14 +1,13 @@
-"""Store verbs that must not be given up on: a full disk delays them and loses nothing."""
+"""Retry: back-off with full jitter, and a store call repeated until it succeeds."""
 
 import logging
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import TypeVar
 
-from belino.delivery.reasons import reason_of
+from belino.domain.error_text import reason_of
 from belino.domain.errors import StoreError, StoreUnwritable
 from belino.domain.ports import Clock
-from belino.net.pace import backoff
 
 log = logging.getLogger(__name__)
 
@@ -18,17 +17,26 @@ TRIES = 25
 """For refusals that are not about room: some twelve minutes."""
 
 
-class Insistence:
-    """Tries again until the store takes it, and knows what it is waiting for."""
+_DICE = Random()  # noqa: S311 - jitter, not a secret
+
+
+def backoff(attempt: int, *, first: float = 0.5, most: float = 60.0, rng: Random = _DICE) -> float:
+    """Seconds to wait after the attempt of this number (from 1): full jitter under a doubling ceiling."""
+    doublings = min(max(attempt, 1) - 1, 32)
+    return rng.uniform(0.0, min(most, first * 2**doublings))
+
+
+class Retry:
+    """Repeats a store call until it succeeds: a full disk delays it and loses nothing."""
 
     def __init__(self, clock: Clock, rng: Random) -> None:
         self._clock = clock
         self._rng = rng
         self.troubles: dict[str, str] = {}
-        """What the store would not take so far, and why; empty when all is well."""
+        """Calls that have failed so far, each with the reason."""
 
     async def __call__(self, what: str, verb: Callable[[], Awaitable[T]]) -> T:
-        """The verb's answer, however long the disk is full; any other refusal is believed in the end."""
+        """The result of the call; a failure that is not about the disk is raised after the last attempt."""
         attempt = 0
         try:
             while True:

@@ -1,7 +1,7 @@
-"""How long each of many waits in a row may last, at the price of one timer for all of them.
+"""Idle timeout: a limit on each of many waits in a row, with one timer for all of them.
 
-`asyncio.timeout` sets a timer and takes it back for every piece of a body, which costs more than reading the piece.
-Here the timer stays; when it rings it looks whether somebody has really waited that long.
+`asyncio.timeout` sets and cancels a timer for every piece of a body, which costs more than reading the piece. Here the
+timer stays; when it fires it checks whether a wait has really lasted that long.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 
-class Patience:
+class IdleTimeout:
     """`with patience.of(seconds): await …` is a TimeoutError where that takes longer. One wait at a time."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Patience:
         self._task: asyncio.Task[Any] | None = None
         self._cancelling = 0
 
-    def of(self, seconds: float) -> "Patience":
+    def of(self, seconds: float) -> "IdleTimeout":
         """For the next wait."""
         self._until = self._loop.time() + seconds
         if self._timer is None or self._until < self._rings:

@@ -1,4 +1,4 @@
-"""A time limit on the clock that is passed in, so that tests need no waiting."""
+"""Deadline: a time limit on the clock that is passed in, so that tests do not wait."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from belino.delivery.beside import beside
+from belino.aio.background import beside
 from belino.domain.ports import Clock
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from belino.delivery.beside import beside
+from belino.aio.background import beside
 
 
 async def test_work_ends_with_its_body() -> None:

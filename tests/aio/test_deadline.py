@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from belino.delivery.deadline import deadline, ring
+from belino.aio.deadline import deadline, ring
 from belino.testing import FakeClock, settle
 
 

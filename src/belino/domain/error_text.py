@@ -1,4 +1,4 @@
-"""What may be told of an error: our own speak for themselves, of others only the type, their text may hold secrets."""
+"""Error text: the message of our own errors, only the type of others, whose messages may hold secrets."""
 
 import traceback
 from pathlib import Path

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
-from belino.delivery.lanes import Lanes
+from belino.aio.keyed_workers import KeyedWorkers
 from belino.domain.message import ConversationKey
 from belino.domain.record import Ready
 from belino.testing import FakeClock, settle
@@ -20,7 +20,7 @@ class Works:
 
     def __init__(self, width: int = 2) -> None:
         self.clock = FakeClock()
-        self.lanes = Lanes(self.step, width=width, clock=self.clock)
+        self.lanes = KeyedWorkers(self.step, width=width, clock=self.clock)
         self.gates: dict[ConversationKey, asyncio.Event] = {}
         self.running: list[str] = []
         self.done: list[str] = []
@@ -137,7 +137,7 @@ async def test_a_step_that_is_cancelled_may_wake_another_and_nothing_begins() ->
             works.lanes.wake(place("b"))
         return None
 
-    works.lanes = Lanes(step, width=2, clock=works.clock)
+    works.lanes = KeyedWorkers(step, width=2, clock=works.clock)
     async with works.at_work() as task:
         works.lanes.wake(place("a"))
         await settle()

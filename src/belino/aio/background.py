@@ -1,4 +1,4 @@
-"""Something that runs beside a body of code and ends with it."""
+"""Background task: runs beside a block of code and ends with it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
