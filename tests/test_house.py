@@ -66,13 +66,13 @@ SOCKET_ROOMS = ("net", "testing", "bench")
 # Tasks are supervised here, so that one that dies is restarted or told; the HTTP edge answers 500.
 BROAD_EXCEPT_IN = {
     "context/history.py",
-    "gateway/drafting.py",
-    "gateway/reply.py",
+    "turns/drafts.py",
+    "turns/reply.py",
     "gateway/supervise.py",
-    "gateway/turn.py",
+    "turns/runner.py",
     "gateway/sessions.py",
     "delivery/send.py",
-    "delivery/signs.py",
+    "delivery/typing.py",
     "media/incoming.py",
     "media/sandbox_parent.py",
     "web/app.py",

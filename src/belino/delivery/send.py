@@ -11,9 +11,9 @@ from random import Random
 
 from belino.aio.keyed_workers import KeyedWorkers
 from belino.aio.retry import Retry, backoff
-from belino.delivery.call import TooLate, Uncertain, call, is_repeatable, size_of
+from belino.delivery.attempt import TooLate, Uncertain, call, is_repeatable, size_of
 from belino.delivery.config import DeliveryConfig
-from belino.delivery.lines import Lines
+from belino.delivery.connections import ConnectedAccounts
 from belino.delivery.receipts import difference
 from belino.domain.dispatch import Doubt, lease_seconds
 from belino.domain.error_text import place_of, reason_of
@@ -109,7 +109,7 @@ class Sender:
         self._lanes = KeyedWorkers(self._step, width=WIDTH, clock=self._steady)
         self.wake = self._lanes.wake
         self.stop = self._lanes.stop
-        self.lines = Lines(adapters, self.wake)
+        self.lines = ConnectedAccounts(adapters, self.wake)
         """Whether each account's platform has let us in: nothing is claimed, and no try spent, before that."""
 
     async def run(self) -> None:

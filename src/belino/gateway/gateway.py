@@ -46,11 +46,9 @@ from belino.gateway.desk import AccountDesk
 from belino.gateway.intake import Door, Intake
 from belino.gateway.notices import Notices
 from belino.gateway.recorder import Recorder, Recording
-from belino.gateway.reply import Flushed, Replies
 from belino.gateway.retrying import retry_failed
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import AdapterHealth, keep_running
-from belino.gateway.turn import Turns
 from belino.gateway.upkeep import Upkeep
 from belino.media.fetch import Fetcher
 from belino.media.sandbox import Sandbox
@@ -60,6 +58,8 @@ from belino.net.guard import Guard
 from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
+from belino.turns.reply import Flushed, Replies
+from belino.turns.runner import TurnRunner
 
 if TYPE_CHECKING:
     from belino.gateway.rendering import Held
@@ -380,8 +380,8 @@ class Gateway:
             arrived=self.recorder.arrived,
         )
 
-    def _make_turns(self) -> Turns:
-        return Turns(
+    def _make_turns(self) -> TurnRunner:
+        return TurnRunner(
             self.store,
             self.agents,
             self.adapters,

@@ -12,7 +12,6 @@ from belino.domain.errors import StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Clock
 from belino.domain.record import Strays, Tidied
-from belino.gateway.reply import Replies
 from belino.media.copies import remove_copies, remove_older
 from belino.media.fetch import Fetcher
 from belino.media.placeholder import format_size
@@ -20,6 +19,7 @@ from belino.storage.blobs import on_disk
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore
 from belino.storage.writer import DiskState
+from belino.turns.reply import Replies
 
 log = logging.getLogger(__name__)
 

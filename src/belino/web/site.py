@@ -25,12 +25,12 @@ from belino.gateway.cassettes import Written
 from belino.gateway.counters import Counters
 from belino.gateway.notices import Notices
 from belino.gateway.recorder import Recorder, Recording
-from belino.gateway.reply import Flushed
 from belino.gateway.supervise import AdapterHealth
 from belino.media.glance import Glance, Look
 from belino.media.renditions import Rendered, Wish
 from belino.media.sandbox import Sandbox
 from belino.storage.home import Home
+from belino.turns.reply import Flushed
 from belino.web.answers import Code, Refusal, bad_request, busy
 from belino.web.auth import Attempts, Origins, Requires, Visitor, admit
 from belino.web.connections import EvictionQueue, count_as_known

@@ -1,4 +1,4 @@
-"""Where a text names one of the files that are there.
+"""File mentions: where a text names one of the files of its conversation.
 
 No path is guessed out of the text and then looked for: the files are known, and only their own spellings are sought. So
 spaces, quotes, links and fences need no rules, and a name of anything else is never more than text.
@@ -21,7 +21,7 @@ _LABEL_CHARS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class FileMention:
     """A place in the text that names a file."""
 
     start: int
@@ -29,7 +29,7 @@ class Named:
     path: str
 
 
-def find_named(text: str, paths: Iterable[str], roots: Sequence[tuple[str, str]]) -> tuple[Named, ...]:
+def find_named(text: str, paths: Iterable[str], roots: Sequence[tuple[str, str]]) -> tuple[FileMention, ...]:
     """Every naming of these files, in the order of the text; of overlapping ones the longest.
 
     `paths` are relative to one folder. Each of `roots` is a folder beneath it, and how a text may begin a path that
@@ -47,11 +47,11 @@ def find_named(text: str, paths: Iterable[str], roots: Sequence[tuple[str, str]]
             end = start + len(spelling)
             if not any(taken[start:end]) and _stands_alone(text, start, end):
                 taken[start:end] = b"\1" * (end - start)
-                found.append(Named(start=start, end=end, path=spellings[spelling]))
+                found.append(FileMention(start=start, end=end, path=spellings[spelling]))
     return tuple(sorted(found, key=lambda named: named.start))
 
 
-def replaced(text: str, named: Sequence[Named], names: Mapping[str, str]) -> str:
+def replaced(text: str, named: Sequence[FileMention], names: Mapping[str, str]) -> str:
     """The text with the path of each of these files replaced by its name; others stay as they are."""
     spans = [_span(text, one, names[one.path]) for one in named if one.path in names]
     pieces, at = [], 0
@@ -62,7 +62,7 @@ def replaced(text: str, named: Sequence[Named], names: Mapping[str, str]) -> str
     return "".join([*pieces, text[at:]])
 
 
-def _span(text: str, named: Named, name: str) -> tuple[int, int, str]:
+def _span(text: str, named: FileMention, name: str) -> tuple[int, int, str]:
     """From where to where which words take its place: a link to a file that is attached would lead nowhere."""
     begins = _LINK_BEGINS.search(text, max(0, named.start - _LABEL_CHARS), named.start)
     ends = _LINK_ENDS.match(text, named.end) if begins else None

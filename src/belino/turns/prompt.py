@@ -1,4 +1,4 @@
-"""What the agent is told this time: its channel once, then only what it missed, and always the message itself."""
+"""Prompt of a turn: the channel once, then only what changed, and always the message itself."""
 
 import hmac
 from collections import Counter
@@ -19,7 +19,7 @@ from belino.domain.ports import Agent, Clock
 from belino.domain.record import ClaimedTurn, Meanwhile, RefRecord, Session, StoredMessage, Told
 from belino.domain.store import Store
 from belino.domain.tokens import estimate_tokens
-from belino.gateway.attaching import Attached, Attaching
+from belino.turns.attach import AttachedPictures, PictureAttacher
 
 FENCE_HEX = 24
 RECOVERY = "[Post-compaction context recovery: re-attaching {} media items from this thread]"
@@ -33,7 +33,7 @@ class Withdrawn(BelinoError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
+class TurnPrompt:
     """A turn's content, and what is true once the agent has accepted it."""
 
     blocks: tuple[Block, ...]
@@ -44,7 +44,7 @@ class Telling:
     """For `explain`: what was attached, and what was left out."""
 
 
-class Teller:
+class PromptBuilder:
     """Says what an agent is told; it reads the store and asks no model."""
 
     def __init__(self, store: Store, agent: Agent, config: ContextConfig, *, clock: Clock, key: bytes) -> None:
@@ -66,7 +66,9 @@ class Teller:
     def _marker(self, name: str) -> str:
         return hmac.digest(self._fence_key, name.encode(), "sha256").hex()[:FENCE_HEX]
 
-    async def tell(self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], Attaching]) -> Telling:
+    async def tell(
+        self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], PictureAttacher]
+    ) -> TurnPrompt:
         """What this turn tells. `attaching` hands pictures over: anew (False), or again after a compaction (True)."""
         until = max(message.seq for message in claimed.messages)
         told = session.told if self._remembers else None
@@ -88,7 +90,7 @@ class Teller:
         refs = _to_attach(self._config.attach_media, messages, unclaimed, context, news)
         if refs and self._sees_images:
             pieces.append(_attached("pictures attached", await attaching(False).attach(refs)))
-        return Telling(
+        return TurnPrompt(
             blocks=tuple(block for piece in pieces for block in piece.blocks),
             told=replace(news.now, seq=max(news.now.seq, newest)) if self._remembers else None,
             recovers=session.compacted and self._remembers,
@@ -177,7 +179,7 @@ class Teller:
         return _Piece(blocks=blocks, outcome="told meanwhile", reason=f"{_tokens(blocks)} tokens: {_happened(news)}")
 
     async def _recovery(
-        self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], Attaching]
+        self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], PictureAttacher]
     ) -> "_Piece":
         """What a compaction took from this thread, the newest first, before anything else is told."""
         lost = to_recover(session, claimed.conversation.thread) if self._remembers and self._sees_images else ()
@@ -208,7 +210,7 @@ class _Piece:
     reason: str = ""
 
 
-def _attached(outcome: str, attached: Attached) -> _Piece:
+def _attached(outcome: str, attached: AttachedPictures) -> _Piece:
     if not attached.blocks:
         return _Piece()
     counts = (

@@ -1,4 +1,4 @@
-"""Bytes somebody offers for sending: kept under their hash, named, and told what they really are."""
+"""Outgoing files: bytes offered for sending, stored by hash, named and typed by their content."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Pictures handed to the agent unasked, on the way its own tools take: with a message, or again after a compaction."""
+"""Attach pictures to a prompt without being asked: with a message, or again after a compaction."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ ATTACHED_AT_MOST = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attached:
+class AttachedPictures:
     """The pictures, after a list that says which is which and why others are not there."""
 
     blocks: tuple[Block, ...] = ()
@@ -31,7 +31,7 @@ class Attached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attaching:
+class PictureAttacher:
     """Everything it takes to hand over a picture."""
 
     library: Library
@@ -44,11 +44,11 @@ class Attaching:
     again: bool = False
     """Whether the agent was shown them before does not matter."""
 
-    async def attach(self, refs: Iterable[MediaRef]) -> Attached:
+    async def attach(self, refs: Iterable[MediaRef]) -> AttachedPictures:
         """The pictures among these refs, the first of them if they are many; each once."""
         wanted = {ref.id: ref for ref in refs if is_picture(ref)}
         if not wanted:
-            return Attached()
+            return AttachedPictures()
         lines, pictures, known = ["pictures attached, in this order:"], list[ImageBlock](), 0
         for ref in list(wanted.values())[:ATTACHED_AT_MOST]:
             block, told = await self._one(ref)
@@ -62,7 +62,9 @@ class Attaching:
             lines.append(f"{left} more {'is' if left == 1 else 'are'} not attached; fetch_media shows them")
         failed = min(len(wanted), ATTACHED_AT_MOST) - len(pictures) - known
         listed = TextBlock(text=fenced("media", lines, self.fence))
-        return Attached(blocks=(listed, *pictures), pictures=len(pictures), known=known, failed=failed, left=left)
+        return AttachedPictures(
+            blocks=(listed, *pictures), pictures=len(pictures), known=known, failed=failed, left=left
+        )
 
     async def _one(self, ref: MediaRef) -> tuple[ImageBlock | ManifestEntry | None, str]:
         """A picture or what made it known before, and the words for it."""

@@ -1,4 +1,4 @@
-"""An answer shown while it is written: one message, sent early and changed until it is the answer."""
+"""Drafts: an answer shown while it streams, as one message that is edited until it is complete."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from dataclasses import replace
 from belino.aio.deadline import deadline
 from belino.delivery.plan import parcel_key, plan, turn_hash
 from belino.delivery.send import ParcelNews
-from belino.delivery.texts import texts
+from belino.delivery.text import texts
 from belino.domain.error_text import place_of
 from belino.domain.errors import MarkupRefused
 from belino.domain.failpoints import failpoint
@@ -29,7 +29,7 @@ STOPPED = "(stopped)"
 _ENDED = frozenset({ParcelState.SENT, ParcelState.UNCERTAIN, ParcelState.HELD, ParcelState.DEAD})
 
 
-class Drafting:
+class DraftWriter:
     """One turn's draft. `resume` first; then `show` shows it, `write` goes on with it, `finish` makes it the answer."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What an agent would be told if its session began with a message, word for word, and what that costs."""
+"""Preview of a prompt: what an agent would read if its session began with a message, and what that costs."""
 
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
@@ -17,10 +17,10 @@ from belino.domain.record import ClaimedTurn, Session, StoredMessage
 from belino.domain.store import Store
 from belino.domain.tokens import estimate_tokens
 from belino.domain.turn import ReplyPart, Turn
-from belino.gateway.attaching import Attaching
 from belino.gateway.explain import NoSuchMessage
-from belino.gateway.telling import Teller
 from belino.tools.toolbox import SPECS
+from belino.turns.attach import PictureAttacher
+from belino.turns.prompt import PromptBuilder
 
 LOOKED_THROUGH = 200
 
@@ -80,7 +80,7 @@ async def preview(
     )
     # Pictures that would be attached are not fetched for a look.
     looking = replace(config, attach_media="never")
-    teller = Teller(store, _Reader(), looking, clock=clock, key=key)
+    teller = PromptBuilder(store, _Reader(), looking, clock=clock, key=key)
     telling = await teller.tell(claimed, Session(memory=None, turns=session.turns, manifest=()), _no_pictures)
     context = await assemble(store, messages, config, now=clock.now())
     told = tuple(block.text for block in telling.blocks if isinstance(block, TextBlock))
@@ -144,5 +144,5 @@ def _message(told: tuple[str, ...], config: ContextConfig) -> Cost:
     return Cost(part="message", tokens=sum(map(estimate_tokens, blocks)), told=1, why=why)
 
 
-def _no_pictures(again: bool) -> Attaching:
+def _no_pictures(again: bool) -> PictureAttacher:
     raise BelinoError("a preview attaches nothing")

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from belino.delivery.call import call
-from belino.delivery.signs import EVERY_SECONDS, UPLOAD_SECONDS
+from belino.delivery.attempt import call
+from belino.delivery.typing import EVERY_SECONDS, UPLOAD_SECONDS
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.record import ClaimedParcel

@@ -1,4 +1,4 @@
-"""Signs that something is on its way (typing, uploading), shown again and again until it is there."""
+"""Typing and upload indicators, repeated until the message is there."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable

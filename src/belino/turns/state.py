@@ -1,4 +1,4 @@
-"""What one turn gathers on its way, so that one transaction can end it."""
+"""State of a running turn, collected so that one transaction can end it."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -17,7 +17,7 @@ from belino.gateway.counters import Counters
 from belino.media.fetch import Fetcher, Progress
 
 
-class Ledger:
+class TurnProgress:
     """Steps for `explain`, pictures shown, what it cost, and the agent's memory: it is the turn's SessionMemory too."""
 
     def __init__(
@@ -203,13 +203,13 @@ def repaired(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-class NotedFetcher(Fetcher):
+class RecordingFetcher(Fetcher):
     """A fetcher whose every end is written into one turn's ledger; the work is done by the one all turns share."""
 
     def __init__(
         self,
         shared: Fetcher,
-        ledger: Ledger,
+        ledger: TurnProgress,
         told: Callable[[RefRecord], Awaitable[None]],
         *,
         why: str = "the agent asked for it",

@@ -1,4 +1,4 @@
-"""A reply's text as messages: in the platform's markup, each well formed on its own and within the limits."""
+"""Text of a reply as messages: in the platform's markup, each well formed and within the limits."""
 
 from dataclasses import dataclass
 from math import inf

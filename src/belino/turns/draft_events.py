@@ -1,4 +1,4 @@
-"""An answer as it is being written, told to whoever watches in pieces that a page can keep up with."""
+"""Draft events: an answer as it streams, in pieces that a page can keep up with."""
 
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock

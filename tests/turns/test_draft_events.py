@@ -1,9 +1,9 @@
 """An answer is told while it is written, in pieces that fit together again."""
 
 from belino.domain.message import ConversationKey
-from belino.gateway.drafts import EVERY_SECONDS, Draft
 from belino.gateway.notices import Notices, TurnNotice
 from belino.testing import FakeClock
+from belino.turns.draft_events import EVERY_SECONDS, Draft
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 

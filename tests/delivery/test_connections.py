@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from belino.config import AdapterConfig
-from belino.delivery.lines import Lines
+from belino.delivery.connections import ConnectedAccounts
 from belino.domain.errors import Unauthorized
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Accept, Adapter, Desk
@@ -151,7 +151,7 @@ async def test_an_account_that_is_down_holds_up_no_other(tmp_path: Path) -> None
 
 def test_a_line_wakes_who_waits_for_it_once_for_all_that_is_new() -> None:
     woken = list[ConversationKey]()
-    lines = Lines([("memory", "default"), ("memory", "other")], woken.append)
+    lines = ConnectedAccounts([("memory", "default"), ("memory", "other")], woken.append)
     assert lines.why_not(HERE) == ""
     lines.down(("memory", "default"))
     assert woken == []
@@ -169,4 +169,4 @@ def test_a_line_wakes_who_waits_for_it_once_for_all_that_is_new() -> None:
 
 
 def test_an_account_without_an_adapter_is_no_line_that_could_be_down() -> None:
-    assert Lines([], lambda _: None).why_not(HERE) is None
+    assert ConnectedAccounts([], lambda _: None).why_not(HERE) is None

@@ -17,10 +17,10 @@ from belino.domain.message import Author, ConversationKey, Deletion, Edit, Messa
 from belino.domain.outcome import MessageOutcome
 from belino.domain.record import ClaimedTurn, Ready
 from belino.domain.turn import Final, ReplyPart, Turn
-from belino.gateway.attaching import Attaching
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent, make_png
+from belino.turns.attach import PictureAttacher
 from gateway.house import ANN, BOB, House, until
 
 TEAM = ConversationKey(platform="memory", account="default", channel="team")
@@ -322,7 +322,7 @@ async def test_the_same_turn_is_told_in_the_same_bytes(house: House) -> None:
     assert first.blocks != other.blocks
 
 
-def never(again: bool) -> Attaching:
+def never(again: bool) -> PictureAttacher:
     raise AssertionError("there is nothing to attach")
 
 

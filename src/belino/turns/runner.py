@@ -1,4 +1,4 @@
-"""One turn: what the agent is told this time, its answer, and the one transaction that ends it."""
+"""Turn runner: build the prompt, run the agent, end the turn in one transaction."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from belino.config import Config
 from belino.context.history import History
 from belino.context.prompt import system_prompt
 from belino.delivery.send import ParcelNews
-from belino.delivery.signs import keep_showing
+from belino.delivery.typing import keep_showing
 from belino.domain.error_text import place_of, reason_of
 from belino.domain.errors import AgentError, MemoryLost, StoreError
 from belino.domain.failpoints import failpoint
@@ -37,20 +37,20 @@ from belino.domain.turn import (
     Usage,
 )
 from belino.gateway.agents import Agents
-from belino.gateway.attaching import Attaching
 from belino.gateway.counters import Counters
-from belino.gateway.drafting import Drafting
-from belino.gateway.drafts import Draft
-from belino.gateway.ledger import Ledger, NotedFetcher, repaired
 from belino.gateway.notices import Notices
 from belino.gateway.recorder import Recorder
-from belino.gateway.reply import Replies
-from belino.gateway.telling import Teller, Withdrawn
 from belino.media.fetch import Fetcher
 from belino.media.render import Renderer
 from belino.net.tap import on_behalf
 from belino.storage.home import Home
 from belino.tools.toolbox import make_toolbox
+from belino.turns.attach import PictureAttacher
+from belino.turns.draft_events import Draft
+from belino.turns.drafts import DraftWriter
+from belino.turns.prompt import PromptBuilder, Withdrawn
+from belino.turns.reply import Replies
+from belino.turns.state import RecordingFetcher, TurnProgress, repaired
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ NOTE_CHARS = 500
 """Of what a tool is at work on, as people are shown it."""
 
 
-class Turns:
+class TurnRunner:
     """Runs turns, each with the agent of its conversation."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Turns:
         self._aborted: set[ConversationKey] = set()
         self._doing: dict[ConversationKey, str] = {}
         """What a tool is at work on, to be shown beside the typing sign."""
-        self._drafts: dict[ConversationKey, Drafting] = {}
+        self._drafts: dict[ConversationKey, DraftWriter] = {}
 
     def abort(self, conversation: ConversationKey) -> bool:
         """Stop the agent in the middle of its turn; False if none runs here."""
@@ -215,8 +215,8 @@ class Turns:
         reason = "" if parcels else "the agent had nothing to say"
         return await ledger.end(TurnState.ANSWERED, reason, parcels)
 
-    def _ledger(self, claimed: ClaimedTurn, session: Session) -> Ledger:
-        return Ledger(
+    def _ledger(self, claimed: ClaimedTurn, session: Session) -> TurnProgress:
+        return TurnProgress(
             claimed,
             session,
             self._store,
@@ -226,7 +226,7 @@ class Turns:
             remembers=self._agents.at(claimed.conversation).remembers,
         )
 
-    async def _heard(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> str:
+    async def _heard(self, claimed: ClaimedTurn, ledger: TurnProgress, session: Session) -> str:
         try:
             return await self._listen(claimed, ledger, session)
         except MemoryLost as error:
@@ -234,7 +234,7 @@ class Turns:
             await ledger.begin_anew(reason_of(error))
         return await self._listen(claimed, ledger, session.forgotten())
 
-    async def _listen(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> str:
+    async def _listen(self, claimed: ClaimedTurn, ledger: TurnProgress, session: Session) -> str:
         if note := await self._history.before_turn(claimed.messages[-1]):
             await ledger.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
         turn = await self._build(claimed, ledger, session)
@@ -262,7 +262,7 @@ class Turns:
                 await parts.aclose()
         raise AgentError("the agent ended without an answer")
 
-    async def _take(self, part: ReplyPart, claimed: ClaimedTurn, ledger: Ledger) -> None:
+    async def _take(self, part: ReplyPart, claimed: ClaimedTurn, ledger: TurnProgress) -> None:
         match part:
             case ToolNote():
                 note = repaired(part.text[:NOTE_CHARS])
@@ -282,11 +282,11 @@ class Turns:
             case Final():
                 pass
 
-    def _teller(self, conversation: ConversationKey) -> Teller:
+    def _teller(self, conversation: ConversationKey) -> PromptBuilder:
         agent = self._agents.at(conversation)
-        return Teller(self._store, agent, self._config.context, clock=self._clock, key=self._key)
+        return PromptBuilder(self._store, agent, self._config.context, clock=self._clock, key=self._key)
 
-    async def _build(self, claimed: ClaimedTurn, ledger: Ledger, session: Session) -> Turn:
+    async def _build(self, claimed: ClaimedTurn, ledger: TurnProgress, session: Session) -> Turn:
         conversation = claimed.conversation
         teller = self._teller(conversation)
         telling = await teller.tell(claimed, session, partial(self._attaching, claimed, ledger))
@@ -300,7 +300,7 @@ class Turns:
             blocks=telling.blocks,
             toolbox=self._toolbox(
                 conversation,
-                NotedFetcher(self._fetcher, ledger, self._tell_media),
+                RecordingFetcher(self._fetcher, ledger, self._tell_media),
                 ledger=ledger,
                 fence=teller.fence(claimed),
             ),
@@ -310,11 +310,11 @@ class Turns:
             deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
         )
 
-    def _attaching(self, claimed: ClaimedTurn, ledger: Ledger, again: bool) -> Attaching:
+    def _attaching(self, claimed: ClaimedTurn, ledger: TurnProgress, again: bool) -> PictureAttacher:
         """What hands pictures over unasked, by the agent's own tools; the agent did not call them, so none is noted."""
         why = "attached again after compaction" if again else "attached with the message"
-        fetcher = NotedFetcher(self._fetcher, ledger, self._tell_media, why=why)
-        return Attaching(
+        fetcher = RecordingFetcher(self._fetcher, ledger, self._tell_media, why=why)
+        return PictureAttacher(
             library=self._store,
             channel=claimed.conversation.whole_channel,
             toolbox=self._toolbox(
@@ -331,7 +331,7 @@ class Turns:
         conversation: ConversationKey,
         fetcher: Fetcher,
         *,
-        ledger: Ledger | None = None,
+        ledger: TurnProgress | None = None,
         shown: Callable[[ImageBlock], None] | None = None,
         fence: str = "",
     ) -> Toolbox:
@@ -358,20 +358,20 @@ class Turns:
             outlet=self._replies.outlet(conversation, ledger.offers if ledger else None) if shown is None else None,
         )
 
-    async def _failed(self, claimed: ClaimedTurn, ledger: Ledger, reason: str) -> TurnEnd:
+    async def _failed(self, claimed: ClaimedTurn, ledger: TurnProgress, reason: str) -> TurnEnd:
         return await ledger.end(TurnState.FAILED, reason, self._apology(claimed, reason))
 
     def _apology(self, claimed: ClaimedTurn, reason: str) -> tuple[Parcel, ...]:
         return self._replies.words(claimed, f"Sorry, I could not answer that: {reason}.")
 
-    async def _begin_draft(self, claimed: ClaimedTurn) -> Drafting | None:
+    async def _begin_draft(self, claimed: ClaimedTurn) -> DraftWriter | None:
         """What shows the answer while it is written, where the platform and its operator want that."""
         where = claimed.conversation
         adapter = self._adapters.get((where.platform, where.account))
         pause = adapter.draft_pause(where) if isinstance(adapter, Drafts) else None
         if not isinstance(adapter, Drafts) or pause is None:
             return None
-        drafting = self._drafts[where] = Drafting(
+        drafting = self._drafts[where] = DraftWriter(
             claimed,
             adapter,
             adapter.limits,

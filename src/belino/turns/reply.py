@@ -1,4 +1,4 @@
-"""A reply as parcels: its files collected, made ready and planned; whatever fails, the words go out and say so."""
+"""Reply to parcels: collect its files, prepare and plan them; if that fails, the text still goes out and says so."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from belino.aio.keyed_workers import KeyedWorkers
 from belino.delivery.collect import FILES_AT_MOST, collect
 from belino.delivery.decide import Action, Decision
 from belino.delivery.folders import Folders, fates_of, split
-from belino.delivery.offers import Keeper, Probes
+from belino.delivery.outgoing_files import Keeper, Probes
 from belino.delivery.plan import plan
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews

@@ -1,4 +1,4 @@
-"""Which accounts can send: the parcels of one whose platform has not let us in wait, and whoever looks is told why."""
+"""Connections: which accounts can send; parcels of an account that is not connected wait, with the reason."""
 
 from collections.abc import Callable, Iterable
 
@@ -8,7 +8,7 @@ Account = tuple[str, str]
 """Platform and account."""
 
 
-class Lines:
+class ConnectedAccounts:
     """Every account's line to its platform: down until somebody says that it is up."""
 
     def __init__(self, accounts: Iterable[Account], wake: Callable[[ConversationKey], None]) -> None:

@@ -1,10 +1,10 @@
-"""One platform call for one parcel: looked for first where it may have arrived, within its lease, plain if need be."""
+"""Attempt to send one parcel: look for it where it may have arrived, then one platform call within the lease."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from belino.aio.deadline import deadline
-from belino.delivery.signs import upload_shown
+from belino.delivery.typing import upload_shown
 from belino.domain.dispatch import CALL_SECONDS, Doubt, call_seconds
 from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable
 from belino.domain.failpoints import failpoint

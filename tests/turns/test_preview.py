@@ -10,8 +10,8 @@ from belino.domain.media import TextBlock
 from belino.domain.message import Author, ConversationKey
 from belino.gateway.explain import NoSuchMessage
 from belino.gateway.gateway import Gateway
-from belino.gateway.preview import Preview, as_json, preview
 from belino.testing import ScriptedAgent
+from belino.turns.preview import Preview, as_json, preview
 from gateway.house import BOB, House, until
 
 TEAM = ConversationKey(platform="memory", account="default", channel="team")
