@@ -6,8 +6,8 @@ from belino.config import AgentConfig
 from belino.domain.errors import AgentError
 from belino.domain.message import ConversationKey
 from belino.domain.turn import ReplyPart, Turn
-from belino.gateway.agents import Agents
 from belino.testing import ScriptedAgent
+from belino.turns.agents import Agents
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 GROUP = ConversationKey(platform="telegram", account="main", channel="-100")

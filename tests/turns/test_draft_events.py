@@ -3,7 +3,7 @@
 from belino.domain.message import ConversationKey
 from belino.gateway.notices import Notices, TurnNotice
 from belino.testing import FakeClock
-from belino.turns.draft_events import EVERY_SECONDS, Draft
+from belino.turns.drafts import PIECE_SECONDS, Draft
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 
@@ -24,9 +24,9 @@ async def test_pieces_that_come_at_once_are_told_together_and_each_says_where_it
     draft = Draft(MAIN, 7, told, clock)
     for piece in ("Hel", "lo ", "😀"):
         draft.write(piece)
-    await clock.advance(EVERY_SECONDS)
+    await clock.advance(PIECE_SECONDS)
     draft.write("you")
-    await clock.advance(EVERY_SECONDS)
+    await clock.advance(PIECE_SECONDS)
     draft.write("!")
     assert [(piece.turn, piece.state, piece.at, piece.text) for piece in told.pieces] == [
         (7, "writing", 0, "Hel"),

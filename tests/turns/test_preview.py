@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from belino.context.budget import ContextConfig
+from belino.domain.errors import NoSuchMessage
 from belino.domain.media import TextBlock
 from belino.domain.message import Author, ConversationKey
-from belino.gateway.explain import NoSuchMessage
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent
 from belino.turns.preview import Preview, as_json, preview

@@ -20,8 +20,8 @@ from belino.net.redact import configure_logging, hide
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.gateway.counters import Counters
     from belino.gateway.gateway import Gateway
+    from belino.turns.counters import Counters
 
 log = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from belino.domain.errors import BelinoError, StoreDamaged, StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Adapter, Checks, ChecksChannels
 from belino.domain.store import Store
-from belino.gateway.agents import Agents
 from belino.gateway.desk import AccountDesk
 from belino.gateway.supervise import AdapterHealth
 from belino.media.sandbox import Sandbox
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard
 from belino.storage.home import Home
+from belino.turns.agents import Agents
 
 LEAST_FREE_BYTES = 1024**3
 CHECK_SECONDS = 15.0

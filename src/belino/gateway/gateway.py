@@ -38,10 +38,8 @@ from belino.domain.ports import Adapter, Agent, Clock, Desk, Taken
 from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
-from belino.gateway.agents import Agents
 from belino.gateway.backups import Backups
 from belino.gateway.cassettes import Written, begin, finish, secrets_of
-from belino.gateway.counters import Counters
 from belino.gateway.desk import AccountDesk
 from belino.gateway.intake import Door, Intake
 from belino.gateway.notices import Notices
@@ -58,6 +56,8 @@ from belino.net.guard import Guard
 from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
+from belino.turns.agents import Agents
+from belino.turns.counters import Counters
 from belino.turns.reply import Flushed, Replies
 from belino.turns.runner import TurnRunner
 
@@ -393,7 +393,7 @@ class Gateway:
             home=self.home,
             clock=self.clock,
             insist=self._insist,
-            notices=self.notices,
+            events=self.notices,
             counters=self.counters,
             replied=self._sender.wake,
             recorder=self.recorder,

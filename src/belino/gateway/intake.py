@@ -15,10 +15,10 @@ from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.record import Judged, StoredMessage, Verdict
 from belino.domain.store import Store
 from belino.gateway.access import decide, may_pair
-from belino.gateway.counters import Counters
 from belino.gateway.notices import Notices
 from belino.gateway.pairing import offer_pairing
 from belino.gateway.sessions import Sessions
+from belino.turns.counters import Counters
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Who answers where: one agent for each way the configuration describes one."""
+"""Agents: which agent answers in which conversation, each made once."""
 
 from collections.abc import Iterator
 from contextlib import suppress

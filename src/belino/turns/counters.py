@@ -1,4 +1,4 @@
-"""How often what happened since the gateway started: plain numbers, exported by whoever serves metrics."""
+"""Counters of what happened since the start, by outcome, for metrics."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal, Protocol
 
 from belino.aio.deadline import deadline
 from belino.delivery.plan import parcel_key, plan, turn_hash
@@ -13,9 +14,10 @@ from belino.domain.error_text import place_of
 from belino.domain.errors import MarkupRefused
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Limits
+from belino.domain.message import ConversationKey
 from belino.domain.outcome import TurnState
 from belino.domain.ports import Clock, Drafts
-from belino.domain.record import ClaimedTurn, TurnEnd
+from belino.domain.record import ClaimedTurn, StoredMessage, TurnEnd
 from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState, Reply
 from belino.domain.store import Outbox
 
@@ -26,7 +28,58 @@ BEGIN_SECONDS = 1.5
 EDIT_SECONDS = 10.0
 UNFINISHED = " …"
 STOPPED = "(stopped)"
+PIECE_SECONDS = 0.05
+"""A model writes a hundred pieces a second, faster than people read."""
 _ENDED = frozenset({ParcelState.SENT, ParcelState.UNCERTAIN, ParcelState.HELD, ParcelState.DEAD})
+
+
+class TurnEvents(Protocol):
+    """The part of the event bus that a running turn publishes to."""
+
+    def watched(self, conversation: ConversationKey | None = None) -> bool: ...
+    def message(self, message: StoredMessage) -> None: ...
+    def changed(self, conversation: ConversationKey) -> None: ...
+    def lost(self) -> None: ...
+    def turn(
+        self,
+        conversation: ConversationKey,
+        turn: int,
+        state: TurnState | Literal["note", "writing"],
+        text: str = "",
+        *,
+        at: int = 0,
+    ) -> None: ...
+
+
+class Draft:
+    """The answer of one turn so far, published in pieces that a page can keep up with."""
+
+    def __init__(self, conversation: ConversationKey, turn: int, events: TurnEvents, clock: Clock) -> None:
+        self._conversation = conversation
+        self._turn = turn
+        self._events = events
+        self._clock = clock
+        self._published = 0
+        self._held = ""
+        self._last: float | None = None
+
+    def write(self, piece: str) -> None:
+        """Publish the next piece, or hold it until the one after it."""
+        self._held += piece
+        now = self._clock.monotonic()
+        if self._held and (self._last is None or now - self._last >= PIECE_SECONDS):
+            self._last = now
+            self._publish()
+
+    def flush(self) -> None:
+        """Publish what was held: what comes next is not text, and may take long."""
+        if self._held:
+            self._publish()
+
+    def _publish(self) -> None:
+        self._events.turn(self._conversation, self._turn, "writing", self._held, at=self._published)
+        self._published += len(self._held.encode("utf-16-le", "surrogatepass")) // 2
+        self._held = ""
 
 
 class DraftWriter:

@@ -9,7 +9,7 @@ from belino.context.costs import Cost, costs
 from belino.context.history import History
 from belino.context.prompt import system_prompt
 from belino.context.wire import json_text
-from belino.domain.errors import BelinoError
+from belino.domain.errors import BelinoError, NoSuchMessage
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
@@ -17,7 +17,6 @@ from belino.domain.record import ClaimedTurn, Session, StoredMessage
 from belino.domain.store import Store
 from belino.domain.tokens import estimate_tokens
 from belino.domain.turn import ReplyPart, Turn
-from belino.gateway.explain import NoSuchMessage
 from belino.tools.toolbox import SPECS
 from belino.turns.attach import PictureAttacher
 from belino.turns.prompt import PromptBuilder

@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from belino.aio.deadline import deadline, or_abandon, ring
 from belino.aio.retry import Retry
@@ -20,7 +21,7 @@ from belino.domain.failpoints import failpoint
 from belino.domain.media import ImageBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
-from belino.domain.ports import Adapter, Clock, Drafts, ShowsTyping
+from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping
 from belino.domain.record import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.reply import Parcel
 from belino.domain.store import Store
@@ -36,18 +37,15 @@ from belino.domain.turn import (
     Turn,
     Usage,
 )
-from belino.gateway.agents import Agents
-from belino.gateway.counters import Counters
-from belino.gateway.notices import Notices
-from belino.gateway.recorder import Recorder
 from belino.media.fetch import Fetcher
 from belino.media.render import Renderer
 from belino.net.tap import on_behalf
 from belino.storage.home import Home
 from belino.tools.toolbox import make_toolbox
+from belino.turns.agents import Agents
 from belino.turns.attach import PictureAttacher
-from belino.turns.draft_events import Draft
-from belino.turns.drafts import DraftWriter
+from belino.turns.counters import Counters
+from belino.turns.drafts import Draft, DraftWriter, TurnEvents
 from belino.turns.prompt import PromptBuilder, Withdrawn
 from belino.turns.reply import Replies
 from belino.turns.state import RecordingFetcher, TurnProgress, repaired
@@ -58,6 +56,13 @@ CANCEL_SECONDS = 5.0
 """An agent that does not end so soon after it was cancelled is left behind."""
 NOTE_CHARS = 500
 """Of what a tool is at work on, as people are shown it."""
+
+
+class RecordsTurns(Protocol):
+    """The part of the recorder that a running turn needs."""
+
+    def run_turn(self, agent: Agent, turn: Turn) -> AsyncIterator[ReplyPart]: ...
+    def ended(self, claimed: ClaimedTurn, end: TurnEnd) -> None: ...
 
 
 class TurnRunner:
@@ -77,10 +82,10 @@ class TurnRunner:
         home: Home,
         clock: Clock,
         insist: Retry,
-        notices: Notices,
+        events: TurnEvents,
         counters: Counters,
         replied: Callable[[ConversationKey], None],
-        recorder: Recorder,
+        recorder: RecordsTurns,
     ) -> None:
         self._store = store
         self._agents = agents
@@ -94,7 +99,7 @@ class TurnRunner:
         self._home = home
         self._clock = clock
         self._insist = insist
-        self._notices = notices
+        self._events = events
         self._counters = counters
         self._replied = replied
         self._recorder = recorder
@@ -118,9 +123,9 @@ class TurnRunner:
         """Run one turn to its end. Cancelled, it gives the turn back unchanged."""
         log.info("turn %d in %s begins (trace %s)", claimed.id, claimed.conversation, claimed.trace)
         failpoint("turn.begin")
-        self._notices.turn(claimed.conversation, claimed.id, TurnState.RUNNING)
+        self._events.turn(claimed.conversation, claimed.id, TurnState.RUNNING)
         for message in claimed.messages:
-            self._notices.message(message)
+            self._events.message(message)
         try:
             drafting = await self._begin_draft(claimed)
             async with asyncio.TaskGroup() as group:
@@ -240,7 +245,7 @@ class TurnRunner:
         turn = await self._build(claimed, ledger, session)
         failpoint("turn.prompt.built")
         parts = self._recorder.run_turn(self._agents.at(claimed.conversation), turn)
-        draft = Draft(claimed.conversation, claimed.id, self._notices, self._clock)
+        draft = Draft(claimed.conversation, claimed.id, self._events, self._clock)
         length = Length(self._config.sessions.max_reply_chars)
         try:
             async for part in parts:
@@ -266,7 +271,7 @@ class TurnRunner:
         match part:
             case ToolNote():
                 note = repaired(part.text[:NOTE_CHARS])
-                self._notices.turn(claimed.conversation, claimed.id, "note", note)
+                self._events.turn(claimed.conversation, claimed.id, "note", note)
                 self._doing[claimed.conversation] = note
             case Accepted():
                 ledger.accepted()
@@ -395,25 +400,25 @@ class TurnRunner:
             # It is still marked as running, and the next start lets it wait again.
             log.warning("turn %d could not be given back: %s", claimed.id, place_of(error))
             return
-        self._notices.turn(claimed.conversation, claimed.id, TurnState.WAITING)
+        self._events.turn(claimed.conversation, claimed.id, TurnState.WAITING)
 
     async def _tell_end(self, claimed: ClaimedTurn, end: TurnEnd) -> None:
         await self._tell_messages(claimed.conversation, [message.id for message in claimed.messages])
-        self._notices.turn(claimed.conversation, claimed.id, end.state, end.reason)
+        self._events.turn(claimed.conversation, claimed.id, end.state, end.reason)
 
     async def _tell_media(self, record: RefRecord) -> None:
         """Whoever watches sees a promise become a picture, or why it did not."""
         await self._tell_messages(record.conversation, [record.ref.message_id])
 
     async def _tell_messages(self, conversation: ConversationKey, ids: Sequence[str]) -> None:
-        if not self._notices.watched(conversation):
-            self._notices.changed(conversation)
+        if not self._events.watched(conversation):
+            self._events.changed(conversation)
             return
         try:
             for message in await self._store.messages(conversation.whole_channel, ids):
-                self._notices.message(message)
+                self._events.message(message)
         except StoreError:
-            self._notices.lost()
+            self._events.lost()
 
     async def _keep_typing(self, conversation: ConversationKey) -> None:
         adapter = self._adapters.get((conversation.platform, conversation.account))

@@ -13,8 +13,8 @@ from belino.domain.record import ClaimedTurn, ManifestEntry, RefRecord, Session,
 from belino.domain.reply import Offer, Parcel
 from belino.domain.store import Store
 from belino.domain.turn import Compacted, Refused, Usage
-from belino.gateway.counters import Counters
 from belino.media.fetch import Fetcher, Progress
+from belino.turns.counters import Counters
 
 
 class TurnProgress:

@@ -6,8 +6,7 @@ from starlette.responses import Response
 
 from belino.context.results import results_json
 from belino.context.search import search
-from belino.domain.errors import ToolError
-from belino.gateway.explain import NoSuchMessage
+from belino.domain.errors import NoSuchMessage, ToolError
 from belino.tools.arguments import Arguments
 from belino.turns.preview import as_json, preview
 from belino.web.answers import answer, bad_request, not_found

@@ -20,9 +20,7 @@ from belino.domain.ports import Adapter, Clock, Taken
 from belino.domain.record import ParcelRecord, RefRecord, StoredMessage, Tidied, UploadLimits
 from belino.domain.store import Store
 from belino.domain.turn import Toolbox
-from belino.gateway.agents import Agents
 from belino.gateway.cassettes import Written
-from belino.gateway.counters import Counters
 from belino.gateway.notices import Notices
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.supervise import AdapterHealth
@@ -30,6 +28,8 @@ from belino.media.glance import Glance, Look
 from belino.media.renditions import Rendered, Wish
 from belino.media.sandbox import Sandbox
 from belino.storage.home import Home
+from belino.turns.agents import Agents
+from belino.turns.counters import Counters
 from belino.turns.reply import Flushed
 from belino.web.answers import Code, Refusal, bad_request, busy
 from belino.web.auth import Attempts, Origins, Requires, Visitor, admit
