@@ -12,7 +12,7 @@ from belino.config import AdapterConfig
 from belino.domain.dispatch import CALL_SECONDS, LEASE_MARGIN_SECONDS, SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MarkupRefused, TogetherRefused, Undeliverable
 from belino.domain.limits import Markup
-from belino.domain.ports import Adapter, Desk
+from belino.domain.ports import Adapter, AdapterContext
 from belino.domain.record import ClaimedParcel
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt, StoredFile
 from belino.gateway.gateway import Gateway
@@ -44,7 +44,7 @@ class MoodyHouse(PostHouse):
         self.reaction = reaction
         self.offered: list[Parcel] = []
 
-    def make_adapter(self, config: AdapterConfig, desk: Desk) -> Adapter:
+    def make_adapter(self, config: AdapterConfig, desk: AdapterContext) -> Adapter:
         adapter = super().make_adapter(config, desk)
         assert isinstance(adapter, Moody)
         adapter.reaction, adapter.offered = self.reaction, self.offered

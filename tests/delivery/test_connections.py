@@ -7,7 +7,7 @@ from belino.config import AdapterConfig
 from belino.delivery.connections import ConnectedAccounts
 from belino.domain.errors import Unauthorized
 from belino.domain.message import ConversationKey
-from belino.domain.ports import Accept, Adapter, Desk
+from belino.domain.ports import Accept, Adapter, AdapterContext
 from belino.domain.record import ParcelRecord
 from belino.domain.reply import Parcel, ParcelState
 from belino.gateway.gateway import Gateway
@@ -22,7 +22,7 @@ THERE = ConversationKey(platform="memory", account="other", channel="dm")
 class SlowWire(Wire):
     """A platform that lets us in when a test says so."""
 
-    def __init__(self, config: MemoryConfig, desk: Desk) -> None:
+    def __init__(self, config: MemoryConfig, desk: AdapterContext) -> None:
         super().__init__(config, desk)
         self.opens = asyncio.Event()
         self.let_in = asyncio.Event()
@@ -40,7 +40,7 @@ class SlowWire(Wire):
 
 
 class SlowHouse(House):
-    def make_adapter(self, config: AdapterConfig, desk: Desk) -> Adapter:
+    def make_adapter(self, config: AdapterConfig, desk: AdapterContext) -> Adapter:
         wire = self.wires.get(config.account)
         if wire is None:
             wire = self.wires[config.account] = SlowWire(config.options, desk)

@@ -1,14 +1,14 @@
 """An answer is told while it is written, in pieces that fit together again."""
 
 from belino.domain.message import ConversationKey
-from belino.gateway.notices import Notices, TurnNotice
+from belino.gateway.events import EventBus, TurnNotice
 from belino.testing import FakeClock
 from belino.turns.drafts import PIECE_SECONDS, Draft
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 
 
-class Told(Notices):
+class Told(EventBus):
     """Keeps what was published."""
 
     def __init__(self) -> None:

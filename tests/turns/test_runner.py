@@ -12,8 +12,8 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome, TurnState
 from belino.domain.record import Session, TurnEnd
 from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, ToolNote, Turn
+from belino.gateway.events import TurnNotice
 from belino.gateway.gateway import Gateway
-from belino.gateway.notices import TurnNotice
 from belino.testing import ScriptedAgent, ToolCall, make_png
 from gateway.house import BOB, EVE, PATIENCE, House, HungAgent, until
 

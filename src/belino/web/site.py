@@ -21,7 +21,7 @@ from belino.domain.record import ParcelRecord, RefRecord, StoredMessage, Tidied,
 from belino.domain.store import Store
 from belino.domain.turn import Toolbox
 from belino.gateway.cassettes import Written
-from belino.gateway.notices import Notices
+from belino.gateway.events import EventBus
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.supervise import AdapterHealth
 from belino.media.glance import Glance, Look
@@ -71,7 +71,7 @@ class House(Protocol):
     @property
     def clock(self) -> Clock: ...
     @property
-    def notices(self) -> Notices: ...
+    def notices(self) -> EventBus: ...
     @property
     def counters(self) -> Counters: ...
     @property

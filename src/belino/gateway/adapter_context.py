@@ -1,4 +1,4 @@
-"""What an adapter is given to work with: its account's name, one HTTP client, the clock."""
+"""Adapter context: what an adapter is given, its account's name, one HTTP client and the clock."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -14,16 +14,18 @@ from belino.net.guard import Guard
 from belino.net.tap import Listener, TappedClient
 
 
-class Witness(Listener, Protocol):
+class PayloadWitness(Listener, Protocol):
     """Who is told what adapters parsed and called."""
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None: ...
 
 
-class AccountDesk:
+class AccountContext:
     """The desk of one account."""
 
-    def __init__(self, config: AdapterConfig, clock: Clock, guard: Guard, witness: Witness | None = None) -> None:
+    def __init__(
+        self, config: AdapterConfig, clock: Clock, guard: Guard, witness: PayloadWitness | None = None
+    ) -> None:
         self.account = config.account
         self.clock = clock
         client = Client(guard=guard, hosts=own_hosts(config))

@@ -1,4 +1,4 @@
-"""A failed message answered once more, because a person asks for it."""
+"""Retry a failed message when a person asks for it."""
 
 from collections.abc import Sequence
 

@@ -8,10 +8,10 @@ from belino.config import SessionsConfig
 from belino.domain.errors import AgentError, Busy
 from belino.domain.outcome import MessageOutcome
 from belino.domain.record import StoredMessage
+from belino.gateway.events import NoticeKind, TurnNotice
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway
-from belino.gateway.notices import NoticeKind, TurnNotice
-from belino.gateway.retrying import NotFailed
+from belino.gateway.retry import NotFailed
 from belino.testing import ScriptedAgent
 from gateway.house import House, HungAgent, until
 

@@ -1,4 +1,4 @@
-"""In-process event bus: notices routed by conversation; a subscriber that falls behind catches up from history."""
+"""Events: an in-process bus, routed by conversation; a subscriber that falls behind catches up from history."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -55,7 +55,7 @@ Follows = Callable[[ConversationKey | None], bool]
 Listener = Callable[[Notice], None]
 
 
-class Notices:
+class EventBus:
     """Publishes to subscribers without waiting for any of them."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The state folder kept clean: what was deleted goes at once, what is old or unused within the hour."""
+"""Maintenance of the state folder: delete what was taken back at once, what is old or unused within the hour."""
 
 import asyncio
 import logging
@@ -41,7 +41,7 @@ CHECK_AGAIN_SECONDS = 1.0
 """The first wait before the database check is retried; it doubles."""
 
 
-class Upkeep:
+class Maintenance:
     """Sweeps at the start and every hour, and follows deletions."""
 
     def __init__(

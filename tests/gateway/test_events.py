@@ -3,13 +3,13 @@
 import asyncio
 
 from belino.domain.message import ConversationKey
-from belino.gateway.notices import QUEUE, Notice, NoticeKind, Notices, TurnNotice
+from belino.gateway.events import QUEUE, EventBus, Notice, NoticeKind, TurnNotice
 
 WHERE = ConversationKey(platform="memory", account="default", channel="c")
 
 
 async def test_every_watcher_is_told_what_happens_while_it_watches() -> None:
-    notices = Notices()
+    notices = EventBus()
     notices.turn(WHERE, 1, "note", "nobody listens")
     async with asyncio.timeout(60), notices.subscribe() as first, notices.subscribe() as second:
         notices.turn(WHERE, 2, "note", "looking")
@@ -20,7 +20,7 @@ async def test_every_watcher_is_told_what_happens_while_it_watches() -> None:
 
 
 async def test_a_watcher_that_falls_behind_is_told_that_it_lost_something_and_goes_on() -> None:
-    notices = Notices()
+    notices = EventBus()
     async with asyncio.timeout(60), notices.subscribe() as watcher:
         for number in range(QUEUE + 1):
             notices.turn(WHERE, number, "note")
@@ -30,7 +30,7 @@ async def test_a_watcher_that_falls_behind_is_told_that_it_lost_something_and_go
 
 
 async def test_a_notice_reaches_only_those_who_follow_its_conversation() -> None:
-    notices = Notices()
+    notices = EventBus()
     other = ConversationKey(platform="memory", account="default", channel="other")
     heard: list[NoticeKind] = []
     async with asyncio.timeout(60), notices.subscribe(lambda one: one == other) as elsewhere:

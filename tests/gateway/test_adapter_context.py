@@ -8,7 +8,7 @@ import pytest
 from belino import registry
 from belino.config import AdapterConfig
 from belino.domain.errors import AddressRefused, ConfigError
-from belino.gateway.desk import AccountDesk, own_hosts
+from belino.gateway.adapter_context import AccountContext, own_hosts
 from belino.net.guard import Guard, host_of
 from belino.testing import FakeClock
 from belino.testing.chaos import canary, chaos, whole
@@ -32,7 +32,7 @@ def config(url: str) -> AdapterConfig:
     return AdapterConfig(platform="example", account="default", options=Options(url))
 
 
-async def ask(desk: AccountDesk, url: str) -> bytes:
+async def ask(desk: AccountContext, url: str) -> bytes:
     try:
         async with desk.http.request("GET", url) as answer:
             return await answer.read(100)
@@ -45,14 +45,14 @@ async def test_an_adapter_that_names_no_hosts_reaches_public_addresses_only(modu
         url = f"http://127.0.0.1:{bird.port}/"
         assert own_hosts(config(url)) == ()
         with pytest.raises(AddressRefused):
-            await ask(AccountDesk(config(url), FakeClock(), Guard()), url)
+            await ask(AccountContext(config(url), FakeClock(), Guard()), url)
         assert bird.touched == 0
 
 
 async def test_a_base_url_the_operator_wrote_may_be_private(module: ModuleType) -> None:
     vars(module)["hosts"] = lambda options: [host_of(options.url)]
     async with chaos(whole(b"hello")) as server, canary() as other:
-        desk = AccountDesk(config(server.url), FakeClock(), Guard())
+        desk = AccountContext(config(server.url), FakeClock(), Guard())
         assert await ask(desk, server.url) == b"hello"
         with pytest.raises(AddressRefused):
             await ask(desk, f"http://127.0.0.1:{other.port}/")
@@ -61,7 +61,7 @@ async def test_a_base_url_the_operator_wrote_may_be_private(module: ModuleType) 
 
 async def test_a_network_the_operator_opened_is_open_to_every_account(module: ModuleType) -> None:
     async with chaos(whole(b"hello")) as server:
-        desk = AccountDesk(config(server.url), FakeClock(), Guard(["127.0.0.0/8"]))
+        desk = AccountContext(config(server.url), FakeClock(), Guard(["127.0.0.0/8"]))
         assert await ask(desk, server.url) == b"hello"
 
 
