@@ -18,7 +18,7 @@ from belino.domain.record import ManifestEntry, Verdict
 from belino.domain.store import Store
 from belino.domain.turn import Toolbox
 from belino.media.fetch import Fetcher, MediaConfig
-from belino.media.image import Fitted, ImageFacts
+from belino.media.image.images import Fitted, ImageFacts
 from belino.media.price import within
 from belino.media.render import Draws, Makers, Renderer
 from belino.net.pace import PaceConfig

@@ -49,7 +49,7 @@ from belino.gateway.retry import retry_failed
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import AdapterHealth, keep_running
 from belino.media.fetch import Fetcher
-from belino.media.sandbox import Sandbox
+from belino.media.sandbox.sandbox import Sandbox
 from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard
@@ -64,10 +64,10 @@ from belino.turns.runner import TurnRunner
 if TYPE_CHECKING:
     from belino.gateway.rendering import Held
     from belino.media.audio import Sounds
-    from belino.media.glance import Glance, Look
-    from belino.media.image import Fitted, Images
+    from belino.media.image.images import Fitted, Images
+    from belino.media.preview import FilePreview, Glance
     from belino.media.render import Renderer
-    from belino.media.renditions import Rendered, Wish
+    from belino.media.renditions import Rendered, RenderOptions
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class Gateway:
     @cached_property
     def images(self) -> "Images":
         """Decodes pictures, in the sandbox; what it leaves behind when we die is swept with other unfinished files."""
-        from belino.media.image import Images
+        from belino.media.image.images import Images
 
         return Images(self.sandbox, self.home.blobs / "tmp")
 
@@ -244,14 +244,14 @@ class Gateway:
         """The bytes of a ref, for a person; one download ever, whoever asks."""
         return await self._fetcher.fetch(record, progress=progress)
 
-    async def render(self, record: RefRecord, form: str, wish: "Wish") -> "Rendered":
+    async def render(self, record: RefRecord, form: str, wish: "RenderOptions") -> "Rendered":
         """A ref in another form, for a person; made once, whoever asks."""
         from belino.gateway.rendering import render_ref
 
         with self._holding() as held:
             return await render_ref(record, form, wish, library=self.store, renderer=self.renderer, held=held)
 
-    async def glance(self, record: RefRecord, look: "Look") -> "Glance":
+    async def glance(self, record: RefRecord, look: "FilePreview") -> "Glance":
         """What a person sees of a ref before they open it."""
         from belino.gateway.rendering import glance_at
 

@@ -13,7 +13,7 @@ from belino.domain.turn import ToolSpec
 from belino.media.placeholder import clean_mime, clean_name, format_size, one_line
 from belino.media.price import Price, facts_of, prices
 from belino.media.ranges import NoRange, parse_pages, parse_times
-from belino.media.renditions import LEAST_TOKENS, MOST_TOKENS, Wish
+from belino.media.renditions import LEAST_TOKENS, MOST_TOKENS, RenderOptions
 from belino.tools.arguments import Arguments
 from belino.tools.renditions import FORMS, Ask, fetch_one
 from belino.tools.shelf import Shelf
@@ -97,12 +97,12 @@ async def fetch_media(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block,
     return await fetch_one(shelf, ref_id, ask)
 
 
-def wish_of(shelf: Shelf, arguments: Arguments | None = None) -> Wish:
+def wish_of(shelf: Shelf, arguments: Arguments | None = None) -> RenderOptions:
     """How much an agent wants, within what it can be given."""
     given = arguments or Arguments({}, ())
     pages, times = given.text("pages"), given.text("time_range")
     try:
-        return Wish(
+        return RenderOptions(
             pages=parse_pages(pages) if pages else None,
             times=parse_times(times) if times else None,
             cursor=given.text("cursor"),

@@ -18,7 +18,7 @@ from belino.media.renditions import (
     CannotRender,
     Item,
     Rendered,
-    Wish,
+    RenderOptions,
     as_album_sheet,
     as_film_sheet,
     as_frames,
@@ -43,7 +43,7 @@ class Ask:
     """What the agent wants of an item."""
 
     form: str = "auto"
-    wish: Wish
+    wish: RenderOptions
     again: bool = False
 
 
@@ -121,7 +121,7 @@ def _instead(looked: Looked) -> str:
     return "as=text gives its text" if has_text(looked.mime) else "as=file gives the path of a copy"
 
 
-async def _sheet(shelf: Shelf, record: RefRecord, item: Item, looked: Looked, wish: Wish) -> Rendered:
+async def _sheet(shelf: Shelf, record: RefRecord, item: Item, looked: Looked, wish: RenderOptions) -> Rendered:
     """Of what moves, its moments; of a picture, the album that it belongs to."""
     if looked.mime.startswith("video/"):
         return await as_film_sheet(shelf.renderer, item, wish)
@@ -135,7 +135,7 @@ async def _sheet(shelf: Shelf, record: RefRecord, item: Item, looked: Looked, wi
     raise ToolError(f"{record.ref.id} is not part of an album; {_instead(looked)}")
 
 
-async def _album_sheet(shelf: Shelf, records: Sequence[RefRecord], wish: Wish) -> Rendered:
+async def _album_sheet(shelf: Shelf, records: Sequence[RefRecord], wish: RenderOptions) -> Rendered:
     """All that can be had of an album on one picture, and a word about the rest."""
     items: list[tuple[str, Item]] = []
     lost: list[str] = []
@@ -189,7 +189,7 @@ def _shown_before(shelf: Shelf, record: RefRecord, key: str) -> TextBlock | None
 
 
 async def _as_picture(
-    shelf: Shelf, record: RefRecord, item: Item, looked: Looked, wish: Wish, *, thumb: bool
+    shelf: Shelf, record: RefRecord, item: Item, looked: Looked, wish: RenderOptions, *, thumb: bool
 ) -> tuple[Block, ...]:
     max_bytes = min(THUMB_BYTES, shelf.image_block_bytes) if thumb else shelf.image_block_bytes
     max_side = min(THUMB_SIDE, shelf.image_block_side) if thumb else shelf.image_block_side

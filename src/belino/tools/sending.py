@@ -23,9 +23,9 @@ from belino.domain.media import Block, MediaKind, TextBlock, kind_of
 from belino.domain.ports import Clock, HttpClient
 from belino.domain.reply import Offer
 from belino.domain.turn import ToolSpec
-from belino.media.allowance import Meter
-from belino.media.beneath import Beneath
-from belino.media.image_header import HEADER_BYTES
+from belino.media.daily_limit import Meter
+from belino.media.image.header import HEADER_BYTES
+from belino.media.jail import Jail
 from belino.media.paths import safe_name
 from belino.media.placeholder import clean_mime, clean_name, format_size
 from belino.net.guard import parse_url
@@ -114,7 +114,7 @@ async def _offered(shelf: Shelf, outlet: Outlet, arguments: Arguments, way: str)
 
 
 async def _from_path(outlet: Outlet, path: str) -> Offer:
-    with Beneath(outlet.folder) as beneath:
+    with Jail(outlet.folder) as beneath:
         for place in _places(outlet.folder, path):
             try:
                 with beneath.open(place) as file:

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from belino.domain.errors import BelinoError, MediaError, MediaTooLarge
 from belino.domain.record import RefRecord
 from belino.media.ranges import NoRange, parse_pages, parse_times
-from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Rendered, Wish
+from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Rendered, RenderOptions
 from belino.web.answers import Code, Refusal, answer, bad_request, encode, not_found, refusal_of
 from belino.web.fields import Fields
 from belino.web.site import Call, Site
@@ -55,7 +55,7 @@ class Wanted:
     """A form, and how much of it."""
 
     form: str
-    wish: Wish
+    wish: RenderOptions
 
 
 def _wanted(fields: Fields) -> Wanted | None:
@@ -67,7 +67,7 @@ def _wanted(fields: Fields) -> Wanted | None:
         raise bad_request(f"The body: as must be one of {', '.join(MADE)}, file.")
     pages, times = (fields.text(name, most=40, default="") for name in ("pages", "time_range"))
     try:
-        wish = Wish(
+        wish = RenderOptions(
             pages=parse_pages(pages) if pages else None,
             times=parse_times(times) if times else None,
             cursor=fields.text("cursor", most=40, default="") or None,

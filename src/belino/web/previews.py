@@ -7,7 +7,7 @@ from starlette.responses import Response
 from belino.domain.document import Unit
 from belino.domain.errors import MediaError, MediaNotFound
 from belino.domain.record import RefRecord
-from belino.media.glance import CHARS, Drawing, Glance, Look, Loudness, Nothing, Poster, Shape, Words
+from belino.media.preview import CHARS, Drawing, FilePreview, Glance, Loudness, Nothing, Poster, Shape, Words
 from belino.media.ranges import NUMBER_MOST, NoRange
 from belino.media.renditions import reason_of
 from belino.web.answers import Code, Refusal, answer, bad_request
@@ -22,7 +22,7 @@ OFFSET_MOST = 100_000_000
 async def show_preview(call: Call) -> Response:
     """The file at a glance: words, a listing, a waveform, or where a picture of it is."""
     query = call.query("part", "offset", "chars")
-    look = Look(
+    look = FilePreview(
         part=query.number("part", least=1, most=NUMBER_MOST) or 1,
         offset=query.number("offset", least=0, most=OFFSET_MOST) or 0,
         chars=query.number("chars", least=1, most=CHARS) or CHARS,

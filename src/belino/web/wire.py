@@ -18,7 +18,7 @@ from belino.domain.record import (
 from belino.domain.reply import ParcelState
 from belino.domain.store import Store
 from belino.domain.turn import Usage
-from belino.media.glance import promised
+from belino.media.preview import promised
 from belino.media.price import said_type
 from belino.web.mimes import media_file_name
 
