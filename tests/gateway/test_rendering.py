@@ -7,7 +7,7 @@ import pytest
 
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob
-from belino.domain.record import RefRecord
+from belino.domain.stored import RefRecord
 from belino.gateway.rendering import render_ref
 from belino.media.fetch import Fetcher
 from belino.media.render import make_renderer

@@ -11,7 +11,7 @@ from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.media.image_matches import Likenesses
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store

@@ -25,7 +25,7 @@ from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Item, Rende
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.domain.record import RefRecord
+    from belino.domain.stored import RefRecord
     from belino.media.price import Facts
     from belino.media.render import Renderer
     from belino.storage.sqlite import SqliteStore

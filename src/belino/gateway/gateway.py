@@ -23,7 +23,7 @@ from belino.aio.retry import Retry
 from belino.cassette.journal import Journal
 from belino.cassette.pseudonyms import Secrets
 from belino.config import AdapterConfig, Config
-from belino.context import compact
+from belino.context import line_format
 from belino.context.history import History
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender
@@ -35,7 +35,7 @@ from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import CacheSize, Finding, Standing, TurnState
 from belino.domain.ports import Adapter, AdapterContext, Agent, Clock, Taken
-from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
+from belino.domain.stored import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
 from belino.gateway.adapter_context import AccountContext
@@ -326,7 +326,7 @@ class Gateway:
             **self.store.cache_sizes(),
             "media": self._fetcher.memory_size,
             "token_prices": tokens.cache_size(),
-            "written_lines": compact.cache_size(),
+            "written_lines": line_format.cache_size(),
         }
         for part in made:
             sizes |= part.cache_sizes()

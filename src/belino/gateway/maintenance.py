@@ -11,7 +11,7 @@ from belino.config import Config
 from belino.domain.errors import StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Clock
-from belino.domain.record import Strays, Tidied
+from belino.domain.stored import Strays, Tidied
 from belino.media.fetch import Fetcher
 from belino.media.placeholder import format_size
 from belino.media.session_files import remove_copies, remove_older

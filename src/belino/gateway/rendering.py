@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob
-from belino.domain.record import RefRecord
 from belino.domain.store import Library
+from belino.domain.stored import RefRecord
 from belino.media import preview
 from belino.media.image.header import DRAWN_MIMES
 from belino.media.render import Renderer
@@ -23,7 +23,7 @@ from belino.media.renditions import (
     seen_item,
 )
 from belino.tools.albums import ALBUM_MOST, album_of
-from belino.tools.shelf import title
+from belino.tools.tool_context import title
 
 if TYPE_CHECKING:
     from belino.media.image.images import Fitted

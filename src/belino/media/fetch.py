@@ -32,8 +32,8 @@ from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, MediaRef
 from belino.domain.outcome import CacheSize, MediaOutcome
 from belino.domain.ports import Clock
-from belino.domain.record import RefRecord
 from belino.domain.store import Library
+from belino.domain.stored import RefRecord
 from belino.media.cache import MediaCache
 from belino.media.daily_limit import DailyLimits, Meter
 from belino.media.inspect import WEB_PAGE, Inspector, judged, opened

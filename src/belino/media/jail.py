@@ -19,7 +19,7 @@ from typing import Self
 
 from belino.domain.errors import MediaError, MediaNotFound, MediaRefused, StoreError
 from belino.storage.blobs import on_disk
-from belino.storage.sink import write_all
+from belino.storage.file_writer import write_all
 
 PIECE = 1 << 20
 DEEP = 8
