@@ -17,7 +17,7 @@ from belino.domain.reply import ParcelState
 from belino.storage.arrivals import count_duplicate
 from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow
-from belino.storage.refs import OWN, SourceMessage, author_of, refs_of_messages, replace_refs, with_ids, withdraw_refs
+from belino.storage.refs import OWN, RefOwner, author_of, refs_of_messages, replace_refs, with_ids, withdraw_refs
 from belino.storage.row_ids import SEQ_BITS, Channel, RowIds
 from belino.storage.timestamps import to_micros
 
@@ -144,7 +144,7 @@ def _edit(connection: sqlite3.Connection, keys: Keys, message: sqlite3.Row, chan
         "UPDATE messages SET text = ?, edited = ? WHERE id = ?", (change["text"], change["sent"], message["id"])
     )
     if refs:
-        bearer = SourceMessage(
+        bearer = RefOwner(
             message=message["id"],
             channel=message["channel"],
             conversation=message["conversation"],

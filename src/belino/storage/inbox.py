@@ -21,7 +21,7 @@ from belino.storage.refs import (
     FORWARDED,
     OWN,
     QUOTED,
-    SourceMessage,
+    RefOwner,
     claim_refs,
     insert_refs,
     marks_of,
@@ -223,7 +223,7 @@ def insert_all_refs(
     for role, quote in ((OWN, None), (QUOTED, message.quote), (FORWARDED, message.forward)):
         if quote is None and role != OWN:
             continue
-        bearer = SourceMessage(
+        bearer = RefOwner(
             message=row.id,
             channel=row.channel,
             conversation=row.conversation,

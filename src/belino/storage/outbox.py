@@ -19,7 +19,7 @@ from belino.storage.arrivals import count_duplicate
 from belino.storage.changes import apply_changes
 from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow, by_number, insert_message
-from belino.storage.refs import SourceMessage, insert_refs, marks_of, succeed, with_ids
+from belino.storage.refs import RefOwner, insert_refs, marks_of, succeed, with_ids
 from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, RowIds, find_channel, find_place, key_of
 from belino.storage.threads import adopt_replies, find_root
 from belino.storage.timestamps import from_micros, to_micros
@@ -388,7 +388,7 @@ def _insert_sent_files(
         )
         for position, (sha256, name, mime, size, _, caption, *more) in enumerate(orjson.loads(parcel["files"] or b"[]"))
     )
-    bearer = SourceMessage(
+    bearer = RefOwner(
         message=row.id,
         channel=row.channel,
         conversation=row.conversation,

@@ -35,7 +35,7 @@ RETURNING seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceMessage:
+class RefOwner:
     """The message that brings refs along, and who is to be named as their sender."""
 
     message: int
@@ -74,7 +74,7 @@ def with_ids(keys: Keys, conversation: ConversationKey, refs: Iterable[MediaRef]
 
 
 def insert_refs(
-    connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: SourceMessage, role: str = OWN
+    connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: RefOwner, role: str = OWN
 ) -> None:
     """Keep a message's refs; an item known already keeps its row, and one that was taken back is quoted no more."""
     for position, ref in enumerate(refs):
@@ -89,7 +89,7 @@ def insert_refs(
             connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (ref.sha256, f"ref:{ref.id}"))
 
 
-def replace_refs(connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: SourceMessage) -> None:
+def replace_refs(connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: RefOwner) -> None:
     """A message now brings these refs of its own; items it keeps keep what became of them, under their new caption."""
     before = _unlink(connection, bearer.message, OWN)
     insert_refs(connection, keys, refs, bearer)
@@ -283,7 +283,7 @@ def _forget_unlinked(connection: sqlite3.Connection, seqs: Iterable[int], now: i
     forsake(connection, let_go, now)
 
 
-def _row(keys: Keys, ref: MediaRef, bearer: SourceMessage, held: bool) -> tuple[object, ...]:
+def _row(keys: Keys, ref: MediaRef, bearer: RefOwner, held: bool) -> tuple[object, ...]:
     author = bearer.author
     return (
         ref.id,
