@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from belino.context.compact import labels, line, short_time
-from belino.context.excerpt import Excerpts
 from belino.context.wire import author_json, iso_time, media_json, trust
 from belino.domain.context import Found, FoundPassage, SearchPage
 from belino.domain.document import Unit
 from belino.domain.media import MediaRef
 from belino.domain.tokens import estimate_tokens
 from belino.media.placeholder import clean_name, disarm, one_line
-from belino.storage.words import ask
+from belino.search.excerpt import Excerpts
+from belino.search.tokenizer import ask
 
 TOKENS = 390
 """What a page of eight results may cost by our estimate, so that no tokenizer makes it more than 450: paths, host names

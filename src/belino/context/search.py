@@ -6,10 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from belino.context.dates import spans_of
-from belino.context.excerpt import excerpt
-from belino.context.ranking import SHOWN, Question, Ranking, rank
-from belino.context.signals import phrases_of, signal_of, speaks_of_media
 from belino.domain.concordance import Concordance
 from belino.domain.context import Coverage, Found, FoundPassage, SearchPage, ThreadSummary
 from belino.domain.document import Unit
@@ -18,8 +14,12 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import Standing
 from belino.domain.record import StoredMessage
 from belino.domain.store import Archive
+from belino.search.dates import spans_of
+from belino.search.excerpt import excerpt
+from belino.search.match_reason import phrases_of, signal_of, speaks_of_media
+from belino.search.ranking import SHOWN, Question, Ranking, rank
+from belino.search.tokenizer import ask
 from belino.storage.stamps import from_micros, to_micros
-from belino.storage.words import ask
 
 INTENT_CHARS = 4_000
 """More of an intent than this is not read."""

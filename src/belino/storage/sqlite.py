@@ -56,7 +56,6 @@ from belino.storage import (
 )
 from belino.storage.blobs import BlobFolder
 from belino.storage.home import Home
-from belino.storage.index import Index
 from belino.storage.lock import lock_folder
 from belino.storage.meanwhile import meanwhile
 from belino.storage.mend import NOT_TEXT, mended
@@ -74,6 +73,7 @@ from belino.storage.recall import take_history
 from belino.storage.restore import finish_restore
 from belino.storage.savings import tallies
 from belino.storage.seal import Keys, load_keys
+from belino.storage.search_rows import Index
 from belino.storage.soundness import quick_check, why_unreadable
 from belino.storage.stamps import to_micros
 from belino.storage.threads import around, thread

@@ -15,10 +15,10 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message
 from belino.domain.outcome import Standing
 from belino.domain.record import StoredMessage, Verdict
-from belino.storage import index
-from belino.storage.concordance import ChannelConcordance
+from belino.search.postings import ChannelConcordance
+from belino.search.segment import Entry, build, unpack
+from belino.storage import search_rows
 from belino.storage.home import Home
-from belino.storage.segment import Entry, build, unpack
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock
 
@@ -101,10 +101,10 @@ async def test_arrivals_write_nothing_to_the_index(store: SqliteStore, home: Hom
 async def test_enough_messages_are_stored_as_stretches_and_few_stretches_as_one(
     store: SqliteStore, home: Home, say: Say
 ) -> None:
-    for start in range(0, 4 * index.STRETCH, index.STRETCH):
-        await talk(store, say, index.STRETCH, start=start + 1)
+    for start in range(0, 4 * search_rows.STRETCH, search_rows.STRETCH):
+        await talk(store, say, search_rows.STRETCH, start=start + 1)
         assert await store.index_ahead() == 1
-    assert stretches(home) == [(1, 4 * index.STRETCH)]
+    assert stretches(home) == [(1, 4 * search_rows.STRETCH)]
     assert await store.index_ahead() == 0
 
 
@@ -138,7 +138,7 @@ async def test_what_is_stored_and_what_is_not_yet_are_one_index(
     store = await open_store(home, clock=clock)
     assert await store.consult(MAIN, everything) == hot
     await store.close()
-    monkeypatch.setattr(index, "VERSION", "made by a belino that reads words otherwise")
+    monkeypatch.setattr(search_rows, "VERSION", "made by a belino that reads words otherwise")
     store = await open_store(home, clock=clock)
     assert await store.consult(MAIN, everything) == hot
     await store.close()
@@ -151,7 +151,7 @@ async def test_a_new_version_of_the_words_makes_the_index_again(
     await talk(store, say, 600)
     await store.index_ahead()
     await store.close()
-    monkeypatch.setattr(index, "VERSION", "newer")
+    monkeypatch.setattr(search_rows, "VERSION", "newer")
     store = await open_store(home, clock=clock)
     await store.consult(MAIN, len)
     await talk(store, say, 300, start=601)
@@ -257,9 +257,9 @@ async def test_many_changes_are_written_into_the_stretches_by_a_search(
 ) -> None:
     await talk(store, say, 300)
     await store.index_ahead()
-    for number in range(1, index.PATCHES + 2):
+    for number in range(1, search_rows.PATCHES + 2):
         await store.take_in(edit(str(number), f"zeppelin z{number}z", clock), OBSERVE)
-    assert len(await seqs_with(store, "zeppelin") or ()) == index.PATCHES + 1
+    assert len(await seqs_with(store, "zeppelin") or ()) == search_rows.PATCHES + 1
     assert notes(home) == 0
     assert await seqs_with(store, "z9z") == [9]
 
@@ -274,7 +274,7 @@ async def test_captions_and_file_names_are_words_of_their_message(store: SqliteS
 async def test_what_is_asked_for_rarely_leaves_the_memory(
     store: SqliteStore, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "HOT_BYTES", 50_000)
+    monkeypatch.setattr(search_rows, "HOT_BYTES", 50_000)
     for number in range(8):
         channel = ConversationKey(platform="web", account="default", channel=f"c{number}")
         await talk(store, say, 200, channel=channel)

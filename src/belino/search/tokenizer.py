@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import NamedTuple, Protocol
 
 from belino.domain.concordance import Mark
-from belino.storage.stopwords import LANGUAGES_OF, STOP_WORDS
+from belino.search.stopwords import LANGUAGES_OF, STOP_WORDS
 
 VERSION = 2
 """Of the terms this module makes: an index of another version is made again."""

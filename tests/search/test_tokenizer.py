@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belino.domain.concordance import Mark
-from belino.storage import words
-from belino.storage.words import TERM_CHARS, TERMS_AT_MOST, Asked, ask, language_of, name_parts, read
+from belino.search import tokenizer
+from belino.search.tokenizer import TERM_CHARS, TERMS_AT_MOST, Asked, ask, language_of, name_parts, read
 
 
 def found(question: str, text: str) -> bool:
@@ -148,21 +148,21 @@ def test_any_text_can_be_read_and_asked(text: str) -> None:
 
 def test_no_more_of_a_question_is_read_than_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[str] = []
-    terms = words._terms
+    terms = tokenizer._terms
 
-    def count(piece: str, language: str) -> words.Terms:
+    def count(piece: str, language: str) -> tokenizer.Terms:
         looked_at.append(piece)
         return terms(piece, language)
 
-    monkeypatch.setattr(words, "_terms", count)
-    assert len(ask("\ufdfa" * 4_000)) == words.ASKED_AT_MOST  # each is a sentence of four words
-    assert len(looked_at) <= 2 * words.ASKED_AT_MOST
+    monkeypatch.setattr(tokenizer, "_terms", count)
+    assert len(ask("\ufdfa" * 4_000)) == tokenizer.ASKED_AT_MOST  # each is a sentence of four words
+    assert len(looked_at) <= 2 * tokenizer.ASKED_AT_MOST
 
 
 def test_endless_words_are_read_and_not_remembered() -> None:
     endless = "endless" * 100
     assert read(f"{endless} usual").terms[1:] == ["usual"]
-    assert "usual" in words._memory("english") and endless not in words._memory("english")
+    assert "usual" in tokenizer._memory("english") and endless not in tokenizer._memory("english")
 
 
 @pytest.mark.parametrize(

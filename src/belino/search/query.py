@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import log
 from typing import NamedTuple
 
-from belino.context.kin import alike, derived
-from belino.context.weights import Weights
 from belino.domain.concordance import Concordance, Mark
-from belino.storage.words import Asked, ask, fold, in_a_row, name_parts
+from belino.search.synonyms import alike, derived
+from belino.search.tokenizer import Asked, ask, fold, in_a_row, name_parts
+from belino.search.weights import Weights
 
 # Words that frame a question in English more than they are part of its answer.
 _FRAMING = """

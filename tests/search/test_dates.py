@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.context.dates import spans_of
+from belino.search.dates import spans_of
 
 NOW = datetime(2023, 6, 15, 10, 30, tzinfo=UTC)  # a Thursday
 

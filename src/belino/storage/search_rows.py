@@ -21,12 +21,13 @@ from belino.domain.concordance import Concordance, Mark
 from belino.domain.errors import StoreError
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import CacheSize
-from belino.storage import passages, words
-from belino.storage.concordance import ChannelConcordance
-from belino.storage.found import ChannelRecords, NoRecords
+from belino.search import tokenizer
+from belino.search.postings import ChannelConcordance, NoPassages, NoRecords
+from belino.search.segment import FORMAT, Entry, unpack
+from belino.storage import search_passages
 from belino.storage.places import SEQ_BITS, SEQ_MASK, find_channel
 from belino.storage.seal import Keys
-from belino.storage.segment import FORMAT, Entry, unpack
+from belino.storage.search_hits import ChannelRecords
 from belino.storage.writer import Readers, Writer
 
 HOT_BYTES = 96 << 20
@@ -42,7 +43,7 @@ PATCHES = 64
 """Messages that may read otherwise than their segments say, before those are written anew."""
 REMEMBERED = 16_384
 """Terms whose numbers are known; a hash more costs a microsecond."""
-VERSION = f"{FORMAT}-{words.VERSION}"
+VERSION = f"{FORMAT}-{tokenizer.VERSION}"
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +144,7 @@ class Index:
             while more:
                 settled, more = await self._readers.read(partial(self._settle, channel=channel))
                 await self._keep(settled)
-        await self._index_readings(await self._readers.read(partial(passages.unindexed, channel=None)))
+        await self._index_readings(await self._readers.read(partial(search_passages.unindexed, channel=None)))
         return len(behind)
 
     def number(self, term: str) -> int:
@@ -154,7 +155,7 @@ class Index:
                 term.encode("utf-8", "surrogatepass"), digest_size=8, key=self._keys.word_key
             ).digest()
             known = int.from_bytes(digest, "big")
-            if len(term) <= words.TERM_CHARS:
+            if len(term) <= tokenizer.TERM_CHARS:
                 if len(self._numbers) >= REMEMBERED:
                     self._numbers.clear()
                 self._numbers[term] = known
@@ -171,18 +172,18 @@ class Index:
         number = find_channel(connection, channel)
         if number is None:
             return None
-        if not as_it_is and (unindexed := passages.unindexed(connection, number)):
+        if not as_it_is and (unindexed := search_passages.unindexed(connection, number)):
             return Unindexed(unindexed)
         hot = self._warm(number)
         with hot.lock:
             while self._catch_up(connection, hot):
                 hot.concordance.end_tail()
-            hot.concordance.passages = passages.ChannelPassages(connection, number)
+            hot.concordance.passages = search_passages.ChannelPassages(connection, number)
             hot.concordance.records = ChannelRecords(connection, self._keys, number)
             try:
                 answer = question(hot.concordance)
             finally:
-                hot.concordance.passages = passages.NoPassages()
+                hot.concordance.passages = NoPassages()
                 hot.concordance.records = NoRecords()
             settled = settle(hot, LAZY * STRETCH)
         self._weigh(hot)
@@ -198,11 +199,11 @@ class Index:
 
     async def _index_readings(self, readings: Sequence[int]) -> None:
         for reading in readings:
-            indexed = await self._readers.read(partial(passages.index, reading=reading, number=self.number))
+            indexed = await self._readers.read(partial(search_passages.index, reading=reading, number=self.number))
             if indexed is None:
                 continue
             try:
-                await self._writer.write(partial(passages.store, indexed=indexed))
+                await self._writer.write(partial(search_passages.store, indexed=indexed))
             except StoreError as error:
                 log.warning("a document's words could not be stored and will be again: %s", type(error).__name__)
 
@@ -282,8 +283,8 @@ class Index:
         text: str = row["text"]
         if row["forward"] is not None:
             text = f"{text}\n{orjson.loads(row['forward'])['text']}"
-        said = words.read(text)
-        shown = words.read("\n".join(caption for caption in captions or () if caption != row["text"]))
+        said = tokenizer.read(text)
+        shown = tokenizer.read("\n".join(caption for caption in captions or () if caption != row["text"]))
         numbers = [self.number(term) for term in said.terms] + [self.number(term) for term in shown.terms]
         flags = said.marks
         flags |= Mark.AGENT if row["author_marks"] & 2 else 0

@@ -13,7 +13,8 @@ from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.record import Verdict
-from belino.storage import passages, words
+from belino.search import tokenizer
+from belino.storage import search_passages
 from belino.storage.readings import forget_bytes
 from belino.storage.sqlite import SqliteStore
 
@@ -87,17 +88,17 @@ async def test_a_long_part_is_read_to_its_end_and_no_word_is_cut_in_two(store: S
 async def test_a_reading_that_went_on_while_it_was_indexed_is_indexed_again(store: SqliteStore, sha256: str) -> None:
     await read(store, sha256, "zebra")
     number = store._index.number
-    old = await store._readers.read(partial(passages.index, reading=1, number=number))
+    old = await store._readers.read(partial(search_passages.index, reading=1, number=number))
     assert old is not None
     await read(store, sha256, "gnu")
-    await store._writer.write(partial(passages.store, indexed=old))
+    await store._writer.write(partial(search_passages.store, indexed=old))
     assert await store.consult(MAIN, numbers_with("zebra")) == []
     assert await store.consult(MAIN, numbers_with("gnu")) == [1]
 
 
 async def test_a_reading_that_went_while_it_was_indexed_leaves_no_words(store: SqliteStore, sha256: str) -> None:
     await read(store, sha256, "zebra")
-    indexed = await store._readers.read(partial(passages.index, reading=1, number=store._index.number))
+    indexed = await store._readers.read(partial(search_passages.index, reading=1, number=store._index.number))
     assert indexed is not None
 
     def forget(connection: sqlite3.Connection) -> None:
@@ -105,9 +106,9 @@ async def test_a_reading_that_went_while_it_was_indexed_leaves_no_words(store: S
         forget_bytes(connection, [sha256])
 
     await store._writer.write(forget)
-    await store._writer.write(partial(passages.store, indexed=indexed))
+    await store._writer.write(partial(search_passages.store, indexed=indexed))
     assert await rows(store, "SELECT * FROM reading_words") == []
-    assert await store._readers.read(partial(passages.index, reading=1, number=store._index.number)) is None
+    assert await store._readers.read(partial(search_passages.index, reading=1, number=store._index.number)) is None
 
 
 async def test_words_of_another_version_are_made_again(
@@ -115,16 +116,16 @@ async def test_words_of_another_version_are_made_again(
 ) -> None:
     await read(store, sha256, "zebra")
     await store.index_ahead()
-    monkeypatch.setattr(passages, "VERSION", f"{passages.VERSION}-next")
-    assert await store._readers.read(partial(passages.unindexed, channel=None)) == [1]
+    monkeypatch.setattr(search_passages, "VERSION", f"{search_passages.VERSION}-next")
+    assert await store._readers.read(partial(search_passages.unindexed, channel=None)) == [1]
     assert await store.consult(MAIN, numbers_with("zebra")) == [1]
-    assert await store._readers.read(partial(passages.unindexed, channel=None)) == []
+    assert await store._readers.read(partial(search_passages.unindexed, channel=None)) == []
 
 
 async def test_index_ahead_leaves_nothing_for_the_first_question(store: SqliteStore, sha256: str) -> None:
     await read(store, sha256, "zebra")
     await store.index_ahead()
-    assert await store._readers.read(partial(passages.unindexed, channel=None)) == []
+    assert await store._readers.read(partial(search_passages.unindexed, channel=None)) == []
 
 
 async def test_a_full_disk_costs_the_words_of_documents_and_not_the_answer(
@@ -132,16 +133,16 @@ async def test_a_full_disk_costs_the_words_of_documents_and_not_the_answer(
 ) -> None:
     await read(store, sha256, "zebra")
 
-    def full(connection: sqlite3.Connection, indexed: passages.Indexed) -> None:
+    def full(connection: sqlite3.Connection, indexed: search_passages.Indexed) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(passages, "store", full)
+    monkeypatch.setattr(search_passages, "store", full)
     assert await store.consult(MAIN, len) == 1
     assert "could not be stored" in caplog.text
 
 
 def test_pieces_of_a_text_without_blanks_lose_nothing() -> None:
     text = "字" * 10_000
-    pieces = list(passages._pieces(text))
+    pieces = list(search_passages._pieces(text))
     assert "".join(pieces) == text
-    assert all(len(words.read(piece).terms) < 2 * words.TERMS_AT_MOST for piece in pieces)
+    assert all(len(tokenizer.read(piece).terms) < 2 * tokenizer.TERMS_AT_MOST for piece in pieces)

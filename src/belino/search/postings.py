@@ -3,13 +3,13 @@
 from array import array
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from belino.domain.concordance import NOBODY, Mark, Passages, Records
-from belino.storage.found import NoRecords
-from belino.storage.passages import NoPassages
-from belino.storage.segment import Entry, Postings, Segment, add_postings, build, impacts
-from belino.storage.words import name_parts
+from belino.domain.concordance import NOBODY, Bearer, Mark, Occurrences, Passages, Records
+from belino.domain.context import ThreadSummary
+from belino.domain.record import StoredMessage
+from belino.search.segment import Entry, Postings, Segment, add_postings, build, impacts
+from belino.search.tokenizer import name_parts
 
 SESSION_GAP = 3_600_000_000
 """Microseconds of silence after which a channel talks of something else."""
@@ -247,3 +247,34 @@ def _without(
 ) -> tuple[int, Sequence[int], Sequence[int]]:
     kept = [(doc, weight) for doc, weight in zip(docs, weights, strict=True) if base + doc not in patches]
     return base, [doc for doc, _ in kept], [weight for _, weight in kept]
+
+
+class NoPassages:
+    """What an index has that nobody asks just now."""
+
+    languages: Collection[str] = ()
+
+    def __len__(self) -> int:
+        return 0
+
+    def find(self, numbers: Sequence[int]) -> Occurrences:
+        return ()
+
+    def bearers(self, document: int) -> Sequence[Bearer]:
+        return ()
+
+    def unit(self, document: int) -> str:
+        return ""
+
+    def text(self, document: int, number: int) -> str:
+        return ""
+
+
+class NoRecords:
+    """What an index has that nobody asks just now."""
+
+    def numbered(self, seqs: Sequence[int]) -> tuple[StoredMessage, ...]:
+        return ()
+
+    def thread_summaries(self, roots: Sequence[str]) -> Mapping[str, ThreadSummary]:
+        return {}

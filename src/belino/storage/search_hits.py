@@ -46,13 +46,3 @@ class ChannelRecords:
             )
             for root, people in by_root.items()
         }
-
-
-class NoRecords:
-    """What an index has that nobody asks just now."""
-
-    def numbered(self, seqs: Sequence[int]) -> tuple[StoredMessage, ...]:
-        return ()
-
-    def thread_summaries(self, roots: Sequence[str]) -> Mapping[str, ThreadSummary]:
-        return {}

@@ -6,7 +6,7 @@ everyday words that stand for one another in chat. No file is loaded and no mode
 
 from functools import lru_cache
 
-from belino.storage.words import stem
+from belino.search.tokenizer import stem
 
 # What may end an English word; longest first, each with what may have stood in its place.
 _ENDINGS = (

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from belino.domain.concordance import Bearer, Occurrences, Passage
 from belino.domain.outcome import MediaOutcome
-from belino.storage import words
+from belino.search import tokenizer
+from belino.search.segment import impacts
 from belino.storage.places import SEQ_MASK
-from belino.storage.segment import impacts
 
-VERSION = f"1-{words.VERSION}-{sys.byteorder}"
+VERSION = f"1-{tokenizer.VERSION}-{sys.byteorder}"
 USUAL_TERMS = 200.0
 """Terms of a usual page."""
 PIECE_CHARS = 3_500
@@ -61,7 +61,7 @@ def index(connection: sqlite3.Connection, reading: int, number: Callable[[str], 
         count += 1
         terms: list[int] = []
         for piece in _pieces(f"{part['title']}\n{part['text']}"):
-            read = words.read(piece)
+            read = tokenizer.read(piece)
             terms += map(number, read.terms)
             if read.terms:
                 languages[read.language] = None
@@ -141,27 +141,6 @@ class ChannelPassages:
     @cached_property
     def _parts(self) -> Mapping[int, int]:
         return {reading: parts for reading, parts, _ in self._documents}
-
-
-class NoPassages:
-    """What an index has that nobody asks just now."""
-
-    languages: Collection[str] = ()
-
-    def __len__(self) -> int:
-        return 0
-
-    def find(self, numbers: Sequence[int]) -> Occurrences:
-        return ()
-
-    def bearers(self, document: int) -> Sequence[Bearer]:
-        return ()
-
-    def unit(self, document: int) -> str:
-        return ""
-
-    def text(self, document: int, number: int) -> str:
-        return ""
 
 
 class _Packed:

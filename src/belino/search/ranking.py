@@ -13,11 +13,11 @@ from itertools import chain
 from math import inf
 from typing import NamedTuple
 
-from belino.context.asking import Postings, Reason, Visible, Word, named_people, phrase_of, wanted_marks, words_of
-from belino.context.passages import Hit, best_passages
-from belino.context.weights import WEIGHTS, Weights
 from belino.domain.concordance import NOBODY, Concordance, Mark
-from belino.storage.segment import IMPACT_STEPS
+from belino.search.passages import Hit, best_passages
+from belino.search.query import Postings, Reason, Visible, Word, named_people, phrase_of, wanted_marks, words_of
+from belino.search.segment import IMPACT_STEPS
+from belino.search.weights import WEIGHTS, Weights
 
 SHOWN = 50
 """Results of which it is kept what they matched: no page is longer."""

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.context.kin import alike, derived
-from belino.storage.words import stem
+from belino.search.synonyms import alike, derived
+from belino.search.tokenizer import stem
 
 
 def kin_of(word: str) -> set[str]:

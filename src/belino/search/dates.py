@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 
 Span = tuple[datetime, datetime]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _MONTHS = {
     1: "january jan januar janvier enero janeiro gennaio januari января январь январе",
@@ -67,6 +68,11 @@ def spans_of(text: str, now: datetime) -> tuple[Span, ...]:
     if exact:
         return tuple(exact)
     return tuple(dict.fromkeys(chain(_months(said, now), _relative(said, now))))
+
+
+def micros(moment: datetime) -> int:
+    """The moment as the index keeps it: whole microseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def _iso(said: str) -> Iterator[Span]:

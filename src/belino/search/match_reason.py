@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from belino.context.ranking import Question, Ranking
 from belino.domain.record import StoredMessage
-from belino.storage.stamps import to_micros
-from belino.storage.words import fold, name_parts, read
+from belino.search.dates import micros
+from belino.search.ranking import Question, Ranking
+from belino.search.tokenizer import fold, name_parts, read
 
 _QUOTED = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|„([^“”]{2,200})[“”]|«([^»]{2,200})»|「([^」]{2,200})」')
 _OF_MEDIA = re.compile(
@@ -69,7 +69,7 @@ def _elsewhere(message: StoredMessage, question: Question, ranking: Ranking) -> 
         name_parts(question.text)
     ):
         return f"author:{message.author.name}"
-    sent = to_micros(message.sent)
+    sent = micros(message.sent)
     if any(first <= sent < last for first, last in question.spans):
         return f"date:{message.sent.date().isoformat()}"
     if message.seq in ranking.lately or not ranking.reasons:

@@ -7,11 +7,11 @@ from heapq import nlargest
 from math import log
 from typing import NamedTuple
 
-from belino.context.asking import Visible, share_of
-from belino.context.weights import Weights
 from belino.domain.concordance import Concordance, Mark, Occurrences
-from belino.storage.segment import IMPACT_STEPS
-from belino.storage.words import ask, fold
+from belino.search.query import Visible, share_of
+from belino.search.segment import IMPACT_STEPS
+from belino.search.tokenizer import ask, fold
+from belino.search.weights import Weights
 
 PARTS_LOOKED_AT = 5
 
