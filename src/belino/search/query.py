@@ -1,18 +1,22 @@
-"""What a question asks for: its words and what each is worth, the people it names, the sort of answer it wants."""
+"""Query: an intent parsed into a value, then into weighted words, people and flags for one channel's postings."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from math import log
 from typing import NamedTuple
 
-from belino.domain.concordance import Concordance, Mark
-from belino.search.synonyms import alike, derived
-from belino.search.tokenizer import Asked, ask, fold, in_a_row, name_parts
+from belino.domain.search import SearchQuery
+from belino.search.dates import named_spans
+from belino.search.postings import ChannelPostings
+from belino.search.segment import MessageFlag
+from belino.search.synonyms import derived, synonyms
+from belino.search.tokenizer import QueryWord, fold, name_parts, phrase_terms, query_words
 from belino.search.weights import Weights
 
-# Words that frame a question in English more than they are part of its answer.
+# English words that frame a question and are rarely in its answer.
 _FRAMING = """
     according activities activity based became become both came certain come consider considered current currently
     decide decided describe described different discuss discussed discussion do done during enjoy event events example
@@ -33,41 +37,47 @@ _COUNT = re.compile(
 _NAME = re.compile(
     r"^\W*(who|which|whose|wer|qui|quién|chi|кто)\b|\b(names?|called|nicknames?)\b|谁|誰|من هو", re.IGNORECASE
 )
+_QUOTED = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|„([^“”]{2,200})[“”]|«([^»]{2,200})»|「([^」]{2,200})」')
+_OF_MEDIA = re.compile(
+    r"\b(photos?|pictures?|pics?|images?|screenshots?|videos?|files?|documents?|pdfs?|voice|audio|attachments?|recordings?|"
+    r"fotos?|bild(er)?|datei(en)?|dokumente?|fichiers?|imágenes|imagen|archivos?|фото|картинк\w+|файлы?|видео)\b|图片|照片|文件|写真|画像",
+    re.IGNORECASE,
+)
 
 
-class Postings(NamedTuple):
-    """The messages of one stretch that have a term."""
+class WeightedPostings(NamedTuple):
+    """A posting list of a term, with the weight of the term."""
 
     worth: float
-    """What the term is worth, once."""
+    """Its idf, times the share that counts."""
     base: int
     places: Sequence[int]
     impacts: Sequence[int]
 
 
-class Reason(NamedTuple):
-    """A word of the question that is in the channel."""
+class MatchedWord(NamedTuple):
+    """A word of the query, and the terms by which a message is known to contain it."""
 
     word: str
     terms: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """A word of the question: what it is worth, and where it and its kin are."""
+class WeightedWord:
+    """A word of the query with its weight, and where it, its synonyms and derived words are."""
 
-    reason: Reason
+    match: MatchedWord
     worth: float
-    exact: Sequence[Postings]
-    kin: Sequence[Postings]
+    exact: Sequence[WeightedPostings]
+    related: Sequence[WeightedPostings]
 
     @property
     def times(self) -> int:
         return sum(len(postings.places) for postings in self.exact)
 
 
-class Visible(NamedTuple):
-    """The messages that may be found: those from `start` up to `end`, and not older than `since` if that is given."""
+class SearchRange(NamedTuple):
+    """The places that may be found: from `start` up to `end`, and not sent before `since` if that is given."""
 
     start: int
     end: int
@@ -76,69 +86,87 @@ class Visible(NamedTuple):
     first: int
     last: int
 
-    def has(self, index: Concordance, place: int) -> bool:
+    def has(self, index: ChannelPostings, place: int) -> bool:
         return self.start <= place < self.end and (self.since is None or index.sents[place] >= self.since)
 
 
-def words_of(index: Concordance, text: str, visible: Visible, weights: Weights) -> list[Word]:
-    """The question's words, each once."""
-    words: dict[tuple[str, ...], Word] = {}
-    for asked in ask(text, index.languages):
-        if asked.terms not in words:
-            share, kin = share_of(index, asked, weights), not _is_name(index, asked)
-            words[asked.terms] = _word(index, asked, share, visible, weights, kin=kin)
+def parse_query(text: str, *, now: datetime, since: datetime | None = None, authors: Sequence[str] = ()) -> SearchQuery:
+    """The query for an intent: its words, and the phrases and dates that it names."""
+    return SearchQuery(
+        text=text,
+        phrases=_quoted_phrases(text),
+        spans=named_spans(text, now),
+        of_media=_OF_MEDIA.search(text) is not None,
+        since=since,
+        authors=tuple(authors),
+    )
+
+
+def _quoted_phrases(text: str) -> tuple[str, ...]:
+    return tuple(" ".join(next(filter(None, found)).split()) for found in _QUOTED.findall(text))
+
+
+def weighted_words(index: ChannelPostings, text: str, visible: SearchRange, weights: Weights) -> list[WeightedWord]:
+    """The words of a query, each once."""
+    words: dict[tuple[str, ...], WeightedWord] = {}
+    for word in query_words(text, index.languages):
+        if word.terms not in words:
+            words[word.terms] = _weighted(index, word, visible, weights)
     return list(words.values())
 
 
-def share_of(index: Concordance, asked: Asked, weights: Weights) -> float:
-    """How much of a word's worth counts, for what it is in a question."""
-    return weights.name if _is_name(index, asked) else weights.vague if asked.word in _VAGUE else 1.0
+def share_of(index: ChannelPostings, word: QueryWord, weights: Weights) -> float:
+    """The share of a word's idf that counts, by its role in the query."""
+    return weights.name if _is_name(index, word) else weights.vague if word.word in _VAGUE else 1.0
 
 
-def _is_name(index: Concordance, asked: Asked) -> bool:
-    return asked.word.removesuffix("'s").lstrip("@") in index.called
+def _is_name(index: ChannelPostings, word: QueryWord) -> bool:
+    return word.word.removesuffix("'s").lstrip("@") in index.called
 
 
-def _word(index: Concordance, asked: Asked, share: float, visible: Visible, weights: Weights, *, kin: bool) -> Word:
-    own = [index.number(term) for term in asked.terms]
+def _weighted(index: ChannelPostings, word: QueryWord, visible: SearchRange, weights: Weights) -> WeightedWord:
+    share = share_of(index, word, weights)
+    own = [index.number(term) for term in word.terms]
     exact = _postings(index, own, share, visible)
-    others: list[Postings] = []
+    related: list[WeightedPostings] = []
     times = sum(len(postings.places) for postings in exact)
-    if kin and times < weights.rare and asked.word.isascii() and asked.word.isalpha():
+    if times < weights.rare and not _is_name(index, word) and word.word.isascii() and word.word.isalpha():
         seen = set(own)
-        for terms, worth in ((derived(asked.word), weights.derived), (alike(asked.word), weights.alike)):
+        for terms, worth in ((derived(word.word), weights.derived), (synonyms(word.word), weights.synonym)):
             numbers = [number for number in map(index.number, terms) if number not in seen]
             seen.update(numbers)
-            others += _postings(index, numbers, share * worth, visible)
+            related += _postings(index, numbers, share * worth, visible)
     worth = max((postings.worth for postings in exact), default=0.0)
-    return Word(Reason(asked.word, frozenset(asked.terms)), worth, exact, others)
+    return WeightedWord(MatchedWord(word.word, frozenset(word.terms)), worth, exact, related)
 
 
-def _postings(index: Concordance, numbers: Iterable[int], share: float, visible: Visible) -> list[Postings]:
-    """Where terms are, cut to what may be found; the rarer they are together, the more each place is worth."""
+def _postings(
+    index: ChannelPostings, numbers: Iterable[int], share: float, visible: SearchRange
+) -> list[WeightedPostings]:
+    """The posting lists of terms, cut to what may be found and weighted by how rare the terms are together."""
     found = [lists for number in numbers for lists in index.postings(number)]
     if visible.start or visible.end < len(index):
         found = [_cut(*lists, visible) for lists in found]
     times = sum(len(places) for _, places, _ in found)
     size = visible.end - visible.start
     worth = share * log(1 + (max(0, size - times) + 0.5) / (times + 0.5))
-    return [Postings(worth, *lists) for lists in found if lists[1]]
+    return [WeightedPostings(worth, *lists) for lists in found if lists[1]]
 
 
 def _cut(
-    base: int, places: Sequence[int], impacts: Sequence[int], visible: Visible
+    base: int, places: Sequence[int], impacts: Sequence[int], visible: SearchRange
 ) -> tuple[int, Sequence[int], Sequence[int]]:
     start, end = bisect_left(places, visible.start - base), bisect_left(places, visible.end - base)
     return base, places[start:end], impacts[start:end]
 
 
-def phrase_of(index: Concordance, phrase: str) -> list[tuple[int, ...]]:
-    """The rows of terms that a phrase may be kept as."""
-    return [tuple(map(index.number, terms)) for terms in in_a_row(phrase, index.languages)]
+def phrase_numbers(index: ChannelPostings, phrase: str) -> list[tuple[int, ...]]:
+    """The sequences of terms that a phrase may be indexed as."""
+    return [tuple(map(index.number, terms)) for terms in phrase_terms(phrase, index.languages)]
 
 
-def named_people(index: Concordance, text: str, wanted: Sequence[str], weights: Weights) -> Mapping[int, float]:
-    """What it adds that somebody said it whom the question names, or the caller asks for."""
+def named_people(index: ChannelPostings, text: str, wanted: Sequence[str], weights: Weights) -> Mapping[int, float]:
+    """What it adds to a message that its author is named in the query, or asked for by the caller."""
     people: dict[int, float] = {}
     for part in dict.fromkeys(name_parts(text)):
         for place in index.called.get(part, ()):
@@ -151,13 +179,13 @@ def named_people(index: Concordance, text: str, wanted: Sequence[str], weights: 
     return people
 
 
-def wanted_marks(text: str, weights: Weights) -> list[tuple[int, float]]:
-    """Marks of messages that have the sort of thing the question asks for."""
-    wanted = [(Mark.NAME, weights.informative)]
+def wanted_flags(text: str, weights: Weights) -> list[tuple[int, float]]:
+    """The flags of messages that hold what the query asks for, and what each adds."""
+    wanted = [(MessageFlag.NAME, weights.informative)]
     if _WHEN.search(text):
-        wanted.append((Mark.TIME, weights.time_asked))
+        wanted.append((MessageFlag.TIME, weights.time_asked))
     if _COUNT.search(text):
-        wanted.append((Mark.NUMBER, weights.number_asked))
+        wanted.append((MessageFlag.NUMBER, weights.number_asked))
     if _NAME.search(text):
-        wanted.append((Mark.NAME, weights.name_asked))
+        wanted.append((MessageFlag.NAME, weights.name_asked))
     return wanted

@@ -1,7 +1,7 @@
-"""Everything that weighs in when messages are ranked for an intent, in one place, each with its reason.
+"""Weights of the evidence by which messages are ranked, each with its reason.
 
-Scores add up in units of BM25: a rare word found once is worth about its idf, some 3 to 8. The figures come from
-conversations between two and many people, each tried on those it was not taken from, and rounded where it is flat.
+Scores add up in units of BM25: a rare word found once is worth about its idf, 3 to 8. The values were fitted to
+conversations of two and of many people, cross-validated, and rounded where the optimum is flat.
 """
 
 from dataclasses import dataclass
@@ -9,82 +9,82 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """How much each piece of evidence counts."""
+    """The weight of each kind of evidence, and the limits of the search."""
 
-    # How much is looked at.
+    # Limits.
     postings: int = 3_000
-    """Entries of the index read for one question. Rarest words first: what is left out says little."""
+    """Postings read for one query, rarest words first: the rest adds little."""
     topic_postings: int = 1_500
-    """Of these for what threads and sessions are about: common words tell nothing of that."""
+    """Of these for the topics of threads and sessions: common words are no topic."""
     candidates: int = 40
-    """Messages found by words that are looked at closely; more of them change nothing on a page."""
+    """Messages found by words that are scored in full; more of them do not change a page."""
     surrounded: int = 20
-    """How many of them, best first, bring along the two messages before and after."""
-    kin_candidates: int = 10
-    """Messages that have only kindred words."""
+    """How many of them, best first, add the two messages before and after."""
+    synonym_candidates: int = 10
+    """Messages that have only synonyms or derived words."""
     latest: int = 12
-    """The newest messages are always looked at."""
+    """Newest messages that are always scored."""
     kept: int = 200
-    """Messages that can be paged through."""
+    """Messages on all pages."""
     documents: int = 40
-    """Documents of which a part has words of the question, best first."""
+    """Documents that are searched for their best part."""
 
     # The message's own words.
     vague: float = 0.75
-    """A word that frames the question ("what kind of…", "did she mention…") rather than being in its answer."""
+    """A word that frames the question ("what kind of…", "did she mention…") and is rarely in its answer."""
     name: float = 0.1
-    """An author's name as a word: whoever says "Ann" is rarely Ann, who was asked about."""
+    """An author's name as a word: a message that says "Ann" is rarely by Ann, who was asked about."""
     coverage: float = 16.0
-    """All of the question's words together are worth more than one of them often."""
+    """All words of the query together count more than one of them many times."""
     phrase: float = 25.0
-    """What was put in quotation marks, word for word: it decides."""
+    """A phrase in quotation marks, word for word: it decides."""
     rare: int = 10
-    """Kindred words are looked for where the word itself was said fewer times: others have found their message."""
+    """Synonyms and derived words are used if the word itself is in fewer messages."""
     derived: float = 2.0
-    """Another word of the same root: who asks about a decision wants to hear what was decided."""
-    alike: float = 1.0
-    """A word that is often said instead. As much as the word itself, because it is not in the coverage."""
+    """Another word of the same root: a query for a decision looks for what was decided."""
+    synonym: float = 1.0
+    """As much as the word itself, because it is not part of the coverage."""
 
-    # Who said it and when.
+    # Author and time.
     author: float = 4.0
-    """Said by somebody the question names."""
+    """The query names its author."""
     wanted: float = 5.0
-    """Said by somebody the caller asks for."""
+    """The caller asks for its author."""
     dated: float = 20.0
-    """Said on a day the question names: hardly anything outweighs it."""
+    """Sent on a day that the query names: hardly anything outweighs it."""
     recent: float = 6.0
-    """The newest message; a few find it less. Decides only where words say little."""
+    """The newest message. Decides only where words say little."""
     recent_half: float = 6.0
-    """So many messages later that is half."""
+    """After this many messages it is half."""
 
-    # What is around it.
+    # Its neighbours.
     answers: float = 2.0
-    """It follows somebody else's question: it is likely to tell something."""
+    """It follows a question of another author: it is likely to be informative."""
     answer: float = 0.9
-    """What the question scores that it answers: answers do not repeat its words."""
+    """The share of the score of the question that it answers: answers do not repeat its words."""
     led_by: float = 0.4
-    """Words of the question that are not in it but in the message before."""
+    """Words of the query that are not in it but in the message before."""
     window: float = 0.6
     """The same within two messages before and after."""
     two_before: float = 0.6
-    """What the message two before scores: in a dialogue that is the same speaker, going on."""
+    """The share of the score of the message two before: in a dialogue that is the same author."""
     after: float = 0.25
     two_after: float = 0.1
-    """What follows tells less than what led there."""
+    """Messages after it say less about it than those before."""
     topic: float = 0.75
-    """What its thread or session says of the question as a whole."""
+    """What its thread or session scores as a whole."""
 
-    # What sort of message it is.
+    # Its kind.
     question: float = -2.7
-    """A message that asks is rarely what was asked for."""
+    """A question is rarely what is searched for."""
     informative: float = 2.0
     """It names something: a place, a person, a title."""
     time_asked: float = 12.0
-    """It speaks of a time, and the question is when."""
+    """It names a time, and the query asks when."""
     number_asked: float = 7.0
-    """It has a number, and the question is how many."""
+    """It has a number, and the query asks how many."""
     name_asked: float = 7.5
-    """It names something, and the question is who, or which, or what it is called."""
+    """It names something, and the query asks who, which, or for a name."""
 
 
 WEIGHTS = Weights()

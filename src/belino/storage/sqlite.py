@@ -3,12 +3,10 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime, timedelta
-from typing import TypeVar
 
-from belino.domain.concordance import Concordance
 from belino.domain.errors import StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, MediaKind
@@ -37,6 +35,7 @@ from belino.domain.record import (
     Verdict,
 )
 from belino.domain.reply import Parcel
+from belino.domain.search import SearchHits, SearchQuery
 from belino.domain.store import ALBUM_WAIT, ATTEMPTS
 from belino.domain.turn import Usage
 from belino.storage import (
@@ -73,7 +72,7 @@ from belino.storage.recall import take_history
 from belino.storage.restore import finish_restore
 from belino.storage.savings import tallies
 from belino.storage.seal import Keys, load_keys
-from belino.storage.search_rows import Index
+from belino.storage.search_rows import SearchIndex
 from belino.storage.soundness import quick_check, why_unreadable
 from belino.storage.stamps import to_micros
 from belino.storage.threads import around, thread
@@ -88,8 +87,6 @@ from belino.storage.writer import (
     held_pages,
     primary_code,
 )
-
-T = TypeVar("T")
 
 
 async def open_store(home: Home, *, clock: Clock, start_empty: bool = False, new_key: bool = False) -> "SqliteStore":
@@ -128,7 +125,7 @@ class SqliteStore(PostRoom):
         writer = Writer(connection, undone=places.undo, settle=places.arrivals.write)
         super().__init__(writer, Readers(home.database), folder, clock, keys, places)
         self.home = home
-        self._index = Index(self._readers, self._writer, keys)
+        self._index = SearchIndex(self._readers, self._writer, keys)
         self._connection = connection
         self._lock: int | None = lock
 
@@ -383,10 +380,10 @@ class SqliteStore(PostRoom):
     async def media_tallies(self) -> tuple[MediaTally, ...]:
         return await self._readers.read(tallies)
 
-    # --- archive ---
+    # --- search ---
 
-    async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
-        return await self._index.consult(channel, question)
+    async def search(self, channel: ConversationKey, query: SearchQuery) -> SearchHits:
+        return await self._index.search(channel, query)
 
     async def index_ahead(self) -> int:
         return await self._index.index_ahead()

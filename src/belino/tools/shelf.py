@@ -22,7 +22,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
 from belino.domain.record import ManifestEntry, RefRecord
-from belino.domain.store import Archive, Library
+from belino.domain.store import Library, MessageSearch
 from belino.media.fetch import Fetcher
 from belino.media.paths import place, stored_name
 from belino.media.placeholder import clean_name, format_size
@@ -39,7 +39,7 @@ class Shelf:
 
     channel: ConversationKey
     library: Library
-    archive: Archive
+    archive: MessageSearch
     fetcher: Fetcher
     history: History | None
     """Asks the platform for what is not stored; None where nobody may be asked."""

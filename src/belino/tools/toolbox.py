@@ -14,7 +14,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
 from belino.domain.record import ManifestEntry
-from belino.domain.store import Archive, Library
+from belino.domain.store import Library, MessageSearch
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.fetch import Fetcher
 from belino.media.placeholder import one_line
@@ -48,7 +48,7 @@ def make_toolbox(
     *,
     conversation: ConversationKey,
     library: Library,
-    archive: Archive,
+    archive: MessageSearch,
     fetcher: Fetcher,
     history: History | None = None,
     folder: Path,
