@@ -3,7 +3,6 @@
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -21,10 +20,10 @@ RESULTS_AT_MOST = SHOWN
 
 
 class _Bookmark(NamedTuple):
-    """Where the next page begins, in a ranking of the messages up to the seq `until`."""
+    """Where a page begins, in a ranking of the messages up to the seq `until`."""
 
     offset: int
-    until: int
+    until: int | None
 
 
 async def search(
@@ -43,17 +42,15 @@ async def search(
     if not intent:
         raise ToolError("the intent is empty; say in a few words what you are looking for")
     bound_to = _digest(channel, intent, since, authors)
-    query = parse_query(intent, now=now, since=since, authors=authors)
-    query = replace(query, limit=max(1, min(limit, RESULTS_AT_MOST)))
-    if cursor is not None:
-        bookmark = _read_cursor(cursor, bound_to)
-        query = replace(query, offset=bookmark.offset, until=bookmark.until)
+    limit = max(1, min(limit, RESULTS_AT_MOST))
+    offset, until = _Bookmark(0, None) if cursor is None else _read_cursor(cursor, bound_to)
+    query = parse_query(intent, now=now, since=since, authors=authors, until=until, offset=offset, limit=limit)
     found = await store.search(channel, query)
-    after = query.offset + query.limit
+    after = offset + limit
     return SearchPage(
         results=tuple(_found(hit) for hit in found.hits),
         coverage=found.coverage,
-        next_cursor=_cursor(_Bookmark(after, found.newest), bound_to) if after < found.total else None,
+        next_cursor=_cursor(after, found.newest, bound_to) if after < found.total else None,
         total=found.total,
     )
 
@@ -81,8 +78,8 @@ def _digest(channel: ConversationKey, intent: str, since: datetime | None, autho
     return hashlib.blake2b(said, digest_size=8).digest()
 
 
-def _cursor(bookmark: _Bookmark, bound_to: bytes) -> str:
-    packed = bookmark.offset.to_bytes(4, "big") + bookmark.until.to_bytes(6, "big") + bound_to
+def _cursor(offset: int, until: int, bound_to: bytes) -> str:
+    packed = offset.to_bytes(4, "big") + until.to_bytes(6, "big") + bound_to
     return urlsafe_b64encode(packed).decode().rstrip("=")
 
 

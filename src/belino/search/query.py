@@ -90,7 +90,16 @@ class SearchRange(NamedTuple):
         return self.start <= place < self.end and (self.since is None or index.sents[place] >= self.since)
 
 
-def parse_query(text: str, *, now: datetime, since: datetime | None = None, authors: Sequence[str] = ()) -> SearchQuery:
+def parse_query(
+    text: str,
+    *,
+    now: datetime,
+    since: datetime | None = None,
+    authors: Sequence[str] = (),
+    until: int | None = None,
+    offset: int = 0,
+    limit: int = 8,
+) -> SearchQuery:
     """The query for an intent: its words, and the phrases and dates that it names."""
     return SearchQuery(
         text=text,
@@ -99,6 +108,9 @@ def parse_query(text: str, *, now: datetime, since: datetime | None = None, auth
         of_media=_OF_MEDIA.search(text) is not None,
         since=since,
         authors=tuple(authors),
+        until=until,
+        offset=offset,
+        limit=limit,
     )
 
 
