@@ -17,8 +17,8 @@ from belino.domain.errors import ToolError
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import Standing
-from belino.domain.record import Verdict
 from belino.domain.search import Found, SearchPage
+from belino.domain.stored import Verdict
 from belino.search.weights import WEIGHTS
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store

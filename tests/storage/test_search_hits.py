@@ -9,8 +9,8 @@ import pytest
 from belino.domain.errors import StoreError
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing
-from belino.domain.record import Verdict
 from belino.domain.search import Coverage, SearchHits, SearchQuery
+from belino.domain.stored import Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore
 

@@ -11,7 +11,7 @@ from belino.domain.document import DocumentText, Part, Unit
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.storage import search_passages
 from belino.storage.readings import forget_bytes
 from belino.storage.search_hits import ChannelView

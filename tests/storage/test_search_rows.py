@@ -11,7 +11,7 @@ import pytest
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message
 from belino.domain.outcome import Standing
-from belino.domain.record import StoredMessage, Verdict
+from belino.domain.stored import StoredMessage, Verdict
 from belino.search.segment import unpack
 from belino.storage import search_rows
 from belino.storage.home import Home

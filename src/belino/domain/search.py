@@ -6,7 +6,7 @@ from datetime import datetime
 from belino.domain.document import Unit
 from belino.domain.media import MediaRef
 from belino.domain.message import Author
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

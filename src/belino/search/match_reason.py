@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from belino.domain.record import StoredMessage
 from belino.domain.search import SearchQuery
+from belino.domain.stored import StoredMessage
 from belino.search.ranking import Ranking
 from belino.search.tokenizer import fold, name_parts, tokenize
 

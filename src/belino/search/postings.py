@@ -5,7 +5,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from belino.search.segment import MessageFlag, Segment, SegmentEntry, TermPostings, add_postings, build, impacts
+from belino.search.segment import MessageFlag, Segment, SegmentEntry, TermPostings, add_postings, build, impacts, merge
 from belino.search.tokenizer import name_parts
 
 NO_PLACE = 0xFFFFFFFF
@@ -119,8 +119,11 @@ class ChannelPostings:
 
     def rewrite(self, first: int, count: int) -> None:
         """Replace several segments with one, with all patches applied."""
-        entries = (entry for segment in self.segments[first : first + count] for entry in segment.entries())
-        segment = build(self.patched(entries))
+        old = self.segments[first : first + count]
+        if any(self.is_patched(at) for at in range(first, first + count)):
+            segment = build(self.patched(entry for one in old for entry in one.entries()))
+        else:
+            segment = merge(old)
         base = self.bases[first]
         self.segments[first : first + count] = [segment]
         self.bases[first : first + count] = [base]

@@ -5,19 +5,19 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from belino.domain.document import Unit
-from belino.domain.record import StoredMessage
 from belino.domain.search import Coverage, FoundPassage, SearchHit, SearchHits, SearchQuery, ThreadSummary
+from belino.domain.stored import StoredMessage
 from belino.search.excerpt import excerpt
 from belino.search.match_reason import match_reason
 from belino.search.passages import PassageHit
 from belino.search.postings import ChannelPostings
 from belino.search.ranking import Ranking, rank
 from belino.search.tokenizer import query_words
+from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
-from belino.storage.places import SEQ_BITS, SEQ_MASK
-from belino.storage.seal import Keys
+from belino.storage.row_ids import SEQ_BITS, SEQ_MASK
 from belino.storage.search_passages import ChannelPassages
-from belino.storage.stamps import from_micros
+from belino.storage.timestamps import from_micros
 
 PEOPLE_NAMED = 5
 PASSAGE_CHARS = 400

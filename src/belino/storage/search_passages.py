@@ -13,7 +13,7 @@ from typing import NamedTuple
 from belino.domain.outcome import MediaOutcome
 from belino.search import tokenizer
 from belino.search.passages import PassageList, PassageSource, index_parts
-from belino.storage.places import SEQ_MASK
+from belino.storage.row_ids import SEQ_MASK
 
 VERSION = f"1-{tokenizer.VERSION}-{sys.byteorder}"
 

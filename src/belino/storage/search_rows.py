@@ -26,8 +26,8 @@ from belino.search.postings import ChannelPostings
 from belino.search.segment import FORMAT, MessageFlag, SegmentEntry, unpack
 from belino.search.tokenizer import tokenize
 from belino.storage import search_passages
-from belino.storage.places import SEQ_BITS, SEQ_MASK, find_channel
-from belino.storage.seal import Keys
+from belino.storage.encryption import Keys
+from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, find_channel
 from belino.storage.search_hits import ChannelRecords, ChannelView, find_hits
 from belino.storage.search_passages import ChannelPassages
 from belino.storage.writer import Readers, Writer

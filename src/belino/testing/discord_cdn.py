@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from belino.domain.ports import Clock
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.discord_shapes import Json
 from belino.testing.telegram_shapes import StoredFile, Upload
 

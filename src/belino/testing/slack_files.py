@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.domain.ports import Clock
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.slack_shapes import DOMAIN, TEAM, Json
 from belino.testing.telegram_shapes import StoredFile, Upload
 from belino.testing.upload import HEAD, PIECE, kept, pieces

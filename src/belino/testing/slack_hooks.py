@@ -8,7 +8,7 @@ import secrets
 from typing import Any
 from urllib.parse import urlencode
 
-from belino.delivery.deadline import deadline
+from belino.aio.deadline import deadline
 from belino.domain.ports import Clock
 from belino.testing.slack_deliveries import ACK_SECONDS, COMMANDS, NO_RETRY
 from belino.testing.slack_shapes import Json

@@ -6,7 +6,7 @@ import secrets
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from belino.delivery.deadline import deadline
+from belino.aio.deadline import deadline
 from belino.domain.ports import Clock
 from belino.testing.slack_deliveries import ACK_SECONDS, COMMANDS
 from belino.testing.slack_shapes import APP, Json

@@ -1,6 +1,6 @@
 """What Telegram makes of a file: the form it keeps it in, which need not be the form it was sent in."""
 
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.telegram_request import CallError
 from belino.testing.telegram_shapes import Upload
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from belino.domain.ports import Clock
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.telegram_shapes import (
     KINDS,
     Json,

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.telegram_shapes import Upload
 
 if TYPE_CHECKING:

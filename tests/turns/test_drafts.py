@@ -1,0 +1,329 @@
+"""An answer that takes its time is shown while it is written, in one message, whatever happens on the way."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belino.config import from_table
+from belino.domain.message import ConversationKey
+from belino.domain.stored import StoredMessage
+from belino.domain.turn import Final, ReplyPart, TextDelta, Turn
+from belino.gateway.gateway import Gateway
+from belino.storage.home import Home
+from belino.testing import FakeClock, TelegramServer
+from belino.testing.telegram_faults import Answer, Hang
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 60.0
+
+
+class Writer:
+    """An agent that says what it is handed, when it is handed it."""
+
+    remembers = True
+    sees_images = True
+
+    def __init__(self) -> None:
+        self.lines: asyncio.Queue[ReplyPart | Exception] = asyncio.Queue()
+        self.turns: list[Turn] = []
+
+    async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
+        self.turns.append(turn)
+        while True:
+            line = await self.lines.get()
+            if isinstance(line, Exception):
+                raise line
+            yield line
+
+    def write(self, text: str) -> None:
+        self.lines.put_nowait(TextDelta(text=text))
+
+    def end(self, text: str) -> None:
+        self.lines.put_nowait(Final(text=text))
+
+
+class Chat:
+    """One person who talks to the bot, and a clock that moves while somebody waits."""
+
+    def __init__(self, server: TelegramServer, clock: FakeClock, path: Path) -> None:
+        self.server = server
+        self.clock = clock
+        self.home = Home.at(path)
+        self.agent = Writer()
+        self.ada = server.user("Ada")
+        self.group = server.group("Workshop")
+
+    @asynccontextmanager
+    async def gateway(self, **settings: Any) -> AsyncIterator[Gateway]:
+        access = {"senders": ["*"], "channels": {str(self.group["id"]): {"senders": ["*"], "mention": False}}}
+        telegram = {"token": "env:BELINO_TEST_TOKEN", "api_url": self.server.url, "access": access, **settings}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("BELINO_TEST_TOKEN", self.server.token)
+            config = from_table({"adapters": {"telegram": telegram, "web": {"enabled": False}}})
+        async with (
+            Gateway(config, self.home, agent=self.agent, clock=self.clock) as gateway,
+            asyncio.TaskGroup() as group,
+        ):
+            running = group.create_task(gateway.run())
+            try:
+                yield gateway
+            finally:
+                gateway.stop()
+                await self.until(running.done)
+
+    async def until(self, happened: Callable[[], object]) -> None:
+        """Let time pass until it is so."""
+        async with asyncio.timeout(PATIENCE):
+            while not happened():
+                await self.clock.advance(0.1)
+                await asyncio.sleep(0.001)
+
+    async def pass_time(self, seconds: float) -> None:
+        end = self.clock.monotonic() + seconds
+        await self.until(lambda: self.clock.monotonic() >= end)
+
+    @property
+    def seen(self) -> list[str]:
+        return [message.get("text", "") for message in self.server.sent]
+
+    @property
+    def where(self) -> ConversationKey:
+        return ConversationKey(platform="telegram", account="default", channel=str(self.ada["id"]))
+
+    async def draft(self, text: str = "Once upon a time") -> None:
+        """Ask, and wait until the answer's beginning is seen."""
+        self.server.say(self.ada, self.ada, "tell me a story")
+        await self.until(lambda: self.agent.turns)
+        self.agent.write(text)
+        await self.until(lambda: self.server.sent)
+        assert self.seen == [f"{text} …"]
+
+
+@pytest.fixture
+async def chat(tmp_path: Path) -> AsyncIterator[Chat]:
+    clock = FakeClock()
+    async with TelegramServer(clock=clock) as server:
+        yield Chat(server, clock, tmp_path / "home")
+
+
+async def test_a_draft_grows_no_faster_than_every_three_seconds_and_becomes_the_answer(chat: Chat) -> None:
+    async with chat.gateway():
+        await chat.draft()
+        begun = chat.clock.monotonic()
+        for number in range(10):
+            chat.agent.write(f" {number}")
+            await chat.pass_time(1)
+        grown = len(chat.server.edited)
+        assert 2 <= grown <= (chat.clock.monotonic() - begun) / 3
+        assert chat.seen[0].startswith("Once upon a time 0 1")
+        chat.agent.end("**The end.**")
+        await chat.until(lambda: chat.seen == ["The end."])
+    async with chat.gateway() as gateway:
+        history = await gateway.store.history(chat.where)
+    assert [message.text for message in history] == ["tell me a story", "The end."]
+
+
+async def test_an_answer_that_is_there_at_once_is_one_call(chat: Chat) -> None:
+    async with chat.gateway():
+        chat.server.say(chat.ada, chat.ada, "hello")
+        await chat.until(lambda: chat.agent.turns)
+        chat.agent.write("Hi")
+        chat.agent.end("Hi!")
+        await chat.until(lambda: chat.server.sent)
+        await chat.pass_time(10)
+    assert chat.seen == ["Hi!"]
+    assert chat.server.calls["editMessageText"] == 0
+
+
+async def test_an_answer_whose_files_take_their_time_is_not_shown_before_them(chat: Chat) -> None:
+    async with chat.gateway() as gateway:
+        may_end = asyncio.Event()
+        prepare = gateway._replies.parcels
+
+        async def slowly(*arguments: Any) -> Any:
+            await may_end.wait()
+            return await prepare(*arguments)
+
+        gateway._turns._replies.parcels = slowly  # type: ignore[method-assign,assignment]
+        chat.server.say(chat.ada, chat.ada, "hello")
+        await chat.until(lambda: chat.agent.turns)
+        chat.agent.write("Hi")
+        chat.agent.end("Hi!")
+        await chat.pass_time(10)
+        assert chat.seen == []
+        may_end.set()
+        await chat.until(lambda: chat.seen == ["Hi!"])
+
+
+async def test_a_long_answer_is_the_draft_and_what_follows_it(chat: Chat) -> None:
+    async with chat.gateway():
+        await chat.draft()
+        chat.agent.end("\n\n".join(f"Paragraph {number}. " + "word " * 300 for number in range(5)))
+        await chat.until(lambda: len(chat.server.sent) >= 2 and chat.server.edited)
+        await chat.pass_time(20)
+    assert chat.seen[0].startswith("Paragraph 0.")
+    assert all(f"Paragraph {number}." in " ".join(chat.seen) for number in range(5))
+    assert "Once upon" not in " ".join(chat.seen)
+
+
+async def test_the_apology_of_a_turn_that_fails_takes_the_drafts_place(chat: Chat) -> None:
+    async with chat.gateway():
+        await chat.draft()
+        chat.agent.lines.put_nowait(RuntimeError("boom"))
+        await chat.until(lambda: chat.server.edited)
+    assert len(chat.seen) == 1
+    assert chat.seen[0].startswith("Sorry, I could not answer that")
+
+
+async def test_a_turn_that_is_stopped_leaves_what_was_written_and_says_so(chat: Chat) -> None:
+    async with chat.gateway() as gateway:
+        await chat.draft()
+        assert await gateway.abort(chat.where)
+        await chat.until(lambda: chat.server.edited)
+    assert chat.seen == ["Once upon a time\n\n(stopped)"]
+
+
+async def test_a_restart_goes_on_with_the_same_draft(chat: Chat) -> None:
+    async with chat.gateway():
+        await chat.draft()
+    assert len(chat.agent.turns) == 1
+    async with chat.gateway():
+        await chat.until(lambda: len(chat.agent.turns) == 2)
+        chat.agent.write("Once more")
+        await chat.until(lambda: chat.seen == ["Once more …"])
+        chat.agent.end("The end.")
+        await chat.until(lambda: chat.seen == ["The end."])
+
+
+async def test_a_restart_that_answers_at_once_ends_the_draft_too(chat: Chat) -> None:
+    async with chat.gateway():
+        await chat.draft()
+    async with chat.gateway():
+        await chat.until(lambda: len(chat.agent.turns) == 2)
+        chat.agent.end("The end.")
+        await chat.until(lambda: chat.seen == ["The end."])
+
+
+async def test_a_crash_ends_in_the_same_message(chat: Chat, tmp_path: Path) -> None:
+    async with chat.gateway():
+        await chat.draft()
+        # The disk as a process that dies now leaves it: the turn runs, its draft is seen.
+        shutil.copytree(chat.home.path, tmp_path / "after the crash")
+    chat.home = Home.at(tmp_path / "after the crash")
+    async with chat.gateway():
+        await chat.until(lambda: len(chat.agent.turns) == 2)
+        chat.agent.end("The end.")
+        await chat.until(lambda: chat.seen == ["The end."])
+
+
+async def test_a_platform_that_asks_for_patience_gets_no_more_changes_until_the_answer(chat: Chat) -> None:
+    async with chat.gateway():
+        await chat.draft()
+        chat.server.fail("editMessageText", Answer(status=429, parameters={"retry_after": 12}))
+        chat.agent.write(" there")
+        await chat.until(lambda: chat.server.calls["editMessageText"] == 1)
+        asked = chat.clock.monotonic()
+        chat.agent.write(" was")
+        await chat.pass_time(8)
+        chat.agent.end("The end.")
+        await chat.until(lambda: chat.seen == ["The end."])
+        assert chat.clock.monotonic() - asked >= 12
+    assert chat.server.calls["editMessageText"] == 2
+
+
+async def test_a_draft_that_could_not_be_sent_does_not_cost_the_answer(chat: Chat) -> None:
+    async with chat.gateway():
+        chat.server.say(chat.ada, chat.ada, "hello")
+        await chat.until(lambda: chat.agent.turns)
+        chat.server.fail("sendMessage", Answer(status=400, description="Bad Request: some reason"))
+        chat.agent.write("Hi")
+        await chat.until(lambda: chat.server.calls["sendMessage"])
+        chat.agent.write(" there")
+        await chat.pass_time(5)
+        chat.agent.end("Hi there!")
+        await chat.until(lambda: chat.seen == ["Hi there!"])
+
+
+async def test_a_draft_somebody_deletes_comes_back_only_as_the_answer(chat: Chat) -> None:
+    async with chat.gateway():
+        await chat.draft()
+        del chat.server.messages[chat.ada["id"], chat.server.sent[0]["message_id"]]
+        for word in (" there", " was"):
+            chat.agent.write(word)
+            await chat.pass_time(5)
+        assert len(chat.seen) == 1
+        chat.agent.end("The end.")
+        await chat.until(lambda: len(chat.seen) == 2)
+    assert chat.seen[1] == "The end."
+
+
+async def test_a_change_that_hangs_is_not_seen_after_the_answer(chat: Chat) -> None:
+    async with chat.gateway():
+        await chat.draft()
+        chat.server.fail("editMessageText", Hang(seconds=4))
+        chat.agent.write(" there")
+        await chat.until(lambda: chat.server.calls["editMessageText"])
+        chat.agent.end("The end.")
+        await chat.until(lambda: chat.seen == ["The end."])
+        await chat.pass_time(20)
+    assert chat.seen == ["The end."]
+
+
+@pytest.mark.parametrize(("drafts", "direct", "group"), [("direct", 1, 0), ("always", 1, 1), ("never", 0, 0)])
+async def test_where_drafts_are_shown_is_the_operators_choice(chat: Chat, drafts: str, direct: int, group: int) -> None:
+    async with chat.gateway(drafts=drafts):
+        for place, expected in ((chat.ada, direct), (chat.group, group)):
+            before, turns = len(chat.server.sent), len(chat.agent.turns)
+            chat.server.say(place, chat.ada, "@belino_bot a story")
+            await chat.until(lambda count=turns: len(chat.agent.turns) > count)  # type: ignore[misc]
+            chat.agent.write("Once")
+            await chat.pass_time(5)
+            await chat.until(lambda count=before + expected: len(chat.server.sent) >= count)  # type: ignore[misc]
+            assert len(chat.server.sent) - before == expected
+            chat.agent.end("The end.")
+            await chat.until(lambda count=before: chat.seen[count:] == ["The end."])  # type: ignore[misc]
+
+
+async def test_a_draft_shows_no_path_of_this_machine(chat: Chat) -> None:
+    async with chat.gateway():
+        chat.server.say(chat.ada, chat.ada, "a chart, please")
+        await chat.until(lambda: chat.agent.turns)
+        chat.agent.write(f"Here: {chat.home.outgoing(chat.where)}/chart.png")
+        await chat.until(lambda: chat.server.sent)
+        chat.agent.end("Here.")
+        await chat.until(lambda: chat.seen == ["Here."])
+        first = next(request for request in chat.server.requests if "text" in request.fields)
+        assert first.fields["text"] == "Here: chart.png …"
+
+
+async def test_in_a_group_the_draft_is_a_reply_and_so_is_the_answer_it_becomes(chat: Chat) -> None:
+    async with chat.gateway(drafts="always"):
+        question = chat.server.say(chat.group, chat.ada, "tell us a story")
+        await chat.until(lambda: chat.agent.turns)
+        chat.agent.write("Once upon a time")
+        await chat.until(lambda: chat.server.sent)
+        chat.agent.end("Once upon a time there was a bot.")
+        await chat.until(lambda: chat.seen == ["Once upon a time there was a bot."])
+    (message,) = chat.server.sent
+    assert message["reply_to_message"]["message_id"] == question["message_id"]
+
+
+async def test_whoever_watches_is_told_that_a_draft_became_the_answer(chat: Chat) -> None:
+    async with chat.gateway() as gateway, gateway.notices.subscribe() as notices:
+        await chat.draft()
+        chat.agent.end("Once upon a time there was a bot.")
+        await chat.until(lambda: chat.seen == ["Once upon a time there was a bot."])
+        told = list[str]()
+        async with asyncio.timeout(PATIENCE):
+            async for notice in notices:
+                if isinstance(notice.payload, StoredMessage) and notice.payload.author.is_agent:
+                    told.append(notice.payload.text)
+                if told[-1:] == ["Once upon a time there was a bot."]:
+                    break
+    assert told == ["Once upon a time …", "Once upon a time there was a bot."]
