@@ -1,4 +1,4 @@
-"""Context of an answer: the snapshot of a channel and the thread that the agent gets, as deterministic values."""
+"""Context values: what an agent reads about a channel and a thread."""
 
 from dataclasses import dataclass
 from datetime import datetime
