@@ -8,11 +8,11 @@ import pytest
 
 from belino.context.results import results_json, results_lines
 from belino.context.search import search
-from belino.domain.context import Found, SearchPage
 from belino.domain.document import DocumentText, Part, Unit
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing
+from belino.domain.search import Found, SearchPage
 from belino.domain.stored import Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store

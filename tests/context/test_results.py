@@ -6,8 +6,8 @@ import pytest
 
 from belino.context import results
 from belino.context.results import results_json, results_lines
-from belino.domain.context import Coverage, Found, SearchPage
 from belino.domain.message import Author
+from belino.domain.search import Coverage, Found, SearchPage
 from belino.domain.tokens import estimate_tokens
 from belino.media.placeholder import one_line
 

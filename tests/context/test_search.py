@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belino.context.search import RESULTS_AT_MOST, search
-from belino.context.weights import WEIGHTS
-from belino.domain.context import Found, SearchPage
 from belino.domain.errors import ToolError
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import Standing
+from belino.domain.search import Found, SearchPage
 from belino.domain.stored import Verdict
+from belino.search.weights import WEIGHTS
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock

@@ -23,9 +23,9 @@ from belino.context.search import search
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Message
 from belino.net.clock import SystemClock
+from belino.search.stopwords import STOP_WORDS
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
-from belino.storage.stopwords import STOP_WORDS
 
 RESULTS = 8
 LONG = 100_000

@@ -1,18 +1,18 @@
-"""What a search found, as an agent reads it: a line each with the words that matter, or JSON."""
+"""Results of a search as the agent reads them: a line each with the words that matter, or JSON."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from belino.context.excerpt import Excerpts
 from belino.context.json_format import author_json, iso_time, media_json, trust
 from belino.context.line_format import labels, line, short_time
-from belino.domain.context import Found, FoundPassage, SearchPage
 from belino.domain.document import Unit
 from belino.domain.media import MediaRef
+from belino.domain.search import Found, FoundPassage, SearchPage
 from belino.domain.tokens import estimate_tokens
 from belino.media.placeholder import clean_name, disarm, one_line
-from belino.storage.words import ask
+from belino.search.excerpt import Excerpts
+from belino.search.tokenizer import query_words
 
 TOKENS = 390
 """What a page of eight results may cost by our estimate, so that no tokenizer makes it more than 450: paths, host names
@@ -36,7 +36,7 @@ def results_lines(page: SearchPage, intent: str, *, now: datetime) -> str:
     """The longest excerpts that a page's price allows, what was searched, and how to go on."""
     if not page.results:
         return f"Nothing found. {_coverage(page)} Other words, or fewer, may find it."
-    wanted = [term for asked in ask(intent) for term in (asked.word, *asked.terms)]
+    wanted = [term for word in query_words(intent) for term in (word.word, *word.terms)]
     budget = TOKENS * max(len(page.results), PAGE) // PAGE
     found = [_told(one, wanted) for one in page.results]
     for chars in EXCERPT_CHARS:

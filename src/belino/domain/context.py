@@ -1,9 +1,8 @@
-"""Context values: what an agent reads about a channel and a thread, and what a search of them found."""
+"""Context values: what an agent reads about a channel and a thread."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from belino.domain.document import Unit
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
 
@@ -85,59 +84,3 @@ class ThreadContext:
     """None if nobody has it any more."""
     replies: tuple[ContextMessage, ...]
     truncation: Truncation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadSummary:
-    """The thread a found message belongs to, at a glance."""
-
-    reply_count: int
-    last_reply_ts: datetime | None
-    participant_names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPassage:
-    """The part of a document that speaks for the message that brought it."""
-
-    ref: str
-    unit: Unit
-    number: int
-    text: str
-    """Where the words stand, cut from the part as it was read: other people's words."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A message that a search chose, and why."""
-
-    message_id: str
-    thread_id: str | None
-    ts: datetime
-    author: Author
-    text: str
-    thread_summary: ThreadSummary | None
-    relevance_signal: str
-    """One of `keyword:<word> phrase:<words> author:<name> date:<date> thread:<words> media:<ref> neighbour
-    recent_activity recent_media`."""
-    media: tuple[MediaRef, ...] = ()
-    observed: bool = False
-    passage: FoundPassage | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """What a search looked through."""
-
-    messages_scanned: int
-    time_range: tuple[datetime, datetime] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchPage:
-    """What a search found, best first."""
-
-    results: tuple[Found, ...]
-    coverage: Coverage
-    next_cursor: str | None = None
-    total: int = 0

@@ -4,12 +4,11 @@ Nothing here knows SQL or files. A room is handed only the group it needs; an im
 bytes (`blobs.py`), for what was made of them (`readings.py`) and for who is let in (`doors.py`) among them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from belino.domain.blobs import Blobs, Uploads
-from belino.domain.concordance import Concordance
 from belino.domain.credentials import Credentials, Pairings
 from belino.domain.delivery_doubt import Doubt
 from belino.domain.media import Blob, MediaKind
@@ -18,6 +17,7 @@ from belino.domain.outcome import MediaOutcome, Step
 from belino.domain.ports import Taken
 from belino.domain.readings import Readings
 from belino.domain.reply import Parcel, ParcelState, Receipt
+from belino.domain.search import SearchHits, SearchQuery
 from belino.domain.stored import (
     ChannelSummary,
     ClaimedParcel,
@@ -39,8 +39,6 @@ from belino.domain.stored import (
     Verdict,
 )
 from belino.domain.turn import Usage
-
-T = TypeVar("T")
 
 ALBUM_WAIT = timedelta(seconds=10)
 ATTEMPTS = 3
@@ -373,15 +371,15 @@ class Library(Protocol):
         ...
 
 
-class Archive(Protocol):
-    """What was said, found by its words; each verb sees one channel and nothing else."""
+class MessageSearch(Protocol):
+    """Search in one channel's messages and documents."""
 
-    async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
-        """Ask a channel's word index, brought up to date, in a thread; None if nothing is known of the channel."""
+    async def search(self, channel: ConversationKey, query: SearchQuery) -> SearchHits:
+        """One page of the messages that match a query, from an index that includes every stored message."""
         ...
 
     async def index_ahead(self) -> int:
-        """Index what nobody has asked for yet. Returns how many channels were behind."""
+        """Index what no search has needed yet. Returns how many channels were behind."""
         ...
 
 
@@ -391,7 +389,7 @@ class Sessions(Protocol):
     async def session(self, conversation: ConversationKey) -> Session: ...
 
 
-class Store(Inbox, Outbox, Library, Archive, Sessions, Blobs, Readings, Uploads, Credentials, Pairings, Protocol):
+class Store(Inbox, Outbox, Library, MessageSearch, Sessions, Blobs, Readings, Uploads, Credentials, Pairings, Protocol):
     """Everything belino keeps."""
 
     async def close(self) -> None: ...

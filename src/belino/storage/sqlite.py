@@ -3,12 +3,10 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime, timedelta
-from typing import TypeVar
 
-from belino.domain.concordance import Concordance
 from belino.domain.errors import StoreError
 from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, MediaKind
@@ -16,6 +14,7 @@ from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Me
 from belino.domain.outcome import CacheSize, MediaOutcome, Step
 from belino.domain.ports import Clock, Taken
 from belino.domain.reply import Parcel
+from belino.domain.search import SearchHits, SearchQuery
 from belino.domain.store import ALBUM_WAIT, ATTEMPTS
 from belino.domain.stored import (
     ChannelSummary,
@@ -59,7 +58,6 @@ from belino.storage.changes_since import meanwhile
 from belino.storage.encryption import Keys, load_keys
 from belino.storage.history_import import take_history
 from belino.storage.home import Home
-from belino.storage.index import Index
 from belino.storage.lock import lock_folder
 from belino.storage.migrations import migrate
 from belino.storage.opening import (
@@ -74,6 +72,7 @@ from belino.storage.restore import finish_restore
 from belino.storage.row_ids import RowIds, find_channel
 from belino.storage.sanitize import NOT_TEXT, mended
 from belino.storage.savings import tallies
+from belino.storage.search_rows import SearchIndex
 from belino.storage.soundness import quick_check, why_unreadable
 from belino.storage.threads import around, thread
 from belino.storage.timestamps import to_micros
@@ -88,8 +87,6 @@ from belino.storage.writer import (
     held_pages,
     primary_code,
 )
-
-T = TypeVar("T")
 
 
 async def open_store(home: Home, *, clock: Clock, start_empty: bool = False, new_key: bool = False) -> "SqliteStore":
@@ -128,7 +125,7 @@ class SqliteStore(PostRoom):
         writer = Writer(connection, undone=places.undo, settle=places.arrivals.write)
         super().__init__(writer, Readers(home.database), folder, clock, keys, places)
         self.home = home
-        self._index = Index(self._readers, self._writer, keys)
+        self._index = SearchIndex(self._readers, self._writer, keys)
         self._connection = connection
         self._lock: int | None = lock
 
@@ -387,10 +384,10 @@ class SqliteStore(PostRoom):
     async def media_tallies(self) -> tuple[MediaTally, ...]:
         return await self._readers.read(tallies)
 
-    # --- archive ---
+    # --- search ---
 
-    async def consult(self, channel: ConversationKey, question: Callable[[Concordance], T]) -> T | None:
-        return await self._index.consult(channel, question)
+    async def search(self, channel: ConversationKey, query: SearchQuery) -> SearchHits:
+        return await self._index.search(channel, query)
 
     async def index_ahead(self) -> int:
         return await self._index.index_ahead()

@@ -7,8 +7,8 @@ from functools import partial
 from belino.context.json_format import json_text
 from belino.context.results import results_json, results_lines
 from belino.context.search import search
-from belino.domain.context import SearchPage
 from belino.domain.media import Block, TextBlock
+from belino.domain.search import SearchPage
 from belino.domain.turn import ToolSpec
 from belino.tools.arguments import LIST_ITEMS, Arguments
 from belino.tools.media import FORMATS

@@ -21,7 +21,7 @@ from belino.domain.media import Blob, FileBlock, ImageBlock, MediaKind
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
-from belino.domain.store import Archive, Library
+from belino.domain.store import Library, MessageSearch
 from belino.domain.stored import ManifestEntry, RefRecord
 from belino.media.fetch import Fetcher
 from belino.media.paths import place, stored_name
@@ -39,7 +39,7 @@ class ToolContext:
 
     channel: ConversationKey
     library: Library
-    archive: Archive
+    archive: MessageSearch
     fetcher: Fetcher
     history: History | None
     """Asks the platform for what is not stored; None where nobody may be asked."""

@@ -13,7 +13,7 @@ from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
-from belino.domain.store import Archive, Library
+from belino.domain.store import Library, MessageSearch
 from belino.domain.stored import ManifestEntry
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.fetch import Fetcher
@@ -48,7 +48,7 @@ def make_toolbox(
     *,
     conversation: ConversationKey,
     library: Library,
-    archive: Archive,
+    archive: MessageSearch,
     fetcher: Fetcher,
     history: History | None = None,
     folder: Path,

@@ -1,7 +1,7 @@
-"""Rank a channel's messages for a question: a pure function of the word index, the question and the weights.
+"""Ranking of a channel's messages: a pure function of the postings, the query and the weights.
 
-Words find candidates; a closer look at each adds up what speaks for it: its own words, those around it, who said it
-and when, and whether it has what the question asks for.
+Words find candidates; each candidate's score adds up the evidence for it: its own words, those around it, its author
+and time, and whether it holds what the query asks for.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,133 +13,129 @@ from itertools import chain
 from math import inf
 from typing import NamedTuple
 
-from belino.context.asking import Postings, Reason, Visible, Word, named_people, phrase_of, wanted_marks, words_of
-from belino.context.passages import Hit, best_passages
-from belino.context.weights import WEIGHTS, Weights
-from belino.domain.concordance import NOBODY, Concordance, Mark
-from belino.storage.segment import IMPACT_STEPS
+from belino.domain.search import SearchQuery
+from belino.search.dates import micros
+from belino.search.passages import PassageHit, Passages, best_passages
+from belino.search.postings import NO_PLACE, ChannelPostings
+from belino.search.query import (
+    MatchedWord,
+    SearchRange,
+    WeightedPostings,
+    WeightedWord,
+    named_people,
+    phrase_numbers,
+    wanted_flags,
+    weighted_words,
+)
+from belino.search.segment import IMPACT_STEPS, MessageFlag
+from belino.search.weights import WEIGHTS, Weights
 
 SHOWN = 50
-"""Results of which it is kept what they matched: no page is longer."""
+"""Results whose matched words are returned: no page is longer."""
 FEW = 8
-"""Fewer results than a page holds leave room for the latest media."""
-HIDDEN = Mark.GONE | Mark.BLANK
+"""With fewer results than this, the latest media are added."""
+HIDDEN = MessageFlag.GONE | MessageFlag.BLANK
 MEDIA_SHOWN = 3
 MEDIA_LOOKED_AT = 2_000
 DATED_AT_MOST = 300
 MANY = 800
 LOOK_UP = 8
 TOPIC_AT_MOST = 2.2
-"""However often a thread repeats a word, it counts for no more than this many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What somebody wants to find."""
-
-    text: str
-    since: int | None = None
-    """Microseconds: nothing older."""
-    authors: tuple[str, ...] = ()
-    """Names or ids of people whose messages are preferred."""
-    spans: tuple[tuple[int, int], ...] = ()
-    """Times the text names, in microseconds."""
-    phrases: tuple[str, ...] = ()
-    """What is to be found word for word."""
-    of_media: bool = False
-    """It is about something that was sent rather than said."""
-    until: int | None = None
-    """The newest seq that counts, so that later pages belong to the first."""
+"""The most that repetitions of a word in a thread count for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Seqs, best first, and what was looked through."""
+    """Seqs, best first, and what was searched."""
 
     seqs: tuple[int, ...]
+    scores: tuple[float, ...]
+    """Of the first seqs; those that follow were found by words and not scored in full."""
     scanned: int
     first: int
     last: int
-    """When the oldest and the newest message were sent that were looked at."""
+    """When the oldest and the newest message that was searched were sent, in microseconds."""
     newest: int
-    """The newest seq there was."""
+    """The newest seq that was searched."""
     recent_media: tuple[int, ...]
-    lately: frozenset[int]
-    """Seqs for which only speaks that they are new."""
+    only_recent: frozenset[int]
+    """Seqs that are candidates only because they are new."""
     matched: Mapping[int, tuple[str, ...]]
-    """The question's words in those seqs that were looked at closely, captions included, what says most first."""
-    reasons: tuple[Reason, ...]
-    """The words it was looked for by, what says most first."""
-    passages: Mapping[int, Hit]
-    """The parts of documents that speak for seqs."""
-    read_rather_than_said: frozenset[int]
-    """Seqs for which a document speaks more than their own words do."""
+    """The query's words in the first seqs, captions included, rarest first."""
+    words: tuple[MatchedWord, ...]
+    """The query's words that are in the channel, rarest first."""
+    passages: Mapping[int, PassageHit]
+    """The best part of a document by the seq of its message."""
+    found_by_passage: frozenset[int]
+    """Seqs whose document scores higher than their own words."""
 
 
-def rank(index: Concordance, question: Question, weights: Weights = WEIGHTS) -> Ranking | None:
-    """The messages that serve a question best; None if there are none at all."""
-    visible = _visible(index, question)
+def rank(index: ChannelPostings, documents: Passages, query: SearchQuery, weights: Weights = WEIGHTS) -> Ranking | None:
+    """The messages that match a query best; None if there are none at all."""
+    visible = _visible(index, query)
     if not visible.scanned:
         return None
-    words = words_of(index, question.text, visible, weights)
-    passages = best_passages(index, question.text, question.phrases, visible, weights)
-    look = _Look(index, question, weights, words, visible, passages)
-    scores = look.scores()
-    best = _largest(scores, len(scores))
-    # Who turns pages wants the rest too, though nobody looked at it closely; the first page counts it already.
-    best += [place for place in look.best_found if place not in scores and look.may(place)]
+    words = weighted_words(index, query.text, visible, weights)
+    passages = best_passages(index, documents, query, visible, weights)
+    scoring = _Scoring(index, query, weights, words, visible, passages)
+    scores = scoring.scores()
+    scored = _largest(scores, len(scores))
+    # Later pages show the other matches too; the first page already counts them.
+    best = scored + [place for place in scoring.best_found if place not in scores and scoring.may(place)]
     return Ranking(
         seqs=tuple(index.seqs[place] for place in best),
+        scores=tuple(scores[place] for place in scored),
         scanned=visible.scanned,
         first=visible.first,
         last=visible.last,
         newest=index.seqs[visible.end - 1],
-        recent_media=_media(index, visible) if question.of_media or len(best) < FEW else (),
-        lately=frozenset(index.seqs[place] for place in look.latest() if not look.speaks_for(place)),
-        matched=look.matched(best[:SHOWN]),
-        reasons=tuple(word.reason for word in sorted(words, key=lambda word: -word.worth) if word.exact),
+        recent_media=_media(index, visible) if query.of_media or len(best) < FEW else (),
+        only_recent=frozenset(index.seqs[place] for place in scoring.latest() if not scoring.has_match(place)),
+        matched=scoring.matched(best[:SHOWN]),
+        words=tuple(word.match for word in sorted(words, key=lambda word: -word.worth) if word.exact),
         passages={index.seqs[place]: hit for place, hit in passages.items()},
-        read_rather_than_said=frozenset(
-            index.seqs[place] for place, hit in passages.items() if hit.score > look.said(place)
+        found_by_passage=frozenset(
+            index.seqs[place] for place, hit in passages.items() if hit.score > scoring.own(place)
         ),
     )
 
 
-def _visible(index: Concordance, question: Question) -> Visible:
-    """What may be found. Places are in the order of arrival, which is nearly always that of the times."""
-    end = len(index) if question.until is None else bisect_right(index.seqs, question.until)
-    since, times = question.since, index.sents
+def _visible(index: ChannelPostings, query: SearchQuery) -> SearchRange:
+    """The places that may be found. They are in order of arrival, which is nearly always that of the times."""
+    end = len(index) if query.until is None else bisect_right(index.seqs, query.until)
+    since, times = None if query.since is None else micros(query.since), index.sents
     if not end:
-        return Visible(0, 0, None, 0, 0, 0)
+        return SearchRange(0, 0, None, 0, 0, 0)
     if index.in_time:
         return _in_time(index, 0 if since is None else bisect_left(times, since, 0, end), end)
     gone = set(index.gone)
     seen = [sent for place, sent in enumerate(times[:end]) if (since is None or sent >= since) and place not in gone]
-    return Visible(0, end, since, len(seen), min(seen, default=0), max(seen, default=0))
+    return SearchRange(0, end, since, len(seen), min(seen, default=0), max(seen, default=0))
 
 
-def _in_time(index: Concordance, start: int, end: int) -> Visible:
+def _in_time(index: ChannelPostings, start: int, end: int) -> SearchRange:
     gone = bisect_left(index.gone, end) - bisect_left(index.gone, start)
     first, last = start, end - 1
-    while first < last and index.flags[first] & Mark.GONE:
+    while first < last and index.flags[first] & MessageFlag.GONE:
         first += 1
-    while first < last and index.flags[last] & Mark.GONE:
+    while first < last and index.flags[last] & MessageFlag.GONE:
         last -= 1
-    return Visible(start, end, None, end - start - gone, index.sents[min(first, end - 1)], index.sents[last])
+    return SearchRange(start, end, None, end - start - gone, index.sents[min(first, end - 1)], index.sents[last])
 
 
-def _media(index: Concordance, visible: Visible) -> tuple[int, ...]:
+def _media(index: ChannelPostings, visible: SearchRange) -> tuple[int, ...]:
     found: list[int] = []
     for place in range(visible.end - 1, max(visible.start, visible.end - MEDIA_LOOKED_AT) - 1, -1):
-        if index.flags[place] & (Mark.MEDIA | Mark.GONE) == Mark.MEDIA and visible.has(index, place):
+        is_there = index.flags[place] & (MessageFlag.MEDIA | MessageFlag.GONE) == MessageFlag.MEDIA
+        if is_there and visible.has(index, place):
             found.append(index.seqs[place])
             if len(found) == MEDIA_SHOWN:
                 break
     return tuple(found)
 
 
-class _Near(NamedTuple):
-    """A candidate, and the places of the two messages before and after it in its thread or session, or NOBODY."""
+class _Neighbours(NamedTuple):
+    """A candidate, and the two messages before and after it in its thread or session, or NO_PLACE."""
 
     place: int
     before: int
@@ -148,30 +144,31 @@ class _Near(NamedTuple):
     later: int
 
 
-class _Look:
-    """One question's closer look at its candidates."""
+class _Scoring:
+    """The candidates of one query, and what scores each of them."""
 
     def __init__(
         self,
-        index: Concordance,
-        question: Question,
+        index: ChannelPostings,
+        query: SearchQuery,
         weights: Weights,
-        words: Sequence[Word],
-        visible: Visible,
-        passages: Mapping[int, Hit],
+        words: Sequence[WeightedWord],
+        visible: SearchRange,
+        passages: Mapping[int, PassageHit],
     ) -> None:
         self.index = index
-        self.question = question
         self.weights = weights
         self.words = words
         self.visible = visible
         self.passages = passages
         self.total = sum(word.worth for word in words if word.exact) or 1.0
-        self.people = named_people(index, question.text, question.authors, weights)
-        self.wanted = wanted_marks(question.text, weights)
-        self.phrases = [phrase_of(index, phrase) for phrase in question.phrases]
+        self.people = named_people(index, query.text, query.authors, weights)
+        self.wanted = wanted_flags(query.text, weights)
+        self.spans = [(micros(first), micros(last)) for first, last in query.spans]
+        self.phrases = [phrase_numbers(index, phrase) for phrase in query.phrases]
         self.found = _added(_rarest(words, weights.postings), weights.candidates)
-        self.kin = _added([Word(word.reason, word.worth, word.kin, ()) for word in words], weights.kin_candidates)
+        related = [WeightedWord(word.match, word.worth, word.related, ()) for word in words]
+        self.related = _added(related, weights.synonym_candidates)
         self.best_found = _largest(self.found, weights.kept)
         self.pool = _among(index, self._pool())
         self.masks = self._masks()
@@ -180,34 +177,34 @@ class _Look:
         self._worths: dict[int, float] = {}
 
     def scores(self) -> dict[int, float]:
-        """What speaks for each candidate, all in all."""
+        """The score of each candidate."""
         index, weights, people, topics = self.index, self.weights, self.people, self.topics
         newest = self.visible.end - 1
         scores: dict[int, float] = {}
         for near in self.pool:
             place = near[0]
             flags = index.flags[place]
-            score = self.said(place)
+            score = self.own(place)
             if place in self.passages:
                 score += self.passages[place].score
             score += people.get(index.authors[place], 0.0)
             score += self._around(near)
             score += weights.topic * topics.get(index.groups[place], 0.0)
-            for mark, weight in self.wanted:
-                if flags & mark:
+            for flag, weight in self.wanted:
+                if flags & flag:
                     score += weight
-            if flags & Mark.QUESTION:
+            if flags & MessageFlag.QUESTION:
                 score += weights.question
-            if self.question.spans and self._is_dated(place):
+            if self.spans and self._is_dated(place):
                 score += weights.dated
             for phrase in self.phrases:
                 score += weights.phrase * any(_holds(index.terms(place), terms) for terms in phrase)
             scores[place] = score + weights.recent * weights.recent_half / (weights.recent_half + newest - place)
         return scores
 
-    def said(self, place: int) -> float:
-        """What a message's own words speak for it."""
-        score = self.found.get(place, 0.0) + self.kin.get(place, 0.0)
+    def own(self, place: int) -> float:
+        """The part of a message's score that comes from its own words."""
+        score = self.found.get(place, 0.0) + self.related.get(place, 0.0)
         return score + self.weights.coverage * self._worth(self.masks.get(place, 0)) / self.total
 
     def may(self, place: int) -> bool:
@@ -219,22 +216,22 @@ class _Look:
         return range(max(self.visible.start, self.visible.end - self.weights.latest), self.visible.end)
 
     def matched(self, places: Iterable[int]) -> Mapping[int, tuple[str, ...]]:
-        """The words of the question that messages have, what says most first."""
-        told: dict[int, tuple[str, ...]] = {}
+        """The words of the query in messages, rarest first."""
+        words: dict[int, tuple[str, ...]] = {}
         masks = {place: self.masks.get(place, 0) for place in places}
         for mask in set(masks.values()):
-            told[mask] = tuple(self.words[at].reason.word for at in self.by_worth if mask >> at & 1)
-        return {self.index.seqs[place]: told[mask] for place, mask in masks.items()}
+            words[mask] = tuple(self.words[at].match.word for at in self.by_worth if mask >> at & 1)
+        return {self.index.seqs[place]: words[mask] for place, mask in masks.items()}
 
-    def speaks_for(self, place: int) -> bool:
-        """Whether any word of the question is in a message, in what it brought, next to it, or in its thread."""
+    def has_match(self, place: int) -> bool:
+        """Whether any word of the query is in a message, its document, its neighbours or its thread."""
         index, found = self.index, self.found
         near = (place, index.before[place], index.after[place])
-        told = place in self.passages or place in self.kin or index.groups[place] in self.topics
-        return told or any(at in found for at in near)
+        inside = place in self.passages or place in self.related or index.groups[place] in self.topics
+        return inside or any(at in found for at in near)
 
-    def _around(self, near: _Near) -> float:
-        """What the messages around it add: words of the question that it answers or goes on about."""
+    def _around(self, near: _Neighbours) -> float:
+        """What its neighbours add: words of the query that it answers or continues."""
         place, before, earlier, after, later = near
         index, weights, found, masks = self.index, self.weights, self.found, self.masks
         mask = masks.get(place, 0)
@@ -243,7 +240,8 @@ class _Look:
         score = 0.0
         if led != mask:
             score += weights.led_by * (self._worth(led) - self._worth(mask))
-        if before != NOBODY and index.flags[before] & Mark.QUESTION and index.authors[before] != index.authors[place]:
+        follows_question = before != NO_PLACE and index.flags[before] & MessageFlag.QUESTION
+        if follows_question and index.authors[before] != index.authors[place]:
             score += weights.answers + weights.answer * found.get(before, 0.0)
         score += weights.two_before * found.get(earlier, 0.0)
         score += weights.after * found.get(after, 0.0)
@@ -253,7 +251,7 @@ class _Look:
         return score
 
     def _worth(self, mask: int) -> float:
-        """What the words of a mask are worth together."""
+        """The sum of the weights of a mask's words."""
         worth = self._worths.get(mask)
         if worth is None:
             worth = sum(word.worth for at, word in enumerate(self.words) if mask >> at & 1)
@@ -262,19 +260,19 @@ class _Look:
 
     def _is_dated(self, place: int) -> bool:
         sent = self.index.sents[place]
-        return any(first <= sent < last for first, last in self.question.spans)
+        return any(first <= sent < last for first, last in self.spans)
 
     def _pool(self) -> list[int]:
-        """Candidates: what the words found, what stands around the best of it, and what was said lately."""
+        """Candidates: messages with the words, the neighbours of the best of them, and the newest messages."""
         index, weights, visible = self.index, self.weights, self.visible
         best = self.best_found[: weights.candidates]
         pool = dict.fromkeys(best)
-        pool.update(dict.fromkeys(_largest(self.kin, weights.kin_candidates)))
+        pool.update(dict.fromkeys(_largest(self.related, weights.synonym_candidates)))
         for link in (index.before, index.after):
             for place in best[: weights.surrounded]:
                 for _ in range(2):
                     place = link[place]
-                    if place == NOBODY:
+                    if place == NO_PLACE:
                         break
                     pool[place] = None
         pool.update(dict.fromkeys(self.latest()))
@@ -285,9 +283,9 @@ class _Look:
         return [place for place in pool if not index.flags[place] & HIDDEN]
 
     def _dated(self) -> Iterator[int]:
-        """Messages of a day that the question names are candidates whatever they say, the newest if they are many."""
+        """Messages of a day that the query names are candidates whatever they say; of many, the newest."""
         times, visible = self.index.sents, self.visible
-        for first, last in self.question.spans:
+        for first, last in self.spans:
             if self.index.in_time:
                 start, end = bisect_left(times, first, 0, visible.end), bisect_left(times, last, 0, visible.end)
                 yield from range(max(start, end - DATED_AT_MOST), end)
@@ -295,7 +293,7 @@ class _Look:
                 yield from [place for place in self.found if first <= times[place] < last]
 
     def _masks(self) -> Mapping[int, int]:
-        """Which words of the question each candidate and its neighbours hold, as bits."""
+        """The words of the query in each candidate and its neighbours, as bits."""
         around = sorted(self.found.keys() & set(chain.from_iterable(self.pool)))
         masks: dict[int, int] = {}
         for at, word in enumerate(self.words):
@@ -305,8 +303,8 @@ class _Look:
                     masks[base + place] = masks.get(base + place, 0) | 1 << at
         return masks
 
-    def _topics(self, words: Sequence[Word]) -> Mapping[int, float]:
-        """What the threads and sessions of the candidates say of the question as a whole."""
+    def _topics(self, words: Sequence[WeightedWord]) -> Mapping[int, float]:
+        """What the threads and sessions of the candidates score as a whole."""
         groups, threads = self.index.groups, self.index.threads
         looked_at = {groups[near.place] for near in self.pool}
         topics: dict[int, float] = {}
@@ -315,7 +313,7 @@ class _Look:
             for _, base, places, _ in word.exact:
                 said_in = map(groups.__getitem__, places) if not base else [groups[base + at] for at in places]
                 times.update(filter(looked_at.__contains__, said_in))
-                if threads:  # what began a thread is said in its own place, and is what the thread is about
+                if threads:  # the first message of a thread is in another group, and tells what the thread is about
                     began = [threads[base + at] for at in places if base + at in threads]
                     times.update(filter(looked_at.__contains__, began))
             for group, count in times.items():
@@ -324,35 +322,35 @@ class _Look:
         return topics
 
 
-def _among(index: Concordance, pool: Iterable[int]) -> list[_Near]:
-    """Candidates among what stands around them."""
+def _among(index: ChannelPostings, pool: Iterable[int]) -> list[_Neighbours]:
+    """Candidates with their neighbours."""
     before, after = index.before, index.after
-    nears: list[_Near] = []
+    nears: list[_Neighbours] = []
     for place in pool:
         led, on = before[place], after[place]
-        earlier, later = NOBODY if led == NOBODY else before[led], NOBODY if on == NOBODY else after[on]
-        nears.append(_Near(place, led, earlier, on, later))
+        earlier, later = NO_PLACE if led == NO_PLACE else before[led], NO_PLACE if on == NO_PLACE else after[on]
+        nears.append(_Neighbours(place, led, earlier, on, later))
     return nears
 
 
-def _rarest(words: Sequence[Word], most: int) -> list[Word]:
-    """The rarest words whose messages are no more than that together; if even one is in too many, the newest of it."""
-    chosen: list[Word] = []
+def _rarest(words: Sequence[WeightedWord], most: int) -> list[WeightedWord]:
+    """The rarest words with at most `most` messages together; if the rarest has more, its newest messages."""
+    chosen: list[WeightedWord] = []
     spent = 0
     for word in sorted((word for word in words if word.exact), key=lambda word: word.times):
         spent += word.times
         if spent <= most:
             chosen.append(word)
         elif not chosen:
-            return [Word(word.reason, word.worth, _newest(word.exact, most), word.kin)]
+            return [WeightedWord(word.match, word.worth, _newest(word.exact, most), word.related)]
         else:
             break
     return chosen
 
 
-def _newest(exact: Sequence[Postings], most: int) -> list[Postings]:
-    """The last places of all. Stretches follow one another, and what was changed since comes at the end."""
-    kept: list[Postings] = []
+def _newest(exact: Sequence[WeightedPostings], most: int) -> list[WeightedPostings]:
+    """The last places. Segments follow one another, and patches come at the end."""
+    kept: list[WeightedPostings] = []
     for postings in reversed(exact):
         if most > 0:
             cut = postings._replace(places=postings.places[-most:], impacts=postings.impacts[-most:])
@@ -361,10 +359,10 @@ def _newest(exact: Sequence[Postings], most: int) -> list[Postings]:
     return kept[::-1]
 
 
-def _added(words: Sequence[Word], enough: int) -> dict[int, float]:
+def _added(words: Sequence[WeightedWord], enough: int) -> dict[int, float]:
     """BM25 of the messages that have any of the words, rarest words first.
 
-    Once `enough` of many messages score more than the words that are left, these only add to what others have found.
+    Once `enough` messages score more than all remaining words can add, those words find no new messages.
     """
     scores: dict[int, float] = {}
     left = sum(word.worth for word in words)
@@ -379,7 +377,7 @@ def _added(words: Sequence[Word], enough: int) -> dict[int, float]:
     return scores
 
 
-def _add(scores: dict[int, float], postings: Postings) -> None:
+def _add(scores: dict[int, float], postings: WeightedPostings) -> None:
     each, base, get = postings.worth / IMPACT_STEPS, postings.base, scores.get
     if not scores:
         scores.update({base + place: each * impact for place, impact in zip(*postings[2:], strict=True)})
@@ -389,7 +387,7 @@ def _add(scores: dict[int, float], postings: Postings) -> None:
         scores[at] = get(at, 0.0) + each * impact
 
 
-def _add_to_found(scores: dict[int, float], postings: Postings) -> None:
+def _add_to_found(scores: dict[int, float], postings: WeightedPostings) -> None:
     each, base = postings.worth / IMPACT_STEPS, postings.base
     impact_of = dict(zip(postings.places, postings.impacts, strict=True))
     found = scores.keys() & impact_of.keys() if not base else [at for at in impact_of if base + at in scores]
@@ -398,7 +396,7 @@ def _add_to_found(scores: dict[int, float], postings: Postings) -> None:
 
 
 def _both(few: Sequence[int], places: Sequence[int]) -> Iterable[int]:
-    """What is in both of two ascending lists; looking up a few is quicker than walking through many."""
+    """The intersection of two ascending lists; a few look-ups are faster than a walk through many."""
     if len(places) < LOOK_UP * len(few):
         return set(few).intersection(places)
     found = [bisect_left(places, place) for place in few]
@@ -406,7 +404,7 @@ def _both(few: Sequence[int], places: Sequence[int]) -> Iterable[int]:
 
 
 def _largest(scores: Mapping[int, float], count: int) -> list[int]:
-    """The places that score most, best first; of those that score alike the newest."""
+    """The places with the highest scores, best first; of equal ones the newest first."""
     least = sorted(scores.values())[-count] if len(scores) > count else -inf
     return [
         place
@@ -415,6 +413,6 @@ def _largest(scores: Mapping[int, float], count: int) -> list[int]:
 
 
 def _holds(terms: Sequence[int], phrase: Sequence[int]) -> bool:
-    """Whether the terms of a phrase stand side by side."""
+    """Whether the terms of a phrase follow one another."""
     length = len(phrase)
     return any(tuple(terms[at : at + length]) == tuple(phrase) for at in range(len(terms) - length + 1))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.context.excerpt import excerpt
+from belino.search.excerpt import excerpt
 
 LINE = " ".join(f"word{number}" for number in range(100)) + " the rollout waits for the migration " + "tail " * 50
 

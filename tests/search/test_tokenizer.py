@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.domain.concordance import Mark
-from belino.storage import words
-from belino.storage.words import TERM_CHARS, TERMS_AT_MOST, Asked, ask, language_of, name_parts, read
+from belino.search import tokenizer
+from belino.search.segment import MessageFlag
+from belino.search.tokenizer import TERM_CHARS, TERMS_AT_MOST, QueryWord, language_of, name_parts, query_words, tokenize
 
 
 def found(question: str, text: str) -> bool:
     """Whether any word of the question is in the text."""
-    terms = set(read(text).terms)
-    return any(terms.intersection(asked.terms) for asked in ask(question, [read(text).language]))
+    terms = set(tokenize(text).terms)
+    return any(terms.intersection(asked.terms) for asked in query_words(question, [tokenize(text).language]))
 
 
 @pytest.mark.parametrize(
@@ -57,27 +57,27 @@ def test_a_word_is_found_in_its_own_language(question: str, text: str) -> None:
 )
 def test_ids_and_codes_are_found_whole(code: str) -> None:
     whole = code.lower().lstrip("/")
-    assert whole in read(f"it says {code} again").terms
-    assert any(asked.terms == (whole,) for asked in ask(code))
+    assert whole in tokenize(f"it says {code} again").terms
+    assert any(asked.terms == (whole,) for asked in query_words(code))
 
 
 def test_a_longer_code_is_not_the_shorter_one() -> None:
-    assert "abc-123" not in read("ABC-1234 failed").terms
-    assert "e1234" not in read("E12345").terms
+    assert "abc-123" not in tokenize("ABC-1234 failed").terms
+    assert "e1234" not in tokenize("E12345").terms
 
 
 def test_a_mention_is_a_word_too() -> None:
-    assert {"@bob", "bob"} <= set(read("ping @bob please").terms)
+    assert {"@bob", "bob"} <= set(tokenize("ping @bob please").terms)
 
 
 def test_stop_words_are_no_terms_and_contractions_are_stop_words() -> None:
-    assert read("what's it that we don't have").terms == []
-    assert ask("What is it that you’ve been doing?") == []
+    assert tokenize("what's it that we don't have").terms == []
+    assert query_words("What is it that you’ve been doing?") == []
 
 
 def test_a_word_of_another_language_keeps_its_meaning() -> None:
-    assert read("Wo ist der Schlüssel für die Tür?").language == "german"
-    assert read("die hard is on").terms[0] == "die"
+    assert tokenize("Wo ist der Schlüssel für die Tür?").language == "german"
+    assert tokenize("die hard is on").terms[0] == "die"
 
 
 def test_the_language_needs_two_words_that_speak_for_it() -> None:
@@ -87,7 +87,7 @@ def test_the_language_needs_two_words_that_speak_for_it() -> None:
 
 
 def test_width_and_case_do_not_matter() -> None:
-    assert read("ＡＢＣ１２３ Straße").terms == read("abc123 STRASSE").terms
+    assert tokenize("ＡＢＣ１２３ Straße").terms == tokenize("abc123 STRASSE").terms
 
 
 def test_accents_are_not_needed() -> None:
@@ -95,42 +95,42 @@ def test_accents_are_not_needed() -> None:
 
 
 def test_terms_that_stand_beside_words_do_not_come_between_them() -> None:
-    terms = read("see foo_bar.py now").terms
+    terms = tokenize("see foo_bar.py now").terms
     assert terms[:4] == ["see", "foo", "bar", "py"]
 
 
 def test_a_pasted_log_does_not_become_the_index() -> None:
-    assert len(read("word " * 100_000).terms) <= 2 * TERMS_AT_MOST
-    assert all(len(term) <= TERM_CHARS for term in read(f"x_{'a' * 10_000} {'é' * 10_000}.py").terms if "_" in term)
+    assert len(tokenize("word " * 100_000).terms) <= 2 * TERMS_AT_MOST
+    assert all(len(term) <= TERM_CHARS for term in tokenize(f"x_{'a' * 10_000} {'é' * 10_000}.py").terms if "_" in term)
 
 
 def test_a_question_asks_each_word_in_the_languages_of_the_channel() -> None:
-    assert ask("Häuser", ["english", "german"]) == [Asked("häuser", ("hauser", "haus"))]
+    assert query_words("Häuser", ["english", "german"]) == [QueryWord("häuser", ("hauser", "haus"))]
 
 
 def test_a_question_of_one_character_asks_for_it_and_a_longer_one_for_pairs() -> None:
-    assert ask("猫") == [Asked("猫", ("猫",))]
-    assert ask("東京都") == [Asked("東京都", ("東京",)), Asked("東京都", ("京都",))]
+    assert query_words("猫") == [QueryWord("猫", ("猫",))]
+    assert query_words("東京都") == [QueryWord("東京都", ("東京",)), QueryWord("東京都", ("京都",))]
 
 
 @pytest.mark.parametrize(
-    ("text", "mark"),
+    ("text", "flag"),
     [
-        ("really?", Mark.QUESTION),
-        ("本当？", Mark.QUESTION),
-        ("we were three", Mark.NUMBER),
-        ("it took 40 min", Mark.NUMBER),
-        ("see you on Monday", Mark.TIME),
-        ("на прошлой неделе", Mark.TIME),
-        ("we went to Lisbon", Mark.NAME),
+        ("really?", MessageFlag.QUESTION),
+        ("本当？", MessageFlag.QUESTION),
+        ("we were three", MessageFlag.NUMBER),
+        ("it took 40 min", MessageFlag.NUMBER),
+        ("see you on Monday", MessageFlag.TIME),
+        ("на прошлой неделе", MessageFlag.TIME),
+        ("we went to Lisbon", MessageFlag.NAME),
     ],
 )
-def test_marks_tell_what_sort_of_text_it_is(text: str, mark: int) -> None:
-    assert read(text).marks & mark
+def test_flags_tell_what_sort_of_text_it_is(text: str, flag: int) -> None:
+    assert tokenize(text).flags & flag
 
 
-def test_plain_talk_has_no_marks() -> None:
-    assert read("sounds good to me").marks == 0
+def test_plain_talk_has_no_flags() -> None:
+    assert tokenize("sounds good to me").flags == 0
 
 
 def test_names_are_split_and_lose_their_possessive() -> None:
@@ -139,30 +139,30 @@ def test_names_are_split_and_lose_their_possessive() -> None:
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_read_and_asked(text: str) -> None:
-    first = read(text)
-    assert first == read(text)
+    first = tokenize(text)
+    assert first == tokenize(text)
     assert all(first.terms)
-    assert ask(text, ["english", "german", "russian"]) == ask(text, ["russian", "german", "english"])
+    assert query_words(text, ["english", "german", "russian"]) == query_words(text, ["russian", "german", "english"])
     name_parts(text)
 
 
 def test_no_more_of_a_question_is_read_than_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[str] = []
-    terms = words._terms
+    terms = tokenizer._terms
 
-    def count(piece: str, language: str) -> words.Terms:
+    def count(piece: str, language: str) -> tokenizer.Terms:
         looked_at.append(piece)
         return terms(piece, language)
 
-    monkeypatch.setattr(words, "_terms", count)
-    assert len(ask("\ufdfa" * 4_000)) == words.ASKED_AT_MOST  # each is a sentence of four words
-    assert len(looked_at) <= 2 * words.ASKED_AT_MOST
+    monkeypatch.setattr(tokenizer, "_terms", count)
+    assert len(query_words("\ufdfa" * 4_000)) == tokenizer.QUERY_WORDS  # each is a sentence of four words
+    assert len(looked_at) <= 2 * tokenizer.QUERY_WORDS
 
 
 def test_endless_words_are_read_and_not_remembered() -> None:
     endless = "endless" * 100
-    assert read(f"{endless} usual").terms[1:] == ["usual"]
-    assert "usual" in words._memory("english") and endless not in words._memory("english")
+    assert tokenize(f"{endless} usual").terms[1:] == ["usual"]
+    assert "usual" in tokenizer._memory("english") and endless not in tokenizer._memory("english")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""A stretch of a channel's messages as flat arrays: which term is in which message, and what each message holds.
+"""Segment: an immutable part of a channel's index as flat arrays, with its posting lists and its messages' terms.
 
-Terms are keyed hashes: the index repeats no word that somebody said, and needs no dictionary in memory.
+Terms are keyed hashes: the index repeats no word of a message, and needs no dictionary in memory.
 """
 
 import heapq
@@ -18,15 +18,30 @@ FORMAT = f"1-{sys.byteorder}"
 CAPTION_SHARE = 0.8
 """A word of a caption or file name counts for this much of a word said."""
 K1, B = 1.2, 0.3
-"""BM25: how soon repeating a word stops helping, and how little long messages are held against themselves."""
+"""BM25: term frequency saturation, and a low penalty for long messages."""
 USUAL_TERMS = 10.0
-"""Terms of a usual message. A constant, so that a message weighs the same however the index was put together."""
+"""Terms of an average message. A constant, so that an impact does not depend on how segments were merged."""
 IMPACT_STEPS = 100.0
-"""An impact is kept as a byte of hundredths; it is below 2.2."""
+"""An impact is stored as a byte of hundredths; it is below 2.2."""
 
 
-class Entry(NamedTuple):
-    """What the index keeps of one message."""
+class MessageFlag:
+    """Properties of a message as bits of one byte; an enum would take half of the time of a search."""
+
+    QUESTION = 1
+    MEDIA = 2
+    GONE = 4
+    NUMBER = 8
+    AGENT = 16
+    TIME = 32
+    NAME = 64
+    """It names something: a capital letter inside a sentence."""
+    BLANK = 128
+    """It has neither words nor media."""
+
+
+class SegmentEntry(NamedTuple):
+    """One message in the index."""
 
     seq: int
     sent: int
@@ -42,11 +57,12 @@ class Entry(NamedTuple):
     language: str
 
 
-Postings = dict[int, tuple["array[int]", "array[int]"]]
+TermPostings = dict[int, tuple["array[int]", "array[int]"]]
+"""Documents and impacts by term."""
 
 
 def impacts(terms: Sequence[int], captions: int, usual: float = USUAL_TERMS) -> dict[int, int]:
-    """What each term of a text is worth before it is known how rare it is; `usual` terms are a text of usual length."""
+    """The BM25 weight of each term of a text without its idf; `usual` is the average length of such texts."""
     weights: dict[int, float] = {}
     said = len(terms) - captions
     for position, term in enumerate(terms):
@@ -56,7 +72,7 @@ def impacts(terms: Sequence[int], captions: int, usual: float = USUAL_TERMS) -> 
 
 
 class Segment:
-    """Messages that were indexed together; never changed, only replaced."""
+    """Messages that were indexed together; replaced as a whole, never changed."""
 
     def __init__(self, arrays: Sequence["array[int]"], people: list[tuple[str, str]], languages: list[str]) -> None:
         (
@@ -75,7 +91,7 @@ class Segment:
             self.impacts,
         ) = self._arrays = tuple(arrays)
         self.stored = False
-        """Whether the store has it."""
+        """Whether the store holds it."""
         self.people = people
         self.languages = languages
 
@@ -83,12 +99,12 @@ class Segment:
         return len(self.seqs)
 
     def local(self, term: int) -> int:
-        """The term's number here; -1 if no message has it."""
+        """The place of a term in the vocabulary; -1 if no message has it."""
         at = bisect_left(self.vocabulary, term)
         return at if at < len(self.vocabulary) and self.vocabulary[at] == term else -1
 
     def postings(self, term: int) -> tuple[Sequence[int], Sequence[int]]:
-        """The messages with this term, by their place in the segment, and its impact on each."""
+        """The messages with a term, by their place in the segment, and its impact on each."""
         at = self.local(term)
         if at < 0:
             return (), ()
@@ -100,11 +116,11 @@ class Segment:
         vocabulary = self.vocabulary
         return array("Q", [vocabulary[at] for at in self.forward[self.offsets[doc] : self.offsets[doc + 1]]])
 
-    def entries(self) -> Iterator[Entry]:
-        """What it was made of."""
+    def entries(self) -> Iterator[SegmentEntry]:
+        """The entries it was built from."""
         for doc in range(len(self.seqs)):
             author, name = self.people[self.authors[doc]]
-            yield Entry(
+            yield SegmentEntry(
                 self.seqs[doc],
                 self.sents[doc],
                 author,
@@ -121,7 +137,7 @@ class Segment:
         return sum(part.itemsize * len(part) for part in self._arrays)
 
     def pack(self) -> bytes:
-        """The segment as the store keeps it."""
+        """The segment as bytes, for the store."""
         head = orjson.dumps(
             {
                 "format": FORMAT,
@@ -137,7 +153,7 @@ _TYPES = "QqIQBHBII"
 
 
 def unpack(content: bytes) -> Segment | None:
-    """The segment again; None if another machine or program wrote it."""
+    """The segment of packed bytes; None if their format is another one."""
     head_end = 4 + int.from_bytes(content[:4], "big")
     head = orjson.loads(content[4:head_end])
     if head["format"] != FORMAT:
@@ -152,7 +168,7 @@ def unpack(content: bytes) -> Segment | None:
     return Segment(arrays, [(author, name) for author, name in head["people"]], head["languages"])
 
 
-def build(entries: Iterable[Entry]) -> Segment:
+def build(entries: Iterable[SegmentEntry]) -> Segment:
     """A segment of these messages."""
     columns = seqs, sents, authors, roots, flags, captions, spoken, offsets, forward = [array(code) for code in _TYPES]
     people: dict[tuple[str, str], int] = {}
@@ -181,7 +197,7 @@ def build(entries: Iterable[Entry]) -> Segment:
 def merge(segments: Sequence[Segment]) -> Segment:
     """One segment of several that follow one another, exactly as `build` makes it of all their messages.
 
-    It works on the arrays: to take long segments apart into entries costs several times their memory for a moment.
+    It works on the arrays: entries of long segments would take several times their memory.
     """
     columns = seqs, sents, authors, roots, flags, captions, spoken, offsets, forward = [array(code) for code in _TYPES]
     people: dict[tuple[str, str], int] = {}
@@ -223,15 +239,15 @@ def _merge_postings(
     return vocabulary, starts, docs, weights, numbers
 
 
-def add_postings(postings: Postings, doc: int, entry: Entry) -> None:
-    """Enter one message under each of its terms."""
+def add_postings(postings: TermPostings, doc: int, entry: SegmentEntry) -> None:
+    """Add one message to the posting list of each of its terms."""
     for term, impact in impacts(entry.terms, entry.captions).items():
         docs, weights = postings.get(term) or postings.setdefault(term, (array("I"), array("B")))
         docs.append(doc)
         weights.append(impact)
 
 
-def _flat(postings: Postings) -> tuple["array[int]", "array[int]", "array[int]", "array[int]"]:
+def _flat(postings: TermPostings) -> tuple["array[int]", "array[int]", "array[int]", "array[int]"]:
     vocabulary, starts, docs, weights = array("Q", sorted(postings)), array("I", [0]), array("I"), array("B")
     for term in vocabulary:
         docs += postings[term][0]

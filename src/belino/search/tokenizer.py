@@ -1,4 +1,4 @@
-"""Text into the terms it is searched by: any script, stemmed by language, ids and codes whole."""
+"""Tokenizer: text to search terms, by script and language, with ids and codes whole."""
 
 import re
 import unicodedata
@@ -9,20 +9,20 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple, Protocol
 
-from belino.domain.concordance import Mark
-from belino.storage.stopwords import LANGUAGES_OF, STOP_WORDS
+from belino.search.segment import MessageFlag
+from belino.search.stopwords import LANGUAGES_OF, STOP_WORDS
 
 VERSION = 2
-"""Of the terms this module makes: an index of another version is made again."""
+"""Version of the terms: an index of another version is built again."""
 TERMS_AT_MOST = 4_000
-"""Of one text: a pasted log must not become the whole index."""
-ASKED_AT_MOST = 64
-"""Words of one question: what comes after them is not asked for."""
+"""Terms of one text: a pasted log must not fill the index."""
+QUERY_WORDS = 64
+"""Words of one query; those that follow are ignored."""
 TERM_CHARS = 80
 REMEMBERED = 20_000
 DEFAULT = "english"
 
-# Letters, digits, and the marks that Python's \w leaves out: without them Thai, Hindi and Arabic fall to pieces.
+# Letters, digits, and the combining marks that Python's \w leaves out: Thai, Hindi and Arabic words contain them.
 _W = (
     r"[\w\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
     r"\u0900-\u0dff\u0e00-\u109f\u1780-\u17ff\u200c\u200d]"
@@ -43,14 +43,14 @@ _SCRIPTS = (
     ("\u0b80", "\u0bff", "tamil"),
 )
 _UNSPOKEN = re.compile(r"[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640\u0591-\u05c7\u200c\u200d]")
-# Soft hyphens, zero-width spaces, marks of direction, selectors, tags: no reader sees them inside a word.
+# Soft hyphens, zero-width spaces, direction marks, variation selectors, tags: invisible inside a word.
 _INVISIBLE = re.compile(
     r"[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
 _LATIN_MARKS = re.compile(r"[\u0300-\u036f]")
 
 
-# Words that speak of a time, and numbers as words.
+# Words for times, and numbers as words.
 _TIMES = """
     yesterday today tonight tomorrow ago last next since recently week weeks weekend weekends month months year years
     monday tuesday wednesday thursday friday saturday sunday birthday holiday january february march april june july
@@ -75,27 +75,27 @@ _ASKS = re.compile(r"[?？؟]")
 
 
 Terms = tuple[tuple[str, ...], tuple[str, ...]]
-"""Those of the words in order, and those that stand beside them."""
+"""The terms of the words in order, and additional ones (codes, single Han characters)."""
 
 
-class Asked(NamedTuple):
-    """One word of a question as it was written, and the terms it may stand under."""
+class QueryWord(NamedTuple):
+    """One word of a query as it is written, and the terms it may be indexed as."""
 
     word: str
     terms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A text's terms in order, the language they were stemmed by, and what sort of text it is: bits of `Mark`."""
+class TokenizedText:
+    """A text's terms in order, the language they are stemmed in, and its `MessageFlag` bits."""
 
     terms: list[str]
     language: str
-    marks: int
+    flags: int
 
 
-def read(text: str) -> Read:
-    """The terms of a message. Terms that stand beside the words (codes, single Han characters) come after them."""
+def tokenize(text: str) -> TokenizedText:
+    """The terms of a text: those of its words, then the additional ones."""
     folded = fold(text)
     pieces = _PIECES.findall(folded)
     language = language_of(pieces)
@@ -106,7 +106,7 @@ def read(text: str) -> Read:
         known = remembered.get(piece)
         if known is None:
             known = _terms(piece, language)
-            if len(piece) <= TERM_CHARS:  # a flood of endless words is to cost no memory
+            if len(piece) <= TERM_CHARS:  # very long words take too much memory
                 if len(remembered) >= REMEMBERED:
                     remembered.clear()
                 remembered[piece] = known
@@ -114,67 +114,68 @@ def read(text: str) -> Read:
         beside += known[1]
         if len(terms) > TERMS_AT_MOST:
             break
-    return Read(terms[:TERMS_AT_MOST] + beside[:TERMS_AT_MOST], language, _marks(text, pieces))
+    return TokenizedText(terms[:TERMS_AT_MOST] + beside[:TERMS_AT_MOST], language, _flags(text, pieces))
 
 
-def ask(text: str, languages: Collection[str] = ()) -> list[Asked]:
-    """The words of a question in order, without stop words, each with the terms it may stand under.
+def query_words(text: str, languages: Collection[str] = ()) -> list[QueryWord]:
+    """The words of a query in order, without stop words, each with its terms.
 
-    `languages` are those of the messages: a word is looked for as each of them would write it.
+    `languages` are those of the messages: a word is stemmed in each of them.
     """
     pieces = _PIECES.findall(fold(text))
     own = language_of(pieces)
     others = sorted(language for language in languages if language != own)
-    asked: list[Asked] = []
+    found: list[QueryWord] = []
     for piece in pieces:
         words, beside = _terms(piece, own)
         foreign = [_terms(piece, language)[0] for language in others]
         alike = [variant for variant in foreign if len(variant) == len(words)]
         for position, term in enumerate(words):
             terms = dict.fromkeys((term, *(variant[position] for variant in alike)))
-            asked.append(Asked(piece, tuple(terms)))
-        asked += (Asked(piece, (term,)) for term in beside if not _HAN.fullmatch(term))
-        if len(asked) >= ASKED_AT_MOST:
+            found.append(QueryWord(piece, tuple(terms)))
+        found += (QueryWord(piece, (term,)) for term in beside if not _HAN.fullmatch(term))
+        if len(found) >= QUERY_WORDS:
             break
-    return asked[:ASKED_AT_MOST]
+    return found[:QUERY_WORDS]
 
 
-def in_a_row(phrase: str, languages: Collection[str] = ()) -> list[tuple[str, ...]]:
-    """The terms that stand side by side where a phrase was said, as each of the languages writes them."""
+def phrase_terms(phrase: str, languages: Collection[str] = ()) -> list[tuple[str, ...]]:
+    """The terms of a phrase in order, stemmed in each of the languages."""
     pieces = _PIECES.findall(fold(phrase))
     stemmed = dict.fromkeys([language_of(pieces), *sorted(languages)])
     rows = (tuple(term for piece in pieces for term in _terms(piece, language)[0]) for language in stemmed)
     return list(dict.fromkeys(filter(None, rows)))
 
 
-def _marks(text: str, pieces: list[str]) -> int:
-    """As far as it can be seen from the surface."""
-    marks = Mark.QUESTION if _ASKS.search(text) else 0
+def _flags(text: str, pieces: list[str]) -> int:
+    """The flags that a text alone can set."""
+    flags = MessageFlag.QUESTION if _ASKS.search(text) else 0
     if not _TIME_WORDS.isdisjoint(pieces) or _CLOCK.search(text):
-        marks |= Mark.TIME
+        flags |= MessageFlag.TIME
     if not _COUNT_WORDS.isdisjoint(pieces) or _DIGIT.search(text):
-        marks |= Mark.NUMBER
+        flags |= MessageFlag.NUMBER
     if _NAMED.search(text):
-        marks |= Mark.NAME
+        flags |= MessageFlag.NAME
     if not text.isascii():
-        marks |= (Mark.TIME if _CJK_TIME.search(text) else 0) | (Mark.NUMBER if _CJK_NUMBER.search(text) else 0)
-    return marks
+        flags |= MessageFlag.TIME if _CJK_TIME.search(text) else 0
+        flags |= MessageFlag.NUMBER if _CJK_NUMBER.search(text) else 0
+    return flags
 
 
 def name_parts(text: str) -> list[str]:
-    """The words of a name, or of a text that may name somebody, as they are written."""
+    """The words of a name, or of a text that may contain one, unstemmed."""
     return [part.removesuffix("'s") for part in re.findall(rf"{_W}+(?:'s\b)?", fold(text)) if len(part) > 1]
 
 
 def fold(text: str) -> str:
-    """Lower case, one form of each character, and none that nobody sees."""
+    """Lower case, NFKC, without invisible characters."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold().replace("’", "'")
 
 
 def language_of(pieces: list[str]) -> str:
-    """The Latin-script language most of the stop words speak for; English when nothing speaks for another."""
+    """The language with most stop words among the pieces; English in doubt."""
     votes = [LANGUAGES_OF[piece] for piece in pieces if piece in LANGUAGES_OF]
     if not votes or all(DEFAULT in vote for vote in votes):
         return DEFAULT
@@ -186,7 +187,7 @@ def language_of(pieces: list[str]) -> str:
 
 
 def stem(word: str, language: str) -> str:
-    """The word without its ending, in the language of its script."""
+    """The stem of a word, in the language of its script."""
     if word.isascii():
         return _stemmer(language).stemWord(word) if language in _LATIN else _stemmer(DEFAULT).stemWord(word)
     first = next((char for char in word if char > "\u024f"), "")
@@ -230,7 +231,7 @@ def _memory(language: str) -> dict[str, Terms]:
 
 
 def _terms(piece: str, language: str) -> Terms:
-    """The terms of one piece in order, and those that stand beside them."""
+    """The terms of one piece, and the additional ones."""
     if piece in STOP_WORDS[language]:
         return (), ()
     if piece.isalpha() and piece.isascii():
@@ -249,7 +250,7 @@ def _terms(piece: str, language: str) -> Terms:
 
 
 def _is_code(bare: str, parts: list[str]) -> bool:
-    """Whether a piece is looked for whole too: a file name, an address, an id; not a hyphenated word."""
+    """Whether a piece is a term as a whole too: a file name, an address, an id; not a hyphenated word."""
     if len(parts) == 1:
         return "_" in bare.strip("_")
     return bare != "-".join(parts) or "_" in bare or any(char.isdigit() for char in bare)
@@ -278,7 +279,7 @@ def _address(piece: str, language: str) -> Terms:
 
 
 def _word(word: str, language: str) -> Terms:
-    """One word without punctuation; what is written without spaces becomes pairs of characters."""
+    """The terms of one word without punctuation; scripts without spaces become pairs of characters."""
     if word in STOP_WORDS[language]:
         return (), ()
     if word.isascii():

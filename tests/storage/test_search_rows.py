@@ -2,24 +2,20 @@
 
 import random
 import sqlite3
-import tracemalloc
-from array import array
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import timedelta
-from itertools import pairwise
 
 import pytest
 
-from belino.domain.concordance import Concordance
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message
 from belino.domain.outcome import Standing
 from belino.domain.stored import StoredMessage, Verdict
-from belino.storage import index
-from belino.storage.concordance import ChannelConcordance
+from belino.search.segment import unpack
+from belino.storage import search_rows
 from belino.storage.home import Home
-from belino.storage.segment import Entry, build, merge, unpack
+from belino.storage.search_hits import ChannelView
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock
 
@@ -36,16 +32,21 @@ Photo = Callable[..., MediaRef]
 async def seqs_with(store: SqliteStore, term: str, channel: ConversationKey = MAIN) -> list[int] | None:
     """The seqs of the messages that the index has under a term."""
 
-    def look(concordance: Concordance) -> list[int]:
-        found = [base + place for base, places, _ in concordance.postings(concordance.number(term)) for place in places]
-        return sorted(concordance.seqs[place] for place in found)
+    def look(view: ChannelView) -> list[int]:
+        index = view.postings
+        found = [base + place for base, places, _ in index.postings(index.number(term)) for place in places]
+        return sorted(index.seqs[place] for place in found)
 
-    return await store.consult(channel, look)
+    return await store._index.use(channel, look)
 
 
-def numbered(seq: int) -> Callable[[Concordance], tuple[StoredMessage, ...]]:
+def numbered(seq: int) -> Callable[[ChannelView], tuple[StoredMessage, ...]]:
     """Asks for the message of a seq."""
-    return lambda index: index.records.numbered([seq])
+    return lambda view: view.records.numbered([seq])
+
+
+def size(view: ChannelView) -> int:
+    return len(view.postings)
 
 
 async def talk(store: SqliteStore, say: Say, count: int, channel: ConversationKey = MAIN, start: int = 1) -> None:
@@ -89,7 +90,7 @@ async def test_a_message_is_found_as_soon_as_it_is_stored(store: SqliteStore, sa
 
 
 async def test_an_unknown_channel_has_no_index(store: SqliteStore) -> None:
-    assert await store.consult(OTHER, len) is None
+    assert await store._index.use(OTHER, size) is None
 
 
 async def test_arrivals_write_nothing_to_the_index(store: SqliteStore, home: Home, say: Say) -> None:
@@ -102,10 +103,10 @@ async def test_arrivals_write_nothing_to_the_index(store: SqliteStore, home: Hom
 async def test_enough_messages_are_stored_as_stretches_and_few_stretches_as_one(
     store: SqliteStore, home: Home, say: Say
 ) -> None:
-    for start in range(0, 4 * index.STRETCH, index.STRETCH):
-        await talk(store, say, index.STRETCH, start=start + 1)
+    for start in range(0, 4 * search_rows.STRETCH, search_rows.STRETCH):
+        await talk(store, say, search_rows.STRETCH, start=start + 1)
         assert await store.index_ahead() == 1
-    assert stretches(home) == [(1, 4 * index.STRETCH)]
+    assert stretches(home) == [(1, 4 * search_rows.STRETCH)]
     assert await store.index_ahead() == 0
 
 
@@ -114,34 +115,35 @@ async def test_what_is_stored_and_what_is_not_yet_are_one_index(
 ) -> None:
     """However it was put together, a channel's index says the same."""
 
-    def everything(concordance: Concordance) -> Sequence[object]:
-        places = range(len(concordance))
-        terms = [list(concordance.terms(place)) for place in places]
+    def everything(view: ChannelView) -> Sequence[object]:
+        index = view.postings
+        places = range(len(index))
+        terms = [list(index.terms(place)) for place in places]
         by_term = {
             number: sorted(
                 (base + place, impact)
-                for base, found, impacts in concordance.postings(number)
+                for base, found, impacts in index.postings(number)
                 for place, impact in zip(found, impacts, strict=True)
             )
             for number in {number for place in terms for number in place}
         }
-        columns = (concordance.seqs, concordance.sents, concordance.authors, concordance.flags, concordance.groups)
-        return [*(list(column) for column in (*columns, concordance.before, concordance.after)), terms, by_term]
+        columns = (index.seqs, index.sents, index.authors, index.flags, index.groups)
+        return [*(list(column) for column in (*columns, index.before, index.after)), terms, by_term]
 
     store = await open_store(home, clock=clock)
     await talk(store, say, 700)
-    hot = await store.consult(MAIN, everything)
+    hot = await store._index.use(MAIN, everything)
     await store.index_ahead()
-    assert await store.consult(MAIN, everything) == hot
+    assert await store._index.use(MAIN, everything) == hot
     await talk(store, say, 300, start=701)
-    hot = await store.consult(MAIN, everything)
+    hot = await store._index.use(MAIN, everything)
     await store.close()
     store = await open_store(home, clock=clock)
-    assert await store.consult(MAIN, everything) == hot
+    assert await store._index.use(MAIN, everything) == hot
     await store.close()
-    monkeypatch.setattr(index, "VERSION", "made by a belino that reads words otherwise")
+    monkeypatch.setattr(search_rows, "VERSION", "made by a belino that reads words otherwise")
     store = await open_store(home, clock=clock)
-    assert await store.consult(MAIN, everything) == hot
+    assert await store._index.use(MAIN, everything) == hot
     await store.close()
 
 
@@ -152,9 +154,9 @@ async def test_a_new_version_of_the_words_makes_the_index_again(
     await talk(store, say, 600)
     await store.index_ahead()
     await store.close()
-    monkeypatch.setattr(index, "VERSION", "newer")
+    monkeypatch.setattr(search_rows, "VERSION", "newer")
     store = await open_store(home, clock=clock)
-    await store.consult(MAIN, len)
+    await store._index.use(MAIN, size)
     await talk(store, say, 300, start=601)
     await store.index_ahead()
     assert await seqs_with(store, "n3x") == [3]
@@ -195,7 +197,7 @@ async def test_a_deleted_message_is_under_no_word_any_more(
     await talk(store, say, 300)
     if stored:
         await store.index_ahead()
-    await store.consult(MAIN, len)
+    await store._index.use(MAIN, size)
     await store.take_in(deletion("7", clock), OBSERVE)
     assert await seqs_with(store, "n7x") == []
     await store.index_ahead()
@@ -215,7 +217,7 @@ async def test_what_was_deleted_leaves_the_stored_index_too(
 ) -> None:
     await talk(store, say, 300)
     await store.index_ahead()
-    number = await store.consult(MAIN, lambda concordance: concordance.number("n7x"))
+    number = await store._index.use(MAIN, lambda view: view.postings.number("n7x"))
     assert number is not None
     await store.take_in(deletion("7", clock), OBSERVE)
     await store.index_ahead()
@@ -258,9 +260,9 @@ async def test_many_changes_are_written_into_the_stretches_by_a_search(
 ) -> None:
     await talk(store, say, 300)
     await store.index_ahead()
-    for number in range(1, index.PATCHES + 2):
+    for number in range(1, search_rows.PATCHES + 2):
         await store.take_in(edit(str(number), f"zeppelin z{number}z", clock), OBSERVE)
-    assert len(await seqs_with(store, "zeppelin") or ()) == index.PATCHES + 1
+    assert len(await seqs_with(store, "zeppelin") or ()) == search_rows.PATCHES + 1
     assert notes(home) == 0
     assert await seqs_with(store, "z9z") == [9]
 
@@ -275,7 +277,7 @@ async def test_captions_and_file_names_are_words_of_their_message(store: SqliteS
 async def test_what_is_asked_for_rarely_leaves_the_memory(
     store: SqliteStore, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "HOT_BYTES", 50_000)
+    monkeypatch.setattr(search_rows, "HOT_BYTES", 50_000)
     for number in range(8):
         channel = ConversationKey(platform="web", account="default", channel=f"c{number}")
         await talk(store, say, 200, channel=channel)
@@ -301,7 +303,7 @@ async def test_random_changes_leave_the_index_as_if_made_at_once(home: Home, clo
             case 1:
                 await store.index_ahead()
             case 2:
-                await store.consult(MAIN, len)
+                await store._index.use(MAIN, size)
             case _:
                 now[number] = f"{chance.choice(WORDS)} n{number}x"
                 await store.take_in(edit(str(number), now[number], clock), OBSERVE)
@@ -314,25 +316,13 @@ async def test_random_changes_leave_the_index_as_if_made_at_once(home: Home, clo
     await store.close()
 
 
-async def test_a_segment_is_the_same_after_packing() -> None:
-    from array import array
-
-    entries = [
-        Entry(3, 5, "u", "Ü", 0, 1, array("Q", [7, 8, 7]), 1, "english"),
-        Entry(4, 6, "v", "V", 3, 0, array("Q"), 0, "german"),
-    ]
-    again = unpack(build(entries).pack())
-    assert again is not None
-    assert list(again.entries()) == entries
-
-
 async def test_a_thousand_guesses_reach_no_other_channel(store: SqliteStore, say: Say) -> None:
     await talk(store, say, 50)
     await talk(store, say, 50, channel=OTHER)
     chance = random.Random(9)
     for _ in range(1_000):
         guess = chance.choice([chance.randint(-5, 120), chance.getrandbits(40), chance.getrandbits(63)])
-        for message in await store.consult(OTHER, numbered(guess)) or ():
+        for message in await store._index.use(OTHER, numbered(guess)) or ():
             assert message.conversation == OTHER
             assert message.seq == guess
 
@@ -345,40 +335,8 @@ async def test_a_thread_is_summed_up_by_its_living_replies(store: SqliteStore, s
     await store.take_in(say("4", "c", reply_to="1", author=bob), OBSERVE)
     await store.take_in(say("5", "d", reply_to="1"), OBSERVE)
     await store.take_in(deletion("5", clock), OBSERVE)
-    summaries = await store.consult(MAIN, lambda index: index.records.thread_summaries(["1", "2", "1"]))
+    summaries = await store._index.use(MAIN, lambda view: view.records.thread_summaries(["1", "2", "1"]))
     assert summaries is not None
     assert list(summaries) == ["1"]
     assert summaries["1"].reply_count == 3
     assert summaries["1"].participant_names == ("Bob", "Anna")
-
-
-@pytest.mark.parametrize("distinct", [4, 100_000])
-def test_an_index_says_about_how_much_memory_its_newest_messages_take(distinct: int) -> None:
-    rng = random.Random(1)
-    numbers = [rng.getrandbits(64) for _ in range(distinct)]
-    tracemalloc.start()
-    try:
-        before, _ = tracemalloc.get_traced_memory()
-        concordance = ChannelConcordance(lambda term: 0)
-        for seq in range(1_000, 2_000):
-            terms = array("Q", (rng.choice(numbers) for _ in range(10)))
-            concordance.add(Entry(seq, seq << 20, "anna", "Anna", 0, 0, terms, 0, "english"))
-        taken = tracemalloc.get_traced_memory()[0] - before
-    finally:
-        tracemalloc.stop()
-    assert 0.7 * taken < concordance.bytes_held < 1.4 * taken
-
-
-def test_segments_that_are_merged_are_the_same_as_one_built_of_all_their_messages() -> None:
-    rng = random.Random(1)
-    entries = [
-        Entry(
-            seq, seq << 20, rng.choice("abc"), rng.choice("AB"), rng.randrange(seq), rng.randrange(256),
-            array("Q", rng.choices([1, 2, 3, 2**63, *range(100, 400)], k=rng.randrange(12))),
-            rng.randrange(2), rng.choice(["english", "german", "finnish"]),
-        )
-        for seq in range(1, 700)
-    ]  # fmt: skip
-    cuts = [0, 1, 256, 256, 300, len(entries)]
-    segments = [build(entries[begin:end]) for begin, end in pairwise(cuts)]
-    assert merge(segments).pack() == build(entries).pack()

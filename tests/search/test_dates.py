@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.context.dates import spans_of
+from belino.search.dates import named_spans
 
 NOW = datetime(2023, 6, 15, 10, 30, tzinfo=UTC)  # a Thursday
 
 
 def days(text: str) -> list[tuple[str, int]]:
     """First day and number of days of each span."""
-    return [(f"{first:%Y-%m-%d}", (last - first) // timedelta(days=1)) for first, last in spans_of(text, NOW)]
+    return [(f"{first:%Y-%m-%d}", (last - first) // timedelta(days=1)) for first, last in named_spans(text, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -74,5 +74,5 @@ def test_what_is_no_time_is_none(text: str) -> None:
     st.datetimes(min_value=datetime(2000, 1, 1), timezones=st.just(UTC)),
 )
 def test_any_text_at_any_time_is_harmless(text: str, now: datetime) -> None:
-    for first, last in spans_of(text, now):
+    for first, last in named_spans(text, now):
         assert first < last

@@ -1,4 +1,4 @@
-"""The part of a message that shows why it was found."""
+"""Excerpt of a text around the words that were searched for."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -6,17 +6,17 @@ from functools import cached_property
 from belino.domain.graphemes import cut_before, is_boundary
 
 _LEAD = 6
-"""The part of an excerpt, one in so many, that comes before the first word that was wanted."""
+"""One part in so many of an excerpt comes before the first wanted word."""
 _HITS_AT_MOST = 200
 
 
 def excerpt(line: str, wanted: Sequence[str], limit: int) -> str:
-    """At most `limit` characters of a line, from where most of the wanted words (folded) stand together."""
+    """At most `limit` characters of a line, where most of the wanted words (folded) are close together."""
     return Excerpts(line, wanted).of(limit)
 
 
 class Excerpts:
-    """Excerpts of a line, as long as one likes: where the wanted words stand is looked up once for all."""
+    """Excerpts of one line in several lengths; the wanted words are located once."""
 
     def __init__(self, line: str, wanted: Sequence[str]) -> None:
         self._line = line
@@ -54,7 +54,7 @@ class Excerpts:
 
 
 def _within(hits: Sequence[tuple[int, str]], room: int) -> Iterator[str]:
-    """The words that are whole in so many characters from the first on."""
+    """The words that fit into `room` characters from the first on."""
     end = hits[0][0] + room
     for at, word in hits:
         if at > end:
@@ -64,7 +64,7 @@ def _within(hits: Sequence[tuple[int, str]], room: int) -> Iterator[str]:
 
 
 def _hits(line: str, wanted: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Where a wanted word begins; scripts without spaces have words anywhere."""
+    """Where wanted words begin: at the start of a word, or anywhere in scripts without spaces."""
     lowered = line.lower()
     if len(lowered) != len(line):
         lowered = line

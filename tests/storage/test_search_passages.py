@@ -7,14 +7,14 @@ from hashlib import blake2b
 
 import pytest
 
-from belino.domain.concordance import Concordance
 from belino.domain.document import DocumentText, Part, Unit
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.stored import Verdict
-from belino.storage import passages, words
+from belino.storage import search_passages
 from belino.storage.readings import forget_bytes
+from belino.storage.search_hits import ChannelView
 from belino.storage.sqlite import SqliteStore
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -39,9 +39,9 @@ async def read(store: SqliteStore, sha256: str, *pages: str) -> None:
     assert await store.keep_reading(sha256, "text", DocumentText(unit=Unit.PAGE, total=9, parts=parts))
 
 
-def numbers_with(word: str) -> Callable[[Concordance], list[int]]:
+def numbers_with(word: str) -> Callable[[ChannelView], list[int]]:
     """The parts that have a word."""
-    return lambda index: [part.number for part in index.passages.find([index.number(word)])]
+    return lambda view: [part.number for part in view.passages.find([view.postings.number(word)])]
 
 
 async def rows(store: SqliteStore, query: str) -> list[sqlite3.Row]:
@@ -50,16 +50,16 @@ async def rows(store: SqliteStore, query: str) -> list[sqlite3.Row]:
 
 async def test_a_word_is_found_in_the_parts_that_have_it(store: SqliteStore, sha256: str) -> None:
     await read(store, sha256, "zebra", "zebra gnu", "gnu")
-    assert await store.consult(MAIN, numbers_with("gnu")) == [2, 3]
-    assert await store.consult(MAIN, numbers_with("okapi")) == []
-    assert await store.consult(MAIN, lambda index: len(index.passages)) == 3
+    assert await store._index.use(MAIN, numbers_with("gnu")) == [2, 3]
+    assert await store._index.use(MAIN, numbers_with("okapi")) == []
+    assert await store._index.use(MAIN, lambda view: len(view.passages)) == 3
 
 
 async def test_the_words_lie_in_the_store_only_as_keyed_hashes(store: SqliteStore, sha256: str) -> None:
     await read(store, sha256, "zebra")
     await store.index_ahead()
     (row,) = await rows(store, "SELECT * FROM reading_words")
-    number = await store.consult(MAIN, lambda index: index.number("zebra"))
+    number = await store._index.use(MAIN, lambda view: view.postings.number("zebra"))
     assert number is not None
     assert row["term"] in (number, number - (1 << 64))
     unkeyed = blake2b(b"zebra", digest_size=8).digest()
@@ -69,8 +69,8 @@ async def test_the_words_lie_in_the_store_only_as_keyed_hashes(store: SqliteStor
 async def test_a_word_often_on_a_page_says_more_than_once_on_one_as_long(store: SqliteStore, sha256: str) -> None:
     filler = "and so it goes on with other things entirely "
     await read(store, sha256, f"zebra {filler * 9}", f"zebra zebra zebra {filler * 9}")
-    found = await store.consult(
-        MAIN, lambda index: [part.impact for part in index.passages.find([index.number("zebra")])]
+    found = await store._index.use(
+        MAIN, lambda view: [part.impact for part in view.passages.find([view.postings.number("zebra")])]
     )
     assert found is not None
     assert found[0] < found[1]
@@ -80,24 +80,24 @@ async def test_a_long_part_is_read_to_its_end_and_no_word_is_cut_in_two(store: S
     text = " ".join(f"w{number}" for number in range(9_000))
     await read(store, sha256, text)
     for word in ("w0", "w700", "w4321", "w8999"):
-        assert await store.consult(MAIN, numbers_with(word)) == [1]
+        assert await store._index.use(MAIN, numbers_with(word)) == [1]
     assert len(await rows(store, "SELECT term FROM reading_words")) == 9_000
 
 
 async def test_a_reading_that_went_on_while_it_was_indexed_is_indexed_again(store: SqliteStore, sha256: str) -> None:
     await read(store, sha256, "zebra")
     number = store._index.number
-    old = await store._readers.read(partial(passages.index, reading=1, number=number))
+    old = await store._readers.read(partial(search_passages.index_reading, reading=1, number=number))
     assert old is not None
     await read(store, sha256, "gnu")
-    await store._writer.write(partial(passages.store, indexed=old))
-    assert await store.consult(MAIN, numbers_with("zebra")) == []
-    assert await store.consult(MAIN, numbers_with("gnu")) == [1]
+    await store._writer.write(partial(search_passages.store_reading, indexed=old))
+    assert await store._index.use(MAIN, numbers_with("zebra")) == []
+    assert await store._index.use(MAIN, numbers_with("gnu")) == [1]
 
 
 async def test_a_reading_that_went_while_it_was_indexed_leaves_no_words(store: SqliteStore, sha256: str) -> None:
     await read(store, sha256, "zebra")
-    indexed = await store._readers.read(partial(passages.index, reading=1, number=store._index.number))
+    indexed = await store._readers.read(partial(search_passages.index_reading, reading=1, number=store._index.number))
     assert indexed is not None
 
     def forget(connection: sqlite3.Connection) -> None:
@@ -105,9 +105,11 @@ async def test_a_reading_that_went_while_it_was_indexed_leaves_no_words(store: S
         forget_bytes(connection, [sha256])
 
     await store._writer.write(forget)
-    await store._writer.write(partial(passages.store, indexed=indexed))
+    await store._writer.write(partial(search_passages.store_reading, indexed=indexed))
     assert await rows(store, "SELECT * FROM reading_words") == []
-    assert await store._readers.read(partial(passages.index, reading=1, number=store._index.number)) is None
+    assert (
+        await store._readers.read(partial(search_passages.index_reading, reading=1, number=store._index.number)) is None
+    )
 
 
 async def test_words_of_another_version_are_made_again(
@@ -115,16 +117,16 @@ async def test_words_of_another_version_are_made_again(
 ) -> None:
     await read(store, sha256, "zebra")
     await store.index_ahead()
-    monkeypatch.setattr(passages, "VERSION", f"{passages.VERSION}-next")
-    assert await store._readers.read(partial(passages.unindexed, channel=None)) == [1]
-    assert await store.consult(MAIN, numbers_with("zebra")) == [1]
-    assert await store._readers.read(partial(passages.unindexed, channel=None)) == []
+    monkeypatch.setattr(search_passages, "VERSION", f"{search_passages.VERSION}-next")
+    assert await store._readers.read(partial(search_passages.unindexed, channel=None)) == [1]
+    assert await store._index.use(MAIN, numbers_with("zebra")) == [1]
+    assert await store._readers.read(partial(search_passages.unindexed, channel=None)) == []
 
 
 async def test_index_ahead_leaves_nothing_for_the_first_question(store: SqliteStore, sha256: str) -> None:
     await read(store, sha256, "zebra")
     await store.index_ahead()
-    assert await store._readers.read(partial(passages.unindexed, channel=None)) == []
+    assert await store._readers.read(partial(search_passages.unindexed, channel=None)) == []
 
 
 async def test_a_full_disk_costs_the_words_of_documents_and_not_the_answer(
@@ -132,16 +134,9 @@ async def test_a_full_disk_costs_the_words_of_documents_and_not_the_answer(
 ) -> None:
     await read(store, sha256, "zebra")
 
-    def full(connection: sqlite3.Connection, indexed: passages.Indexed) -> None:
+    def full(connection: sqlite3.Connection, indexed: search_passages.IndexedReading) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(passages, "store", full)
-    assert await store.consult(MAIN, len) == 1
+    monkeypatch.setattr(search_passages, "store_reading", full)
+    assert await store._index.use(MAIN, lambda view: len(view.postings)) == 1
     assert "could not be stored" in caplog.text
-
-
-def test_pieces_of_a_text_without_blanks_lose_nothing() -> None:
-    text = "字" * 10_000
-    pieces = list(passages._pieces(text))
-    assert "".join(pieces) == text
-    assert all(len(words.read(piece).terms) < 2 * words.TERMS_AT_MOST for piece in pieces)

@@ -1,4 +1,4 @@
-"""Days, months and years that a question names, as spans of time; times are UTC like everything stored."""
+"""Dates that a query names (days, months, years) as spans of time in UTC."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 
 Span = tuple[datetime, datetime]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _MONTHS = {
     1: "january jan januar janvier enero janeiro gennaio januari января январь январе",
@@ -59,14 +60,19 @@ _LAST_UNIT = re.compile(r"\b(last|this|past|previous)\s+(week|month|year|weekend
 _RELATIVE_DAY = re.compile("|".join(rf"\b{word}\b" if word < "\u3000" else word for word in _DAYS_AGO))
 
 
-def spans_of(text: str, now: datetime) -> tuple[Span, ...]:
-    """The times a text names, seen from `now`; the exact ones where it names any."""
+def named_spans(text: str, now: datetime) -> tuple[Span, ...]:
+    """The times that a text names, relative to `now`; only the exact ones if it names any."""
     said = text.lower()
     now = now.astimezone(UTC)
     exact = dict.fromkeys(chain(_iso(said), _days(said, now)))
     if exact:
         return tuple(exact)
     return tuple(dict.fromkeys(chain(_months(said, now), _relative(said, now))))
+
+
+def micros(moment: datetime) -> int:
+    """A time as the index holds it: whole microseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def _iso(said: str) -> Iterator[Span]:
@@ -104,7 +110,7 @@ def _relative(said: str, now: datetime) -> Iterator[Span]:
         times = _NUMBERS.get(count) or int(count)
         length = {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
         middle = today - timedelta(days=times * length)
-        # "Three weeks ago" is not a day: half a unit to either side.
+        # "Three weeks ago" is not one day: half a unit to either side.
         yield _days_from(middle - timedelta(days=length // 2), 1 + 2 * (length // 2))
     for which, unit in _LAST_UNIT.findall(said):
         yield _unit(today, which == "this", unit)
@@ -122,7 +128,7 @@ def _unit(today: datetime, current: bool, unit: str) -> Span:
 
 
 def _dated(now: datetime, month: int, day: int | None, year: str) -> Iterator[Span]:
-    """Without a year the last such day or month that has begun is meant."""
+    """Without a year, the last such day or month that has begun."""
     if year:
         yield from _span(int(year), month, day)
         return
@@ -138,7 +144,7 @@ def _span(year: int, month: int, day: int | None) -> Iterator[Span]:
         first = datetime(year, month, day or 1, tzinfo=UTC)
         yield _days_from(first, 1) if day else (first, _next_month(first))
     except (ValueError, OverflowError):
-        return  # the thirty-first of February is no day
+        return  # no such day, like February 31
 
 
 def _next_month(first: datetime) -> datetime:

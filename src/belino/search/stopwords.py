@@ -1,4 +1,4 @@
-"""Words too common to search for, by language; they also tell which language a text is in."""
+"""Stopwords: words too common to search for, by language; they also tell which language a text is in."""
 
 _LISTS = {
     "english": """
@@ -103,7 +103,7 @@ _LISTS = {
 
 STOP_WORDS = {language: frozenset(words.split()) for language, words in _LISTS.items()}
 
-# A word of several languages votes for each of them.
+# A stop word of several languages counts for each of them.
 LANGUAGES_OF: dict[str, tuple[str, ...]] = {}
 for _language, _words in STOP_WORDS.items():
     for _word in sorted(_words):

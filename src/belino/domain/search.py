@@ -1,0 +1,112 @@
+"""Search values: the query that crosses the storage port, the hits it returns, and the page made of them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from belino.domain.document import Unit
+from belino.domain.media import MediaRef
+from belino.domain.message import Author
+from belino.domain.stored import StoredMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQuery:
+    """What to find in one channel, and which of the ranked results to return."""
+
+    text: str
+    """The intent in words; the store makes terms of it in the languages of the channel."""
+    phrases: tuple[str, ...] = ()
+    """Text to find word for word."""
+    spans: tuple[tuple[datetime, datetime], ...] = ()
+    """Times that the text names, end excluded: messages sent then are preferred."""
+    of_media: bool = False
+    """The text is about something that was sent rather than said."""
+    since: datetime | None = None
+    """Older messages are not found."""
+    authors: tuple[str, ...] = ()
+    """Names or ids of people whose messages are preferred."""
+    until: int | None = None
+    """The newest seq that counts, so that later pages continue the first."""
+    offset: int = 0
+    limit: int = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadSummary:
+    """The thread of a found message: its replies and who wrote most of them."""
+
+    reply_count: int
+    last_reply_ts: datetime | None
+    participant_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPassage:
+    """The part of a document for which its message was found."""
+
+    ref: str
+    unit: Unit
+    number: int
+    text: str
+    """An excerpt around the words, untrusted like the document itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """The messages that a search looked through."""
+
+    messages_scanned: int
+    time_range: tuple[datetime, datetime] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """A message that matches a query, as the store returns it."""
+
+    message: StoredMessage
+    score: float
+    """The sum of the evidence; 0 for a message that was not scored in full, and for recent media."""
+    reason: str
+    """One of `keyword:<word> phrase:<words> author:<name> date:<date> thread:<words> media:<ref> neighbour
+    recent_activity recent_media`."""
+    thread: ThreadSummary | None = None
+    passage: FoundPassage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHits:
+    """One page of the hits of a query, best first; empty for a channel that the store does not know."""
+
+    hits: tuple[SearchHit, ...] = ()
+    total: int = 0
+    """Hits on all pages; recent media are not counted."""
+    coverage: Coverage = Coverage(messages_scanned=0, time_range=None)
+    newest: int = 0
+    """The newest seq that was searched: `until` of the pages that follow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A found message as the agent gets it, with the reason."""
+
+    message_id: str
+    thread_id: str | None
+    ts: datetime
+    author: Author
+    text: str
+    thread_summary: ThreadSummary | None
+    relevance_signal: str
+    """The `reason` of its hit."""
+    media: tuple[MediaRef, ...] = ()
+    observed: bool = False
+    passage: FoundPassage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPage:
+    """What a search found, best first."""
+
+    results: tuple[Found, ...]
+    coverage: Coverage
+    next_cursor: str | None = None
+    total: int = 0
