@@ -12,7 +12,7 @@ from belino.domain.message import Arrival, Deletion, Edit, Message, Reaction
 from belino.domain.reply import Parcel
 from belino.testing import FakeClock, Trial, check_adapter, make_jpeg, make_pdf
 from belino.testing.discord import BOT_ID, TOKEN, DiscordServer
-from belino.testing.telegram_faults import Answer
+from belino.testing.faults import Answer
 
 BotAt = Callable[..., Bot]
 SEND = "POST /channels/{channel}/messages"

@@ -12,7 +12,7 @@ from belino.domain.errors import ConfigError
 from belino.domain.outcome import Finding
 from belino.net.redact import Secret
 from belino.testing.discord import BOT_ID, TOKEN, DiscordServer
-from belino.testing.telegram_faults import Answer
+from belino.testing.faults import Answer
 
 GUILDS, APPLICATION = "GET /users/@me/guilds", "GET /applications/@me"
 

@@ -26,8 +26,8 @@ from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.redact import Secret
 from belino.testing.discord import BOT_ID, TOKEN, DiscordServer
-from belino.testing.discord_faults import cloudflare_ban, slow_down
-from belino.testing.telegram_faults import Answer
+from belino.testing.discord.faults import cloudflare_ban, slow_down
+from belino.testing.faults import Answer
 
 BotAt = Callable[..., Bot]
 HISTORY, CHANNEL = "GET /channels/{channel}/messages", "GET /channels/{channel}"

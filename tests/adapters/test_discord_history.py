@@ -12,9 +12,9 @@ from belino.domain.message import Arrival, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_faults import slow_down
-from belino.testing.discord_shapes import Json
-from belino.testing.telegram_faults import Answer
+from belino.testing.discord.faults import slow_down
+from belino.testing.discord.shapes import Json
+from belino.testing.faults import Answer
 
 BotAt = Callable[..., Bot]
 HISTORY = "GET /channels/{channel}/messages"

@@ -12,11 +12,11 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Message
 from belino.testing import FakeClock, make_gif, make_jpeg, make_png
 from belino.testing.discord import TOKEN, DiscordServer
-from belino.testing.discord_faults import CDN, refusal
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.discord_shapes import Json
-from belino.testing.telegram_faults import Answer, Truncate
-from belino.testing.telegram_shapes import Upload
+from belino.testing.discord.faults import CDN, refusal
+from belino.testing.discord.pace import DiscordPace
+from belino.testing.discord.shapes import Json
+from belino.testing.faults import Answer, Truncate
+from belino.testing.telegram.shapes import Upload
 
 BotAt = Callable[..., Bot]
 MESSAGE, REFRESH = "GET /channels/{channel}/messages/{message}", "POST /attachments/refresh-urls"

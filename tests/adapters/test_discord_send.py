@@ -28,10 +28,10 @@ from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
 from belino.net.clock import SystemClock
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_faults import cloudflare_ban, refusal, slow_down
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.discord_shapes import Json
-from belino.testing.telegram_faults import Answer, Reset, Stall
+from belino.testing.discord.faults import cloudflare_ban, refusal, slow_down
+from belino.testing.discord.pace import DiscordPace
+from belino.testing.discord.shapes import Json
+from belino.testing.faults import Answer, Reset, Stall
 
 BotAt = Callable[..., Bot]
 SEND, EDIT = "POST /channels/{channel}/messages", "PATCH /channels/{channel}/messages/{message}"

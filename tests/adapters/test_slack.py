@@ -38,7 +38,7 @@ from belino.domain.ports import (
 from belino.domain.reply import Parcel, ParcelKind
 from belino.net.redact import Secret
 from belino.testing import FakeClock, SlackServer, Trial, check_adapter
-from belino.testing.telegram_faults import Answer, Hang, Reset
+from belino.testing.faults import Answer, Hang, Reset
 
 
 async def test_it_keeps_the_contract_of_adapters(slack: SlackServer, apps: Apps) -> None:

@@ -8,7 +8,7 @@ from adapters.slack_desk import App, Apps
 from belino.adapters.slack import SETUP
 from belino.adapters.slack.manifest import EVENTS, SCOPES, manifest
 from belino.testing import FakeClock, SlackServer
-from belino.testing.telegram_faults import Answer
+from belino.testing.faults import Answer
 
 
 async def test_an_app_that_is_well_is_found_well(slack: SlackServer, app: App) -> None:

@@ -14,7 +14,7 @@ from belino.domain.errors import AdapterError, RateLimited
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel
 from belino.testing import FakeClock, SlackPace, SlackServer, make_png
-from belino.testing.telegram_faults import Answer
+from belino.testing.faults import Answer
 
 
 async def passing(clock: FakeClock, happened: Callable[[], object]) -> None:

@@ -25,7 +25,7 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Message
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
 from belino.testing import FakeClock, SlackServer, Upload, make_jpeg, make_png
-from belino.testing.telegram_faults import Answer, Reset, Truncate
+from belino.testing.faults import Answer, Reset, Truncate
 
 
 def sent(slack: SlackServer, **fields: Any) -> MediaRef:

@@ -23,7 +23,7 @@ from belino.domain.reply import Parcel
 from belino.net.clock import SystemClock
 from belino.net.redact import Secret
 from belino.testing import FakeClock, TelegramServer, Trial, check_adapter, make_jpeg, make_pdf
-from belino.testing.telegram_faults import Answer, Fault, Reset
+from belino.testing.faults import Answer, Fault, Reset
 
 BotAt = Callable[..., Bot]
 

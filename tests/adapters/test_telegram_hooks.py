@@ -17,7 +17,7 @@ from belino.domain.ports import Checks, Hook, TakesHooks
 from belino.net.clock import SystemClock
 from belino.net.redact import Secret
 from belino.testing import FakeClock, TelegramServer
-from belino.testing.telegram_faults import Answer
+from belino.testing.faults import Answer
 
 BotAt = Callable[..., Bot]
 SECRET = "canary-hook-secret"

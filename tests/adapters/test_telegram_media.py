@@ -12,7 +12,7 @@ from belino.domain.errors import AdapterError, MediaError, MediaExpired, MediaTo
 from belino.domain.media import MediaRef
 from belino.domain.message import Message
 from belino.testing import FakeClock, TelegramServer, Upload, make_jpeg
-from belino.testing.telegram_faults import Answer, Truncate
+from belino.testing.faults import Answer, Truncate
 
 BotAt = Callable[..., Bot]
 MEGABYTE = 1024 * 1024

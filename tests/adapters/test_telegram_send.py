@@ -26,7 +26,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.ports import Edits, ShowsTyping, ShowsUpload
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, StoredFile
 from belino.testing import FakeClock, Pace, TelegramServer, make_gif, make_jpeg, make_pdf, make_png, make_webp
-from belino.testing.telegram_faults import Answer, Reset, Stall
+from belino.testing.faults import Answer, Reset, Stall
 
 BotAt = Callable[..., Bot]
 

@@ -10,9 +10,9 @@ from PIL import Image
 from belino.domain.tokens import estimate_tokens
 from belino.media.image_header import image_size
 from belino.media.render import ANSWER_TOKENS
+from belino.testing.faults import FILE
 from belino.testing.telegram import TOKEN
-from belino.testing.telegram_faults import FILE
-from belino.testing.telegram_shapes import Upload
+from belino.testing.telegram.shapes import Upload
 from cli.hikers import Scene, hikers
 from cli.shell import Belino, Done, read
 from media.videos import video

@@ -9,18 +9,8 @@ import pytest
 from aiohttp import web
 
 from belino.testing import FakeClock, Pace, TelegramServer, Upload, make_jpeg, make_pdf, make_webp, settle
+from belino.testing.faults import Answer, Changed, Endless, Hang, NoLength, Reset, Trickle, Truncate, WrongLength
 from belino.testing.loopback import Loopback
-from belino.testing.telegram_faults import (
-    Answer,
-    Changed,
-    Endless,
-    Hang,
-    NoLength,
-    Reset,
-    Trickle,
-    Truncate,
-    WrongLength,
-)
 
 Told = dict[str, Any]
 LIMIT = 60.0

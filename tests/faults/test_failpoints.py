@@ -24,9 +24,9 @@ from belino.storage.home import Home
 from belino.storage.restore import restore
 from belino.testing import Pace, SlackPace, SlackServer, TelegramServer, Upload, make_png
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_faults import slow_down
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.telegram_faults import Answer, Reset
+from belino.testing.discord.faults import slow_down
+from belino.testing.discord.pace import DiscordPace
+from belino.testing.faults import Answer, Reset
 from faults.forked import SLOWLY, ForkedGateway, Nursery
 from faults.looking import SOAK, append, check_state_folder, history
 from journeys.busy_group import BusyGroup

@@ -20,8 +20,8 @@ from belino.delivery.send import PERHAPS_TWICE
 from belino.domain.message import ConversationKey
 from belino.testing import GatewayProcess, Pace, SlackPace, SlackServer, TelegramServer
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.telegram_shapes import Upload
+from belino.testing.discord.pace import DiscordPace
+from belino.testing.telegram.shapes import Upload
 from faults.looking import SOAK, check_state_folder, history, until
 from journeys.busy_group import BOT as TELEGRAM_BOT
 from journeys.busy_group import BusyGroup

@@ -17,9 +17,9 @@ from belino.domain.reply import ParcelState
 from belino.gateway.gateway import Gateway
 from belino.testing import FakeClock, Pace, SlackPace, SlackServer, TelegramServer
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_faults import slow_down
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.telegram_faults import Answer, Fault, Hang, Reset
+from belino.testing.discord.faults import slow_down
+from belino.testing.discord.pace import DiscordPace
+from belino.testing.faults import Answer, Fault, Hang, Reset
 from faults.test_disk_full_delivery import FullDisk
 from journeys.busy_group import BusyGroup
 from journeys.busy_place import BusyPlace, until

@@ -16,7 +16,7 @@ from belino.domain.turn import Final, ReplyPart, TextDelta, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import FakeClock, TelegramServer
-from belino.testing.telegram_faults import Answer, Hang
+from belino.testing.faults import Answer, Hang
 
 pytestmark = pytest.mark.slow
 

@@ -14,10 +14,10 @@ from belino.domain.media import ImageBlock
 from belino.domain.outcome import MessageOutcome
 from belino.testing import FakeClock, ScriptedAgent, make_jpeg, make_png
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_faults import CDN, slow_down
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.telegram_faults import Answer, Reset, Stall
-from belino.testing.telegram_shapes import Upload
+from belino.testing.discord.faults import CDN, slow_down
+from belino.testing.discord.pace import DiscordPace
+from belino.testing.faults import Answer, Reset, Stall
+from belino.testing.telegram.shapes import Upload
 from journeys.busy_place import KILLS, Curious, peak_megabytes, settled_parcels, told, until
 from journeys.busy_server import BOT, BusyServer
 from journeys.offering import opus, send

@@ -20,7 +20,7 @@ from belino.testing import (
     make_jpeg,
     make_png,
 )
-from belino.testing.telegram_faults import Answer, Reset, Stall
+from belino.testing.faults import Answer, Reset, Stall
 from journeys.busy_place import KILLS, Curious, peak_megabytes, told, until
 from journeys.busy_workspace import BOT, BusyWorkspace
 from journeys.offering import opus, send

@@ -14,8 +14,8 @@ from belino.domain.outcome import MediaOutcome, MessageOutcome
 from belino.domain.ports import Hook, TakesHooks
 from belino.gateway.gateway import Gateway
 from belino.testing import FakeClock, Pace, ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_png
-from belino.testing.telegram_faults import Answer, Reset
-from belino.testing.telegram_shapes import Upload
+from belino.testing.faults import Answer, Reset
+from belino.testing.telegram.shapes import Upload
 from journeys.busy_group import BOT, BusyGroup
 from journeys.busy_place import KILLS, LONG_AGO, Curious, text_of, told, until
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from belino.testing import GatewayProcess, TelegramServer
+from belino.testing.faults import Hang as Silence
+from belino.testing.faults import Reset
 from belino.testing.models import Answer, Hang
 from belino.testing.models.openai import OpenAIServer
-from belino.testing.telegram_faults import Hang as Silence
-from belino.testing.telegram_faults import Reset
 from faults import looking
 from journeys.busy_group import BusyGroup
 from journeys.busy_place import until

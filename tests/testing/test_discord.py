@@ -13,11 +13,11 @@ from aiohttp import ClientError
 
 from belino.testing import FakeClock, Upload, make_jpeg, make_png
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_cdn import LINK_SECONDS
-from belino.testing.discord_faults import CDN, cloudflare_ban, refusal, slow_down
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.discord_sends import NONCE_SECONDS
-from belino.testing.telegram_faults import Reset, Truncate
+from belino.testing.discord.faults import CDN, cloudflare_ban, refusal, slow_down
+from belino.testing.discord.files import LINK_SECONDS
+from belino.testing.discord.pace import DiscordPace
+from belino.testing.discord.sends import NONCE_SECONDS
+from belino.testing.faults import Reset, Truncate
 from testing.discord_listener import AGENT, Curl, Listener, aimed_at, listening
 
 MIB = 1024 * 1024

@@ -10,8 +10,8 @@ import pytest
 
 from belino.testing import FakeClock
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_sessions import SESSION_SECONDS
-from belino.testing.discord_shapes import Place
+from belino.testing.discord.sessions import SESSION_SECONDS
+from belino.testing.discord.shapes import Place
 from testing.discord_listener import LIMIT, Curl, Listener, aimed_at, listening
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "discord"

@@ -9,8 +9,8 @@ import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from belino.testing import Upload, make_jpeg, make_wav
+from belino.testing.faults import Answer, Stall, Truncate
 from belino.testing.slack import SlackServer
-from belino.testing.telegram_faults import Answer, Stall, Truncate
 from testing.slack_app import LIMIT, Told, listening, refused
 
 

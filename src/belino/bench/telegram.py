@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from belino.bench import Row
 from belino.bench.start import resident
 from belino.testing import GatewayProcess, Pace, TelegramServer
-from belino.testing.telegram_crowd import Crowd, conversation
+from belino.testing.telegram.crowd import Crowd, conversation
 
 MESSAGES = 1_000
 MEDIA = 300

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from belino.domain.ports import Adapter, Desk
     from belino.gateway.gateway import Gateway, MakeAdapter
     from belino.testing import TelegramServer
-    from belino.testing.telegram_crowd import Crowd
+    from belino.testing.telegram.crowd import Crowd
 
 MESSAGES, MEDIA = 212, 61
 """With one question and its answer, 214 messages."""
@@ -82,7 +82,7 @@ async def _demo(args: Namespace, folder: Path) -> None:
     from belino.gateway.gateway import Gateway
     from belino.storage.home import Home
     from belino.testing import TelegramServer
-    from belino.testing.telegram_crowd import Crowd
+    from belino.testing.telegram.crowd import Crowd
     from belino.web.server import serve
 
     told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -113,8 +113,8 @@ class Show:
 
     async def play(self, told: asyncio.Future[str]) -> None:
         """Let the group talk, and somebody in it ask about a picture, unless the visitor did."""
-        from belino.testing.telegram_crowd import conversation
-        from belino.testing.telegram_faults import FILE
+        from belino.testing.faults import FILE
+        from belino.testing.telegram.crowd import conversation
 
         lines = conversation(MESSAGES, MEDIA)
         for line in lines[:OPENING]:

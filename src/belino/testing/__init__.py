@@ -6,7 +6,7 @@ from belino.testing.clock import START, FakeClock, settle
 from belino.testing.contract import Trial, check_adapter
 from belino.testing.desk import FakeDesk
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_pace import DiscordPace
+from belino.testing.discord.pace import DiscordPace
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_wav, make_webp
 from belino.testing.memory import (
     ForgetfulMemoryAdapter,
@@ -17,10 +17,10 @@ from belino.testing.memory import (
 )
 from belino.testing.process import GatewayProcess
 from belino.testing.slack import SlackServer
-from belino.testing.slack_pace import SlackPace
+from belino.testing.slack.pace import SlackPace
 from belino.testing.telegram import TelegramServer
-from belino.testing.telegram_pace import Pace
-from belino.testing.telegram_shapes import Upload
+from belino.testing.telegram.pace import Pace
+from belino.testing.telegram.shapes import Upload
 
 __all__ = [
     "START",

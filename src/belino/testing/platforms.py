@@ -8,15 +8,15 @@ from itertools import count
 from typing import Any, Protocol
 
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_faults import slow_down
-from belino.testing.discord_pace import DiscordPace
+from belino.testing.discord.faults import slow_down
+from belino.testing.discord.pace import DiscordPace
+from belino.testing.faults import Answer, Reset
 from belino.testing.process import GatewayProcess
 from belino.testing.slack import SlackServer
-from belino.testing.slack_pace import SlackPace
+from belino.testing.slack.pace import SlackPace
 from belino.testing.telegram import TelegramServer
-from belino.testing.telegram_faults import Answer, Reset
-from belino.testing.telegram_pace import Pace
-from belino.testing.telegram_shapes import Upload
+from belino.testing.telegram.pace import Pace
+from belino.testing.telegram.shapes import Upload
 
 PEOPLE = 10
 WAIT_SECONDS = 60.0

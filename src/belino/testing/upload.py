@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from belino.media.image_header import image_size
-from belino.testing.telegram_shapes import Upload
+from belino.testing.telegram.shapes import Upload
 
 if TYPE_CHECKING:
     from aiohttp import BodyPartReader

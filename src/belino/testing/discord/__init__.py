@@ -1,0 +1,274 @@
+"""A Discord on loopback that keeps the documented rules: REST, gateway and CDN, for tests, benchmarks and the demo.
+
+Facts are from Discord's API documentation (reference, gateway, rate limits, opcodes and status codes).
+"""
+
+import asyncio
+import json
+import mimetypes
+from base64 import urlsafe_b64encode
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from belino.domain.ports import Clock
+from belino.net.clock import SystemClock
+from belino.testing.discord.calls import Calls
+from belino.testing.discord.faults import CDN, cloudflare_ban
+from belino.testing.discord.gateway import HEARTBEAT_SECONDS, INVALID, RECONNECT, Gateway
+from belino.testing.discord.pace import DiscordPace, Gate, limited
+from belino.testing.discord.request import GONE, Call, Refused, read_body
+from belino.testing.discord.sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES, Session
+from belino.testing.discord.shapes import Json
+from belino.testing.discord.world import Town
+from belino.testing.faults import Answer, Fault, Faults, Hang, Reset, Stall
+from belino.testing.file_server import cut, serve_file
+from belino.testing.loopback import Loopback
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+BOT_ID = "1100000000000000042"
+TOKEN = f"{urlsafe_b64encode(BOT_ID.encode()).decode().rstrip('=')}.GbElin.DemoTokenThatOpensNothing00000000000000"
+UPLOAD_BYTES = 200 * 1024 * 1024
+# These need no token; the answers to interactions have one in their path.
+_OPEN = ("/interactions/", "/webhooks/")
+
+
+class DiscordServer(Town):
+    """Discord in a box: `async with`, then `api_url` and `token` are what a bot is configured with.
+
+    People speak by the verbs of Town (`say`, `edit`, `react` …); `calls` counts the routes that were called and `CDN`
+    downloads; `drop_socket` and its neighbours trouble the gateway; `fail` with the faults of `testing.faults` and
+    `discord.faults` scripts bad days of a route, by its documented name: `POST /channels/{channel}/messages`.
+    """
+
+    url: str
+    api_url: str
+    gateway_url: str
+
+    def __init__(
+        self,
+        *,
+        clock: Clock | None = None,
+        token: str = TOKEN,
+        username: str = "belino",
+        pace: DiscordPace | None = None,
+        message_content: bool = True,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    ) -> None:
+        super().__init__(clock or SystemClock(), bot_id=BOT_ID, bot_name=username)
+        self.token = token
+        self.calls: Counter[str] = Counter()
+        """How often each route was called, by its documented name; `CDN` counts downloads."""
+        self.requests: list[Call] = []
+        """The last calls, as they came."""
+        self.bytes_served = 0
+        self.credentials_leaked = 0
+        """Requests to the CDN that brought credentials nobody there asked for."""
+        self.gateway = Gateway(self.sessions, self._ready, self.member_pieces)
+        self.gateway.heartbeat_seconds = heartbeat_seconds
+        self.gateway.token = token
+        self.resume_url: str | None = None
+        """Where sessions are told to be resumed, if not at the gateway itself."""
+        self._answers = Calls(self)
+        self._gate = Gate(self.clock, pace or DiscordPace())
+        self._faults = Faults()
+        self._stopped = asyncio.Event()
+        self.allow(message_content=message_content)
+
+    def allow(self, *, message_content: bool = True, members: bool = False, presences: bool = False) -> None:
+        """The privileged intents that are switched on at the bot's page."""
+        chosen = ((message_content, MESSAGE_CONTENT), (members, MEMBERS), (presences, PRESENCES))
+        self.gateway.allowed = self._answers.allowed = sum(intent for on, intent in chosen if on)
+
+    def fail(self, route: str, fault: Fault, *, times: int = 1) -> None:
+        """The next calls of a route (`CDN` for downloads, `*` for any) end in this fault."""
+        self._faults.add(route, fault, times)
+
+    def heal(self) -> None:
+        """No fault waits any more."""
+        self._faults.clear()
+
+    async def drop_socket(self, code: int | None = None) -> None:
+        """Every gateway connection ends: with a close code, or the line just breaks."""
+        if code is not None:
+            await self.gateway.close_all(code)
+        else:
+            for connection in list(self.gateway.connections):
+                connection.abort()
+
+    async def ask_to_reconnect(self) -> None:
+        """The gateway asks everybody to come back (op 7)."""
+        for connection in list(self.gateway.connections):
+            await connection.tell(RECONNECT)
+
+    async def forget_sessions(self) -> None:
+        """No session can be resumed any more: what is said from now on is missed by who is away."""
+        self.sessions.live.clear()
+        await self.gateway.close_all(4009)
+
+    async def invalidate(self, *, resumable: bool = False) -> None:
+        """The gateway tells everybody that their session is invalid (op 9)."""
+        for connection in list(self.gateway.connections):
+            if connection.session is not None and not resumable:
+                self.sessions.end(connection.session)
+            await connection.tell(INVALID, resumable)
+
+    async def __aenter__(self) -> Self:
+        from aiohttp import web
+
+        self._folder = TemporaryDirectory(prefix="belino-discord-")
+        app = web.Application(client_max_size=UPLOAD_BYTES)
+        for path in ("/", "/resume", "/resume/"):
+            app.router.add_get(path, self.gateway.take)
+        app.router.add_route("*", "/api/{rest:.*}", self._take_call)
+        app.router.add_get("/{rest:.+}", self._take_file)
+        self._loopback = Loopback(app, ports=2)
+        await self._loopback.start()
+        self.url, self.cdn.url = self._loopback.urls
+        self.api_url = f"{self.url}/api/v10"
+        self.gateway_url = self._answers.gateway_url = self.url.replace("http:", "ws:")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopped.set()
+        await self.gateway.close_all(1001)
+        await self._loopback.stop()
+        self._folder.cleanup()
+
+    def _ready(self, session: Session) -> list[tuple[str, Json]]:
+        ready: Json = {
+            "v": 10,
+            "user": {**self.bot, "verified": True, "mfa_enabled": False, "email": None, "flags": 0},
+            "guilds": [{"id": guild, "unavailable": True} for guild in self.guilds],
+            "session_id": session.id,
+            "resume_gateway_url": self.resume_url or f"{self.gateway_url}/resume",
+            "session_type": "normal",
+            "application": {"id": self.bot["id"], "flags": self._answers.application_flags()},
+            "private_channels": [],
+            "relationships": [],
+            "presences": [],
+            "user_settings": {},
+            "shard": self.sessions.identified[-1].get("shard", [0, 1]),
+            "_trace": [],
+        }
+        return [("READY", ready), *self.beginning(session)]
+
+    async def _take_call(self, request: "web.Request") -> "web.StreamResponse":
+        if self._gate.banned:
+            return _fault_answer(cloudflare_ban())
+        try:
+            answered = await self._answer(request)
+        except Refused as error:
+            answered = _json(error.status, error.body())
+        self._gate.count(answered.status)
+        return answered
+
+    async def _answer(self, request: "web.Request") -> "web.StreamResponse":
+        path = "/" + request.match_info["rest"].partition("/")[2] if _versioned(request) else request.path[4:]
+        known = request.headers.get("Authorization") == f"Bot {self.token}"
+        if not known and path != "/gateway" and not path.startswith(_OPEN):
+            raise Refused(401, 0, "401: Unauthorized")
+        call, answer = self._answers.find(request.method, path)
+        call.query, call.agent = dict(request.query), request.headers.get("User-Agent", "")
+        fault = self._faults.take(call.name)
+        self.calls[call.name] += 1
+        self.requests = [*self.requests[-999:], call]
+        if isinstance(fault, Stall):
+            await self._stall(request, fault)
+        headers: dict[str, str] = {}
+        try:
+            await read_body(request, call, Path(self._folder.name))
+            if (wait := 0.0 if path.startswith(_OPEN) else self._gate.whole()) > 0:
+                return _limited(wait, "global", {})
+            wait, headers = self._gate.enter(call)
+            if wait > 0:
+                return _limited(wait, "user", headers)
+            if (troubled := await self._misbehave(request, fault)) is not None:
+                return troubled
+            result = answer(call)
+        except Refused as error:
+            return _json(error.status, error.body(), headers)
+        if isinstance(fault, Reset):
+            cut(request)
+        return _json(204, None, headers) if result is GONE else _json(200, result, headers)
+
+    async def _take_file(self, request: "web.Request") -> "web.StreamResponse":
+        self.calls[CDN] += 1
+        self.credentials_leaked += "Authorization" in request.headers
+        fault = self._faults.take(CDN)
+        if (troubled := await self._misbehave(request, fault)) is not None:
+            return troubled
+        stored = self.cdn.find(request.rel_url.raw_path, request.query)
+        if stored is None:
+            return _text(404, "This content is no longer available.")
+        mime = stored.upload.mime or mimetypes.guess_type(stored.path)[0] or "application/octet-stream"
+        return await serve_file(request, stored, fault, self._count, mime=mime)
+
+    async def _misbehave(self, request: "web.Request", fault: Fault | None) -> "web.StreamResponse | None":
+        """The answer of a fault that does not let the call through."""
+        from aiohttp import web
+
+        if isinstance(fault, Hang):
+            if fault.seconds is None:
+                await self._stopped.wait()
+                cut(request)
+            else:
+                await self.clock.sleep(fault.seconds)
+        elif isinstance(fault, Reset) and not fault.done:
+            cut(request)
+            return web.Response()
+        elif isinstance(fault, Answer):
+            return _fault_answer(fault)
+        return None
+
+    async def _stall(self, request: "web.Request", fault: Stall) -> None:
+        """Take so many bytes of the body, and no more until the server closes."""
+        taken = 0
+        while taken < fault.after and (piece := await request.content.readany()):
+            taken += len(piece)
+        await self._stopped.wait()
+        cut(request)
+
+    def _count(self, number: int) -> None:
+        self.bytes_served += number
+
+
+def _versioned(request: "web.Request") -> bool:
+    return request.match_info["rest"].partition("/")[0] in ("v9", "v10")
+
+
+def _json(status: int, value: Any, headers: Mapping[str, str] | None = None) -> "web.Response":
+    """Discord's content type is exactly this, which its libraries compare by the letter."""
+    from aiohttp import web
+
+    sent = {"Via": "1.1 google", **(headers or {})}
+    if value is None:
+        return web.Response(status=status, headers=sent)
+    body = json.dumps(value, ensure_ascii=False).encode()
+    return web.Response(status=status, body=body, headers={**sent, "Content-Type": "application/json"})
+
+
+def _limited(wait: float, scope: str, headers: Mapping[str, str]) -> "web.Response":
+    body, more = limited(wait, scope)
+    return _json(429, body, {**headers, **more})
+
+
+def _text(status: int, text: str) -> "web.Response":
+    from aiohttp import web
+
+    return web.Response(status=status, text=text)
+
+
+def _fault_answer(fault: Answer) -> "web.Response":
+    from aiohttp import web
+
+    if fault.body is not None:
+        return web.Response(status=fault.status, body=fault.body, headers=fault.headers)
+    return _json(fault.status, {"message": fault.description, "code": 0, **fault.parameters}, fault.headers)

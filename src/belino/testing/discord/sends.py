@@ -1,0 +1,278 @@
+"""What a bot makes visible: messages with their files, and changes to them, with the checks Discord documents."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from belino.testing.discord.request import Call, Refused, invalid, too_large
+from belino.testing.discord.shapes import THREADS, WRITABLE, Flag, Json, Kind, Place, mentioned_users, stamp
+from belino.testing.discord.world import Town
+from belino.testing.telegram.shapes import Upload
+
+TEXT_CHARS = 2000
+NONCE_CHARS = 25
+NONCE_SECONDS = 300.0
+MOST_FILES = 10
+MOST_EMBEDS = 10
+EMBED_CHARS = 6000
+ALT_CHARS = 1024
+WAVEFORM_BYTES = 256
+MIB = 1024 * 1024
+# What a file may weigh by the server's boost tier; direct messages have none.
+FILE_BYTES = {0: 10 * MIB, 1: 10 * MIB, 2: 50 * MIB, 3: 100 * MIB}
+SETTABLE = Flag.SUPPRESS_EMBEDS | Flag.SUPPRESS_NOTIFICATIONS | Flag.VOICE | Flag.COMPONENTS_V2
+MOST_ANSWERS, POLL_HOURS = 10, 24
+
+
+class Sends:
+    """The calls that people see something of."""
+
+    def __init__(self, town: Town) -> None:
+        self._town = town
+        self._nonces: dict[str, tuple[float, Json]] = {}
+
+    def create(self, call: Call, channel: Json) -> Json:
+        """POST a message. A nonce that was used a few minutes ago gives the message it made."""
+        self._permit(call, channel)
+        return self.post(call, call.fields, channel)
+
+    def post(self, call: Call, fields: Json, channel: Json, **more: Any) -> Json:
+        """A message by its fields, whoever allowed it; `more` are fields that no bot may set."""
+        if (known := self._known(fields)) is not None:
+            return known
+        text = _text(fields.get("content"))
+        _check_embeds(fields.get("embeds"))
+        _check_mentions(fields.get("allowed_mentions"))
+        reference = self._reference(fields.get("message_reference"), channel)
+        attached = self._files(call, fields, channel)
+        flags = int(fields.get("flags") or 0) & SETTABLE
+        if flags & Flag.VOICE:
+            self._check_voice(fields, text, attached, channel)
+        stickers = self._stickers(fields.get("sticker_ids"))
+        shown = (text, attached, stickers, reference.get("forward"))
+        if not any((*shown, fields.get("embeds"), fields.get("components"), fields.get("poll"))):
+            raise _empty()
+        made: Json = {"flags": flags, "embeds": [{"type": "rich", **e} for e in fields.get("embeds") or []]}
+        made |= reference | ({"stickers": stickers} if stickers else {})
+        if fields.get("tts"):
+            made["tts"] = True
+        if fields.get("components"):
+            made["components"] = fields["components"]
+        if fields.get("poll"):
+            made["poll"] = self._poll(fields["poll"])
+        if flags & Flag.COMPONENTS_V2 and (text or fields.get("embeds") or stickers or fields.get("poll")):
+            raise invalid("flags", "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2", "Components, and no more")
+        return self._sent(channel, text, attached, made | more, fields)
+
+    def edit(self, call: Call, channel: Json, message: Json) -> Json:
+        """PATCH a message of the bot's own; files not named in `attachments` are gone."""
+        fields = call.fields
+        if message["author"]["id"] != self._town.bot["id"] and set(fields) - {"flags"}:
+            raise Refused(403, 50005, "Cannot edit a message authored by another user")
+        if message["flags"] & Flag.VOICE:
+            raise Refused(400, 50162, "Voice messages cannot be edited")
+        if channel["type"] in THREADS and channel["thread_metadata"]["archived"]:
+            raise Refused(400, 50083, "Thread is archived")
+        text = _text(fields["content"]) if "content" in fields else message["content"]
+        _check_embeds(fields.get("embeds"))
+        _check_mentions(fields.get("allowed_mentions"))
+        kept = message["attachments"]
+        if "attachments" in fields:
+            named = {str(item.get("id")) for item in fields["attachments"] or []}
+            kept = [one for one in kept if one["id"] in named]
+        files = [*kept, *self._files(call, fields, channel)]
+        embeds = message["embeds"] if "embeds" not in fields else fields["embeds"] or []
+        if not (text or files or embeds):
+            raise _empty()
+        message |= {"content": text, "attachments": files, "embeds": [{"type": "rich", **e} for e in embeds]}
+        message["edited_timestamp"] = stamp(self._town.clock.now())
+        message["mentions"] = self._mentions(text, fields.get("allowed_mentions"), message)
+        self._town.edited.append((message["id"], text))
+        return self._town.tell_updated(message)
+
+    def _sent(self, channel: Json, text: str, attached: list[Json], made: Json, fields: Json) -> Json:
+        town = self._town
+        message = town.compose(channel, town.bot, text, files=attached, mentions=[], **made)
+        message["mentions"] = self._mentions(text, fields.get("allowed_mentions"), message)
+        town.sent.append(message)
+        told = town.told(message)
+        nonce = fields.get("nonce")
+        if nonce is None:
+            town.tell_created(message)
+            return told
+        town.tell_created(message, nonce=nonce)
+        self._nonces[str(nonce)] = (town.clock.monotonic(), message)
+        return {**told, "nonce": nonce}
+
+    def _known(self, fields: Json) -> Json | None:
+        nonce = fields.get("nonce")
+        if nonce is None:
+            return None
+        if isinstance(nonce, str) and len(nonce) > NONCE_CHARS:
+            raise invalid("nonce", "BASE_TYPE_MAX_LENGTH", f"Must be {NONCE_CHARS} or fewer in length.")
+        if not isinstance(nonce, str | int) or isinstance(nonce, bool):
+            raise invalid("nonce", "NONCE_TYPE_INVALID", "Nonce must be a string or integer.")
+        if not fields.get("enforce_nonce") or str(nonce) not in self._nonces:
+            return None
+        made_at, message = self._nonces[str(nonce)]
+        if self._town.clock.monotonic() - made_at > NONCE_SECONDS:
+            return None
+        return {**self._town.told(message), "nonce": nonce}
+
+    def _permit(self, call: Call, channel: Json) -> None:
+        town = self._town
+        if channel["type"] not in WRITABLE:
+            raise Refused(400, 50008, "Cannot send messages in a non-text channel")
+        if channel["type"] == Place.DM and channel["recipients"][0]["id"] in town.blocked:
+            raise Refused(403, 50007, "Cannot send messages to this user")
+        in_thread = channel["type"] in THREADS
+        if in_thread and channel["thread_metadata"]["locked"]:
+            raise Refused(400, 160005, "Thread is locked")
+        needed = ["SEND_MESSAGES_IN_THREADS" if in_thread else "SEND_MESSAGES"]
+        needed += ["ATTACH_FILES"] if call.files else []
+        for permission in needed:
+            if not town.may(channel, permission):
+                raise Refused(403, 50013, "Missing Permissions")
+        if in_thread:
+            channel["thread_metadata"]["archived"] = False  # writing wakes a thread
+
+    def _reference(self, given: Any, channel: Json) -> Json:
+        if not isinstance(given, dict):
+            return {}
+        where = str(given.get("channel_id") or channel["id"])
+        message = self._town.messages[where].get(str(given.get("message_id"))) if where in self._town.channels else None
+        forward = given.get("type") == 1
+        if message is None or (where != channel["id"] and not forward):
+            if given.get("fail_if_not_exists", True) or forward:
+                raise invalid("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
+            return {}
+        if forward:
+            return {"forward": message}
+        if message["type"] not in (Kind.DEFAULT, Kind.REPLY, Kind.COMMAND, Kind.MENU_COMMAND):
+            raise invalid(
+                "message_reference", "REPLIES_CANNOT_REPLY_TO_SYSTEM_MESSAGE", "Cannot reply to a system message"
+            )
+        if not self._town.may(channel, "READ_MESSAGE_HISTORY"):
+            raise Refused(400, 160002, "Cannot reply without permission to read message history")
+        return {"reply_to": message}
+
+    def _files(self, call: Call, fields: Json, channel: Json) -> list[Json]:
+        """The attachments of the files that came, described as `attachments` says."""
+        if len(call.files) > MOST_FILES:
+            raise invalid("attachments", "BASE_TYPE_MAX_LENGTH", f"Must be {MOST_FILES} or fewer in length.")
+        listed = fields.get("attachments") or []
+        if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+            raise invalid("attachments", "BASE_TYPE_BAD_TYPE", "Only dictionaries may be used in a list")
+        guild = self._town.guilds.get(channel.get("guild_id", ""), {})
+        most = FILE_BYTES[guild.get("premium_tier", 0)]
+        made = []
+        for number, upload in call.files.items():
+            if upload.announced > most:
+                raise too_large()
+            described: Json = next((item for item in listed if str(item.get("id")) == number), {})
+            made.append(self._attachment(channel, upload, described))
+        return made
+
+    def _attachment(self, channel: Json, upload: Upload, described: Mapping[str, Any]) -> Json:
+        told = {n: described[n] for n in ("description", "title", "duration_secs", "waveform") if described.get(n)}
+        if len(str(told.get("description", ""))) > ALT_CHARS:
+            raise invalid("attachments", "BASE_TYPE_MAX_LENGTH", f"Must be {ALT_CHARS} or fewer in length.")
+        self._town.received.append(upload)
+        name = str(described.get("filename") or upload.name or "file")
+        # A type nobody thought about is told by the name, as Discord does it.
+        mime = None if upload.mime == "application/octet-stream" else upload.mime
+        kept = Upload(
+            content=upload.content, size=upload.size, name=name, mime=mime, width=upload.width, height=upload.height
+        )
+        return self._town.cdn.put(channel["id"], self._town.ids.next(), kept, **told)
+
+    def _check_voice(self, fields: Json, text: str, attached: list[Json], channel: Json) -> None:
+        if not self._town.may(channel, "SEND_VOICE_MESSAGES"):
+            raise Refused(403, 50173, "You cannot send voice messages in this channel")
+        if text or fields.get("embeds") or fields.get("sticker_ids") or fields.get("poll"):
+            raise Refused(400, 50159, "Voice messages do not support additional content")
+        if len(attached) != 1 or not str(attached[0].get("content_type", "")).startswith("audio/"):
+            raise Refused(400, 50160, "Voice messages must have a single audio attachment")
+        if "duration_secs" not in attached[0] or not _is_waveform(attached[0].get("waveform")):
+            raise Refused(400, 50161, "Voice messages must have supporting metadata")
+
+    def _stickers(self, wanted: Any) -> list[Json]:
+        wanted = wanted or []
+        if len(wanted) > 3:
+            raise invalid("sticker_ids", "BASE_TYPE_MAX_LENGTH", "Must be 3 or fewer in length.")
+        unknown = [number for number in wanted if str(number) not in self._town.stickers]
+        if unknown:
+            raise Refused(400, 50081, "Invalid sticker sent")
+        return [self._town.stickers[str(number)] for number in wanted]
+
+    def _poll(self, asked: Any) -> Json:
+        """A poll as it is told: its answers numbered, its hours a time at which it ends."""
+        answers = asked.get("answers") if isinstance(asked, dict) else None
+        if not isinstance(answers, list) or not 1 <= len(answers) <= MOST_ANSWERS:
+            raise invalid("poll.answers", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {MOST_ANSWERS} in length.")
+        ends = self._town.clock.now() + timedelta(hours=int(asked.get("duration") or POLL_HOURS))
+        return {
+            "question": asked.get("question"),
+            "answers": [{"answer_id": number, **answer} for number, answer in enumerate(answers, 1)],
+            "expiry": stamp(ends),
+            "allow_multiselect": bool(asked.get("allow_multiselect")),
+            "layout_type": 1,
+            "results": {"is_finalized": False, "answer_counts": []},
+        }
+
+    def _mentions(self, text: str, allowed: Any, message: Json) -> list[Json]:
+        """Who is really mentioned: everybody named, unless `allowed_mentions` says otherwise."""
+        named = mentioned_users(text)
+        told: Json = allowed if isinstance(allowed, dict) else {"parse": ["users"], "replied_user": True}
+        if "users" not in (told.get("parse") or []):
+            named = [number for number in named if number in (told.get("users") or [])]
+        if message["type"] == Kind.REPLY and told.get("replied_user", False):
+            reference = message["message_reference"]
+            named.append(self._town.messages[reference["channel_id"]][reference["message_id"]]["author"]["id"])
+        return [self._town.users[number] for number in dict.fromkeys(named) if number in self._town.users]
+
+
+def _empty() -> Refused:
+    return Refused(400, 50006, "Cannot send an empty message")
+
+
+def _text(content: Any) -> str:
+    if content is not None and not isinstance(content, str):
+        raise invalid("content", "BASE_TYPE_STRING", "Must be a string.")
+    text = (content or "").strip()
+    if len(text) > TEXT_CHARS:
+        raise invalid("content", "BASE_TYPE_MAX_LENGTH", f"Must be {TEXT_CHARS} or fewer in length.")
+    return text
+
+
+def _check_embeds(embeds: Any) -> None:
+    if not embeds:
+        return
+    if not isinstance(embeds, list) or len(embeds) > MOST_EMBEDS:
+        raise invalid("embeds", "BASE_TYPE_MAX_LENGTH", f"Must be {MOST_EMBEDS} or fewer in length.")
+    told = sum(len(str(embed.get(name, ""))) for embed in embeds for name in ("title", "description"))
+    told += sum(len(str(f.get("name", ""))) + len(str(f.get("value", ""))) for e in embeds for f in e.get("fields", ()))
+    if told > EMBED_CHARS:
+        raise invalid("embeds", "MAX_EMBED_SIZE_EXCEEDED", f"Embed size exceeds maximum size of {EMBED_CHARS}")
+
+
+def _check_mentions(allowed: Any) -> None:
+    if not isinstance(allowed, dict):
+        return
+    parse = allowed.get("parse") or []
+    for number, kind in enumerate(parse):
+        if kind not in ("roles", "users", "everyone"):
+            where = f"allowed_mentions.parse.{number}"
+            raise invalid(where, "BASE_TYPE_CHOICES", "Value must be one of {'users', 'everyone', 'roles'}.")
+        if allowed.get(kind):
+            text = f'parse:["{kind}"] and {kind}: [ids...] are mutually exclusive.'
+            raise invalid("allowed_mentions", "MESSAGE_ALLOWED_MENTIONS_PARSE_EXCLUSIVE", text)
+
+
+def _is_waveform(written: Any) -> bool:
+    try:
+        return 0 < len(base64.b64decode(str(written or ""), validate=True)) <= WAVEFORM_BYTES
+    except binascii.Error:
+        return False

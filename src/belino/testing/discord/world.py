@@ -1,0 +1,277 @@
+"""The people on the far side of a Discord bot: they talk, send files, edit, react, open threads."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from belino.testing.discord.files import STICKER_ENDINGS, upload_of, voice_fields
+from belino.testing.discord.record import Interaction, Record
+from belino.testing.discord.shapes import (
+    PERMISSIONS,
+    SNAPSHOT_FIELDS,
+    THREADS,
+    Flag,
+    Json,
+    Kind,
+    Place,
+    channel_shape,
+    emoji_shape,
+    guild_shape,
+    member_shape,
+    mentioned_users,
+    message_shape,
+    role_shape,
+    stamp,
+    thread_shape,
+    user_shape,
+)
+from belino.testing.telegram.shapes import Upload
+
+# The type of a command's option by what is given for it.
+_OPTIONS = ((Upload, 11), (bool, 5), (int, 4), (float, 10), (str, 3))
+
+
+class Town(Record):
+    """Users, servers, channels and what was said; every verb tells the bot, and returns what Discord would tell."""
+
+    def user(self, username: str, *, bot: bool = False, **more: Any) -> Json:
+        """Somebody new."""
+        user = user_shape(self.ids.next(), username, bot=bot, **more)
+        self.users[user["id"]] = user
+        return user
+
+    def guild(self, name: str, *people: Json, tier: int = 0) -> Json:
+        """A server with these people and the bot; its boost tier decides how large files may be."""
+        number = self.ids.next()
+        guild = guild_shape(number, name, owner=people[0]["id"] if people else self.bot["id"], tier=tier)
+        self.guilds[number] = guild
+        role = role_shape(self.ids.next(), str(self.bot["username"]), position=1) | {"managed": True}
+        guild["roles"].append(role | {"tags": {"bot_id": self.bot["id"]}})
+        self.members[number, self.bot["id"]] = member_shape(self._now(), (role["id"],))
+        for person in people:
+            self.members[number, person["id"]] = member_shape(self._now())
+        self.sessions.dispatch("GUILD_CREATE", self.guild_told(guild))
+        return guild
+
+    def channel(self, guild: Json, name: str, kind: int = Place.TEXT) -> Json:
+        """A channel of a server."""
+        channel = channel_shape(self.ids.next(), guild["id"], name, int(kind))
+        self.channels[channel["id"]] = channel
+        self.sessions.dispatch("CHANNEL_CREATE", dict(channel))
+        return channel
+
+    def dm(self, user: Json) -> Json:
+        """The direct messages of a user and the bot."""
+        for channel in self.channels.values():
+            if channel["type"] == Place.DM and channel["recipients"][0]["id"] == user["id"]:
+                return channel
+        channel = {"id": self.ids.next(), "type": int(Place.DM), "last_message_id": None, "flags": 0}
+        channel["recipients"] = [user]
+        self.channels[channel["id"]] = channel
+        return channel
+
+    def thread(self, channel: Json, user: Json, name: str, *, message: Json | None = None, kind: int = 11) -> Json:
+        """A thread in a channel, begun at a message or without one."""
+        number = message["id"] if message is not None else self.ids.next()
+        thread = thread_shape(number, channel, name, owner=user["id"], kind=kind, now=self._now())
+        self.channels[number] = thread
+        if message is not None:
+            self.messages[channel["id"]][number]["flags"] |= Flag.HAS_THREAD
+        self.sessions.dispatch("THREAD_CREATE", {**thread, "newly_created": True})
+        where = {"channel_id": channel["id"], "guild_id": channel["guild_id"], "type": 0}
+        if message is not None:
+            self.say(thread, user, type=int(Kind.THREAD_STARTER), message_reference={**where, "message_id": number})
+        elif channel["type"] == Place.TEXT and kind == Place.PUBLIC_THREAD:
+            here = where | {"channel_id": number}
+            self.say(channel, user, name, type=int(Kind.THREAD_CREATED), message_reference=here)
+        return thread
+
+    def post(self, forum: Json, user: Json, name: str, text: str = "", /, **fields: Any) -> Json:
+        """A post in a forum: a thread whose first message has its id."""
+        thread = self.thread(forum, user, name)
+        return self.say(thread, user, text, id=thread["id"], **fields)
+
+    def say(self, place: Json, user: Json, text: str = "", /, **fields: Any) -> Json:
+        """One message. `files` takes bytes and Uploads, `voice` one of them, `stickers` what `sticker` made,
+        `reply_to` and `forward` messages; every other field is as Discord names it. A user where a channel is
+        expected means the direct messages with the bot."""
+        channel = self._place(place)
+        message = self.compose(channel, user, text, **fields)
+        self.tell_created(message)
+        return self.told(message)
+
+    def compose(self, channel: Json, user: Json, text: str = "", /, **fields: Any) -> Json:
+        """A message, kept, but told to nobody."""
+        message = message_shape(self.ids.next(), channel["id"], user, text)
+        self._attach(message, fields.pop("files", ()), fields.pop("voice", None))
+        if stickers := fields.pop("stickers", ()):
+            message["sticker_items"] = [{k: s[k] for k in ("id", "name", "format_type")} for s in stickers]
+        self._refer(message, fields.pop("reply_to", None), fields.pop("forward", None))
+        message |= fields
+        if "mentions" not in fields:
+            message["mentions"] = self._mentioned(message)
+        if channel["type"] in THREADS:
+            message["position"] = channel["total_message_sent"]
+            channel["message_count"] += 1
+            channel["total_message_sent"] += 1
+        channel["last_message_id"] = message["id"]
+        self.messages[channel["id"]][message["id"]] = message
+        return message
+
+    def edit(self, message: Json, text: str | None = None, **fields: Any) -> Json:
+        """The author changes a message; `files` are those it has now, and new ones."""
+        kept = self.messages[message["channel_id"]][message["id"]]
+        if (files := fields.pop("files", None)) is not None:
+            kept["attachments"] = []
+            self._attach(kept, files, None)
+        kept |= fields | {"edited_timestamp": self._now()} | ({} if text is None else {"content": text})
+        kept["mentions"] = self._mentioned(kept)
+        return self.tell_updated(kept)
+
+    def unfurl(self, message: Json, *embeds: Json) -> Json:
+        """Discord finds out what the links in a message show: an update that is no edit."""
+        kept = self.messages[message["channel_id"]][message["id"]]
+        kept["embeds"] = list(embeds)
+        return self.tell_updated(kept)
+
+    def delete(self, *messages: Json) -> None:
+        """Messages of one channel are gone: one, or many at once."""
+        where = messages[0]["channel_id"]
+        for message in messages:
+            self.messages[where].pop(message["id"], None)
+            self.reactions.pop(message["id"], None)
+        named = {"channel_id": where, **self.guild_of(where)}
+        if len(messages) == 1:
+            self.announce("MESSAGE_DELETE", where, {"id": messages[0]["id"], **named})
+        else:
+            self.announce("MESSAGE_DELETE_BULK", where, {"ids": [m["id"] for m in messages], **named})
+
+    def react(self, message: Json, user: Json, emoji: str, *, remove: bool = False) -> None:
+        """A user chooses an emoji for a message (`name:id` for one of a server's own), or takes it back."""
+        chosen = self.reactions[message["id"]].setdefault(emoji, [])
+        if remove == (user["id"] not in chosen):
+            return
+        chosen.remove(user["id"]) if remove else chosen.append(user["id"])
+        if not chosen:
+            del self.reactions[message["id"]][emoji]
+        where = message["channel_id"]
+        told: Json = {"user_id": user["id"], "channel_id": where, "message_id": message["id"]} | self.guild_of(where)
+        told |= {"emoji": emoji_shape(emoji), "burst": False, "type": 0}
+        if not remove:
+            told["message_author_id"] = self.messages[where][message["id"]]["author"]["id"]
+            told |= self.member_of(told.get("guild_id"), user, whole=True)
+        self.announce("MESSAGE_REACTION_REMOVE" if remove else "MESSAGE_REACTION_ADD", where, told)
+
+    def type(self, place: Json, user: Json) -> None:
+        """Somebody types."""
+        where = self._place(place)["id"]
+        told = {"channel_id": where, "user_id": user["id"], "timestamp": int(self.clock.now().timestamp())}
+        self.announce("TYPING_START", where, {**told, **self.guild_of(where)})
+
+    def sticker(self, name: str, content: bytes, *, form: int = 1) -> Json:
+        """A sticker that can be sent: PNG (1), APNG (2), Lottie (3) or GIF (4)."""
+        number = self.ids.next()
+        self.cdn.put_plain(f"/stickers/{number}.{STICKER_ENDINGS[form]}", content)
+        made = {"id": number, "name": name, "format_type": form, "type": 2, "tags": "smile", "description": None}
+        return self.stickers.setdefault(number, made)
+
+    def command(self, place: Json, user: Json, name: str, **options: Any) -> Json:
+        """Somebody uses a slash command; an Upload among the options is a file."""
+        channel = self._place(place)
+        given, files = [], {}
+        for option, value in options.items():
+            kind = next(number for kinds, number in _OPTIONS if isinstance(value, kinds))
+            if isinstance(value, Upload):
+                file = self.cdn.put(channel["id"], self.ids.next(), value, ephemeral=True)
+                files[file["id"]] = self.cdn.signed(channel["id"], file)
+                value = file["id"]
+            given.append({"name": option, "type": kind, "value": value})
+        known = next((c["id"] for c in self.commands.values() if c["name"] == name), self.ids.next())
+        asked: Json = {"id": known, "name": name, "type": 1} | ({"options": given} if given else {})
+        return self._interact(channel, user, asked | ({"resolved": {"attachments": files}} if files else {}))
+
+    def emoji(self, name: str, content: bytes, *, animated: bool = False) -> str:
+        """An emoji of a server's own, as it is written in a message."""
+        number = self.ids.next()
+        for ending in ("webp", "gif" if animated else "png"):
+            self.cdn.put_plain(f"/emojis/{number}.{ending}", content)
+        return f"<{'a' if animated else ''}:{name}:{number}>"
+
+    def forbid(self, channel: Json, *permissions: str) -> None:
+        """The bot loses permissions in a channel; none named gives all of them back."""
+        self.forbidden[channel["id"]] = set(permissions)
+
+    def kick(self, guild: Json) -> None:
+        """The bot is thrown out of a server."""
+        del self.guilds[guild["id"]]
+        for channel in [c for c in self.channels.values() if c.get("guild_id") == guild["id"]]:
+            self.forbid(channel, "VIEW_CHANNEL")
+        self.sessions.dispatch("GUILD_DELETE", {"id": guild["id"]})
+
+    def _interact(self, channel: Json, user: Json, asked: Json) -> Json:
+        number, guild = self.ids.next(), self.guild_of(channel["id"])
+        owner = {"0": guild.get("guild_id", "0")}
+        told: Json = {
+            "id": number,
+            "application_id": self.bot["id"],
+            "type": 2,
+            "data": asked,
+            "token": secrets.token_urlsafe(40),
+            "version": 1,
+            "channel_id": channel["id"],
+            "channel": {"id": channel["id"], "type": channel["type"]},
+            "app_permissions": PERMISSIONS,
+            "locale": "en-US",
+            "entitlements": [],
+            "authorizing_integration_owners": owner,
+            "context": 0 if guild else 1,
+            "attachment_size_limit": 10 * 1024 * 1024,
+        }
+        told |= guild | (self.member_of(guild.get("guild_id"), user, whole=True) or {"user": user})
+        if guild:
+            told["member"]["permissions"] = PERMISSIONS
+        self.interactions[told["token"]] = Interaction(
+            asked=told, user=user, channel=channel, at=self.clock.monotonic()
+        )
+        self.sessions.dispatch("INTERACTION_CREATE", told)
+        return told
+
+    def _place(self, place: Json) -> Json:
+        return self.dm(place) if place["id"] in self.users else self.channels[place["id"]]
+
+    def _attach(self, message: Json, files: Sequence[bytes | Upload | Json], voice: bytes | Upload | None) -> None:
+        where = message["channel_id"]
+        for file in files:
+            if isinstance(file, dict):
+                message["attachments"].append({k: v for k, v in file.items() if k not in ("url", "proxy_url")})
+            else:
+                message["attachments"].append(self.cdn.put(where, self.ids.next(), upload_of(file)))
+        if voice is not None:
+            upload = voice if isinstance(voice, Upload) else Upload(content=voice)
+            named = Upload(content=upload.content, size=upload.size, name="voice-message.ogg", mime="audio/ogg")
+            message["attachments"].append(self.cdn.put(where, self.ids.next(), named, **voice_fields(upload)))
+            message["flags"] |= Flag.VOICE
+
+    def _refer(self, message: Json, reply_to: Json | None, forward: Json | None) -> None:
+        other = reply_to or forward
+        if other is None:
+            return
+        where = other["channel_id"]
+        reference = {"message_id": other["id"], "channel_id": where, **self.guild_of(where)}
+        if reply_to is not None:
+            message |= {"type": int(Kind.REPLY), "message_reference": {"type": 0, **reference}}
+        else:
+            snapshot = {name: other[name] for name in SNAPSHOT_FIELDS if name in other}
+            message |= {"message_reference": {"type": 1, **reference}, "message_snapshots": [{"message": snapshot}]}
+            message["flags"] |= Flag.SNAPSHOT
+
+    def _mentioned(self, message: Json) -> list[Json]:
+        named = mentioned_users(message["content"])
+        if message["type"] == Kind.REPLY:
+            reference = message["message_reference"]
+            answered = self.messages[reference["channel_id"]].get(reference["message_id"])
+            named += [answered["author"]["id"]] if answered else []
+        return [self.users[number] for number in dict.fromkeys(named) if number in self.users]
+
+    def _now(self) -> str:
+        return stamp(self.clock.now())

@@ -1,0 +1,106 @@
+"""One call of the Web API as it came, and what Slack answers instead of a result."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from belino.testing.slack.shapes import Json
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+JSON = "application/json"
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+class Refused(Exception):
+    """What Slack answers instead of a result: `ok: false`, an error by name, and what belongs to it."""
+
+    def __init__(self, error: str, *messages: str, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(error)
+        self.status = status
+        self.headers = dict(headers or {})
+        self.more: Json = {"response_metadata": {"messages": list(messages)}} if messages else {}
+
+    def body(self) -> Json:
+        return {"ok": False, "error": str(self), **self.more}
+
+
+def missing_scope(needed: str, provided: frozenset[str] | set[str]) -> Refused:
+    refused = Refused("missing_scope")
+    refused.more = {"needed": needed, "provided": ",".join(sorted(provided))}
+    return refused
+
+
+def missing(name: str) -> Refused:
+    return Refused("invalid_arguments", f"[ERROR] missing required field: {name}")
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """One call of a method, its fields as strings or JSON values."""
+
+    method: str
+    token: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    content_type: str = ""
+    charset: str | None = None
+
+    def text(self, name: str) -> str:
+        value = self.fields.get(name)
+        return "" if value is None else str(value)
+
+    def needed(self, name: str) -> str:
+        if not (value := self.text(name)):
+            raise missing(name)
+        return value
+
+    def whole(self, name: str, default: int, most: int) -> int:
+        written = self.text(name) or str(default)
+        if not written.isdecimal() or int(written) == 0:
+            raise Refused("invalid_limit")
+        return min(int(written), most)
+
+    def flag(self, name: str) -> bool:
+        return self.text(name).lower() in ("true", "1")
+
+    def value(self, name: str, error: str) -> Any:
+        """A field that holds JSON, which a form sends as text."""
+        raw = self.fields.get(name)
+        if not isinstance(raw, str) or not raw:
+            return raw or None
+        try:
+            return json.loads(raw)
+        except ValueError:
+            raise Refused(error) from None
+
+
+async def read_call(request: "web.Request", *, takes_json: bool) -> Call:
+    """The method, the token and the fields. JSON is read only where Slack reads it; elsewhere it is as if not sent."""
+    call = Call(method=request.match_info["method"], content_type=request.content_type, charset=request.charset)
+    call.fields = fields = dict(request.query)
+    header = request.headers.get("Authorization", "")
+    call.token = header.removeprefix("Bearer ").strip() if header.startswith("Bearer ") else ""
+    if request.method != "POST":
+        call.content_type = ""
+    elif request.content_type in FORMS:
+        fields |= {name: str(value) for name, value in (await request.post()).items()}
+    elif request.content_type == JSON:
+        written = await request.read()
+        fields |= _parsed(written) if takes_json and written else {}
+    elif await request.read():
+        raise Refused("invalid_post_type")
+    if not call.token and request.content_type != JSON:
+        call.token = str(fields.get("token") or "")
+    return call
+
+
+def _parsed(written: bytes) -> Json:
+    try:
+        value: Any = json.loads(written)
+    except ValueError:
+        raise Refused("invalid_json") from None
+    if not isinstance(value, dict):
+        raise Refused("json_not_object")
+    return value

@@ -1,0 +1,227 @@
+"""The people on the far side of a Slack app: they talk, send files, edit, delete, react, forward."""
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from belino.testing.slack.files import upload_of, voice_upload
+from belino.testing.slack.record import Record, bot_fields
+from belino.testing.slack.shapes import (
+    APP,
+    BOT,
+    BOT_USER,
+    DOMAIN,
+    TEAM,
+    Json,
+    channel_shape,
+    im_shape,
+    mpim_shape,
+    permalink,
+    rich_text,
+    user_shape,
+)
+from belino.testing.telegram.shapes import Upload
+
+
+class Town(Record):
+    """Users, conversations and what was said; every verb tells the app what Slack would tell it."""
+
+    def user(self, name: str, *, bot: bool = False, team: str = TEAM, **more: Any) -> Json:
+        """Somebody new; of another workspace if a team is named."""
+        user = user_shape(self.numbers.next("U"), name, bot=bot, team=team, **more)
+        if team != TEAM:
+            user["is_stranger"] = True
+        self.users[user["id"]] = user
+        return user
+
+    def channel(
+        self, name: str, *people: Json, private: bool = False, shared: bool = False, member: bool = True
+    ) -> Json:
+        """A channel with these people, and with the bot if it is a member; `shared` is one of Slack Connect."""
+        creator = people[0]["id"] if people else BOT_USER
+        number, now = self.numbers.next("C"), int(self.clock.now().timestamp())
+        channel = channel_shape(number, name, private=private, shared=shared, created=now, creator=creator)
+        return self._keep(channel, people, member=member)
+
+    def dm(self, user: Json) -> Json:
+        """The direct conversation of a user with the bot."""
+        for channel in self.channels.values():
+            if channel.get("user") == user["id"]:
+                return channel
+        channel = im_shape(self.numbers.next("D"), user["id"], int(self.clock.now().timestamp()))
+        return self._keep(channel, (user,), member=True)
+
+    def group(self, *people: Json) -> Json:
+        """A direct conversation of several people with the bot."""
+        names, now = [person["name"] for person in people], int(self.clock.now().timestamp())
+        return self._keep(mpim_shape(self.numbers.next("G"), names, now), people, member=True)
+
+    def invite(self, channel: Json) -> None:
+        """The bot becomes a member."""
+        self.members[channel["id"]].add(BOT_USER)
+        event = {"type": "member_joined_channel", "user": BOT_USER, "channel": channel["id"], "team": TEAM}
+        event |= {"channel_type": "G" if channel.get("is_private") else "C", "event_ts": self.stamps.next()}
+        self.deliveries.event(event, "member_joined_channel")
+
+    def kick(self, channel: Json) -> None:
+        """The bot is a member no longer."""
+        self.members[channel["id"]].discard(BOT_USER)
+
+    def archive(self, channel: Json) -> None:
+        channel["is_archived"] = True
+
+    def say(self, place: Json, user: Json, text: str = "", /, **fields: Any) -> Json:
+        """One message. `thread` takes a message, `broadcast` shows the reply in the channel too, `files` takes bytes
+        and Uploads, `voice` one of them, `share` a message that is forwarded; every other field is as Slack names
+        it, and None leaves it out. A user where a channel is expected means the direct conversation with the bot."""
+        channel = self._place(place)
+        message = self.compose(channel, user, text, **fields)
+        self.tell_posted(channel, message)
+        return self.told(channel, message) | {"channel": channel["id"]}
+
+    def compose(self, channel: Json, user: Json, text: str = "", /, **fields: Any) -> Json:
+        """A message, kept, but told to nobody."""
+        message = self._head(user, text)
+        files = [self._file(user, upload_of(file)) for file in fields.pop("files", ())]
+        if (voice := fields.pop("voice", None)) is not None:
+            upload, more = voice_upload(voice)
+            files.append(self._file(user, upload, **more))
+        self._enter_thread(channel, message, fields.pop("thread", None), broadcast=fields.pop("broadcast", False))
+        if (share := fields.pop("share", None)) is not None:
+            message["attachments"] = [self._forwarded(share)]
+        self.attach(channel, message, files)
+        message = {name: value for name, value in (message | fields).items() if value is not None}
+        return self.keep(channel, message)
+
+    def edit(self, message: Json, text: str | None = None, **fields: Any) -> Json:
+        """The author changes a message; `files` are those of its files that are left."""
+        channel, kept = self._find(message)
+        before = self.told(channel, kept)
+        if "files" in fields:
+            fields["files"] = [file["id"] for file in fields["files"]]
+        changed = {} if text is None else {"text": text, "blocks": rich_text(text)}
+        kept |= changed | fields | {"edited": {"user": kept.get("user", BOT), "ts": self.stamps.next()}}
+        return self.tell_changed(channel, kept, before)
+
+    def unfurl(self, message: Json, *attachments: Json) -> Json:
+        """Slack finds out what the links in a message show: a change that is no edit."""
+        channel, kept = self._find(message)
+        before = self.told(channel, kept)
+        kept["attachments"] = [{"id": number, **shown} for number, shown in enumerate(attachments, 1)]
+        return self.tell_changed(channel, kept, before)
+
+    def delete(self, *messages: Json) -> None:
+        """Messages are gone; one with replies leaves a tombstone, so that its thread can still be read."""
+        for message in messages:
+            channel, kept = self._find(message)
+            self.remove(channel, kept)
+
+    def react(self, message: Json, user: Json, emoji: str, *, remove: bool = False) -> None:
+        """A user chooses an emoji (by its name, without colons) for a message, or takes it back."""
+        channel, kept = self._find(message)
+        self.change_reaction(channel, kept, user["id"], emoji, remove=remove)
+
+    def command(self, place: Json, user: Json, command: str, text: str = "") -> None:
+        """Somebody types a slash command."""
+        channel = self._place(place)
+        number = self.numbers.next("")
+        self.deliveries.command(
+            {
+                "token": "deprecated-verification-token",
+                "team_id": TEAM,
+                "team_domain": DOMAIN,
+                "channel_id": channel["id"],
+                "channel_name": "directmessage" if channel.get("is_im") else channel["name"],
+                "user_id": user["id"],
+                "user_name": user["name"],
+                "command": command,
+                "text": text,
+                "api_app_id": APP,
+                "is_enterprise_install": "false",
+                "response_url": f"{self.shelf.url}/commands/{TEAM}/{number}",
+                "trigger_id": f"{number}.0123456789.abcdef",
+            }
+        )
+
+    def delete_file(self, number: str) -> None:
+        """A file is gone; messages still name it."""
+        self.shelf.files[number].gone = True
+
+    def hide_file(self, number: str) -> None:
+        """The free plan's limit hides a file."""
+        self.shelf.files[number].hidden = True
+
+    def move_file(self, number: str) -> None:
+        """A file gets another private link; the old one leads nowhere."""
+        file = self.shelf.files[number]
+        file.link_name = f"moved_{file.link_name}"
+
+    def _keep(self, channel: Json, people: Iterable[Json], *, member: bool) -> Json:
+        number = channel["id"]
+        self.channels[number] = channel
+        self.members[number] = {person["id"] for person in people} | ({BOT_USER} if member else set())
+        return channel
+
+    def _place(self, place: Json) -> Json:
+        return self.dm(place) if place["id"] in self.users else self.channels[place["id"]]
+
+    def _find(self, message: Json) -> tuple[Json, Json]:
+        channel = self.channels[message["channel"]]
+        return channel, self.messages[channel["id"]][message["ts"]]
+
+    def _head(self, user: Json, text: str) -> Json:
+        head: Json = {"user": user["id"], "type": "message", "ts": self.stamps.next()}
+        if user["is_bot"]:
+            head |= bot_fields(user)
+        else:
+            head["client_msg_id"] = str(uuid.uuid4())
+        head |= {"text": text, "team": user["team_id"]}
+        if text:
+            head["blocks"] = rich_text(text)
+        if user["team_id"] != TEAM:
+            names = {"name": user["name"], "real_name": user["real_name"], "team": user["team_id"]}
+            head |= {"user_team": user["team_id"], "source_team": user["team_id"], "user_profile": names}
+        return head
+
+    def _file(self, user: Json, upload: Upload, **more: Any) -> str:
+        return self.shelf.put(self.numbers.next("F"), upload, user["id"], **more).id
+
+    def _enter_thread(self, channel: Json, message: Json, thread: Json | str | None, *, broadcast: bool) -> None:
+        if thread is None:
+            return
+        stamp = thread if isinstance(thread, str) else str(thread.get("thread_ts") or thread["ts"])
+        message["thread_ts"] = stamp
+        parent = self.messages[channel["id"]].get(stamp)
+        if parent is not None and "user" in parent:
+            message["parent_user_id"] = parent["user"]
+        if broadcast:
+            message["subtype"] = "thread_broadcast"
+            if parent is not None:
+                message["root"] = self.told(channel, parent)
+
+    def _forwarded(self, share: Json) -> Json:
+        channel, kept = self._find(share)
+        told, author = self.told(channel, kept), self.users.get(kept.get("user", ""), self.bot)
+        link = permalink(channel["id"], kept["ts"], kept.get("thread_ts"))
+        attachment: Json = {
+            "ts": kept["ts"],
+            "author_id": author["id"],
+            "channel_id": channel["id"],
+            "channel_team": TEAM,
+            "is_msg_unfurl": True,
+            "is_share": True,
+            "fallback": f"[{kept['ts']}] {author['name']}: {kept['text']}",
+            "message_blocks": [{"team": TEAM, "channel": channel["id"], "ts": kept["ts"]}],
+            "from_url": link,
+            "original_url": link,
+            "color": "D0D0D0",
+            "mrkdwn_in": ["text"],
+            "id": 1,
+            "author_name": author["real_name"],
+            "author_subname": author["real_name"],
+            "author_link": f"https://{DOMAIN}.slack.com/team/{author['id']}",
+            "text": kept["text"],
+            "footer": "Slack Conversation",
+        }
+        attachment["message_blocks"][0]["message"] = {"blocks": kept.get("blocks", [])}
+        return attachment | ({"files": told["files"]} if "files" in told else {})
