@@ -12,7 +12,7 @@ from belino.media.image_header import image_size
 from belino.media.render import ANSWER_TOKENS
 from belino.testing.faults import FILE
 from belino.testing.telegram import TOKEN
-from belino.testing.telegram.shapes import Upload
+from belino.testing.telegram.shapes import FakeUpload
 from cli.hikers import Scene, hikers
 from cli.shell import Belino, Done, read
 from media.videos import video
@@ -126,8 +126,8 @@ async def scene(home: Path) -> AsyncIterator[Scene]:
     """A report and a film."""
     film = video(frames=40, size=(160, 90))
     sent = (
-        {"document": Upload(content=REPORT, name="report.pdf", mime="application/pdf")},
-        {"video": Upload(content=film, name="film.mp4", mime="video/mp4")},
+        {"document": FakeUpload(content=REPORT, name="report.pdf", mime="application/pdf")},
+        {"video": FakeUpload(content=film, name="film.mp4", mime="video/mp4")},
     )
     async with hikers(home, *sent) as scene:
         yield scene

@@ -1,6 +1,6 @@
 """For everybody who writes an adapter or an agent: the contract, a clock, a desk, files, and a real gateway."""
 
-from belino.testing.agent import Line, ScriptedAgent, ToolCall
+from belino.testing.agent import ScriptedAgent, ScriptLine, ToolCall
 from belino.testing.cassettes import check_cassette
 from belino.testing.clock import START, FakeClock, settle
 from belino.testing.contract import Trial, check_adapter
@@ -19,8 +19,8 @@ from belino.testing.process import GatewayProcess
 from belino.testing.slack import SlackServer
 from belino.testing.slack.pace import SlackPace
 from belino.testing.telegram import TelegramServer
-from belino.testing.telegram.pace import Pace
-from belino.testing.telegram.shapes import Upload
+from belino.testing.telegram.pace import TelegramPace
+from belino.testing.telegram.shapes import FakeUpload
 
 __all__ = [
     "START",
@@ -28,21 +28,21 @@ __all__ = [
     "DiscordServer",
     "FakeClock",
     "FakeDesk",
+    "FakeUpload",
     "ForgetfulMemoryAdapter",
     "GatewayProcess",
-    "Line",
     "Loss",
     "MemoryAdapter",
     "MemoryPlatform",
-    "Pace",
     "ReadableMemoryAdapter",
+    "ScriptLine",
     "ScriptedAgent",
     "SlackPace",
     "SlackServer",
+    "TelegramPace",
     "TelegramServer",
     "ToolCall",
     "Trial",
-    "Upload",
     "check_adapter",
     "check_cassette",
     "make_gif",

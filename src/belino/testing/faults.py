@@ -11,7 +11,7 @@ ANY = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class CannedAnswer:
     """This status and description instead of the call; with `body` those very bytes."""
 
     status: int
@@ -80,7 +80,7 @@ class Changed:
     content: bytes
 
 
-Fault = Answer | Reset | Hang | Stall | Truncate | Endless | Trickle | WrongLength | NoLength | Changed
+Fault = CannedAnswer | Reset | Hang | Stall | Truncate | Endless | Trickle | WrongLength | NoLength | Changed
 
 
 class Faults:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from belino.testing.faults import Changed, Endless, Fault, NoLength, Trickle, Truncate, WrongLength
-from belino.testing.telegram.shapes import StoredFile
+from belino.testing.telegram.shapes import HostedFile
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -19,7 +19,7 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 async def serve_file(
     request: "web.Request",
-    stored: StoredFile,
+    stored: HostedFile,
     fault: Fault | None,
     count: Callable[[int], None],
     *,
@@ -48,7 +48,7 @@ async def serve_file(
     return response
 
 
-async def _content(stored: StoredFile) -> bytes:
+async def _content(stored: HostedFile) -> bytes:
     made = stored.upload.content
     return made if isinstance(made, bytes) else await asyncio.to_thread(made)
 

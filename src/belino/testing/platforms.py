@@ -10,13 +10,13 @@ from typing import Any, Protocol
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.faults import slow_down
 from belino.testing.discord.pace import DiscordPace
-from belino.testing.faults import Answer, Reset
+from belino.testing.faults import CannedAnswer, Reset
 from belino.testing.process import GatewayProcess
 from belino.testing.slack import SlackServer
 from belino.testing.slack.pace import SlackPace
 from belino.testing.telegram import TelegramServer
-from belino.testing.telegram.pace import Pace
-from belino.testing.telegram.shapes import Upload
+from belino.testing.telegram.pace import TelegramPace
+from belino.testing.telegram.shapes import FakeUpload
 
 PEOPLE = 10
 WAIT_SECONDS = 60.0
@@ -50,7 +50,7 @@ Platforms = tuple[dict[str, Any], Mapping[str, str], tuple[Crowd, ...]]
 @asynccontextmanager
 async def crowds() -> AsyncIterator[Platforms]:
     """The configuration of a gateway, its secrets, and the people that it serves."""
-    telegram = TelegramServer(pace=Pace(chat_burst=_MANY, group_per_minute=_MANY, all_per_second=_MANY))
+    telegram = TelegramServer(pace=TelegramPace(chat_burst=_MANY, group_per_minute=_MANY, all_per_second=_MANY))
     discord = DiscordServer(pace=DiscordPace(routes={}, other=(_MANY, 1.0), all_per_second=_MANY))
     slack = SlackServer(
         pace=SlackPace(channel_burst=1_000, channel_per_second=1_000.0, posts=_MANY, other=_MANY, methods={})
@@ -145,13 +145,13 @@ class TelegramCrowd(_Talkers):
         if picture is None:
             self._last = self._server.say(who, who, text)
         else:
-            self._server.say(who, who, caption=text, document=Upload(content=picture, name="p.png"))
+            self._server.say(who, who, caption=text, document=FakeUpload(content=picture, name="p.png"))
 
     def edit(self) -> None:
         self._server.edit(self._last, "said otherwise")
 
     def fail(self) -> None:
-        self._server.fail("sendMessage", Answer(status=429, parameters={"retry_after": 1}))
+        self._server.fail("sendMessage", CannedAnswer(status=429, parameters={"retry_after": 1}))
         self._server.fail("getUpdates", Reset())
 
 
@@ -193,5 +193,5 @@ class SlackCrowd(_Talkers):
         self._server.fail("chat.postMessage", Reset(done=True))
 
 
-def _files(picture: bytes | None) -> list[Upload]:
-    return [] if picture is None else [Upload(content=picture, name="p.png")]
+def _files(picture: bytes | None) -> list[FakeUpload]:
+    return [] if picture is None else [FakeUpload(content=picture, name="p.png")]

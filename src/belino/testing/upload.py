@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from belino.media.image_header import image_size
-from belino.testing.telegram.shapes import Upload
+from belino.testing.telegram.shapes import FakeUpload
 
 if TYPE_CHECKING:
     from aiohttp import BodyPartReader
@@ -17,7 +17,7 @@ HEAD = 64 * 1024
 PIECE = 256 * 1024
 
 
-async def received(part: "BodyPartReader", folder: Path) -> Upload:
+async def received(part: "BodyPartReader", folder: Path) -> FakeUpload:
     """A file in a form."""
     return await kept(pieces(part), folder, name=part.filename, mime=part.headers.get("Content-Type"))
 
@@ -27,7 +27,7 @@ async def pieces(part: "BodyPartReader") -> AsyncIterator[bytes]:
         yield piece
 
 
-async def kept(content: AsyncIterator[bytes], folder: Path, *, name: str | None, mime: str | None = None) -> Upload:
+async def kept(content: AsyncIterator[bytes], folder: Path, *, name: str | None, mime: str | None = None) -> FakeUpload:
     """A file that comes in pieces."""
     place = folder / secrets.token_hex(8)
     digest, head = hashlib.sha256(), b""
@@ -38,7 +38,7 @@ async def kept(content: AsyncIterator[bytes], folder: Path, *, name: str | None,
             file.write(piece)
         size = file.tell()
     _, width, height = image_size(head) or ("", 640, 480)
-    return Upload(
+    return FakeUpload(
         content=place.read_bytes if size > IN_MEMORY else place.read_bytes(),
         size=size,
         name=name,

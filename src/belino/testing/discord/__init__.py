@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
-from belino.testing.discord.calls import Calls
+from belino.testing.discord.calls import DiscordCalls
 from belino.testing.discord.faults import CDN, cloudflare_ban
 from belino.testing.discord.gateway import HEARTBEAT_SECONDS, INVALID, RECONNECT, Gateway
-from belino.testing.discord.pace import DiscordPace, Gate, limited
-from belino.testing.discord.request import GONE, Call, Refused, read_body
+from belino.testing.discord.pace import DiscordLimiter, DiscordPace, limited
+from belino.testing.discord.request import GONE, DiscordCall, DiscordRefusal, read_body
 from belino.testing.discord.sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES, Session
 from belino.testing.discord.shapes import Json
-from belino.testing.discord.world import Town
-from belino.testing.faults import Answer, Fault, Faults, Hang, Reset, Stall
+from belino.testing.discord.world import DiscordWorld
+from belino.testing.faults import CannedAnswer, Fault, Faults, Hang, Reset, Stall
 from belino.testing.file_server import cut, serve_file
 from belino.testing.loopback import Loopback
 
@@ -38,12 +38,12 @@ UPLOAD_BYTES = 200 * 1024 * 1024
 _OPEN = ("/interactions/", "/webhooks/")
 
 
-class DiscordServer(Town):
+class DiscordServer(DiscordWorld):
     """Discord in a box: `async with`, then `api_url` and `token` are what a bot is configured with.
 
-    People speak by the verbs of Town (`say`, `edit`, `react` …); `calls` counts the routes that were called and `CDN`
-    downloads; `drop_socket` and its neighbours trouble the gateway; `fail` with the faults of `testing.faults` and
-    `discord.faults` scripts bad days of a route, by its documented name: `POST /channels/{channel}/messages`.
+    People speak by the verbs of DiscordWorld (`say`, `edit`, `react` …); `calls` counts calls by route, and `CDN`
+    downloads; `drop_socket` and its neighbours end gateway connections; `fail` takes a route by its documented name,
+    `POST /channels/{channel}/messages`, and the faults of `testing.faults` and `discord.faults`.
     """
 
     url: str
@@ -64,7 +64,7 @@ class DiscordServer(Town):
         self.token = token
         self.calls: Counter[str] = Counter()
         """How often each route was called, by its documented name; `CDN` counts downloads."""
-        self.requests: list[Call] = []
+        self.requests: list[DiscordCall] = []
         """The last calls, as they came."""
         self.bytes_served = 0
         self.credentials_leaked = 0
@@ -74,8 +74,8 @@ class DiscordServer(Town):
         self.gateway.token = token
         self.resume_url: str | None = None
         """Where sessions are told to be resumed, if not at the gateway itself."""
-        self._answers = Calls(self)
-        self._gate = Gate(self.clock, pace or DiscordPace())
+        self._answers = DiscordCalls(self)
+        self._gate = DiscordLimiter(self.clock, pace or DiscordPace())
         self._faults = Faults()
         self._stopped = asyncio.Event()
         self.allow(message_content=message_content)
@@ -165,7 +165,7 @@ class DiscordServer(Town):
             return _fault_answer(cloudflare_ban())
         try:
             answered = await self._answer(request)
-        except Refused as error:
+        except DiscordRefusal as error:
             answered = _json(error.status, error.body())
         self._gate.count(answered.status)
         return answered
@@ -174,7 +174,7 @@ class DiscordServer(Town):
         path = "/" + request.match_info["rest"].partition("/")[2] if _versioned(request) else request.path[4:]
         known = request.headers.get("Authorization") == f"Bot {self.token}"
         if not known and path != "/gateway" and not path.startswith(_OPEN):
-            raise Refused(401, 0, "401: Unauthorized")
+            raise DiscordRefusal(401, 0, "401: Unauthorized")
         call, answer = self._answers.find(request.method, path)
         call.query, call.agent = dict(request.query), request.headers.get("User-Agent", "")
         fault = self._faults.take(call.name)
@@ -193,7 +193,7 @@ class DiscordServer(Town):
             if (troubled := await self._misbehave(request, fault)) is not None:
                 return troubled
             result = answer(call)
-        except Refused as error:
+        except DiscordRefusal as error:
             return _json(error.status, error.body(), headers)
         if isinstance(fault, Reset):
             cut(request)
@@ -224,7 +224,7 @@ class DiscordServer(Town):
         elif isinstance(fault, Reset) and not fault.done:
             cut(request)
             return web.Response()
-        elif isinstance(fault, Answer):
+        elif isinstance(fault, CannedAnswer):
             return _fault_answer(fault)
         return None
 
@@ -266,7 +266,7 @@ def _text(status: int, text: str) -> "web.Response":
     return web.Response(status=status, text=text)
 
 
-def _fault_answer(fault: Answer) -> "web.Response":
+def _fault_answer(fault: CannedAnswer) -> "web.Response":
     from aiohttp import web
 
     if fault.body is not None:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 from belino.testing.discord.interactions import Interactions
 from belino.testing.discord.moderation import Moderation
-from belino.testing.discord.request import GONE, Answered, Call, Refused, invalid
-from belino.testing.discord.sends import Sends
+from belino.testing.discord.request import GONE, Answered, DiscordCall, DiscordRefusal, invalid
+from belino.testing.discord.sends import DiscordSends
 from belino.testing.discord.sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES
-from belino.testing.discord.shapes import PERMISSIONS, THREADS, Flag, Json, Place
-from belino.testing.discord.world import Town
+from belino.testing.discord.shapes import PERMISSIONS, THREADS, ChannelType, Json, MessageFlag
+from belino.testing.discord.world import DiscordWorld
 
 MOST_HISTORY = 100
 MOST_REACTIONS = 20
@@ -18,17 +18,17 @@ MOST_LINKS = 50
 INTENT_FLAGS = {PRESENCES: 1 << 13, MEMBERS: 1 << 15, MESSAGE_CONTENT: 1 << 19}
 
 
-class Calls:
+class DiscordCalls:
     """Every route, tried in this order."""
 
-    def __init__(self, town: Town) -> None:
-        self.town = town
+    def __init__(self, world: DiscordWorld) -> None:
+        self.world = world
         self.allowed = MESSAGE_CONTENT | MEMBERS | PRESENCES
         self.gateway_url = ""
         self.links_refreshed = 0
-        self._sends = Sends(town)
+        self._sends = DiscordSends(world)
         message = "/channels/{channel}/messages/{message}"
-        self._routes: Sequence[tuple[str, str, Callable[[Call], Answered]]] = [
+        self._routes: Sequence[tuple[str, str, Callable[[DiscordCall], Answered]]] = [
             ("GET", "/gateway", self._gateway),
             ("GET", "/gateway/bot", self._gateway),
             ("GET", "/users/@me", self._me),
@@ -56,43 +56,43 @@ class Calls:
             ("GET", "/guilds/{guild}/channels", self._guild_channels),
             ("GET", "/guilds/{guild}/threads/active", self._active_threads),
             ("GET", "/guilds/{guild}/members/{user}", self._member),
-            *Interactions(town, self._sends).routes,
-            *Moderation(town, self._at, self._kept).routes,
+            *Interactions(world, self._sends).routes,
+            *Moderation(world, self._at, self._kept).routes,
         ]
         self._patterns = [(method, route, _pattern(route), answer) for method, route, answer in self._routes]
 
-    def find(self, method: str, path: str) -> tuple[Call, Callable[[Call], Answered]]:
+    def find(self, method: str, path: str) -> tuple[DiscordCall, Callable[[DiscordCall], Answered]]:
         """The route of a path, with its ids."""
         known = False
         for wanted, route, pattern, answer in self._patterns:
             if found := pattern.fullmatch(path):
                 known = True
                 if wanted == method:
-                    return Call(method=method, route=route, ids=found.groupdict()), answer
-        raise Refused(405, 0, "405: Method Not Allowed") if known else Refused(404, 0, "404: Not Found")
+                    return DiscordCall(method=method, route=route, ids=found.groupdict()), answer
+        raise DiscordRefusal(405, 0, "405: Method Not Allowed") if known else DiscordRefusal(404, 0, "404: Not Found")
 
     # The bot itself.
 
-    def _gateway(self, call: Call) -> Json:
+    def _gateway(self, call: DiscordCall) -> Json:
         if call.route == "/gateway":
             return {"url": self.gateway_url}
-        started = len(self.town.sessions.identified)
+        started = len(self.world.sessions.identified)
         limit = {"total": 1000, "remaining": 1000 - started, "reset_after": 14_400_000, "max_concurrency": 1}
         return {"url": self.gateway_url, "shards": 1, "session_start_limit": limit}
 
-    def _me(self, call: Call) -> Json:
-        return {**self.town.bot, "verified": True, "mfa_enabled": False, "locale": "en-US", "email": None, "flags": 0}
+    def _me(self, call: DiscordCall) -> Json:
+        return {**self.world.bot, "verified": True, "mfa_enabled": False, "locale": "en-US", "email": None, "flags": 0}
 
-    def _my_guilds(self, call: Call) -> list[Json]:
+    def _my_guilds(self, call: DiscordCall) -> list[Json]:
         mine = {"owner": False, "permissions": PERMISSIONS}
-        guilds = self.town.guilds.values()
+        guilds = self.world.guilds.values()
         return [{n: guild[n] for n in ("id", "name", "icon", "features")} | mine for guild in guilds]
 
     def application_flags(self) -> int:
         return sum(flag for intent, flag in INTENT_FLAGS.items() if self.allowed & intent)
 
-    def _application(self, call: Call) -> Json:
-        bot, flags = self.town.bot, self.application_flags()
+    def _application(self, call: DiscordCall) -> Json:
+        bot, flags = self.world.bot, self.application_flags()
         return {
             "id": bot["id"],
             "name": bot["username"],
@@ -106,8 +106,8 @@ class Calls:
             "verify_key": "0" * 64,
             "flags": flags,
             "flags_new": str(flags),
-            "approximate_guild_count": len(self.town.guilds),
-            "owner": next((user for user in self.town.users.values() if not user.get("bot")), bot),
+            "approximate_guild_count": len(self.world.guilds),
+            "owner": next((user for user in self.world.users.values() if not user.get("bot")), bot),
             "team": None,
             "rpc_origins": [],
             "redirect_uris": [],
@@ -115,178 +115,182 @@ class Calls:
             "install_params": None,
         }
 
-    def _user(self, call: Call) -> Json:
-        if (user := self.town.users.get(call.ids["user"])) is None:
-            raise Refused(404, 10013, "Unknown User")
+    def _user(self, call: DiscordCall) -> Json:
+        if (user := self.world.users.get(call.ids["user"])) is None:
+            raise DiscordRefusal(404, 10013, "Unknown User")
         return user
 
-    def _open_dm(self, call: Call) -> Json:
-        user = self.town.users.get(str(call.fields.get("recipient_id")))
-        if user is None or user["id"] == self.town.bot["id"]:
-            raise Refused(400, 50033, "Invalid Recipient(s)")
-        return self.town.dm(user)
+    def _open_dm(self, call: DiscordCall) -> Json:
+        user = self.world.users.get(str(call.fields.get("recipient_id")))
+        if user is None or user["id"] == self.world.bot["id"]:
+            raise DiscordRefusal(400, 50033, "Invalid Recipient(s)")
+        return self.world.dm(user)
 
     # Channels and messages.
 
-    def _at(self, call: Call) -> Json:
-        channel = self.town.channels.get(call.ids["channel"])
+    def _at(self, call: DiscordCall) -> Json:
+        channel = self.world.channels.get(call.ids["channel"])
         if channel is None:
-            raise Refused(404, 10003, "Unknown Channel")
-        if not self.town.may(channel, "VIEW_CHANNEL"):
-            raise Refused(403, 50001, "Missing Access")
+            raise DiscordRefusal(404, 10003, "Unknown Channel")
+        if not self.world.may(channel, "VIEW_CHANNEL"):
+            raise DiscordRefusal(403, 50001, "Missing Access")
         return channel
 
-    def _kept(self, call: Call) -> tuple[Json, Json]:
+    def _kept(self, call: DiscordCall) -> tuple[Json, Json]:
         channel = self._at(call)
-        message = self.town.messages[channel["id"]].get(call.ids["message"])
+        message = self.world.messages[channel["id"]].get(call.ids["message"])
         if message is None:
-            raise Refused(404, 10008, "Unknown Message")
+            raise DiscordRefusal(404, 10008, "Unknown Message")
         return channel, message
 
     def _seen(self, message: Json) -> Json:
-        told = self.town.told(message)
-        return told if self.allowed & MESSAGE_CONTENT else self.town.veiled(told)
+        told = self.world.told(message)
+        return told if self.allowed & MESSAGE_CONTENT else self.world.veiled(told)
 
-    def _channel(self, call: Call) -> Json:
+    def _channel(self, call: DiscordCall) -> Json:
         return dict(self._at(call))
 
-    def _history(self, call: Call) -> list[Json]:
+    def _history(self, call: DiscordCall) -> list[Json]:
         channel = self._at(call)
         limit = _number(call, "limit", 50)
         if not 1 <= limit <= MOST_HISTORY:
             raise invalid("limit", "NUMBER_TYPE_MAX", f"int value should be between 1 and {MOST_HISTORY}.")
         anchors = [name for name in ("before", "after", "around") if name in call.query]
-        if not self.town.may(channel, "READ_MESSAGE_HISTORY"):
+        if not self.world.may(channel, "READ_MESSAGE_HISTORY"):
             return []
-        kept = [m for m in self.town.messages[channel["id"]].values() if not m["flags"] & Flag.EPHEMERAL]
+        kept = [m for m in self.world.messages[channel["id"]].values() if not m["flags"] & MessageFlag.EPHEMERAL]
         return [self._seen(message) for message in reversed(_page(kept, anchors, call, limit))]
 
-    def _message(self, call: Call) -> Json:
+    def _message(self, call: DiscordCall) -> Json:
         channel, message = self._kept(call)
-        if not self.town.may(channel, "READ_MESSAGE_HISTORY"):
-            raise Refused(403, 50001, "Missing Access")
+        if not self.world.may(channel, "READ_MESSAGE_HISTORY"):
+            raise DiscordRefusal(403, 50001, "Missing Access")
         return self._seen(message)
 
-    def _create(self, call: Call) -> Json:
+    def _create(self, call: DiscordCall) -> Json:
         return self._sends.create(call, self._at(call))
 
-    def _edit(self, call: Call) -> Json:
+    def _edit(self, call: DiscordCall) -> Json:
         channel, message = self._kept(call)
         return self._sends.edit(call, channel, message)
 
-    def _delete(self, call: Call) -> Json:
+    def _delete(self, call: DiscordCall) -> Json:
         channel, message = self._kept(call)
-        if message["author"]["id"] != self.town.bot["id"] and not self._moderates(channel):
-            raise Refused(403, 50013, "Missing Permissions")
-        self.town.delete(message)
+        if message["author"]["id"] != self.world.bot["id"] and not self._moderates(channel):
+            raise DiscordRefusal(403, 50013, "Missing Permissions")
+        self.world.delete(message)
         return GONE
 
-    def _delete_many(self, call: Call) -> Json:
+    def _delete_many(self, call: DiscordCall) -> Json:
         channel = self._at(call)
         if not self._moderates(channel):
-            raise Refused(403, 50013, "Missing Permissions")
+            raise DiscordRefusal(403, 50013, "Missing Permissions")
         ids = call.fields.get("messages") or []
         if not 2 <= len(ids) <= 100:
             raise invalid("messages", "BASE_TYPE_BAD_LENGTH", "Must be between 2 and 100 in length.")
-        kept = self.town.messages[channel["id"]]
-        self.town.delete(*[kept.get(str(number), {"id": str(number), "channel_id": channel["id"]}) for number in ids])
+        kept = self.world.messages[channel["id"]]
+        self.world.delete(*[kept.get(str(number), {"id": str(number), "channel_id": channel["id"]}) for number in ids])
         return GONE
 
     def _moderates(self, channel: Json) -> bool:
-        return "guild_id" in channel and self.town.may(channel, "MANAGE_MESSAGES")
+        return "guild_id" in channel and self.world.may(channel, "MANAGE_MESSAGES")
 
-    def _who_reacted(self, call: Call) -> list[Json]:
+    def _who_reacted(self, call: DiscordCall) -> list[Json]:
         _, message = self._kept(call)
-        chosen = self.town.reactions[message["id"]].get(call.ids["emoji"], [])
-        return [self.town.users[number] for number in chosen]
+        chosen = self.world.reactions[message["id"]].get(call.ids["emoji"], [])
+        return [self.world.users[number] for number in chosen]
 
-    def _react(self, call: Call) -> Json:
+    def _react(self, call: DiscordCall) -> Json:
         channel, message = self._kept(call)
-        if not self.town.may(channel, "ADD_REACTIONS"):
-            raise Refused(403, 50013, "Missing Permissions")
-        emoji, there = call.ids["emoji"], self.town.reactions[message["id"]]
+        if not self.world.may(channel, "ADD_REACTIONS"):
+            raise DiscordRefusal(403, 50013, "Missing Permissions")
+        emoji, there = call.ids["emoji"], self.world.reactions[message["id"]]
         if emoji.isascii() and ":" not in emoji:
-            raise Refused(400, 10014, "Unknown Emoji")
+            raise DiscordRefusal(400, 10014, "Unknown Emoji")
         if call.method == "PUT" and emoji not in there and len(there) >= MOST_REACTIONS:
-            raise Refused(400, 30010, f"Maximum number of reactions reached ({MOST_REACTIONS})")
-        self.town.react(message, self.town.bot, emoji, remove=call.method == "DELETE")
+            raise DiscordRefusal(400, 30010, f"Maximum number of reactions reached ({MOST_REACTIONS})")
+        self.world.react(message, self.world.bot, emoji, remove=call.method == "DELETE")
         return GONE
 
-    def _typing(self, call: Call) -> Json:
+    def _typing(self, call: DiscordCall) -> Json:
         channel = self._at(call)
-        self.town.type(channel, self.town.bot)
+        self.world.type(channel, self.world.bot)
         return GONE
 
     # Threads.
 
-    def _start_thread(self, call: Call) -> Json:
+    def _start_thread(self, call: DiscordCall) -> Json:
         channel = self._at(call)
         message = self._kept(call)[1] if "message" in call.ids else None
         name = call.fields.get("name")
         if not isinstance(name, str) or not 1 <= len(name) <= 100:
             raise invalid("name", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
-        if channel["type"] == Place.FORUM:
+        if channel["type"] == ChannelType.FORUM:
             return self._post_in_forum(call, channel, name)
-        if channel["type"] not in (Place.TEXT, Place.NEWS):
-            raise Refused(400, 50024, "Cannot execute action on this channel type")
-        if message is not None and message["flags"] & Flag.HAS_THREAD:
-            raise Refused(400, 160004, "A thread has already been created for this message")
-        if not self.town.may(channel, "CREATE_PUBLIC_THREADS"):
-            raise Refused(403, 50013, "Missing Permissions")
-        kind = Place.PUBLIC_THREAD if message is not None else int(call.fields.get("type", Place.PRIVATE_THREAD))
-        return self.town.thread(channel, self.town.bot, name, message=message, kind=int(kind))
+        if channel["type"] not in (ChannelType.TEXT, ChannelType.NEWS):
+            raise DiscordRefusal(400, 50024, "Cannot execute action on this channel type")
+        if message is not None and message["flags"] & MessageFlag.HAS_THREAD:
+            raise DiscordRefusal(400, 160004, "A thread has already been created for this message")
+        if not self.world.may(channel, "CREATE_PUBLIC_THREADS"):
+            raise DiscordRefusal(403, 50013, "Missing Permissions")
+        kind = (
+            ChannelType.PUBLIC_THREAD
+            if message is not None
+            else int(call.fields.get("type", ChannelType.PRIVATE_THREAD))
+        )
+        return self.world.thread(channel, self.world.bot, name, message=message, kind=int(kind))
 
-    def _post_in_forum(self, call: Call, forum: Json, name: str) -> Json:
+    def _post_in_forum(self, call: DiscordCall, forum: Json, name: str) -> Json:
         """A thread with its first message in one call; both have the same id."""
-        if not self.town.may(forum, "SEND_MESSAGES"):
-            raise Refused(403, 50013, "Missing Permissions")
+        if not self.world.may(forum, "SEND_MESSAGES"):
+            raise DiscordRefusal(403, 50013, "Missing Permissions")
         fields = call.fields.get("message")
         if not isinstance(fields, dict):
             raise invalid("message", "BASE_TYPE_REQUIRED", "This field is required")
-        thread = self.town.thread(forum, self.town.bot, name)
+        thread = self.world.thread(forum, self.world.bot, name)
         try:
             first = self._sends.post(call, fields, thread, id=thread["id"])
-        except Refused:
-            gone = self.town.channels.pop(thread["id"])
-            self.town.sessions.dispatch("THREAD_DELETE", {n: gone[n] for n in ("id", "guild_id", "parent_id", "type")})
+        except DiscordRefusal:
+            gone = self.world.channels.pop(thread["id"])
+            self.world.sessions.dispatch("THREAD_DELETE", {n: gone[n] for n in ("id", "guild_id", "parent_id", "type")})
             raise
         return {**thread, "message": first}
 
-    def _join_thread(self, call: Call) -> Json:
+    def _join_thread(self, call: DiscordCall) -> Json:
         channel = self._at(call)
         if channel["type"] not in THREADS:
-            raise Refused(400, 50024, "Cannot execute action on this channel type")
+            raise DiscordRefusal(400, 50024, "Cannot execute action on this channel type")
         return GONE
 
     # Links and servers.
 
-    def _refresh(self, call: Call) -> Json:
+    def _refresh(self, call: DiscordCall) -> Json:
         links = call.fields.get("attachment_urls")
         if not isinstance(links, list) or not 1 <= len(links) <= MOST_LINKS:
             raise invalid("attachment_urls", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {MOST_LINKS} in length.")
         self.links_refreshed += len(links)
-        told = [{"original": link, "refreshed": self.town.cdn.refreshed(str(link))} for link in links]
+        told = [{"original": link, "refreshed": self.world.cdn.refreshed(str(link))} for link in links]
         return {"refreshed_urls": told}
 
-    def _at_guild(self, call: Call) -> Json:
-        if (guild := self.town.guilds.get(call.ids["guild"])) is None:
-            raise Refused(404, 10004, "Unknown Guild")
+    def _at_guild(self, call: DiscordCall) -> Json:
+        if (guild := self.world.guilds.get(call.ids["guild"])) is None:
+            raise DiscordRefusal(404, 10004, "Unknown Guild")
         return guild
 
-    def _guild(self, call: Call) -> Json:
+    def _guild(self, call: DiscordCall) -> Json:
         return self._at_guild(call)
 
-    def _guild_channels(self, call: Call) -> list[Json]:
-        return list(self.town.guild_told(self._at_guild(call))["channels"])
+    def _guild_channels(self, call: DiscordCall) -> list[Json]:
+        return list(self.world.guild_told(self._at_guild(call))["channels"])
 
-    def _active_threads(self, call: Call) -> Json:
-        return {"threads": self.town.guild_told(self._at_guild(call))["threads"], "members": []}
+    def _active_threads(self, call: DiscordCall) -> Json:
+        return {"threads": self.world.guild_told(self._at_guild(call))["threads"], "members": []}
 
-    def _member(self, call: Call) -> Json:
+    def _member(self, call: DiscordCall) -> Json:
         key = (self._at_guild(call)["id"], call.ids["user"])
-        if key not in self.town.members:
-            raise Refused(404, 10007, "Unknown Member")
-        return {**self.town.members[key], "user": self.town.users[call.ids["user"]]}
+        if key not in self.world.members:
+            raise DiscordRefusal(404, 10007, "Unknown Member")
+        return {**self.world.members[key], "user": self.world.users[call.ids["user"]]}
 
 
 def _pattern(route: str) -> re.Pattern[str]:
@@ -296,14 +300,14 @@ def _pattern(route: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\\{(\w+)\\\}", group, re.escape(route)))
 
 
-def _number(call: Call, name: str, default: int) -> int:
+def _number(call: DiscordCall, name: str, default: int) -> int:
     written = call.query.get(name, str(default))
     if not written.isdigit():
         raise invalid(name, "NUMBER_TYPE_COERCE", f'Value "{written}" is not int.')
     return int(written)
 
 
-def _page(kept: list[Json], anchors: list[str], call: Call, limit: int) -> list[Json]:
+def _page(kept: list[Json], anchors: list[str], call: DiscordCall, limit: int) -> list[Json]:
     """So many messages at one side of an id, or around it, oldest first."""
     if not anchors:
         return kept[-limit:]

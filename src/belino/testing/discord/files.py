@@ -12,7 +12,7 @@ from urllib.parse import quote
 from belino.domain.ports import Clock
 from belino.media.image_header import image_size
 from belino.testing.discord.shapes import Json
-from belino.testing.telegram.shapes import StoredFile, Upload
+from belino.testing.telegram.shapes import FakeUpload, HostedFile
 
 LINK_SECONDS = 24 * 3600
 _KEY = b"only this server signs its links"
@@ -30,13 +30,13 @@ class Cdn:
         self._clock = clock
         self.url = ""
         self.link_seconds = LINK_SECONDS
-        self.files: dict[str, StoredFile] = {}
+        self.files: dict[str, HostedFile] = {}
 
-    def put(self, channel: str, number: str, upload: Upload, **more: object) -> Json:
+    def put(self, channel: str, number: str, upload: FakeUpload, **more: object) -> Json:
         """Keep a file; the attachment that names it in a message, without its links."""
         name = _UNFIT.sub("_", upload.name or "file").strip(".") or "file"
         path = f"/attachments/{channel}/{number}/{quote(name)}"
-        self.files[path] = StoredFile(file_id=number, unique_id=number, upload=upload, path=path, size=upload.announced)
+        self.files[path] = HostedFile(file_id=number, unique_id=number, upload=upload, path=path, size=upload.announced)
         mime = upload.mime or mimetypes.guess_type(name)[0]
         shape: Json = {"id": number, "filename": name, "size": upload.announced}
         if mime:
@@ -51,8 +51,8 @@ class Cdn:
     def put_plain(self, path: str, content: bytes) -> None:
         """Keep a file under a link that never expires: stickers, emojis."""
         size = len(content)
-        upload = Upload(content=content)
-        self.files[path] = StoredFile(file_id=path, unique_id=path, upload=upload, path=path, size=size)
+        upload = FakeUpload(content=content)
+        self.files[path] = HostedFile(file_id=path, unique_id=path, upload=upload, path=path, size=size)
 
     def signed(self, channel: str, attachment: Mapping[str, object]) -> Json:
         """The attachment with links as good as new."""
@@ -82,7 +82,7 @@ class Cdn:
             return None
         return f"{self.url}{found.group()}?{self._signature(found.group())}"
 
-    def find(self, path: str, query: Mapping[str, str]) -> StoredFile | None:
+    def find(self, path: str, query: Mapping[str, str]) -> HostedFile | None:
         """The file, if its link is signed and has not expired."""
         stored = self.files.get(path)
         if stored is None or not path.startswith("/attachments/"):
@@ -117,17 +117,17 @@ def _sign(path: str, expires: str, issued: str) -> str:
     return hmac.new(_KEY, f"{path}?{expires}&{issued}".encode(), hashlib.sha256).hexdigest()
 
 
-def upload_of(content: bytes | Upload, name: str = "file.bin") -> Upload:
+def upload_of(content: bytes | FakeUpload, name: str = "file.bin") -> FakeUpload:
     """Bytes as somebody sends them, their size in pixels looked up."""
-    if isinstance(content, Upload):
+    if isinstance(content, FakeUpload):
         return content
     size = image_size(content[:65536])
     if size is None:
-        return Upload(content=content, name=name)
+        return FakeUpload(content=content, name=name)
     ending = size[0].removeprefix("image/").replace("jpeg", "jpg").lower()
-    return Upload(content=content, name=f"image.{ending}", width=size[1], height=size[2])
+    return FakeUpload(content=content, name=f"image.{ending}", width=size[1], height=size[2])
 
 
-def voice_fields(upload: Upload) -> Json:
+def voice_fields(upload: FakeUpload) -> Json:
     """What only the attachment of a voice message has."""
     return {"duration_secs": float(upload.duration), "waveform": b64encode(_FLAT * 4).decode()}

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from belino.testing.discord.request import GONE, Answered, Call, Refused, invalid
-from belino.testing.discord.shapes import THREADS, Json, Kind, emoji_shape, stamp
-from belino.testing.discord.world import Town
+from belino.testing.discord.request import GONE, Answered, DiscordCall, DiscordRefusal, invalid
+from belino.testing.discord.shapes import THREADS, Json, MessageType, emoji_shape, stamp
+from belino.testing.discord.world import DiscordWorld
 
 MOST_PINS = 50
 CHANGEABLE = frozenset({"name", "topic", "nsfw", "rate_limit_per_user", "position", "parent_id"})
@@ -14,13 +14,15 @@ THREAD_STATES = frozenset({"archived", "locked", "auto_archive_duration"})
 class Moderation:
     """These routes; `at` and `kept` find the channel and the message of a call, or refuse it."""
 
-    def __init__(self, town: Town, at: Callable[[Call], Json], kept: Callable[[Call], tuple[Json, Json]]) -> None:
-        self._town = town
+    def __init__(
+        self, world: DiscordWorld, at: Callable[[DiscordCall], Json], kept: Callable[[DiscordCall], tuple[Json, Json]]
+    ) -> None:
+        self._world = world
         self._at = at
         self._kept = kept
         chosen = "/channels/{channel}/messages/{message}/reactions"
         pins, old_pins = "/channels/{channel}/messages/pins", "/channels/{channel}/pins"
-        self.routes: Sequence[tuple[str, str, Callable[[Call], Answered]]] = [
+        self.routes: Sequence[tuple[str, str, Callable[[DiscordCall], Answered]]] = [
             ("DELETE", chosen, self._clear),
             ("DELETE", f"{chosen}/{{emoji}}", self._clear),
             ("DELETE", f"{chosen}/{{emoji}}/{{user}}", self._take_away),
@@ -34,82 +36,82 @@ class Moderation:
             ("GET", "/guilds/{guild}/roles", self._roles),
         ]
 
-    def _clear(self, call: Call) -> Json:
+    def _clear(self, call: DiscordCall) -> Json:
         message = self._moderated(call)
-        there, emoji = self._town.reactions[message["id"]], call.ids.get("emoji")
+        there, emoji = self._world.reactions[message["id"]], call.ids.get("emoji")
         where = message["channel_id"]
-        told: Json = {"channel_id": where, "message_id": message["id"], **self._town.guild_of(where)}
+        told: Json = {"channel_id": where, "message_id": message["id"], **self._world.guild_of(where)}
         if emoji is None:
             there.clear()
-            self._town.announce("MESSAGE_REACTION_REMOVE_ALL", where, told)
+            self._world.announce("MESSAGE_REACTION_REMOVE_ALL", where, told)
         elif there.pop(emoji, None) is not None:
-            self._town.announce("MESSAGE_REACTION_REMOVE_EMOJI", where, told | {"emoji": emoji_shape(emoji)})
+            self._world.announce("MESSAGE_REACTION_REMOVE_EMOJI", where, told | {"emoji": emoji_shape(emoji)})
         return GONE
 
-    def _take_away(self, call: Call) -> Json:
+    def _take_away(self, call: DiscordCall) -> Json:
         message = self._moderated(call)
-        if (user := self._town.users.get(call.ids["user"])) is None:
-            raise Refused(404, 10013, "Unknown User")
-        self._town.react(message, user, call.ids["emoji"], remove=True)
+        if (user := self._world.users.get(call.ids["user"])) is None:
+            raise DiscordRefusal(404, 10013, "Unknown User")
+        self._world.react(message, user, call.ids["emoji"], remove=True)
         return GONE
 
-    def _moderated(self, call: Call) -> Json:
+    def _moderated(self, call: DiscordCall) -> Json:
         channel, message = self._kept(call)
         self._permit(channel, "MANAGE_MESSAGES")
         return message
 
     def _permit(self, channel: Json, permission: str) -> None:
-        if not self._town.may(channel, permission):
-            raise Refused(403, 50013, "Missing Permissions")
+        if not self._world.may(channel, permission):
+            raise DiscordRefusal(403, 50013, "Missing Permissions")
 
-    def _pin(self, call: Call) -> Json:
+    def _pin(self, call: DiscordCall) -> Json:
         channel, message = self._kept(call)
         self._permit(channel, "PIN_MESSAGES")
         pinned = call.method == "PUT"
         if pinned == message["pinned"]:
             return GONE
         if pinned and len(self._pinned(channel)) >= MOST_PINS:
-            raise Refused(400, 30003, f"Maximum number of pins reached for the channel ({MOST_PINS})")
-        town, where, now = self._town, channel["id"], stamp(self._town.clock.now())
+            raise DiscordRefusal(400, 30003, f"Maximum number of pins reached for the channel ({MOST_PINS})")
+        world, where, now = self._world, channel["id"], stamp(self._world.clock.now())
         message["pinned"] = pinned
-        town.pins[message["id"]] = now
-        town.tell_updated(message)
-        guild = town.guild_of(where)
-        town.announce("CHANNEL_PINS_UPDATE", where, {"channel_id": where, "last_pin_timestamp": now, **guild})
+        world.pins[message["id"]] = now
+        world.tell_updated(message)
+        guild = world.guild_of(where)
+        world.announce("CHANNEL_PINS_UPDATE", where, {"channel_id": where, "last_pin_timestamp": now, **guild})
         if pinned:
             named = {"message_id": message["id"], "channel_id": where, "type": 0, **guild}
-            town.say(channel, town.bot, type=int(Kind.PINNED), message_reference=named)
+            world.say(channel, world.bot, type=int(MessageType.PINNED), message_reference=named)
         return GONE
 
     def _pinned(self, channel: Json) -> list[Json]:
         """Pinned last first."""
-        found = [message for message in self._town.messages[channel["id"]].values() if message["pinned"]]
-        return sorted(found, key=lambda message: self._town.pins[message["id"]], reverse=True)
+        found = [message for message in self._world.messages[channel["id"]].values() if message["pinned"]]
+        return sorted(found, key=lambda message: self._world.pins[message["id"]], reverse=True)
 
-    def _pins(self, call: Call) -> Json:
+    def _pins(self, call: DiscordCall) -> Json:
         found = [
-            {"pinned_at": self._town.pins[message["id"]], "message": self._town.told(message)}
+            {"pinned_at": self._world.pins[message["id"]], "message": self._world.told(message)}
             for message in self._pinned(self._at(call))
         ]
         return {"items": found, "has_more": False}
 
-    def _old_pins(self, call: Call) -> list[Json]:
-        return [self._town.told(message) for message in self._pinned(self._at(call))]
+    def _old_pins(self, call: DiscordCall) -> list[Json]:
+        return [self._world.told(message) for message in self._pinned(self._at(call))]
 
-    def _end_poll(self, call: Call) -> Json:
+    def _end_poll(self, call: DiscordCall) -> Json:
         _, message = self._kept(call)
         poll = message.get("poll")
-        if poll is None or message["author"]["id"] != self._town.bot["id"]:
-            raise Refused(403, 50013, "Missing Permissions")
-        poll |= {"expiry": stamp(self._town.clock.now()), "results": {"is_finalized": True, "answer_counts": []}}
-        return self._town.tell_updated(message)
+        if poll is None or message["author"]["id"] != self._world.bot["id"]:
+            raise DiscordRefusal(403, 50013, "Missing Permissions")
+        poll |= {"expiry": stamp(self._world.clock.now()), "results": {"is_finalized": True, "answer_counts": []}}
+        return self._world.tell_updated(message)
 
-    def _change(self, call: Call) -> Json:
+    def _change(self, call: DiscordCall) -> Json:
         channel, fields = self._at(call), call.fields
         if "guild_id" not in channel:
-            raise Refused(403, 50003, "Cannot execute action on a DM channel")
+            raise DiscordRefusal(403, 50003, "Cannot execute action on a DM channel")
         in_thread = channel["type"] in THREADS
-        mine = in_thread and channel["owner_id"] == self._town.bot["id"]
+        mine = in_thread and channel["owner_id"] == self._world.bot["id"]
         if not mine:
             self._permit(channel, "MANAGE_THREADS" if in_thread else "MANAGE_CHANNELS")
         if not 1 <= len(str(fields.get("name", channel["name"]))) <= 100:
@@ -117,27 +119,27 @@ class Moderation:
         channel |= {name: value for name, value in fields.items() if name in CHANGEABLE}
         if in_thread:
             channel["thread_metadata"] |= {name: fields[name] for name in THREAD_STATES & set(fields)}
-        self._town.announce("THREAD_UPDATE" if in_thread else "CHANNEL_UPDATE", channel["id"], dict(channel))
+        self._world.announce("THREAD_UPDATE" if in_thread else "CHANNEL_UPDATE", channel["id"], dict(channel))
         return dict(channel)
 
-    def _remove(self, call: Call) -> Json:
+    def _remove(self, call: DiscordCall) -> Json:
         channel = self._at(call)
         if "guild_id" not in channel:
-            raise Refused(403, 50003, "Cannot execute action on a DM channel")
+            raise DiscordRefusal(403, 50003, "Cannot execute action on a DM channel")
         in_thread = channel["type"] in THREADS
         self._permit(channel, "MANAGE_THREADS" if in_thread else "MANAGE_CHANNELS")
         told = {name: channel[name] for name in ("id", "guild_id", "parent_id", "type")} if in_thread else dict(channel)
-        self._town.announce("THREAD_DELETE" if in_thread else "CHANNEL_DELETE", channel["id"], told)
-        del self._town.channels[channel["id"]]
-        self._town.messages.pop(channel["id"], None)
+        self._world.announce("THREAD_DELETE" if in_thread else "CHANNEL_DELETE", channel["id"], told)
+        del self._world.channels[channel["id"]]
+        self._world.messages.pop(channel["id"], None)
         return dict(channel)
 
-    def _leave(self, call: Call) -> Json:
+    def _leave(self, call: DiscordCall) -> Json:
         if self._at(call)["type"] not in THREADS:
-            raise Refused(400, 50024, "Cannot execute action on this channel type")
+            raise DiscordRefusal(400, 50024, "Cannot execute action on this channel type")
         return GONE
 
-    def _roles(self, call: Call) -> list[Json]:
-        if (guild := self._town.guilds.get(call.ids["guild"])) is None:
-            raise Refused(404, 10004, "Unknown Guild")
+    def _roles(self, call: DiscordCall) -> list[Json]:
+        if (guild := self._world.guilds.get(call.ids["guild"])) is None:
+            raise DiscordRefusal(404, 10004, "Unknown Guild")
         return list(guild["roles"])

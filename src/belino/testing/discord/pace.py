@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from belino.domain.ports import Clock
-from belino.testing.discord.request import Call
+from belino.testing.discord.request import DiscordCall
 from belino.testing.discord.shapes import Json
 
 INVALID_SECONDS = 600.0
@@ -40,7 +40,7 @@ class _Bucket:
     ends: float
 
 
-class Gate:
+class DiscordLimiter:
     """Counts calls, and says what the headers of each answer are."""
 
     def __init__(self, clock: Clock, pace: DiscordPace) -> None:
@@ -68,7 +68,7 @@ class Gate:
         self._lately.append(now)
         return 0.0
 
-    def enter(self, call: Call) -> tuple[float, dict[str, str]]:
+    def enter(self, call: DiscordCall) -> tuple[float, dict[str, str]]:
         """How long to wait for this route, and the headers to answer with."""
         most, seconds = self._pace.routes.get(call.name, self._pace.other)
         now, key = self._clock.monotonic(), (call.name, call.ids.get("channel") or call.ids.get("guild") or "")

@@ -9,10 +9,10 @@ from belino.testing.discord.files import Cdn
 from belino.testing.discord.sessions import Session, Sessions
 from belino.testing.discord.shapes import (
     THREADS,
-    Flag,
+    ChannelType,
     Json,
-    Kind,
-    Place,
+    MessageFlag,
+    MessageType,
     Snowflakes,
     emoji_shape,
     member_shape,
@@ -20,7 +20,7 @@ from belino.testing.discord.shapes import (
     time_of,
     user_shape,
 )
-from belino.testing.telegram.shapes import Upload
+from belino.testing.telegram.shapes import FakeUpload
 
 PIECE = 1000
 """How many members are told at once."""
@@ -38,7 +38,7 @@ class Interaction:
     answer: Json | None = None
 
 
-class Record:
+class DiscordState:
     """Everything that is kept."""
 
     def __init__(self, clock: Clock, *, bot_id: str, bot_name: str) -> None:
@@ -71,7 +71,7 @@ class Record:
         """Every message the bot made visible, oldest first."""
         self.edited: list[tuple[str, str]] = []
         """Every change the bot made, oldest first: message id and text."""
-        self.received: list[Upload] = []
+        self.received: list[FakeUpload] = []
         """Every file the bot uploaded and Discord took, with its hash."""
 
     def may(self, channel: Json, permission: str) -> bool:
@@ -94,7 +94,7 @@ class Record:
     def told(self, message: Json) -> Json:
         """A message as a GET tells it: fresh links, its reactions, what it answers, its thread."""
         told = self._bare(message)
-        if message["type"] in (Kind.REPLY, Kind.THREAD_STARTER, Kind.MENU_COMMAND):
+        if message["type"] in (MessageType.REPLY, MessageType.THREAD_STARTER, MessageType.MENU_COMMAND):
             reference = message["message_reference"]
             answered = self.messages[reference["channel_id"]].get(reference.get("message_id", ""))
             told["referenced_message"] = None if answered is None else self._bare(answered)
@@ -103,7 +103,7 @@ class Record:
     def veiled(self, told: Json) -> Json:
         """What a bot without the message content intent is told of other people's words."""
         to_bot = any(user["id"] == self.bot["id"] for user in told["mentions"])
-        direct = self.channels[told["channel_id"]]["type"] == Place.DM
+        direct = self.channels[told["channel_id"]]["type"] == ChannelType.DM
         if to_bot or direct or told["author"]["id"] == self.bot["id"]:
             return told
         empty = {"content": "", "embeds": [], "attachments": [], "components": []}
@@ -173,7 +173,7 @@ class Record:
     def _event(self, message: Json) -> Json:
         where = self.channels[message["channel_id"]]
         # What only one person sees does not go through the server, so it names none.
-        guild = {} if message["flags"] & Flag.EPHEMERAL else self.guild_of(where["id"])
+        guild = {} if message["flags"] & MessageFlag.EPHEMERAL else self.guild_of(where["id"])
         told = {**self.told(message), **guild, "channel_type": where["type"]}
         if "webhook_id" not in message:
             told |= self.member_of(guild.get("guild_id"), message["author"])
@@ -190,7 +190,7 @@ class Record:
             ]
         if chosen := self.reactions.get(message["id"]):
             told["reactions"] = [self._reaction(emoji, users) for emoji, users in chosen.items()]
-        if message["flags"] & Flag.HAS_THREAD and message["id"] in self.channels:
+        if message["flags"] & MessageFlag.HAS_THREAD and message["id"] in self.channels:
             told["thread"] = dict(self.channels[message["id"]])
         return told
 

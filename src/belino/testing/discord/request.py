@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.testing.discord.shapes import Json
-from belino.testing.telegram.shapes import Upload
+from belino.testing.telegram.shapes import FakeUpload
 from belino.testing.upload import PIECE, received
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ Answered = Json | list[Json]
 _FILE = re.compile(r"files\[(\d+)\]")
 
 
-class Refused(Exception):
+class DiscordRefusal(Exception):
     """What Discord answers instead of a result: a status, its own code, a sentence, and what is wrong where."""
 
     def __init__(self, status: int, code: int, message: str, errors: Json | None = None) -> None:
@@ -36,20 +36,20 @@ class Refused(Exception):
         return told | ({"errors": self.errors} if self.errors else {})
 
 
-def invalid(path: str, code: str, message: str) -> Refused:
+def invalid(path: str, code: str, message: str) -> DiscordRefusal:
     """A form that is wrong at one place, `a.0.b`."""
     errors: Json = {"_errors": [{"code": code, "message": message}]}
     for name in reversed(path.split(".") if path else []):
         errors = {name: errors}
-    return Refused(400, 50035, "Invalid Form Body", errors)
+    return DiscordRefusal(400, 50035, "Invalid Form Body", errors)
 
 
-def too_large() -> Refused:
-    return Refused(413, 40005, "Request entity too large")
+def too_large() -> DiscordRefusal:
+    return DiscordRefusal(413, 40005, "Request entity too large")
 
 
 @dataclass(slots=True, kw_only=True)
-class Call:
+class DiscordCall:
     """One call: its route as documented, the ids in it, the query, the JSON and the files by their number."""
 
     method: str
@@ -57,7 +57,7 @@ class Call:
     ids: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     fields: Json = field(default_factory=dict)
-    files: dict[str, Upload] = field(default_factory=dict)
+    files: dict[str, FakeUpload] = field(default_factory=dict)
     agent: str = ""
     """The User-Agent, which Discord wants to begin with DiscordBot."""
 
@@ -67,7 +67,7 @@ class Call:
         return f"{self.method} {self.route}"
 
 
-async def read_body(request: "web.Request", call: Call, folder: Path) -> None:
+async def read_body(request: "web.Request", call: DiscordCall, folder: Path) -> None:
     """The JSON and the files of a call; files go into the folder as they come."""
     if request.content_length is not None and request.content_length > REQUEST_BYTES:
         await _drain(request)
@@ -92,11 +92,11 @@ def _parsed(written: str | bytes) -> Json:
     try:
         value: Any = json.loads(written)
     except ValueError:
-        raise Refused(400, 50109, "The request body contains invalid JSON.") from None
+        raise DiscordRefusal(400, 50109, "The request body contains invalid JSON.") from None
     return value if isinstance(value, dict) else {"": value}
 
 
-async def _read_parts(request: "web.Request", call: Call, folder: Path) -> None:
+async def _read_parts(request: "web.Request", call: DiscordCall, folder: Path) -> None:
     from aiohttp import BodyPartReader
 
     parts, taken = await request.multipart(), 0

@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from belino.testing.discord.request import Call, Refused, invalid, too_large
-from belino.testing.discord.shapes import THREADS, WRITABLE, Flag, Json, Kind, Place, mentioned_users, stamp
-from belino.testing.discord.world import Town
-from belino.testing.telegram.shapes import Upload
+from belino.testing.discord.request import DiscordCall, DiscordRefusal, invalid, too_large
+from belino.testing.discord.shapes import (
+    THREADS,
+    WRITABLE,
+    ChannelType,
+    Json,
+    MessageFlag,
+    MessageType,
+    mentioned_users,
+    stamp,
+)
+from belino.testing.discord.world import DiscordWorld
+from belino.testing.telegram.shapes import FakeUpload
 
 TEXT_CHARS = 2000
 NONCE_CHARS = 25
@@ -22,23 +31,25 @@ WAVEFORM_BYTES = 256
 MIB = 1024 * 1024
 # What a file may weigh by the server's boost tier; direct messages have none.
 FILE_BYTES = {0: 10 * MIB, 1: 10 * MIB, 2: 50 * MIB, 3: 100 * MIB}
-SETTABLE = Flag.SUPPRESS_EMBEDS | Flag.SUPPRESS_NOTIFICATIONS | Flag.VOICE | Flag.COMPONENTS_V2
+SETTABLE = (
+    MessageFlag.SUPPRESS_EMBEDS | MessageFlag.SUPPRESS_NOTIFICATIONS | MessageFlag.VOICE | MessageFlag.COMPONENTS_V2
+)
 MOST_ANSWERS, POLL_HOURS = 10, 24
 
 
-class Sends:
+class DiscordSends:
     """The calls that people see something of."""
 
-    def __init__(self, town: Town) -> None:
-        self._town = town
+    def __init__(self, world: DiscordWorld) -> None:
+        self._world = world
         self._nonces: dict[str, tuple[float, Json]] = {}
 
-    def create(self, call: Call, channel: Json) -> Json:
+    def create(self, call: DiscordCall, channel: Json) -> Json:
         """POST a message. A nonce that was used a few minutes ago gives the message it made."""
         self._permit(call, channel)
         return self.post(call, call.fields, channel)
 
-    def post(self, call: Call, fields: Json, channel: Json, **more: Any) -> Json:
+    def post(self, call: DiscordCall, fields: Json, channel: Json, **more: Any) -> Json:
         """A message by its fields, whoever allowed it; `more` are fields that no bot may set."""
         if (known := self._known(fields)) is not None:
             return known
@@ -48,7 +59,7 @@ class Sends:
         reference = self._reference(fields.get("message_reference"), channel)
         attached = self._files(call, fields, channel)
         flags = int(fields.get("flags") or 0) & SETTABLE
-        if flags & Flag.VOICE:
+        if flags & MessageFlag.VOICE:
             self._check_voice(fields, text, attached, channel)
         stickers = self._stickers(fields.get("sticker_ids"))
         shown = (text, attached, stickers, reference.get("forward"))
@@ -62,19 +73,19 @@ class Sends:
             made["components"] = fields["components"]
         if fields.get("poll"):
             made["poll"] = self._poll(fields["poll"])
-        if flags & Flag.COMPONENTS_V2 and (text or fields.get("embeds") or stickers or fields.get("poll")):
+        if flags & MessageFlag.COMPONENTS_V2 and (text or fields.get("embeds") or stickers or fields.get("poll")):
             raise invalid("flags", "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2", "Components, and no more")
         return self._sent(channel, text, attached, made | more, fields)
 
-    def edit(self, call: Call, channel: Json, message: Json) -> Json:
+    def edit(self, call: DiscordCall, channel: Json, message: Json) -> Json:
         """PATCH a message of the bot's own; files not named in `attachments` are gone."""
         fields = call.fields
-        if message["author"]["id"] != self._town.bot["id"] and set(fields) - {"flags"}:
-            raise Refused(403, 50005, "Cannot edit a message authored by another user")
-        if message["flags"] & Flag.VOICE:
-            raise Refused(400, 50162, "Voice messages cannot be edited")
+        if message["author"]["id"] != self._world.bot["id"] and set(fields) - {"flags"}:
+            raise DiscordRefusal(403, 50005, "Cannot edit a message authored by another user")
+        if message["flags"] & MessageFlag.VOICE:
+            raise DiscordRefusal(400, 50162, "Voice messages cannot be edited")
         if channel["type"] in THREADS and channel["thread_metadata"]["archived"]:
-            raise Refused(400, 50083, "Thread is archived")
+            raise DiscordRefusal(400, 50083, "Thread is archived")
         text = _text(fields["content"]) if "content" in fields else message["content"]
         _check_embeds(fields.get("embeds"))
         _check_mentions(fields.get("allowed_mentions"))
@@ -87,23 +98,23 @@ class Sends:
         if not (text or files or embeds):
             raise _empty()
         message |= {"content": text, "attachments": files, "embeds": [{"type": "rich", **e} for e in embeds]}
-        message["edited_timestamp"] = stamp(self._town.clock.now())
+        message["edited_timestamp"] = stamp(self._world.clock.now())
         message["mentions"] = self._mentions(text, fields.get("allowed_mentions"), message)
-        self._town.edited.append((message["id"], text))
-        return self._town.tell_updated(message)
+        self._world.edited.append((message["id"], text))
+        return self._world.tell_updated(message)
 
     def _sent(self, channel: Json, text: str, attached: list[Json], made: Json, fields: Json) -> Json:
-        town = self._town
-        message = town.compose(channel, town.bot, text, files=attached, mentions=[], **made)
+        world = self._world
+        message = world.compose(channel, world.bot, text, files=attached, mentions=[], **made)
         message["mentions"] = self._mentions(text, fields.get("allowed_mentions"), message)
-        town.sent.append(message)
-        told = town.told(message)
+        world.sent.append(message)
+        told = world.told(message)
         nonce = fields.get("nonce")
         if nonce is None:
-            town.tell_created(message)
+            world.tell_created(message)
             return told
-        town.tell_created(message, nonce=nonce)
-        self._nonces[str(nonce)] = (town.clock.monotonic(), message)
+        world.tell_created(message, nonce=nonce)
+        self._nonces[str(nonce)] = (world.clock.monotonic(), message)
         return {**told, "nonce": nonce}
 
     def _known(self, fields: Json) -> Json | None:
@@ -117,24 +128,24 @@ class Sends:
         if not fields.get("enforce_nonce") or str(nonce) not in self._nonces:
             return None
         made_at, message = self._nonces[str(nonce)]
-        if self._town.clock.monotonic() - made_at > NONCE_SECONDS:
+        if self._world.clock.monotonic() - made_at > NONCE_SECONDS:
             return None
-        return {**self._town.told(message), "nonce": nonce}
+        return {**self._world.told(message), "nonce": nonce}
 
-    def _permit(self, call: Call, channel: Json) -> None:
-        town = self._town
+    def _permit(self, call: DiscordCall, channel: Json) -> None:
+        world = self._world
         if channel["type"] not in WRITABLE:
-            raise Refused(400, 50008, "Cannot send messages in a non-text channel")
-        if channel["type"] == Place.DM and channel["recipients"][0]["id"] in town.blocked:
-            raise Refused(403, 50007, "Cannot send messages to this user")
+            raise DiscordRefusal(400, 50008, "Cannot send messages in a non-text channel")
+        if channel["type"] == ChannelType.DM and channel["recipients"][0]["id"] in world.blocked:
+            raise DiscordRefusal(403, 50007, "Cannot send messages to this user")
         in_thread = channel["type"] in THREADS
         if in_thread and channel["thread_metadata"]["locked"]:
-            raise Refused(400, 160005, "Thread is locked")
+            raise DiscordRefusal(400, 160005, "Thread is locked")
         needed = ["SEND_MESSAGES_IN_THREADS" if in_thread else "SEND_MESSAGES"]
         needed += ["ATTACH_FILES"] if call.files else []
         for permission in needed:
-            if not town.may(channel, permission):
-                raise Refused(403, 50013, "Missing Permissions")
+            if not world.may(channel, permission):
+                raise DiscordRefusal(403, 50013, "Missing Permissions")
         if in_thread:
             channel["thread_metadata"]["archived"] = False  # writing wakes a thread
 
@@ -142,7 +153,9 @@ class Sends:
         if not isinstance(given, dict):
             return {}
         where = str(given.get("channel_id") or channel["id"])
-        message = self._town.messages[where].get(str(given.get("message_id"))) if where in self._town.channels else None
+        message = (
+            self._world.messages[where].get(str(given.get("message_id"))) if where in self._world.channels else None
+        )
         forward = given.get("type") == 1
         if message is None or (where != channel["id"] and not forward):
             if given.get("fail_if_not_exists", True) or forward:
@@ -150,22 +163,27 @@ class Sends:
             return {}
         if forward:
             return {"forward": message}
-        if message["type"] not in (Kind.DEFAULT, Kind.REPLY, Kind.COMMAND, Kind.MENU_COMMAND):
+        if message["type"] not in (
+            MessageType.DEFAULT,
+            MessageType.REPLY,
+            MessageType.COMMAND,
+            MessageType.MENU_COMMAND,
+        ):
             raise invalid(
                 "message_reference", "REPLIES_CANNOT_REPLY_TO_SYSTEM_MESSAGE", "Cannot reply to a system message"
             )
-        if not self._town.may(channel, "READ_MESSAGE_HISTORY"):
-            raise Refused(400, 160002, "Cannot reply without permission to read message history")
+        if not self._world.may(channel, "READ_MESSAGE_HISTORY"):
+            raise DiscordRefusal(400, 160002, "Cannot reply without permission to read message history")
         return {"reply_to": message}
 
-    def _files(self, call: Call, fields: Json, channel: Json) -> list[Json]:
+    def _files(self, call: DiscordCall, fields: Json, channel: Json) -> list[Json]:
         """The attachments of the files that came, described as `attachments` says."""
         if len(call.files) > MOST_FILES:
             raise invalid("attachments", "BASE_TYPE_MAX_LENGTH", f"Must be {MOST_FILES} or fewer in length.")
         listed = fields.get("attachments") or []
         if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
             raise invalid("attachments", "BASE_TYPE_BAD_TYPE", "Only dictionaries may be used in a list")
-        guild = self._town.guilds.get(channel.get("guild_id", ""), {})
+        guild = self._world.guilds.get(channel.get("guild_id", ""), {})
         most = FILE_BYTES[guild.get("premium_tier", 0)]
         made = []
         for number, upload in call.files.items():
@@ -175,44 +193,44 @@ class Sends:
             made.append(self._attachment(channel, upload, described))
         return made
 
-    def _attachment(self, channel: Json, upload: Upload, described: Mapping[str, Any]) -> Json:
+    def _attachment(self, channel: Json, upload: FakeUpload, described: Mapping[str, Any]) -> Json:
         told = {n: described[n] for n in ("description", "title", "duration_secs", "waveform") if described.get(n)}
         if len(str(told.get("description", ""))) > ALT_CHARS:
             raise invalid("attachments", "BASE_TYPE_MAX_LENGTH", f"Must be {ALT_CHARS} or fewer in length.")
-        self._town.received.append(upload)
+        self._world.received.append(upload)
         name = str(described.get("filename") or upload.name or "file")
         # A type nobody thought about is told by the name, as Discord does it.
         mime = None if upload.mime == "application/octet-stream" else upload.mime
-        kept = Upload(
+        kept = FakeUpload(
             content=upload.content, size=upload.size, name=name, mime=mime, width=upload.width, height=upload.height
         )
-        return self._town.cdn.put(channel["id"], self._town.ids.next(), kept, **told)
+        return self._world.cdn.put(channel["id"], self._world.ids.next(), kept, **told)
 
     def _check_voice(self, fields: Json, text: str, attached: list[Json], channel: Json) -> None:
-        if not self._town.may(channel, "SEND_VOICE_MESSAGES"):
-            raise Refused(403, 50173, "You cannot send voice messages in this channel")
+        if not self._world.may(channel, "SEND_VOICE_MESSAGES"):
+            raise DiscordRefusal(403, 50173, "You cannot send voice messages in this channel")
         if text or fields.get("embeds") or fields.get("sticker_ids") or fields.get("poll"):
-            raise Refused(400, 50159, "Voice messages do not support additional content")
+            raise DiscordRefusal(400, 50159, "Voice messages do not support additional content")
         if len(attached) != 1 or not str(attached[0].get("content_type", "")).startswith("audio/"):
-            raise Refused(400, 50160, "Voice messages must have a single audio attachment")
+            raise DiscordRefusal(400, 50160, "Voice messages must have a single audio attachment")
         if "duration_secs" not in attached[0] or not _is_waveform(attached[0].get("waveform")):
-            raise Refused(400, 50161, "Voice messages must have supporting metadata")
+            raise DiscordRefusal(400, 50161, "Voice messages must have supporting metadata")
 
     def _stickers(self, wanted: Any) -> list[Json]:
         wanted = wanted or []
         if len(wanted) > 3:
             raise invalid("sticker_ids", "BASE_TYPE_MAX_LENGTH", "Must be 3 or fewer in length.")
-        unknown = [number for number in wanted if str(number) not in self._town.stickers]
+        unknown = [number for number in wanted if str(number) not in self._world.stickers]
         if unknown:
-            raise Refused(400, 50081, "Invalid sticker sent")
-        return [self._town.stickers[str(number)] for number in wanted]
+            raise DiscordRefusal(400, 50081, "Invalid sticker sent")
+        return [self._world.stickers[str(number)] for number in wanted]
 
     def _poll(self, asked: Any) -> Json:
         """A poll as it is told: its answers numbered, its hours a time at which it ends."""
         answers = asked.get("answers") if isinstance(asked, dict) else None
         if not isinstance(answers, list) or not 1 <= len(answers) <= MOST_ANSWERS:
             raise invalid("poll.answers", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {MOST_ANSWERS} in length.")
-        ends = self._town.clock.now() + timedelta(hours=int(asked.get("duration") or POLL_HOURS))
+        ends = self._world.clock.now() + timedelta(hours=int(asked.get("duration") or POLL_HOURS))
         return {
             "question": asked.get("question"),
             "answers": [{"answer_id": number, **answer} for number, answer in enumerate(answers, 1)],
@@ -228,14 +246,14 @@ class Sends:
         told: Json = allowed if isinstance(allowed, dict) else {"parse": ["users"], "replied_user": True}
         if "users" not in (told.get("parse") or []):
             named = [number for number in named if number in (told.get("users") or [])]
-        if message["type"] == Kind.REPLY and told.get("replied_user", False):
+        if message["type"] == MessageType.REPLY and told.get("replied_user", False):
             reference = message["message_reference"]
-            named.append(self._town.messages[reference["channel_id"]][reference["message_id"]]["author"]["id"])
-        return [self._town.users[number] for number in dict.fromkeys(named) if number in self._town.users]
+            named.append(self._world.messages[reference["channel_id"]][reference["message_id"]]["author"]["id"])
+        return [self._world.users[number] for number in dict.fromkeys(named) if number in self._world.users]
 
 
-def _empty() -> Refused:
-    return Refused(400, 50006, "Cannot send an empty message")
+def _empty() -> DiscordRefusal:
+    return DiscordRefusal(400, 50006, "Cannot send an empty message")
 
 
 def _text(content: Any) -> str:

@@ -20,7 +20,7 @@ _ROLE = re.compile(r"<@&(\d+)>")
 _EVERYONE = re.compile(r"@(?:everyone|here)\b")
 
 
-class Place(IntEnum):
+class ChannelType(IntEnum):
     """The types of channels."""
 
     TEXT = 0
@@ -35,11 +35,11 @@ class Place(IntEnum):
     FORUM = 15
 
 
-THREADS = frozenset({Place.NEWS_THREAD, Place.PUBLIC_THREAD, Place.PRIVATE_THREAD})
-WRITABLE = THREADS | {Place.TEXT, Place.DM, Place.VOICE, Place.GROUP_DM, Place.NEWS}
+THREADS = frozenset({ChannelType.NEWS_THREAD, ChannelType.PUBLIC_THREAD, ChannelType.PRIVATE_THREAD})
+WRITABLE = THREADS | {ChannelType.TEXT, ChannelType.DM, ChannelType.VOICE, ChannelType.GROUP_DM, ChannelType.NEWS}
 
 
-class Kind(IntEnum):
+class MessageType(IntEnum):
     """The types of messages that something here depends on."""
 
     DEFAULT = 0
@@ -51,7 +51,7 @@ class Kind(IntEnum):
     MENU_COMMAND = 23
 
 
-class Flag(IntEnum):
+class MessageFlag(IntEnum):
     """The flags of messages that something here depends on."""
 
     SUPPRESS_EMBEDS = 1 << 2
@@ -187,9 +187,9 @@ def guild_shape(number: str, name: str, *, owner: str, tier: int) -> Json:
 def channel_shape(number: str, guild: str, name: str, kind: int) -> Json:
     """A channel of a server."""
     own: Json = {}
-    if kind == Place.VOICE:
+    if kind == ChannelType.VOICE:
         own = {"bitrate": 64_000, "user_limit": 0, "rtc_region": None}
-    elif kind == Place.FORUM:
+    elif kind == ChannelType.FORUM:
         own = {"available_tags": [], "default_reaction_emoji": None, "default_sort_order": None}
         own["default_forum_layout"] = 0
     return own | {
@@ -251,7 +251,7 @@ def message_shape(number: str, channel: str, author: Json, content: str) -> Json
         "components": [],
         "pinned": False,
         "flags": 0,
-        "type": int(Kind.DEFAULT),
+        "type": int(MessageType.DEFAULT),
     }
 
 

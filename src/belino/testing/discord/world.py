@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from belino.testing.discord.files import STICKER_ENDINGS, upload_of, voice_fields
-from belino.testing.discord.record import Interaction, Record
+from belino.testing.discord.record import DiscordState, Interaction
 from belino.testing.discord.shapes import (
     PERMISSIONS,
     SNAPSHOT_FIELDS,
     THREADS,
-    Flag,
+    ChannelType,
     Json,
-    Kind,
-    Place,
+    MessageFlag,
+    MessageType,
     channel_shape,
     emoji_shape,
     guild_shape,
@@ -25,13 +25,13 @@ from belino.testing.discord.shapes import (
     thread_shape,
     user_shape,
 )
-from belino.testing.telegram.shapes import Upload
+from belino.testing.telegram.shapes import FakeUpload
 
 # The type of a command's option by what is given for it.
-_OPTIONS = ((Upload, 11), (bool, 5), (int, 4), (float, 10), (str, 3))
+_OPTIONS = ((FakeUpload, 11), (bool, 5), (int, 4), (float, 10), (str, 3))
 
 
-class Town(Record):
+class DiscordWorld(DiscordState):
     """Users, servers, channels and what was said; every verb tells the bot, and returns what Discord would tell."""
 
     def user(self, username: str, *, bot: bool = False, **more: Any) -> Json:
@@ -53,7 +53,7 @@ class Town(Record):
         self.sessions.dispatch("GUILD_CREATE", self.guild_told(guild))
         return guild
 
-    def channel(self, guild: Json, name: str, kind: int = Place.TEXT) -> Json:
+    def channel(self, guild: Json, name: str, kind: int = ChannelType.TEXT) -> Json:
         """A channel of a server."""
         channel = channel_shape(self.ids.next(), guild["id"], name, int(kind))
         self.channels[channel["id"]] = channel
@@ -63,9 +63,9 @@ class Town(Record):
     def dm(self, user: Json) -> Json:
         """The direct messages of a user and the bot."""
         for channel in self.channels.values():
-            if channel["type"] == Place.DM and channel["recipients"][0]["id"] == user["id"]:
+            if channel["type"] == ChannelType.DM and channel["recipients"][0]["id"] == user["id"]:
                 return channel
-        channel = {"id": self.ids.next(), "type": int(Place.DM), "last_message_id": None, "flags": 0}
+        channel = {"id": self.ids.next(), "type": int(ChannelType.DM), "last_message_id": None, "flags": 0}
         channel["recipients"] = [user]
         self.channels[channel["id"]] = channel
         return channel
@@ -76,14 +76,16 @@ class Town(Record):
         thread = thread_shape(number, channel, name, owner=user["id"], kind=kind, now=self._now())
         self.channels[number] = thread
         if message is not None:
-            self.messages[channel["id"]][number]["flags"] |= Flag.HAS_THREAD
+            self.messages[channel["id"]][number]["flags"] |= MessageFlag.HAS_THREAD
         self.sessions.dispatch("THREAD_CREATE", {**thread, "newly_created": True})
         where = {"channel_id": channel["id"], "guild_id": channel["guild_id"], "type": 0}
         if message is not None:
-            self.say(thread, user, type=int(Kind.THREAD_STARTER), message_reference={**where, "message_id": number})
-        elif channel["type"] == Place.TEXT and kind == Place.PUBLIC_THREAD:
+            self.say(
+                thread, user, type=int(MessageType.THREAD_STARTER), message_reference={**where, "message_id": number}
+            )
+        elif channel["type"] == ChannelType.TEXT and kind == ChannelType.PUBLIC_THREAD:
             here = where | {"channel_id": number}
-            self.say(channel, user, name, type=int(Kind.THREAD_CREATED), message_reference=here)
+            self.say(channel, user, name, type=int(MessageType.THREAD_CREATED), message_reference=here)
         return thread
 
     def post(self, forum: Json, user: Json, name: str, text: str = "", /, **fields: Any) -> Json:
@@ -181,7 +183,7 @@ class Town(Record):
         given, files = [], {}
         for option, value in options.items():
             kind = next(number for kinds, number in _OPTIONS if isinstance(value, kinds))
-            if isinstance(value, Upload):
+            if isinstance(value, FakeUpload):
                 file = self.cdn.put(channel["id"], self.ids.next(), value, ephemeral=True)
                 files[file["id"]] = self.cdn.signed(channel["id"], file)
                 value = file["id"]
@@ -239,7 +241,9 @@ class Town(Record):
     def _place(self, place: Json) -> Json:
         return self.dm(place) if place["id"] in self.users else self.channels[place["id"]]
 
-    def _attach(self, message: Json, files: Sequence[bytes | Upload | Json], voice: bytes | Upload | None) -> None:
+    def _attach(
+        self, message: Json, files: Sequence[bytes | FakeUpload | Json], voice: bytes | FakeUpload | None
+    ) -> None:
         where = message["channel_id"]
         for file in files:
             if isinstance(file, dict):
@@ -247,10 +251,10 @@ class Town(Record):
             else:
                 message["attachments"].append(self.cdn.put(where, self.ids.next(), upload_of(file)))
         if voice is not None:
-            upload = voice if isinstance(voice, Upload) else Upload(content=voice)
-            named = Upload(content=upload.content, size=upload.size, name="voice-message.ogg", mime="audio/ogg")
+            upload = voice if isinstance(voice, FakeUpload) else FakeUpload(content=voice)
+            named = FakeUpload(content=upload.content, size=upload.size, name="voice-message.ogg", mime="audio/ogg")
             message["attachments"].append(self.cdn.put(where, self.ids.next(), named, **voice_fields(upload)))
-            message["flags"] |= Flag.VOICE
+            message["flags"] |= MessageFlag.VOICE
 
     def _refer(self, message: Json, reply_to: Json | None, forward: Json | None) -> None:
         other = reply_to or forward
@@ -259,15 +263,15 @@ class Town(Record):
         where = other["channel_id"]
         reference = {"message_id": other["id"], "channel_id": where, **self.guild_of(where)}
         if reply_to is not None:
-            message |= {"type": int(Kind.REPLY), "message_reference": {"type": 0, **reference}}
+            message |= {"type": int(MessageType.REPLY), "message_reference": {"type": 0, **reference}}
         else:
             snapshot = {name: other[name] for name in SNAPSHOT_FIELDS if name in other}
             message |= {"message_reference": {"type": 1, **reference}, "message_snapshots": [{"message": snapshot}]}
-            message["flags"] |= Flag.SNAPSHOT
+            message["flags"] |= MessageFlag.SNAPSHOT
 
     def _mentioned(self, message: Json) -> list[Json]:
         named = mentioned_users(message["content"])
-        if message["type"] == Kind.REPLY:
+        if message["type"] == MessageType.REPLY:
             reference = message["message_reference"]
             answered = self.messages[reference["channel_id"]].get(reference["message_id"])
             named += [answered["author"]["id"]] if answered else []

@@ -17,7 +17,7 @@ REQUEST_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ModelToolCall:
     """The model wants a tool."""
 
     tool: str
@@ -25,17 +25,17 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ModelAnswer:
     """The model answers: words, then the tools it wants."""
 
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ModelToolCall, ...] = ()
     input_tokens: int = 100
     output_tokens: int = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class ModelFailure:
     """The API refuses, in its own error format."""
 
     status: int
@@ -45,24 +45,24 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class ModelCut:
     """The connection breaks after these words."""
 
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hang:
+class ModelHang:
     """These words, then silence until the caller goes away or the server closes."""
 
     text: str = ""
 
 
-Reply = Answer | Failure | Cut | Hang
+ModelReply = ModelAnswer | ModelFailure | ModelCut | ModelHang
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ModelRequest:
     """One request, as it came."""
 
     path: str
@@ -72,7 +72,7 @@ class Asked:
     raw: bytes = field(repr=False)
 
 
-Script = Callable[[Asked], Reply] | Iterable[Reply]
+ModelScript = Callable[[ModelRequest], ModelReply] | Iterable[ModelReply]
 
 
 class ModelServer(ABC):
@@ -80,8 +80,8 @@ class ModelServer(ABC):
 
     url: str
 
-    def __init__(self, script: Script = (), *, key: str = "") -> None:
-        self.asked: list[Asked] = []
+    def __init__(self, script: ModelScript = (), *, key: str = "") -> None:
+        self.asked: list[ModelRequest] = []
         self.key = key
         """The only key that is let in; empty lets everybody in."""
         self.script = script
@@ -92,21 +92,21 @@ class ModelServer(ABC):
         self.closing = asyncio.Event()
 
     @property
-    def script(self) -> Script:
+    def script(self) -> ModelScript:
         return self._script
 
     @script.setter
-    def script(self, script: Script) -> None:
+    def script(self, script: ModelScript) -> None:
         self._script = script
-        self._lines = deque[Reply]() if callable(script) else deque(script)
+        self._lines = deque[ModelReply]() if callable(script) else deque(script)
 
-    def next_reply(self, asked: Asked) -> Reply:
+    def next_reply(self, asked: ModelRequest) -> ModelReply:
         """What the script says to this request."""
         self.asked.append(asked)
         self.arrived.set()
         if callable(self._script):
             return self._script(asked)
-        return self._lines.popleft() if self._lines else Answer(text="ok")
+        return self._lines.popleft() if self._lines else ModelAnswer(text="ok")
 
     @abstractmethod
     def add_routes(self, app: "web.Application") -> None:
@@ -129,11 +129,11 @@ class ModelServer(ABC):
         await self._loopback.stop()
 
 
-async def read_asked(request: "web.Request") -> Asked:
+async def read_asked(request: "web.Request") -> ModelRequest:
     """A JSON request as a value."""
     import json
 
     raw = await request.read()
     body = json.loads(raw) if raw else {}
     headers = {name.lower(): value for name, value in request.headers.items()}
-    return Asked(path=request.path_qs, headers=headers, body=body, raw=raw)
+    return ModelRequest(path=request.path_qs, headers=headers, body=body, raw=raw)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from belino.testing.models import Cut, Hang, ModelServer, Reply
+from belino.testing.models import ModelCut, ModelHang, ModelReply, ModelServer
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -27,7 +27,7 @@ def event(data: Mapping[str, Any], *, named: bool = False) -> bytes:
 async def stream(
     server: ModelServer,
     request: "web.Request",
-    reply: Reply,
+    reply: ModelReply,
     said: Iterable[bytes],
     ending: Iterable[bytes],
 ) -> "web.StreamResponse":
@@ -39,14 +39,14 @@ async def stream(
     try:
         for line in said:
             await response.write(line)
-        if isinstance(reply, Hang):
+        if isinstance(reply, ModelHang):
             await server.closing.wait()
-        elif not isinstance(reply, Cut):
+        elif not isinstance(reply, ModelCut):
             for line in ending:
                 await response.write(line)
     except (ConnectionError, asyncio.CancelledError):
         server.gone.set()
         raise
-    if isinstance(reply, Cut) and request.transport is not None:
+    if isinstance(reply, ModelCut) and request.transport is not None:
         request.transport.abort()
     return response

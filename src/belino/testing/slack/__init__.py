@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Self
 
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
-from belino.testing.faults import FILE, Answer, Fault, Faults, Hang, Reset, Stall
+from belino.testing.faults import FILE, CannedAnswer, Fault, Faults, Hang, Reset, Stall
 from belino.testing.file_server import cut, serve_file
 from belino.testing.loopback import Loopback
-from belino.testing.slack.calls import TAKE_JSON, Calls
+from belino.testing.slack.calls import TAKE_JSON, SlackCalls
 from belino.testing.slack.files import LOGIN_PAGE, receive
 from belino.testing.slack.hooks import RequestUrl
-from belino.testing.slack.pace import Gate, SlackPace
-from belino.testing.slack.request import JSON, Call, Refused, read_call
+from belino.testing.slack.pace import SlackLimiter, SlackPace
+from belino.testing.slack.request import JSON, SlackCall, SlackRefusal, read_call
 from belino.testing.slack.shapes import Json
-from belino.testing.slack.world import Town
+from belino.testing.slack.world import SlackWorld
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -34,11 +34,11 @@ UPLOAD = "upload"
 """The name under which a fault waits for the next bytes that are uploaded."""
 
 
-class SlackServer(Town):
+class SlackServer(SlackWorld):
     """Slack in a box: `async with`, then `api_url`, `bot_token` and `app_token` are what an app is configured with.
 
-    People speak by the verbs of Town (`say`, `edit`, `react` …); `calls` and `bytes_served` count what the app cost;
-    `fail` and the faults of `testing.faults` script bad days; `drop_sockets` and `disconnect` end connections.
+    People speak by the verbs of SlackWorld (`say`, `edit`, `react` …); `calls` and `bytes_served` count the cost of
+    the app; `fail` takes the faults of `testing.faults`; `drop_sockets` and `disconnect` end connections.
     Events come over Socket Mode until `use_http` names a request URL. Methods that only read take forms and queries:
     of JSON they see nothing, like the real ones.
     """
@@ -65,7 +65,7 @@ class SlackServer(Town):
         """What the app posted to the links that came with slash commands."""
         self.calls: Counter[str] = Counter()
         """How often each method was called; `file` counts downloads and `upload` the bytes of uploads."""
-        self.requests: list[Call] = []
+        self.requests: list[SlackCall] = []
         """The last calls, as they came."""
         self.downloads: list[tuple[str, bool]] = []
         """Every request for a file: its path, and whether the token came along."""
@@ -75,7 +75,9 @@ class SlackServer(Town):
         self.redirect_files = False
         """Whether private links lead to another link first, which wants the token too."""
         self._faults = Faults()
-        self.api = Calls(self, Gate(self.clock, pace or SlackPace()), bot_token=bot_token, app_token=app_token)
+        self.api = SlackCalls(
+            self, SlackLimiter(self.clock, pace or SlackPace()), bot_token=bot_token, app_token=app_token
+        )
         self._group = asyncio.TaskGroup()
         self._stopped = asyncio.Event()
 
@@ -119,7 +121,7 @@ class SlackServer(Town):
         await self._loopback.start()
         (self.url,) = self._loopback.urls
         self.api_url = f"{self.url}/api/"
-        self.shelf.url = self.url
+        self.files.url = self.url
         await self._group.__aenter__()
         self.deliveries.start(self._group)
         return self
@@ -140,12 +142,12 @@ class SlackServer(Town):
         fault = self._faults.take(method)
         if (answered := await self._misbehave(request, fault)) is not None:
             return answered
-        call = Call(method=method)
+        call = SlackCall(method=method)
         try:
             call = await read_call(request, takes_json=method in TAKE_JSON)
             self.requests = [*self.requests[-999:], call]
             told, status, headers = await self.api.answer(call), 200, self.api.headers(call)
-        except Refused as refused:
+        except SlackRefusal as refused:
             told, status, headers = refused.body(), refused.status, self.api.headers(call) | refused.headers
         if isinstance(fault, Reset):
             cut(request)
@@ -166,7 +168,7 @@ class SlackServer(Town):
             await self._stall(request, fault)
         if (answered := await self._misbehave(request, fault)) is not None:
             return answered
-        pending = self.shelf.pending.get(request.match_info["ticket"])
+        pending = self.files.pending.get(request.match_info["ticket"])
         if pending is None:
             return web.Response(status=404, text="upload not found")
         upload = await receive(request, pending.name, Path(self._folder.name))
@@ -188,7 +190,7 @@ class SlackServer(Town):
             return answered
         if not allowed or "files:read" not in self.scopes:
             return web.Response(body=LOGIN_PAGE, content_type="text/html", charset="utf-8")
-        stored = self.shelf.find(request.raw_path.replace("/files-origin/", "/files-pri/", 1))
+        stored = self.files.find(request.raw_path.replace("/files-origin/", "/files-pri/", 1))
         if stored is None:
             return web.Response(status=404, text="<html><body>File not found</body></html>", content_type="text/html")
         if self.redirect_files and request.match_info["kind"] == "files-pri":
@@ -208,7 +210,7 @@ class SlackServer(Town):
         elif isinstance(fault, Reset) and not fault.done:
             cut(request)
             return web.Response()
-        elif isinstance(fault, Answer):
+        elif isinstance(fault, CannedAnswer):
             if fault.body is not None:
                 return web.Response(status=fault.status, body=fault.body, headers=fault.headers)
             told = {"ok": False, "error": fault.description, **fault.parameters}
@@ -234,7 +236,7 @@ class SlackServer(Town):
         self.bytes_served += number
 
 
-def _warned(call: Call, told: Json) -> Json:
+def _warned(call: SlackCall, told: Json) -> Json:
     """Slack complains of JSON that does not say its character set."""
     if call.content_type != JSON or call.charset:
         return told

@@ -2,12 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 
-from belino.testing.slack.pace import Gate
-from belino.testing.slack.reads import Reads
-from belino.testing.slack.request import Call, Refused
-from belino.testing.slack.sends import Sends
+from belino.testing.slack.pace import SlackLimiter
+from belino.testing.slack.reads import SlackReads
+from belino.testing.slack.request import SlackCall, SlackRefusal
+from belino.testing.slack.sends import SlackSends
 from belino.testing.slack.shapes import Json
-from belino.testing.slack.world import Town
+from belino.testing.slack.world import SlackWorld
 
 CONNECT = "apps.connections.open"
 # Methods that read a JSON body; the others read forms and queries only, and do not notice what they are not given.
@@ -36,19 +36,19 @@ _SCOPES = {
 }
 
 
-class Calls:
+class SlackCalls:
     """Every method, by its documented name."""
 
-    def __init__(self, town: Town, gate: Gate, *, bot_token: str, app_token: str) -> None:
-        self._town = town
+    def __init__(self, world: SlackWorld, gate: SlackLimiter, *, bot_token: str, app_token: str) -> None:
+        self._world = world
         self._gate = gate
         self.tokens = {bot_token: "bot", app_token: "app"}
         """Who each token is; one that was revoked is `token_revoked`, of a closed account `account_inactive`."""
         self.socket_mode_on = True
-        reads = Reads(town, page=gate.pace.page)
-        sends = Sends(town, reads)
+        reads = SlackReads(world, page=gate.pace.page)
+        sends = SlackSends(world, reads)
         self._reads = reads
-        self._methods: dict[str, Callable[[Call], Awaitable[Json]]] = {
+        self._methods: dict[str, Callable[[SlackCall], Awaitable[Json]]] = {
             CONNECT: self._connect,
             "auth.test": reads.auth_test,
             "conversations.list": reads.conversations,
@@ -75,11 +75,11 @@ class Calls:
             "reactions.get": reads.reactions,
         }
 
-    async def answer(self, call: Call) -> Json:
+    async def answer(self, call: SlackCall) -> Json:
         """The call's result."""
         method = self._methods.get(call.method)
         if method is None:
-            refused = Refused("unknown_method")
+            refused = SlackRefusal("unknown_method")
             refused.more = {"req_method": call.method}
             raise refused
         self._authorize(call)
@@ -88,26 +88,26 @@ class Calls:
             self._reads.need(scope)
         return {"ok": True, **await method(call)}
 
-    def headers(self, call: Call) -> dict[str, str]:
+    def headers(self, call: SlackCall) -> dict[str, str]:
         """What every answer says of the token's scopes."""
         if self.tokens.get(call.token) == "app":
             return {"X-OAuth-Scopes": "connections:write", "X-Accepted-OAuth-Scopes": "connections:write"}
         if self.tokens.get(call.token) != "bot":
             return {}
-        told = {"X-OAuth-Scopes": ",".join(sorted(self._town.scopes))}
+        told = {"X-OAuth-Scopes": ",".join(sorted(self._world.scopes))}
         return told | ({"X-Accepted-OAuth-Scopes": _SCOPES[call.method]} if call.method in _SCOPES else {})
 
-    def _authorize(self, call: Call) -> None:
+    def _authorize(self, call: SlackCall) -> None:
         if not call.token:
-            raise Refused("not_authed")
+            raise SlackRefusal("not_authed")
         who = self.tokens.get(call.token, "invalid_auth")
         if who not in ("bot", "app"):
-            raise Refused(who)
+            raise SlackRefusal(who)
         if (who == "app") != (call.method == CONNECT) and call.method != "auth.test":
-            raise Refused("not_allowed_token_type")
+            raise SlackRefusal("not_allowed_token_type")
 
-    async def _connect(self, call: Call) -> Json:
+    async def _connect(self, call: SlackCall) -> Json:
         if not self.socket_mode_on:
-            raise Refused("forbidden_team")
-        link = self._town.shelf.url.replace("http://", "ws://", 1) + self._town.socket_mode.ticket()
+            raise SlackRefusal("forbidden_team")
+        link = self._world.files.url.replace("http://", "ws://", 1) + self._world.socket_mode.ticket()
         return {"url": link}

@@ -28,7 +28,7 @@ ALL_EVENTS = frozenset(
 )
 
 
-class Line(Protocol):
+class EventTransport(Protocol):
     """A way to the app: Socket Mode or its request URL."""
 
     async def attempt(self, kind: str, payload: Json, *, number: int, reason: str) -> str | None:
@@ -39,7 +39,7 @@ class Line(Protocol):
 class Deliveries:
     """Everything on its way to the app."""
 
-    def __init__(self, clock: Clock, line: Line) -> None:
+    def __init__(self, clock: Clock, line: EventTransport) -> None:
         self._clock = clock
         self.line = line
         self.retry_seconds: tuple[float, ...] = RETRY_SECONDS

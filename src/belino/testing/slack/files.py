@@ -12,7 +12,7 @@ from urllib.parse import quote
 from belino.domain.ports import Clock
 from belino.media.image_header import image_size
 from belino.testing.slack.shapes import DOMAIN, TEAM, Json
-from belino.testing.telegram.shapes import StoredFile, Upload
+from belino.testing.telegram.shapes import FakeUpload, HostedFile
 from belino.testing.upload import HEAD, PIECE, kept, pieces
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SlackFile:
     """A file on Slack's side: what is told of it but for its links, and its bytes."""
 
     shape: Json
-    upload: Upload
+    upload: FakeUpload
     link_name: str
     """The last part of its private links; another one after the file moved."""
     shares: dict[str, list[Json]] = field(default_factory=dict)
@@ -49,48 +49,48 @@ class SlackFile:
 
 
 @dataclass(slots=True, kw_only=True)
-class Pending:
+class PendingUpload:
     """An upload that was announced and is not complete."""
 
     file: str
     name: str
     length: int
     snippet: str = ""
-    received: Upload | None = None
+    received: FakeUpload | None = None
 
 
-class Shelf:
+class SlackFiles:
     """Every file of a workspace, by id."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.url = ""
-        self.files: dict[str, SlackFile] = {}
-        self.pending: dict[str, Pending] = {}
+        self.by_id: dict[str, SlackFile] = {}
+        self.pending: dict[str, PendingUpload] = {}
         """By ticket, the last part of the upload link."""
 
-    def put(self, number: str, upload: Upload, user: str, **more: Any) -> SlackFile:
+    def put(self, number: str, upload: FakeUpload, user: str, **more: Any) -> SlackFile:
         """Keep a file; fields given here are as Slack names them."""
         name = upload.name or "file.bin"
         shape = _shape(number, name, upload, user, int(self._clock.now().timestamp()))
         file = SlackFile(shape=shape | dict(upload.extra) | more, upload=upload, link_name=_link_name(name))
-        self.files[number] = file
+        self.by_id[number] = file
         return file
 
     def told(self, number: str, *, public: dict[str, bool]) -> Json:
         """The file as Slack tells it now; `public` says of each channel whether everybody may join it."""
-        file = self.files[number]
+        file = self.by_id[number]
         if file.gone:
             return {"id": number, "mode": "tombstone"}
         if file.hidden:
             return {name: file.shape[name] for name in _HIDDEN} | {"mode": "hidden_by_limit"}
         return {**file.shape, **self._links(file), **_shared(file, public)}
 
-    def find(self, path: str) -> StoredFile | None:
+    def find(self, path: str) -> HostedFile | None:
         """The bytes behind a private link's path."""
-        for number, file in self.files.items():
+        for number, file in self.by_id.items():
             if path in self._paths(file) and not file.gone and not file.hidden:
-                return StoredFile(
+                return HostedFile(
                     file_id=number, unique_id=number, upload=file.upload, path=path, size=file.upload.announced
                 )
         return None
@@ -119,7 +119,7 @@ def _link_name(name: str) -> str:
     return _UNFIT.sub("_", name).lower().strip("._") or "file"
 
 
-def _shape(number: str, name: str, upload: Upload, user: str, now: int) -> Json:
+def _shape(number: str, name: str, upload: FakeUpload, user: str, now: int) -> Json:
     mime = upload.mime or mimetypes.guess_type(name)[0] or "application/octet-stream"
     kind = name.rpartition(".")[2].lower() if "." in name else "binary"
     shape: Json = {
@@ -161,10 +161,10 @@ def _shared(file: SlackFile, public: dict[str, bool]) -> Json:
     return {"shares": sides}
 
 
-def voice_upload(voice: bytes | Upload) -> tuple[Upload, Json]:
+def voice_upload(voice: bytes | FakeUpload) -> tuple[FakeUpload, Json]:
     """A recording as Slack's clients send it, and the fields only such a file has."""
-    given = voice if isinstance(voice, Upload) else Upload(content=voice)
-    upload = Upload(
+    given = voice if isinstance(voice, FakeUpload) else FakeUpload(content=voice)
+    upload = FakeUpload(
         content=given.content,
         size=given.size,
         name=given.name or "audio_message.m4a",
@@ -182,18 +182,18 @@ def voice_upload(voice: bytes | Upload) -> tuple[Upload, Json]:
     return upload, fields
 
 
-def upload_of(content: bytes | Upload) -> Upload:
+def upload_of(content: bytes | FakeUpload) -> FakeUpload:
     """Bytes as somebody sends them, their size in pixels looked up."""
-    if isinstance(content, Upload):
+    if isinstance(content, FakeUpload):
         return content
     size = image_size(content[:HEAD])
     if size is None:
-        return Upload(content=content, name="file.bin")
+        return FakeUpload(content=content, name="file.bin")
     ending = size[0].removeprefix("image/").replace("jpeg", "jpg").lower()
-    return Upload(content=content, name=f"image.{ending}", width=size[1], height=size[2])
+    return FakeUpload(content=content, name=f"image.{ending}", width=size[1], height=size[2])
 
 
-async def receive(request: "web.Request", name: str, folder: Path) -> Upload:
+async def receive(request: "web.Request", name: str, folder: Path) -> FakeUpload:
     """What is posted to an upload link; hashed and kept as it comes."""
     return await kept(_posted(request), folder, name=name)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from belino.domain.ports import Clock
-from belino.testing.slack.request import Call, Refused
+from belino.testing.slack.request import SlackCall, SlackRefusal
 
 MINUTE = 60.0
 POSTS = frozenset({"chat.postMessage"})
@@ -43,7 +43,7 @@ class SlackPace:
         return 15 if self.unlisted else None
 
 
-class Gate:
+class SlackLimiter:
     """Counts calls, and refuses what comes too soon."""
 
     def __init__(self, clock: Clock, pace: SlackPace) -> None:
@@ -51,16 +51,16 @@ class Gate:
         self.pace = pace
         self._calls: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
 
-    def enter(self, call: Call) -> None:
+    def enter(self, call: SlackCall) -> None:
         """Note a call, or say how long to wait for the next."""
         now, rules = self._clock.monotonic(), self._rules(call)
         wait = max(self._wait(key, most, seconds, now) for key, most, seconds in rules)
         if wait > 0:
-            raise Refused("ratelimited", status=429, headers={"Retry-After": str(max(1, math.ceil(wait)))})
+            raise SlackRefusal("ratelimited", status=429, headers={"Retry-After": str(max(1, math.ceil(wait)))})
         for key, _, _ in rules:
             self._calls[key].append(now)
 
-    def _rules(self, call: Call) -> list[tuple[tuple[str, str], int, float]]:
+    def _rules(self, call: SlackCall) -> list[tuple[tuple[str, str], int, float]]:
         pace, method = self.pace, call.method
         if method in HISTORY and pace.unlisted:
             return [((method, ""), 1, MINUTE)]

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from belino.testing.slack.request import Call, Refused, missing_scope
+from belino.testing.slack.request import SlackCall, SlackRefusal, missing_scope
 from belino.testing.slack.shapes import APP, BOT, BOT_USER, DOMAIN, TEAM, Json, kind_of, permalink
-from belino.testing.slack.world import Town
+from belino.testing.slack.world import SlackWorld
 
 MOST = 1000
 PAGE = 100
@@ -13,47 +13,47 @@ _READ = {"channel": "channels", "group": "groups", "im": "im", "mpim": "mpim"}
 _TYPES = {"public_channel": "channel", "private_channel": "group", "im": "im", "mpim": "mpim"}
 
 
-class Reads:
+class SlackReads:
     """Everything that changes nothing."""
 
-    def __init__(self, town: Town, *, page: int | None) -> None:
-        self._town = town
+    def __init__(self, world: SlackWorld, *, page: int | None) -> None:
+        self._world = world
         self._page = page
         """The most messages a call for history is given, where an app may not have 1000."""
 
-    def channel(self, call: Call, *, member: bool = True, name: str = "channel") -> Json:
+    def channel(self, call: SlackCall, *, member: bool = True, name: str = "channel") -> Json:
         """The conversation a call names, if the bot may know it."""
-        channel = self._town.channels.get(call.needed(name))
+        channel = self._world.channels.get(call.needed(name))
         if channel is None:
-            raise Refused("channel_not_found")
-        inside = self._town.is_member(channel)
+            raise SlackRefusal("channel_not_found")
+        inside = self._world.is_member(channel)
         if not inside and kind_of(channel) != "channel":
-            raise Refused("channel_not_found")
+            raise SlackRefusal("channel_not_found")
         if not inside and member:
-            raise Refused("not_in_channel")
+            raise SlackRefusal("not_in_channel")
         return channel
 
-    def message(self, call: Call, channel: Json, name: str = "ts") -> Json:
-        found = self._town.messages[channel["id"]].get(call.needed(name))
+    def message(self, call: SlackCall, channel: Json, name: str = "ts") -> Json:
+        found = self._world.messages[channel["id"]].get(call.needed(name))
         if found is None:
-            raise Refused("message_not_found")
+            raise SlackRefusal("message_not_found")
         return found
 
     def need(self, scope: str) -> None:
-        if scope not in self._town.scopes:
-            raise missing_scope(scope, self._town.scopes)
+        if scope not in self._world.scopes:
+            raise missing_scope(scope, self._world.scopes)
 
-    async def auth_test(self, call: Call) -> Json:
-        names = {"url": f"https://{DOMAIN}.slack.com/", "team": "Belino Test", "user": self._town.bot["name"]}
+    async def auth_test(self, call: SlackCall) -> Json:
+        names = {"url": f"https://{DOMAIN}.slack.com/", "team": "Belino Test", "user": self._world.bot["name"]}
         ids = {"team_id": TEAM, "user_id": BOT_USER, "bot_id": BOT}
         return {**names, **ids, "is_enterprise_install": False}
 
-    async def history(self, call: Call) -> Json:
+    async def history(self, call: SlackCall) -> Json:
         channel = self.channel(call)
         self.need(f"{_READ[kind_of(channel)]}:history")
         shown = [
             message
-            for message in self._town.messages[channel["id"]].values()
+            for message in self._world.messages[channel["id"]].values()
             if message.get("thread_ts", message["ts"]) == message["ts"] or message.get("subtype") == "thread_broadcast"
         ]
         newest_first = sorted(self._between(call, shown), key=lambda message: stamp(message["ts"]), reverse=True)
@@ -62,100 +62,100 @@ class Reads:
         head = {"messages": told, "has_more": more, "pin_count": 0, "channel_actions_ts": None}
         return {**head, "channel_actions_count": 0, **cursor}
 
-    async def replies(self, call: Call) -> Json:
+    async def replies(self, call: SlackCall) -> Json:
         channel = self.channel(call)
         self.need(f"{_READ[kind_of(channel)]}:history")
-        messages = self._town.messages[channel["id"]]
+        messages = self._world.messages[channel["id"]]
         asked = call.needed("ts")
         parent = messages.get(asked)
         if parent is None:
-            raise Refused("thread_not_found")
+            raise SlackRefusal("thread_not_found")
         if parent.get("thread_ts", asked) != asked:
             return {"messages": [self._told(call, channel, parent)], "has_more": False}
-        replies = [messages[ts] for ts in self._town.threads.get((channel["id"], asked), [])]
+        replies = [messages[ts] for ts in self._world.threads.get((channel["id"], asked), [])]
         oldest_first = sorted(self._between(call, replies), key=lambda message: stamp(message["ts"]))
         # Every page begins with the message the thread hangs on, which counts as one of its messages.
         page, more, cursor = self._cut(call, oldest_first, MOST, newest_first=False, less=1)
         return {"messages": [self._told(call, channel, m) for m in (parent, *page)], "has_more": more, **cursor}
 
-    async def conversations(self, call: Call) -> Json:
+    async def conversations(self, call: SlackCall) -> Json:
         """conversations.list; users.conversations tells only those the bot is in."""
         mine = call.method == "users.conversations"
         kinds = [_TYPES.get(name.strip()) for name in (call.text("types") or "public_channel").split(",")]
         if None in kinds:
-            raise Refused("invalid_types")
+            raise SlackRefusal("invalid_types")
         for kind in kinds:
             self.need(f"{_READ[str(kind)]}:read")
         shown = [
             self._summary(channel)
-            for channel in self._town.channels.values()
+            for channel in self._world.channels.values()
             if kind_of(channel) in kinds
-            and (self._town.is_member(channel) or (kind_of(channel) == "channel" and not mine))
+            and (self._world.is_member(channel) or (kind_of(channel) == "channel" and not mine))
             and not (call.flag("exclude_archived") and channel["is_archived"])
         ]
         return _page(call, "channels", shown, PAGE)
 
-    async def conversation(self, call: Call) -> Json:
+    async def conversation(self, call: SlackCall) -> Json:
         channel = self.channel(call, member=False)
         self.need(f"{_READ[kind_of(channel)]}:read")
         return {"channel": self._summary(channel)}
 
-    async def members(self, call: Call) -> Json:
+    async def members(self, call: SlackCall) -> Json:
         channel = self.channel(call, member=False)
         self.need(f"{_READ[kind_of(channel)]}:read")
-        return _page(call, "members", sorted(self._town.members[channel["id"]]), PAGE)
+        return _page(call, "members", sorted(self._world.members[channel["id"]]), PAGE)
 
-    async def user(self, call: Call) -> Json:
-        found = self._town.users.get(call.needed("user"))
+    async def user(self, call: SlackCall) -> Json:
+        found = self._world.users.get(call.needed("user"))
         if found is None:
-            raise Refused("user_not_found")
+            raise SlackRefusal("user_not_found")
         return {"user": found}
 
-    async def users(self, call: Call) -> Json:
-        return _page(call, "members", list(self._town.users.values()), MOST)
+    async def users(self, call: SlackCall) -> Json:
+        return _page(call, "members", list(self._world.users.values()), MOST)
 
-    async def bot(self, call: Call) -> Json:
+    async def bot(self, call: SlackCall) -> Json:
         named = call.text("bot") or BOT
-        for user in self._town.users.values():
+        for user in self._world.users.values():
             if user["is_bot"] and named in (BOT if user["id"] == BOT_USER else f"B{user['id'][1:]}",):
                 made = {"id": named, "deleted": False, "name": user["real_name"], "updated": 1767225600}
                 return {"bot": {**made, "app_id": APP, "user_id": user["id"]}}
-        raise Refused("bot_not_found")
+        raise SlackRefusal("bot_not_found")
 
-    async def team(self, call: Call) -> Json:
+    async def team(self, call: SlackCall) -> Json:
         return {"team": {"id": TEAM, "name": "Belino Test", "domain": DOMAIN, "email_domain": "", "icon": {}}}
 
-    async def file(self, call: Call) -> Json:
+    async def file(self, call: SlackCall) -> Json:
         number = call.needed("file")
-        file = self._town.shelf.files.get(number)
+        file = self._world.files.by_id.get(number)
         if file is None:
-            raise Refused("file_not_found")
+            raise SlackRefusal("file_not_found")
         if file.gone:
-            raise Refused("file_deleted")
-        told = self._town.file_told(number)
+            raise SlackRefusal("file_deleted")
+        told = self._world.file_told(number)
         return {"file": told, "comments": [], "response_metadata": {"next_cursor": ""}}
 
-    async def reactions(self, call: Call) -> Json:
+    async def reactions(self, call: SlackCall) -> Json:
         channel = self.channel(call)
-        told = self._town.told(channel, self.message(call, channel, "timestamp"))
+        told = self._world.told(channel, self.message(call, channel, "timestamp"))
         return {"type": "message", "channel": channel["id"], "message": told}
 
-    async def link(self, call: Call) -> Json:
+    async def link(self, call: SlackCall) -> Json:
         channel = self.channel(call, member=False)
         message = self.message(call, channel, "message_ts")
         link = permalink(channel["id"], message["ts"], message.get("thread_ts"))
         return {"channel": channel["id"], "permalink": link}
 
-    def _told(self, call: Call, channel: Json, message: Json) -> Json:
-        return self._town.told(channel, message, metadata=call.flag("include_all_metadata"))
+    def _told(self, call: SlackCall, channel: Json, message: Json) -> Json:
+        return self._world.told(channel, message, metadata=call.flag("include_all_metadata"))
 
     def _summary(self, channel: Json) -> Json:
         if channel.get("is_im"):
             return channel
         number = channel["id"]
-        return channel | {"is_member": self._town.is_member(channel), "num_members": len(self._town.members[number])}
+        return channel | {"is_member": self._world.is_member(channel), "num_members": len(self._world.members[number])}
 
-    def _between(self, call: Call, messages: list[Json]) -> list[Json]:
+    def _between(self, call: SlackCall, messages: list[Json]) -> list[Json]:
         oldest = _bound(call.text("oldest") or "0", "invalid_ts_oldest")
         latest = _bound(call.text("latest") or "9999999999", "invalid_ts_latest")
         inclusive = call.flag("inclusive")
@@ -166,7 +166,7 @@ class Reads:
         ]
 
     def _cut(
-        self, call: Call, messages: list[Json], default: int, *, newest_first: bool, less: int = 0
+        self, call: SlackCall, messages: list[Json], default: int, *, newest_first: bool, less: int = 0
     ) -> tuple[list[Json], bool, Mapping[str, Any]]:
         """One page; a cursor names the first message of the next one, so that new messages shift nothing."""
         limit = min(call.whole("limit", default, MOST), self._page or MOST) - less
@@ -190,17 +190,17 @@ def _bound(written: str, error: str) -> int:
     try:
         return stamp(written)
     except ValueError:
-        raise Refused(error) from None
+        raise SlackRefusal(error) from None
 
 
 def _stamp_cursor(written: str) -> int:
     number = written.removeprefix("next_ts:")
     if number == written or not number.isdecimal():
-        raise Refused("invalid_cursor")
+        raise SlackRefusal("invalid_cursor")
     return int(number)
 
 
-def _page(call: Call, name: str, items: Sequence[Any], default: int) -> Json:
+def _page(call: SlackCall, name: str, items: Sequence[Any], default: int) -> Json:
     """Some of the items, and the cursor for those after them; empty after the last."""
     start, limit = _start(call.text("cursor")), call.whole("limit", default, MOST)
     end = start + limit
@@ -210,5 +210,5 @@ def _page(call: Call, name: str, items: Sequence[Any], default: int) -> Json:
 def _start(written: str) -> int:
     number = written.removeprefix("after:")
     if written and (number == written or not number.isdecimal()):
-        raise Refused("invalid_cursor")
+        raise SlackRefusal("invalid_cursor")
     return int(number or 0)

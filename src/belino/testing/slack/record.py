@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from belino.domain.ports import Clock
 from belino.testing.slack.deliveries import Deliveries
-from belino.testing.slack.files import Shelf
+from belino.testing.slack.files import SlackFiles
 from belino.testing.slack.shapes import APP, BOT, BOT_USER, TEAM, Json, Numbers, Stamps, kind_of, mentioned, user_shape
-from belino.testing.slack.socket import SocketMode
-from belino.testing.telegram.shapes import Upload
+from belino.testing.slack.socket import SocketModeServer
+from belino.testing.telegram.shapes import FakeUpload
 
 _SUBSCRIPTIONS = {
     "channel": ("message.channels", "channels:history"),
@@ -25,15 +25,15 @@ ALL_SCOPES = frozenset(
 )  # fmt: skip
 
 
-class Record:
+class SlackState:
     """Everything that is kept."""
 
     def __init__(self, clock: Clock, *, bot_name: str) -> None:
         self.clock = clock
         self.stamps = Stamps(clock)
         self.numbers = Numbers()
-        self.shelf = Shelf(clock)
-        self.socket_mode = SocketMode(clock)
+        self.files = SlackFiles(clock)
+        self.socket_mode = SocketModeServer(clock)
         self.deliveries = Deliveries(clock, self.socket_mode)
         self.scopes: set[str] = set(ALL_SCOPES)
         """What the bot's token may do."""
@@ -50,7 +50,7 @@ class Record:
         """Every message the bot made visible, oldest first, with its channel."""
         self.edited: list[tuple[str, str]] = []
         """Every change the bot made, oldest first: ts and text."""
-        self.received: list[Upload] = []
+        self.received: list[FakeUpload] = []
         """Every file the bot uploaded and completed, with its hash."""
         self.statuses: list[tuple[str, str, str]] = []
         """Every status the bot showed: channel, thread, words."""
@@ -122,7 +122,7 @@ class Record:
 
     def file_told(self, number: str) -> Json:
         public = {name: bool(channel.get("is_channel")) for name, channel in self.channels.items()}
-        return self.shelf.told(number, public=public)
+        return self.files.told(number, public=public)
 
     def is_member(self, channel: Json) -> bool:
         return BOT_USER in self.members[channel["id"]]
@@ -139,7 +139,7 @@ class Record:
         if "name" in channel:
             share["channel_name"] = channel["name"]
         for number in files:
-            self.shelf.files[number].shares.setdefault(channel["id"], []).append(dict(share))
+            self.files.by_id[number].shares.setdefault(channel["id"], []).append(dict(share))
 
     def keep(self, channel: Json, message: Json) -> Json:
         self.messages[channel["id"]][message["ts"]] = message

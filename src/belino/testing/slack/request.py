@@ -14,7 +14,7 @@ JSON = "application/json"
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-class Refused(Exception):
+class SlackRefusal(Exception):
     """What Slack answers instead of a result: `ok: false`, an error by name, and what belongs to it."""
 
     def __init__(self, error: str, *messages: str, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
@@ -27,18 +27,18 @@ class Refused(Exception):
         return {"ok": False, "error": str(self), **self.more}
 
 
-def missing_scope(needed: str, provided: frozenset[str] | set[str]) -> Refused:
-    refused = Refused("missing_scope")
+def missing_scope(needed: str, provided: frozenset[str] | set[str]) -> SlackRefusal:
+    refused = SlackRefusal("missing_scope")
     refused.more = {"needed": needed, "provided": ",".join(sorted(provided))}
     return refused
 
 
-def missing(name: str) -> Refused:
-    return Refused("invalid_arguments", f"[ERROR] missing required field: {name}")
+def missing(name: str) -> SlackRefusal:
+    return SlackRefusal("invalid_arguments", f"[ERROR] missing required field: {name}")
 
 
 @dataclass(slots=True, kw_only=True)
-class Call:
+class SlackCall:
     """One call of a method, its fields as strings or JSON values."""
 
     method: str
@@ -59,7 +59,7 @@ class Call:
     def whole(self, name: str, default: int, most: int) -> int:
         written = self.text(name) or str(default)
         if not written.isdecimal() or int(written) == 0:
-            raise Refused("invalid_limit")
+            raise SlackRefusal("invalid_limit")
         return min(int(written), most)
 
     def flag(self, name: str) -> bool:
@@ -73,12 +73,12 @@ class Call:
         try:
             return json.loads(raw)
         except ValueError:
-            raise Refused(error) from None
+            raise SlackRefusal(error) from None
 
 
-async def read_call(request: "web.Request", *, takes_json: bool) -> Call:
+async def read_call(request: "web.Request", *, takes_json: bool) -> SlackCall:
     """The method, the token and the fields. JSON is read only where Slack reads it; elsewhere it is as if not sent."""
-    call = Call(method=request.match_info["method"], content_type=request.content_type, charset=request.charset)
+    call = SlackCall(method=request.match_info["method"], content_type=request.content_type, charset=request.charset)
     call.fields = fields = dict(request.query)
     header = request.headers.get("Authorization", "")
     call.token = header.removeprefix("Bearer ").strip() if header.startswith("Bearer ") else ""
@@ -90,7 +90,7 @@ async def read_call(request: "web.Request", *, takes_json: bool) -> Call:
         written = await request.read()
         fields |= _parsed(written) if takes_json and written else {}
     elif await request.read():
-        raise Refused("invalid_post_type")
+        raise SlackRefusal("invalid_post_type")
     if not call.token and request.content_type != JSON:
         call.token = str(fields.get("token") or "")
     return call
@@ -100,7 +100,7 @@ def _parsed(written: bytes) -> Json:
     try:
         value: Any = json.loads(written)
     except ValueError:
-        raise Refused("invalid_json") from None
+        raise SlackRefusal("invalid_json") from None
     if not isinstance(value, dict):
-        raise Refused("json_not_object")
+        raise SlackRefusal("json_not_object")
     return value

@@ -5,12 +5,12 @@ import re
 import secrets
 from typing import Any
 
-from belino.testing.slack.files import FILE_BYTES, SNIPPET_BYTES, Pending, as_list
-from belino.testing.slack.reads import Reads
+from belino.testing.slack.files import FILE_BYTES, SNIPPET_BYTES, PendingUpload, as_list
+from belino.testing.slack.reads import SlackReads
 from belino.testing.slack.record import bot_fields
-from belino.testing.slack.request import Call, Refused, missing
+from belino.testing.slack.request import SlackCall, SlackRefusal, missing
 from belino.testing.slack.shapes import BOT, BOT_USER, TEAM, Json, linked, rich_text
-from belino.testing.slack.world import Town
+from belino.testing.slack.world import SlackWorld
 
 TEXT_CHARS = 40_000
 UPDATE_CHARS = 4_000
@@ -23,16 +23,16 @@ _EMOJI = re.compile(r"[a-z0-9_+'\-]+(?:::skin-tone-[2-6])?")
 _STAMP = re.compile(r"\d+\.\d+")
 
 
-class Sends:
+class SlackSends:
     """Everything that others see."""
 
-    def __init__(self, town: Town, reads: Reads) -> None:
-        self._town = town
+    def __init__(self, world: SlackWorld, reads: SlackReads) -> None:
+        self._world = world
         self._reads = reads
         self._own_blocks: set[str] = set()
         """The ts of messages whose blocks the app wrote itself, which Slack keeps until other ones come."""
 
-    async def post(self, call: Call) -> Json:
+    async def post(self, call: SlackCall) -> Json:
         channel = self._target(call)
         fields = _content(call, TEXT_CHARS)
         message = self._own(fields)
@@ -43,14 +43,14 @@ class Sends:
         if thread := call.text("thread_ts"):
             self._thread(channel, message, thread, broadcast=call.flag("reply_broadcast"))
         self._show(channel, message)
-        told = self._town.told(channel, message, metadata=True)
+        told = self._world.told(channel, message, metadata=True)
         return {"channel": channel["id"], "ts": message["ts"], "message": told}
 
-    async def update(self, call: Call) -> Json:
+    async def update(self, call: SlackCall) -> Json:
         channel = self._reads.channel(call)
         message = self._mine(call, channel, "cant_update_message")
         fields = _content(call, UPDATE_CHARS)
-        before = self._town.told(channel, message)
+        before = self._world.told(channel, message)
         if call.value("blocks", "invalid_blocks_format"):
             self._own_blocks.add(message["ts"])
         elif "blocks" in call.fields:
@@ -60,161 +60,161 @@ class Sends:
         message |= fields
         if (metadata := _metadata(call)) is not None:
             message["metadata"] = metadata
-        message["edited"] = {"user": BOT, "ts": self._town.stamps.next()}
-        self._town.edited.append((message["ts"], message["text"]))
-        told = self._town.tell_changed(channel, message, before)
+        message["edited"] = {"user": BOT, "ts": self._world.stamps.next()}
+        self._world.edited.append((message["ts"], message["text"]))
+        told = self._world.tell_changed(channel, message, before)
         return {"channel": channel["id"], "ts": message["ts"], "text": message["text"], "message": told}
 
-    async def delete(self, call: Call) -> Json:
+    async def delete(self, call: SlackCall) -> Json:
         channel = self._reads.channel(call)
         message = self._mine(call, channel, "cant_delete_message")
-        self._town.remove(channel, message)
+        self._world.remove(channel, message)
         return {"channel": channel["id"], "ts": message["ts"]}
 
-    async def open(self, call: Call) -> Json:
+    async def open(self, call: SlackCall) -> Json:
         """The direct conversation with a user."""
         if named := call.text("channel"):
-            channel = self._town.channels.get(named)
+            channel = self._world.channels.get(named)
             if channel is None:
-                raise Refused("channel_not_found")
+                raise SlackRefusal("channel_not_found")
         else:
             users = call.needed("users").split(",")
-            if any(user not in self._town.users for user in users):
-                raise Refused("user_not_found")
-            people = [self._town.users[user] for user in users]
-            channel = self._town.dm(people[0]) if len(people) == 1 else self._town.group(*people)
+            if any(user not in self._world.users for user in users):
+                raise SlackRefusal("user_not_found")
+            people = [self._world.users[user] for user in users]
+            channel = self._world.dm(people[0]) if len(people) == 1 else self._world.group(*people)
         return {"no_op": False, "already_open": True, "channel": {"id": channel["id"]}}
 
-    async def status(self, call: Call) -> Json:
+    async def status(self, call: SlackCall) -> Json:
         channel = self._reads.channel(call, name="channel_id")
-        self._town.statuses.append((channel["id"], call.needed("thread_ts"), call.text("status")))
+        self._world.statuses.append((channel["id"], call.needed("thread_ts"), call.text("status")))
         return {}
 
-    async def react(self, call: Call) -> Json:
+    async def react(self, call: SlackCall) -> Json:
         channel = self._reads.channel(call)
         message = self._reads.message(call, channel, "timestamp")
         emoji, remove = call.needed("name"), call.method == "reactions.remove"
         if not _EMOJI.fullmatch(emoji):
-            raise Refused("invalid_name")
-        if not self._town.change_reaction(channel, message, BOT_USER, emoji, remove=remove):
-            raise Refused("no_reaction" if remove else "already_reacted")
+            raise SlackRefusal("invalid_name")
+        if not self._world.change_reaction(channel, message, BOT_USER, emoji, remove=remove):
+            raise SlackRefusal("no_reaction" if remove else "already_reacted")
         return {}
 
-    async def begin_upload(self, call: Call) -> Json:
+    async def begin_upload(self, call: SlackCall) -> Json:
         """The first of three steps: announce a name and a length, be given a link and the file's id."""
         name, written, snippet = call.needed("filename"), call.needed("length"), call.text("snippet_type")
         if not written.isdecimal() or int(written) == 0:
-            raise Refused("invalid_arguments", "[ERROR] length must be greater than 0 [json-pointer:/length]")
+            raise SlackRefusal("invalid_arguments", "[ERROR] length must be greater than 0 [json-pointer:/length]")
         if int(written) > FILE_BYTES:
-            raise Refused("file_upload_size_restricted")
+            raise SlackRefusal("file_upload_size_restricted")
         if snippet and int(written) > SNIPPET_BYTES:
-            raise Refused("snippet_too_large")
-        ticket, number = secrets.token_hex(16), self._town.numbers.next("F")
-        self._town.shelf.pending[ticket] = Pending(file=number, name=name, length=int(written), snippet=snippet)
-        return {"upload_url": f"{self._town.shelf.url}/upload/v1/{ticket}", "file_id": number}
+            raise SlackRefusal("snippet_too_large")
+        ticket, number = secrets.token_hex(16), self._world.numbers.next("F")
+        self._world.files.pending[ticket] = PendingUpload(file=number, name=name, length=int(written), snippet=snippet)
+        return {"upload_url": f"{self._world.files.url}/upload/v1/{ticket}", "file_id": number}
 
-    async def end_upload(self, call: Call) -> Json:
+    async def end_upload(self, call: SlackCall) -> Json:
         """The third step: the files become visible, all in one message."""
         asked = as_list(call.fields.get("files"))
         if not asked:
             raise missing("files")
-        waiting = {pending.file: (ticket, pending) for ticket, pending in self._town.shelf.pending.items()}
+        waiting = {pending.file: (ticket, pending) for ticket, pending in self._world.files.pending.items()}
         named = [str(file.get("id")) for file in asked]
         if any(number not in waiting or waiting[number][1].received is None for number in named):
-            raise Refused("file_not_found")
+            raise SlackRefusal("file_not_found")
         places = self._places(call)
         for file, number in zip(asked, named, strict=True):
             self._complete(*waiting[number], title=str(file.get("title") or ""))
         for channel in places:
             message = self._shared(call, channel, named)
             self._show(channel, message)
-        return {"files": [{"id": n, "title": self._town.shelf.files[n].shape["title"]} for n in named]}
+        return {"files": [{"id": n, "title": self._world.files.by_id[n].shape["title"]} for n in named]}
 
-    def _places(self, call: Call) -> list[Json]:
+    def _places(self, call: SlackCall) -> list[Json]:
         names = [name for name in (call.text("channel_id"), *call.text("channels").split(",")) if name]
         if any(not re.fullmatch(r"[CDGZ]\w{7,}", name) for name in names):
-            raise Refused("invalid_arguments", "[ERROR] must match a channel's id [json-pointer:/channel_id]")
+            raise SlackRefusal("invalid_arguments", "[ERROR] must match a channel's id [json-pointer:/channel_id]")
         if call.text("thread_ts") and len(names) > 1:
-            raise Refused("invalid_arguments", "[ERROR] only one channel with thread_ts")
-        places = [self._reads.channel(Call(method=call.method, fields={"channel": name})) for name in names]
+            raise SlackRefusal("invalid_arguments", "[ERROR] only one channel with thread_ts")
+        places = [self._reads.channel(SlackCall(method=call.method, fields={"channel": name})) for name in names]
         if any(place["is_archived"] for place in places):
-            raise Refused("is_archived")
+            raise SlackRefusal("is_archived")
         return places
 
-    def _complete(self, ticket: str, pending: Pending, *, title: str) -> None:
+    def _complete(self, ticket: str, pending: PendingUpload, *, title: str) -> None:
         upload = pending.received
         assert upload is not None
         more: Json = {"title": title or pending.name}
         if pending.snippet:
             more |= {"mode": "snippet", "editable": True, "filetype": pending.snippet}
-        self._town.shelf.put(pending.file, upload, BOT_USER, **more)
-        self._town.received.append(upload)
-        del self._town.shelf.pending[ticket]
+        self._world.files.put(pending.file, upload, BOT_USER, **more)
+        self._world.received.append(upload)
+        del self._world.files.pending[ticket]
 
-    def _shared(self, call: Call, channel: Json, files: list[str]) -> Json:
+    def _shared(self, call: SlackCall, channel: Json, files: list[str]) -> Json:
         text = linked(call.text("initial_comment"))
-        message: Json = {"user": BOT_USER, "type": "message", "ts": self._town.stamps.next(), "text": text}
+        message: Json = {"user": BOT_USER, "type": "message", "ts": self._world.stamps.next(), "text": text}
         message |= {"team": TEAM, "blocks": rich_text(text)} if text else {"team": TEAM}
         if not text and (blocks := call.value("blocks", "invalid_blocks_format")):
             message["blocks"] = blocks
         if thread := call.text("thread_ts"):
             self._thread(channel, message, thread, broadcast=False)
-        self._town.attach(channel, message, files)
+        self._world.attach(channel, message, files)
         return message
 
-    def _target(self, call: Call) -> Json:
+    def _target(self, call: SlackCall) -> Json:
         named = call.text("channel")
         if not named:
-            raise Refused("channel_not_found")
-        if named in self._town.users:
-            channel = self._town.dm(self._town.users[named])
+            raise SlackRefusal("channel_not_found")
+        if named in self._world.users:
+            channel = self._world.dm(self._world.users[named])
         else:
-            by_name = {f"#{place['name']}": key for key, place in self._town.channels.items() if "name" in place}
+            by_name = {f"#{place['name']}": key for key, place in self._world.channels.items() if "name" in place}
             known = by_name.get(named if named.startswith("#") else f"#{named}", named)
-            channel = self._reads.channel(Call(method=call.method, fields={"channel": known}))
+            channel = self._reads.channel(SlackCall(method=call.method, fields={"channel": known}))
         if channel["is_archived"]:
-            raise Refused("is_archived")
+            raise SlackRefusal("is_archived")
         return channel
 
     def _own(self, fields: Json) -> Json:
-        head: Json = {"user": BOT_USER, "type": "message", "ts": self._town.stamps.next()}
-        return {**head, **bot_fields(self._town.bot), "team": TEAM, **fields}
+        head: Json = {"user": BOT_USER, "type": "message", "ts": self._world.stamps.next()}
+        return {**head, **bot_fields(self._world.bot), "team": TEAM, **fields}
 
     def _thread(self, channel: Json, message: Json, thread: str, *, broadcast: bool) -> None:
         if not _STAMP.fullmatch(thread):
-            raise Refused("invalid_thread_ts")
+            raise SlackRefusal("invalid_thread_ts")
         message["thread_ts"] = thread
-        parent = self._town.messages[channel["id"]].get(thread)
+        parent = self._world.messages[channel["id"]].get(thread)
         if parent is not None and "user" in parent:
             message["parent_user_id"] = parent["user"]
         if broadcast:
             message["subtype"] = "thread_broadcast"
 
     def _show(self, channel: Json, message: Json) -> None:
-        self._town.keep(channel, message)
-        self._town.sent.append(self._town.told(channel, message, metadata=True) | {"channel": channel["id"]})
-        self._town.tell_posted(channel, message)
+        self._world.keep(channel, message)
+        self._world.sent.append(self._world.told(channel, message, metadata=True) | {"channel": channel["id"]})
+        self._world.tell_posted(channel, message)
 
-    def _mine(self, call: Call, channel: Json, error: str) -> Json:
+    def _mine(self, call: SlackCall, channel: Json, error: str) -> Json:
         message = self._reads.message(call, channel)
         if message.get("user") != BOT_USER:
-            raise Refused(error)
+            raise SlackRefusal(error)
         return message
 
 
-def _content(call: Call, most: int) -> Json:
+def _content(call: SlackCall, most: int) -> Json:
     """The text and blocks of a message, within Slack's limits."""
     text, markdown = call.text("text"), call.text("markdown_text")
     blocks = call.value("blocks", "invalid_blocks_format")
     attachments = call.value("attachments", "invalid_attachments")
     if markdown and (text or blocks):
-        raise Refused("markdown_text_conflict")
+        raise SlackRefusal("markdown_text_conflict")
     if not (text or markdown or blocks or attachments):
-        raise Refused("no_text")
+        raise SlackRefusal("no_text")
     if len(text) > most or len(markdown) > MARKDOWN_CHARS:
-        raise Refused("msg_too_long")
+        raise SlackRefusal("msg_too_long")
     if isinstance(attachments, list) and len(attachments) > MOST_ATTACHMENTS:
-        raise Refused("too_many_attachments")
+        raise SlackRefusal("too_many_attachments")
     if blocks is not None:
         _check_blocks(blocks)
     kept = linked(text or markdown)
@@ -224,27 +224,27 @@ def _content(call: Call, most: int) -> Json:
 
 def _check_blocks(blocks: Any) -> None:
     if not isinstance(blocks, list) or not all(isinstance(block, dict) and "type" in block for block in blocks):
-        raise Refused("invalid_blocks_format")
+        raise SlackRefusal("invalid_blocks_format")
     if len(blocks) > MOST_BLOCKS:
-        raise Refused("invalid_blocks", f"[ERROR] no more than {MOST_BLOCKS} items allowed [json-pointer:/blocks]")
+        raise SlackRefusal("invalid_blocks", f"[ERROR] no more than {MOST_BLOCKS} items allowed [json-pointer:/blocks]")
     markdown = sum(len(str(block.get("text", ""))) for block in blocks if block["type"] == "markdown")
     if markdown > MARKDOWN_CHARS:
-        raise Refused("msg_blocks_too_long")
+        raise SlackRefusal("msg_blocks_too_long")
     for at, block in enumerate(blocks):
         words = block.get("text")
         if block["type"] == "section" and isinstance(words, dict) and len(str(words.get("text", ""))) > SECTION_CHARS:
             where = f"[json-pointer:/blocks/{at}/text/text]"
-            raise Refused("invalid_blocks", f"[ERROR] must be less than {SECTION_CHARS + 1} characters {where}")
+            raise SlackRefusal("invalid_blocks", f"[ERROR] must be less than {SECTION_CHARS + 1} characters {where}")
 
 
-def _metadata(call: Call) -> Json | None:
+def _metadata(call: SlackCall) -> Json | None:
     given = call.value("metadata", "invalid_metadata_format")
     if given is None:
         return None
     if not isinstance(given, dict) or not isinstance(given.get("event_payload"), dict):
-        raise Refused("invalid_metadata_format")
+        raise SlackRefusal("invalid_metadata_format")
     if not isinstance(given.get("event_type"), str) or not given["event_type"]:
-        raise Refused("invalid_metadata_schema")
+        raise SlackRefusal("invalid_metadata_schema")
     if len(json.dumps(given)) > METADATA_BYTES:
-        raise Refused("metadata_too_large")
+        raise SlackRefusal("metadata_too_large")
     return given

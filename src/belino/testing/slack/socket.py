@@ -20,15 +20,15 @@ CONNECTION_SECONDS = 3600
 HOST = "applink-1"
 
 
-class SocketMode:
+class SocketModeServer:
     """Every connection of the app, and what waits for an acknowledgement."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._tickets: dict[str, float] = {}
-        self._waiting: dict[str, tuple[Connection, asyncio.Future[Json]]] = {}
+        self._waiting: dict[str, tuple[SocketModeConnection, asyncio.Future[Json]]] = {}
         self._turn = 0
-        self.connections: list[Connection] = []
+        self.connections: list[SocketModeConnection] = []
         self.opened = 0
         """How many connections there ever were."""
         self.acks: list[Json] = []
@@ -52,7 +52,7 @@ class SocketMode:
 
         if self._tickets.pop(request.query.get("ticket", ""), -1.0) < self._clock.monotonic():
             return web.Response(status=408)
-        connection = Connection(self, request)
+        connection = SocketModeConnection(self, request)
         await connection.open()
         if len(self.connections) >= MOST_CONNECTIONS:
             await connection.disconnect("too_many_websockets")
@@ -111,23 +111,23 @@ class SocketMode:
         for connection in list(self.connections):
             await connection.socket.close()
 
-    def _next(self) -> "Connection | None":
+    def _next(self) -> "SocketModeConnection | None":
         alive = [connection for connection in self.connections if not connection.socket.closed]
         if not alive:
             return None
         self._turn += 1
         return alive[self._turn % len(alive)]
 
-    def _forget(self, connection: "Connection") -> None:
+    def _forget(self, connection: "SocketModeConnection") -> None:
         for sent_by, waiting in self._waiting.values():
             if sent_by is connection and not waiting.done():
                 waiting.set_exception(ConnectionResetError("the connection ended"))
 
 
-class Connection:
+class SocketModeConnection:
     """One socket."""
 
-    def __init__(self, mode: SocketMode, request: "web.Request") -> None:
+    def __init__(self, mode: SocketModeServer, request: "web.Request") -> None:
         from aiohttp import web
 
         self._mode = mode

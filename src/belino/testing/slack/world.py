@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from belino.testing.slack.files import upload_of, voice_upload
-from belino.testing.slack.record import Record, bot_fields
+from belino.testing.slack.record import SlackState, bot_fields
 from belino.testing.slack.shapes import (
     APP,
     BOT,
@@ -20,10 +20,10 @@ from belino.testing.slack.shapes import (
     rich_text,
     user_shape,
 )
-from belino.testing.telegram.shapes import Upload
+from belino.testing.telegram.shapes import FakeUpload
 
 
-class Town(Record):
+class SlackWorld(SlackState):
     """Users, conversations and what was said; every verb tells the app what Slack would tell it."""
 
     def user(self, name: str, *, bot: bool = False, team: str = TEAM, **more: Any) -> Json:
@@ -138,22 +138,22 @@ class Town(Record):
                 "text": text,
                 "api_app_id": APP,
                 "is_enterprise_install": "false",
-                "response_url": f"{self.shelf.url}/commands/{TEAM}/{number}",
+                "response_url": f"{self.files.url}/commands/{TEAM}/{number}",
                 "trigger_id": f"{number}.0123456789.abcdef",
             }
         )
 
     def delete_file(self, number: str) -> None:
         """A file is gone; messages still name it."""
-        self.shelf.files[number].gone = True
+        self.files.by_id[number].gone = True
 
     def hide_file(self, number: str) -> None:
         """The free plan's limit hides a file."""
-        self.shelf.files[number].hidden = True
+        self.files.by_id[number].hidden = True
 
     def move_file(self, number: str) -> None:
         """A file gets another private link; the old one leads nowhere."""
-        file = self.shelf.files[number]
+        file = self.files.by_id[number]
         file.link_name = f"moved_{file.link_name}"
 
     def _keep(self, channel: Json, people: Iterable[Json], *, member: bool) -> Json:
@@ -183,8 +183,8 @@ class Town(Record):
             head |= {"user_team": user["team_id"], "source_team": user["team_id"], "user_profile": names}
         return head
 
-    def _file(self, user: Json, upload: Upload, **more: Any) -> str:
-        return self.shelf.put(self.numbers.next("F"), upload, user["id"], **more).id
+    def _file(self, user: Json, upload: FakeUpload, **more: Any) -> str:
+        return self.files.put(self.numbers.next("F"), upload, user["id"], **more).id
 
     def _enter_thread(self, channel: Json, message: Json, thread: Json | str | None, *, broadcast: bool) -> None:
         if thread is None:

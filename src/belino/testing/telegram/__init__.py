@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
-from belino.testing.faults import FILE, Answer, Fault, Faults, Hang, Reset, Stall
+from belino.testing.faults import FILE, CannedAnswer, Fault, Faults, Hang, Reset, Stall
 from belino.testing.file_server import LINK_SECONDS, cut, serve_file
 from belino.testing.loopback import Loopback
-from belino.testing.telegram.calls import Calls
-from belino.testing.telegram.pace import Pace
-from belino.testing.telegram.request import Call, CallError
+from belino.testing.telegram.calls import TelegramCalls
+from belino.testing.telegram.pace import TelegramPace
+from belino.testing.telegram.request import TelegramCall, TelegramRefusal
 from belino.testing.telegram.updates import RESTART, push
 from belino.testing.telegram.upload import read_call
-from belino.testing.telegram.world import Town
+from belino.testing.telegram.world import TelegramWorld
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -31,11 +31,11 @@ TOKEN = f"{BOT_ID}:AAHbelinoDemoTokenThatOpensNothing00"
 UPLOAD_BYTES = 2100 * 1024 * 1024
 
 
-class TelegramServer(Town):
+class TelegramServer(TelegramWorld):
     """Telegram in a box: `async with`, then `url` and `token` are what a bot is configured with.
 
-    People speak by the verbs of Town (`say`, `edit`, `react` …); `calls` and `bytes_served` count what the bot cost;
-    `fail` and the faults of `testing.faults` script bad days. `big_files` is a local Bot API server: no 20 MB limit.
+    People speak by the verbs of TelegramWorld (`say`, `edit`, `react` …); `calls` and `bytes_served` count the cost of
+    the bot; `fail` takes the faults of `testing.faults`. `big_files` is a local Bot API server: no 20 MB limit.
     """
 
     url: str
@@ -46,7 +46,7 @@ class TelegramServer(Town):
         clock: Clock | None = None,
         token: str = TOKEN,
         username: str = "belino_bot",
-        pace: Pace | None = None,
+        pace: TelegramPace | None = None,
         big_files: bool = False,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
@@ -57,10 +57,10 @@ class TelegramServer(Town):
         self.bytes_served = 0
         self.stalled = 0
         """Uploads that were left hanging."""
-        self.requests: list[Call] = []
+        self.requests: list[TelegramCall] = []
         """The last calls but getUpdates, as they came."""
         self._faults = Faults()
-        self._answers = Calls(self, self.clock, pace=pace or Pace(), big_files=big_files)
+        self._answers = TelegramCalls(self, self.clock, pace=pace or TelegramPace(), big_files=big_files)
         self._group = asyncio.TaskGroup()
         self._stopped = asyncio.Event()
         self._pusher: asyncio.Task[None] | None = None
@@ -115,7 +115,7 @@ class TelegramServer(Town):
             return answered
         try:
             result = await self._answers.answer(call)
-        except CallError as error:
+        except TelegramRefusal as error:
             return _error(error.code, str(error), error.parameters)
         self._keep_pushing()
         if isinstance(fault, Reset):
@@ -127,7 +127,7 @@ class TelegramServer(Town):
         fault = self._faults.take(FILE)
         if (answered := await self._misbehave(request, fault)) is not None:
             return answered
-        stored = self.shelf.by_path.get(request.match_info["path"])
+        stored = self.files.by_path.get(request.match_info["path"])
         if request.match_info["token"] != self.token:
             return _error(401, "Unauthorized")
         now = self.clock.monotonic()
@@ -148,7 +148,7 @@ class TelegramServer(Town):
         elif isinstance(fault, Reset) and not fault.done:
             cut(request)
             return web.Response()
-        elif isinstance(fault, Answer):
+        elif isinstance(fault, CannedAnswer):
             if fault.body is not None:
                 return web.Response(status=fault.status, body=fault.body, headers=fault.headers)
             return _error(fault.status, fault.description, fault.parameters, fault.headers)

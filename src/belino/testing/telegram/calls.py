@@ -6,12 +6,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from belino.domain.ports import Clock
-from belino.testing.telegram.pace import Pace
-from belino.testing.telegram.request import Call, CallError
-from belino.testing.telegram.sends import FORMS, Sends
+from belino.testing.telegram.pace import TelegramPace
+from belino.testing.telegram.request import TelegramCall, TelegramRefusal
+from belino.testing.telegram.sends import FORMS, TelegramSends
 from belino.testing.telegram.shapes import Json
-from belino.testing.telegram.updates import RESTART, WEBHOOK_SET, Conflict, Webhook
-from belino.testing.telegram.world import Town
+from belino.testing.telegram.updates import RESTART, WEBHOOK_SET, PollConflict, Webhook
+from belino.testing.telegram.world import TelegramWorld
 
 DOWNLOAD_BYTES = 20 * 1024 * 1024
 POLL_SECONDS = 50
@@ -33,15 +33,15 @@ _ACTIONS = frozenset(
 )
 
 
-class Calls:
+class TelegramCalls:
     """Every method, by its name in lower case."""
 
-    def __init__(self, town: Town, clock: Clock, *, pace: Pace, big_files: bool) -> None:
-        self.town = town
+    def __init__(self, world: TelegramWorld, clock: Clock, *, pace: TelegramPace, big_files: bool) -> None:
+        self.world = world
         self._clock = clock
         self._big_files = big_files
-        self._sends = Sends(town, clock, pace=pace, big_files=big_files)
-        self._methods: dict[str, Callable[[Call], Awaitable[Any]]] = {
+        self._sends = TelegramSends(world, clock, pace=pace, big_files=big_files)
+        self._methods: dict[str, Callable[[TelegramCall], Awaitable[Any]]] = {
             "getme": self._get_me,
             "getupdates": self._get_updates,
             "setwebhook": self._set_webhook,
@@ -57,68 +57,68 @@ class Calls:
             **dict.fromkeys(FORMS, self._sends.media),
         }
 
-    async def answer(self, call: Call) -> Any:
+    async def answer(self, call: TelegramCall) -> Any:
         """The call's result."""
         method = self._methods.get(call.method.lower())
         if method is None:
-            raise CallError(404, "Not Found: method not found")
+            raise TelegramRefusal(404, "Not Found: method not found")
         return await method(call)
 
-    async def _get_me(self, call: Call) -> Json:
+    async def _get_me(self, call: TelegramCall) -> Json:
         return {
-            **self.town.bot,
+            **self.world.bot,
             "can_join_groups": True,
-            "can_read_all_group_messages": self.town.hears_all,
+            "can_read_all_group_messages": self.world.hears_all,
             "supports_inline_queries": False,
             "can_connect_to_business": True,
             "has_main_web_app": False,
         }
 
-    async def _get_updates(self, call: Call) -> list[Json]:
+    async def _get_updates(self, call: TelegramCall) -> list[Json]:
         self._allow(call)
         timeout = min(max(call.whole("timeout", 0), 0), POLL_SECONDS)
         try:
-            return await self.town.updates.poll(
+            return await self.world.updates.poll(
                 offset=call.whole("offset", 0), limit=min(max(call.whole("limit", 100), 1), 100), timeout=timeout
             )
-        except Conflict as error:
-            raise CallError(500 if str(error) == RESTART else 409, str(error)) from None
+        except PollConflict as error:
+            raise TelegramRefusal(500 if str(error) == RESTART else 409, str(error)) from None
 
-    def _allow(self, call: Call) -> None:
+    def _allow(self, call: TelegramCall) -> None:
         kinds = call.value("allowed_updates")
         if isinstance(kinds, list):
-            self.town.updates.allow([str(kind) for kind in kinds])
+            self.world.updates.allow([str(kind) for kind in kinds])
 
-    async def _set_webhook(self, call: Call) -> bool:
+    async def _set_webhook(self, call: TelegramCall) -> bool:
         url, secret = call.text("url"), call.text("secret_token")
         parts = urlsplit(url)
         # Telegram takes https only; its server for one's own machine (--local) takes http too, and we are on loopback.
         if url and (parts.scheme not in ("https", "http") or not parts.hostname):
-            raise CallError(400, "Bad Request: invalid webhook URL specified")
+            raise TelegramRefusal(400, "Bad Request: invalid webhook URL specified")
         if url and parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
-            raise CallError(400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook")
+            raise TelegramRefusal(400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook")
         if len(secret) > 256:
-            raise CallError(400, "Bad Request: secret token is too long")
+            raise TelegramRefusal(400, "Bad Request: secret token is too long")
         if not _SECRET.fullmatch(secret):
-            raise CallError(400, "Bad Request: secret token contains unallowed characters")
+            raise TelegramRefusal(400, "Bad Request: secret token contains unallowed characters")
         self._allow(call)
         if url:
-            self.town.updates.interrupt(WEBHOOK_SET)
+            self.world.updates.interrupt(WEBHOOK_SET)
         return self._webhook(
             call, Webhook(url=url, secret_token=secret, max_connections=call.whole("max_connections", 40))
         )
 
-    async def _delete_webhook(self, call: Call) -> bool:
+    async def _delete_webhook(self, call: TelegramCall) -> bool:
         return self._webhook(call, Webhook())
 
-    def _webhook(self, call: Call, webhook: Webhook) -> bool:
+    def _webhook(self, call: TelegramCall, webhook: Webhook) -> bool:
         if call.flag("drop_pending_updates"):
-            self.town.updates.drop()
-        self.town.updates.webhook = webhook
+            self.world.updates.drop()
+        self.world.updates.webhook = webhook
         return True
 
-    async def _webhook_info(self, call: Call) -> Json:
-        updates, hook = self.town.updates, self.town.updates.webhook
+    async def _webhook_info(self, call: TelegramCall) -> Json:
+        updates, hook = self.world.updates, self.world.updates.webhook
         told: Json = {"url": hook.url, "has_custom_certificate": False, "pending_update_count": len(updates.pending)}
         if hook.last_error is not None:
             told |= {"last_error_date": hook.last_error[0], "last_error_message": hook.last_error[1]}
@@ -128,15 +128,15 @@ class Calls:
             told["allowed_updates"] = sorted(updates.allowed)
         return told
 
-    async def _get_file(self, call: Call) -> Json:
+    async def _get_file(self, call: TelegramCall) -> Json:
         file_id = call.text("file_id")
         if not file_id:
-            raise CallError(400, "Bad Request: file_id not specified")
-        stored = self.town.shelf.by_id.get(file_id)
+            raise TelegramRefusal(400, "Bad Request: file_id not specified")
+        stored = self.world.files.by_id.get(file_id)
         if stored is None:
-            raise CallError(400, "Bad Request: wrong file_id or the file is temporarily unavailable")
+            raise TelegramRefusal(400, "Bad Request: wrong file_id or the file is temporarily unavailable")
         if stored.size > DOWNLOAD_BYTES and not self._big_files:
-            raise CallError(400, "Bad Request: file is too big")
+            raise TelegramRefusal(400, "Bad Request: file is too big")
         stored.opened_at = self._clock.monotonic()
         return {
             "file_id": stored.file_id,
@@ -145,17 +145,17 @@ class Calls:
             "file_path": stored.path,
         }
 
-    async def _get_chat(self, call: Call) -> Json:
+    async def _get_chat(self, call: TelegramCall) -> Json:
         return self._sends.chat(call)
 
-    async def _send_action(self, call: Call) -> bool:
+    async def _send_action(self, call: TelegramCall) -> bool:
         self._sends.chat(call)
         if call.text("action") not in _ACTIONS:
-            raise CallError(400, "Bad Request: wrong parameter action in request")
+            raise TelegramRefusal(400, "Bad Request: wrong parameter action in request")
         return True
 
-    async def _delete_message(self, call: Call) -> bool:
+    async def _delete_message(self, call: TelegramCall) -> bool:
         chat = self._sends.chat(call)
-        if self.town.messages.pop((chat["id"], call.whole("message_id", 0)), None) is None:
-            raise CallError(400, "Bad Request: message to delete not found")
+        if self.world.messages.pop((chat["id"], call.whole("message_id", 0)), None) is None:
+            raise TelegramRefusal(400, "Bad Request: message to delete not found")
         return True

@@ -8,8 +8,8 @@ from random import Random
 from typing import Any
 
 from belino.testing import recordings, scenes
-from belino.testing.telegram.shapes import Json, Upload
-from belino.testing.telegram.world import Town
+from belino.testing.telegram.shapes import FakeUpload, Json
+from belino.testing.telegram.world import TelegramWorld
 
 PEOPLE = ("Ana", "Bo", "Chidi", "Dana", "Emil", "Farah", "Goran", "Hanna")
 TITLE = "Weekend on the coast"
@@ -68,7 +68,7 @@ _DOCUMENTS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class CrowdLine:
     """What somebody says next."""
 
     who: int
@@ -76,34 +76,34 @@ class Line:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Crowd:
-    """The people of the group, in a town."""
+class ChattyGroup:
+    """The people of the group, in a world."""
 
-    def __init__(self, town: Town) -> None:
-        self._town = town
-        self.group = town.group(TITLE)
-        self.people = [town.user(name) for name in PEOPLE]
-        self.curious = town.user("Mira")
+    def __init__(self, world: TelegramWorld) -> None:
+        self._world = world
+        self.group = world.group(TITLE)
+        self.people = [world.user(name) for name in PEOPLE]
+        self.curious = world.user("Mira")
         """Sends nothing and asks: what others showed is then all that a question is about."""
 
-    def say(self, line: Line) -> Json:
+    def say(self, line: CrowdLine) -> Json:
         """The next line."""
-        return self._town.say(self.group, self.people[line.who], line.text, **line.fields)
+        return self._world.say(self.group, self.people[line.who], line.text, **line.fields)
 
     def ask(self, question: str, about: Json) -> Json:
         """Somebody wants to know something of the agent about a message."""
-        words = f"@{self._town.bot['username']} {question}"
-        return self._town.say(self.group, self.curious, words, reply_to=about)
+        words = f"@{self._world.bot['username']} {question}"
+        return self._world.say(self.group, self.curious, words, reply_to=about)
 
 
-def conversation(messages: int, media: int, *, seed: int = 7) -> tuple[Line, ...]:
+def conversation(messages: int, media: int, *, seed: int = 7) -> tuple[CrowdLine, ...]:
     """So many messages, so many of them with media, albums among them; the same every time."""
     rng = Random(seed)  # noqa: S311 - a play, not a secret
-    said = [Line(who=rng.randrange(len(PEOPLE)), text=rng.choice(_TALK)) for _ in range(messages - media)]
+    said = [CrowdLine(who=rng.randrange(len(PEOPLE)), text=rng.choice(_TALK)) for _ in range(messages - media)]
     for group in _groups(_kinds(media, rng), rng):
         at, who = rng.randint(min(4, len(said)), len(said)), rng.randrange(len(PEOPLE))
         album = {"album": f"13{rng.randrange(10**14):014}"} if len(group) > 1 else {}
-        said[at:at] = [Line(who=who, fields={**fields, **album}) for fields in group]
+        said[at:at] = [CrowdLine(who=who, fields={**fields, **album}) for fields in group]
     return tuple(said)
 
 
@@ -138,29 +138,31 @@ def _photo(scene: str, rng: Random) -> dict[str, Any]:
     size = _size("photo", rng)
     content = partial(scenes.picture, scene, size, rng.randrange(1000))
     caption = rng.choice(_CAPTIONS[scene])
-    photo = Upload(content=content, size=size, width=scenes.WIDTH, height=scenes.HEIGHT)
+    photo = FakeUpload(content=content, size=size, width=scenes.WIDTH, height=scenes.HEIGHT)
     return {"photo": photo, **({"caption": caption} if caption else {})}
 
 
 def _document(name: str, mime: str, make: Callable[[int], bytes], rng: Random) -> dict[str, Any]:
     size = min(_size("document", rng), 60_000) if mime.startswith("text/") else _size("document", rng)
-    return {"document": Upload(content=partial(make, size), size=size, name=name, mime=mime)}
+    return {"document": FakeUpload(content=partial(make, size), size=size, name=name, mime=mime)}
 
 
-def _upload(kind: str, rng: Random) -> Upload:
+def _upload(kind: str, rng: Random) -> FakeUpload:
     size = _size(kind, rng)
     if kind == "sticker":
         size -= size % 2
-        return Upload(content=partial(scenes.sticker, size), size=size, width=512, height=512, extra={"emoji": "😂"})
+        return FakeUpload(
+            content=partial(scenes.sticker, size), size=size, width=512, height=512, extra={"emoji": "😂"}
+        )
     if kind == "voice":
-        return Upload(
+        return FakeUpload(
             content=partial(recordings.voice, size), size=size, duration=size // recordings.VOICE_BYTES_A_SECOND
         )
     if kind == "audio":
         seconds = size // recordings.SONG_BYTES_A_SECOND
-        return Upload(content=partial(recordings.song, size), size=size, duration=seconds, name="song.mp3")
+        return FakeUpload(content=partial(recordings.song, size), size=size, duration=seconds, name="song.mp3")
     width, height = (384, 384) if kind == "video_note" else (1280, 720)
-    return Upload(
+    return FakeUpload(
         content=partial(recordings.film, size, width, height),
         size=size,
         duration=size // recordings.FILM_BYTES_A_SECOND,

@@ -3,7 +3,7 @@
 import html
 import re
 
-from belino.testing.telegram.request import CallError
+from belino.testing.telegram.request import TelegramRefusal
 
 _TAGS = frozenset(
     {"a", "b", "strong", "i", "em", "u", "ins", "s", "strike", "del", "span", "code", "pre", "blockquote"}
@@ -23,7 +23,7 @@ def shown(text: str, mode: str) -> str:
         # Nobody here writes the other two; Telegram refuses what it does not know at all.
         if mode.lower() in ("markdown", "markdownv2"):
             return text
-        raise CallError(400, "Bad Request: unsupported parse_mode")
+        raise TelegramRefusal(400, "Bad Request: unsupported parse_mode")
     seen, opened, at = list[str](), list[str](), 0
     while (start := text.find("<", at)) >= 0:
         seen.append(_decoded(text[at:start]))
@@ -61,5 +61,5 @@ def _offset(text: str, at: int) -> int:
     return len(text[:at].encode())
 
 
-def _cannot(why: str) -> CallError:
-    return CallError(400, f"Bad Request: can't parse entities: {why}")
+def _cannot(why: str) -> TelegramRefusal:
+    return TelegramRefusal(400, f"Bad Request: can't parse entities: {why}")

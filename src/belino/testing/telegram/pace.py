@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 
 from belino.domain.ports import Clock
-from belino.testing.telegram.request import CallError
+from belino.testing.telegram.request import TelegramRefusal
 from belino.testing.telegram.shapes import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class TelegramPace:
     """How much a bot may send: a chat takes a short burst and then one a second, a group twenty a minute."""
 
     chat_burst: int = 5
@@ -18,10 +18,10 @@ class Pace:
     all_per_second: int = 30
 
 
-class Gate:
+class TelegramLimiter:
     """Counts what a bot makes visible, and refuses what comes too soon."""
 
-    def __init__(self, clock: Clock, pace: Pace) -> None:
+    def __init__(self, clock: Clock, pace: TelegramPace) -> None:
         self._clock = clock
         self._pace = pace
         self._sends: dict[int | None, list[float]] = {}
@@ -38,7 +38,7 @@ class Gate:
         waits = [self._wait(key, most, seconds, now) for key, most, seconds in rules]
         if (wait := max(waits)) > 0:
             seconds = max(1, math.ceil(wait))
-            raise CallError(429, f"Too Many Requests: retry after {seconds}", retry_after=seconds)
+            raise TelegramRefusal(429, f"Too Many Requests: retry after {seconds}", retry_after=seconds)
         for key in (chat["id"], None):
             self._sends.setdefault(key, []).extend([now] * messages)
 

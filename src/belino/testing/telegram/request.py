@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from belino.testing.telegram.shapes import Upload
+from belino.testing.telegram.shapes import FakeUpload
 
 
-class CallError(Exception):
+class TelegramRefusal(Exception):
     """What Telegram answers instead of a result."""
 
     def __init__(self, code: int, description: str, **parameters: Any) -> None:
@@ -18,12 +18,12 @@ class CallError(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Call:
+class TelegramCall:
     """One call of a method: its fields as strings or JSON values, and the files that came with it."""
 
     method: str
     fields: Mapping[str, Any]
-    files: Mapping[str, Upload] = field(default_factory=dict)
+    files: Mapping[str, FakeUpload] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
         value = self.fields.get(name)
@@ -47,4 +47,4 @@ class Call:
         try:
             return json.loads(raw)
         except ValueError:
-            raise CallError(400, f"Bad Request: can't parse {name} JSON object") from None
+            raise TelegramRefusal(400, f"Bad Request: can't parse {name} JSON object") from None

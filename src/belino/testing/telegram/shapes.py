@@ -33,7 +33,7 @@ _ENTITY = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
+class FakeUpload:
     """Something a user sends: bytes, or a maker of bytes that is only called when somebody fetches them."""
 
     content: bytes | Callable[[], bytes]
@@ -60,33 +60,33 @@ class Upload:
 
 
 @dataclass(slots=True, kw_only=True)
-class StoredFile:
+class HostedFile:
     """A file on the platform's side."""
 
     file_id: str
     unique_id: str
-    upload: Upload
+    upload: FakeUpload
     path: str
     size: int
     opened_at: float | None = None
     """When getFile last made a link, by the server's clock."""
 
 
-class Shelf:
+class TelegramFiles:
     """Every file the platform holds, by id and by path."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str, StoredFile] = {}
-        self.by_path: dict[str, StoredFile] = {}
+        self.by_id: dict[str, HostedFile] = {}
+        self.by_path: dict[str, HostedFile] = {}
 
-    def put(self, kind: str, upload: Upload, *, size: int | None = None) -> Json:
+    def put(self, kind: str, upload: FakeUpload, *, size: int | None = None) -> Json:
         """Keep a file; the four fields that name it in a message."""
         number = len(self.by_id) + 1
         folder, extension, _, prefix = KINDS[kind]
         if upload.name and "." in upload.name:
             extension = upload.name.rpartition(".")[2].lower()
         digest = hashlib.sha256(f"{kind}:{number}".encode()).digest()
-        stored = StoredFile(
+        stored = HostedFile(
             file_id=prefix + urlsafe_b64encode(digest).decode().rstrip("=")[:44] + "NgQ",
             unique_id="AgAD" + urlsafe_b64encode(digest[::-1]).decode()[:11],
             upload=upload,
@@ -97,11 +97,11 @@ class Shelf:
         return {"file_id": stored.file_id, "file_unique_id": stored.unique_id, "file_size": stored.size}
 
 
-def media_field(kind: str, upload: Upload, shelf: Shelf) -> Json | list[Json]:
+def media_field(kind: str, upload: FakeUpload, files: TelegramFiles) -> Json | list[Json]:
     """The value of a message's `photo`, `video`, `voice` … field."""
     if kind == "photo":
-        return _photo_sizes(upload, shelf)
-    file = shelf.put(kind, upload)
+        return _photo_sizes(upload, files)
+    file = files.put(kind, upload)
     described: Json = {"file_name": upload.name} if upload.name else {}
     if kind not in ("sticker", "video_note"):
         described["mime_type"] = upload.mime or KINDS[kind][2]
@@ -114,12 +114,12 @@ def media_field(kind: str, upload: Upload, shelf: Shelf) -> Json | list[Json]:
     if kind == "sticker":
         described |= {"type": "regular", "is_animated": False, "is_video": False, "emoji": "🙂", "set_name": "Smiles"}
     if kind in ("video", "animation", "video_note", "sticker") or upload.extra.get("thumbnail"):
-        described["thumbnail"] = _thumbnail(upload, shelf)
+        described["thumbnail"] = _thumbnail(upload, files)
     extra = {name: value for name, value in upload.extra.items() if name != "thumbnail"}
     return {**described, **extra, **file}
 
 
-def _photo_sizes(upload: Upload, shelf: Shelf) -> list[Json]:
+def _photo_sizes(upload: FakeUpload, files: TelegramFiles) -> list[Json]:
     longest = max(upload.width, upload.height)
     sides = [side for side in PHOTO_SIDES if side < longest] + [min(longest, 2560)]
     sizes = []
@@ -127,22 +127,22 @@ def _photo_sizes(upload: Upload, shelf: Shelf) -> list[Json]:
         share = side / longest
         width, height = max(1, round(upload.width * share)), max(1, round(upload.height * share))
         if side == sides[-1]:
-            file = shelf.put("photo", upload)
+            file = files.put("photo", upload)
         else:
-            file = shelf.put("photo", _scaled(width, height), size=max(800, round(upload.announced * share * share)))
+            file = files.put("photo", _scaled(width, height), size=max(800, round(upload.announced * share * share)))
         sizes.append({**file, "width": width, "height": height})
     return sizes
 
 
-def _thumbnail(upload: Upload, shelf: Shelf) -> Json:
+def _thumbnail(upload: FakeUpload, files: TelegramFiles) -> Json:
     share = 320 / max(upload.width, upload.height, 320)
     width, height = max(1, round(upload.width * share)), max(1, round(upload.height * share))
     small = _scaled(width, height)
-    return {**shelf.put("thumbnail", small), "width": width, "height": height}
+    return {**files.put("thumbnail", small), "width": width, "height": height}
 
 
-def _scaled(width: int, height: int) -> Upload:
-    return Upload(content=make_jpeg(width, height), width=width, height=height)
+def _scaled(width: int, height: int) -> FakeUpload:
+    return FakeUpload(content=make_jpeg(width, height), width=width, height=height)
 
 
 def entities_of(text: str) -> list[Json]:

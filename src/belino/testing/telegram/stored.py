@@ -1,8 +1,8 @@
 """What Telegram makes of a file: the form it keeps it in, which need not be the form it was sent in."""
 
 from belino.media.image_header import image_size
-from belino.testing.telegram.request import CallError
-from belino.testing.telegram.shapes import Upload
+from belino.testing.telegram.request import TelegramRefusal
+from belino.testing.telegram.shapes import FakeUpload
 
 PHOTO_BYTES = 10 * 1024 * 1024
 PHOTO_SIDES = 10_000
@@ -10,11 +10,11 @@ PHOTO_RATIO = 20
 STICKER_BYTES = {"webp": 512 * 1024, "webm": 256 * 1024, "tgs": 64 * 1024}
 
 
-def refuse_photo(upload: Upload) -> None:
+def refuse_photo(upload: FakeUpload) -> None:
     """CallError for what cannot be a photo."""
     if upload.announced > PHOTO_BYTES:
         size = upload.announced
-        raise CallError(
+        raise TelegramRefusal(
             400,
             f"Bad Request: file of size {size} bytes is too big for a photo; the maximum size is {PHOTO_BYTES} bytes",
         )
@@ -22,13 +22,13 @@ def refuse_photo(upload: Upload) -> None:
         return  # a file that is on the platform already
     found = image_size(upload.head)
     if found is None:
-        raise CallError(400, "Bad Request: IMAGE_PROCESS_FAILED")
+        raise TelegramRefusal(400, "Bad Request: IMAGE_PROCESS_FAILED")
     _, width, height = found
     if width + height > PHOTO_SIDES or max(width, height) > PHOTO_RATIO * min(width, height):
-        raise CallError(400, "Bad Request: PHOTO_INVALID_DIMENSIONS")
+        raise TelegramRefusal(400, "Bad Request: PHOTO_INVALID_DIMENSIONS")
 
 
-def kept_form(form: str, upload: Upload, *, detect: bool) -> str:
+def kept_form(form: str, upload: FakeUpload, *, detect: bool) -> str:
     """The field of Message a file ends up in: other formats than the documented ones are kept as documents."""
     if not upload.head:
         return form

@@ -24,12 +24,12 @@ WEBHOOK_SET = "Conflict: terminated by setWebhook request"
 RESTART = "Internal Server Error: restart"
 
 
-class Conflict(Exception):
+class PollConflict(Exception):
     """Somebody else took the updates over, or nobody gives them any more."""
 
 
 @dataclass(slots=True)
-class Waiting:
+class PendingUpdate:
     """One update that nobody has confirmed."""
 
     update: Json
@@ -53,7 +53,7 @@ class Updates:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._waiting: list[Waiting] = []
+        self._waiting: list[PendingUpdate] = []
         self._next = FIRST_UPDATE
         self._more = asyncio.Event()
         self._poller: asyncio.Future[str] | None = None
@@ -77,14 +77,14 @@ class Updates:
             return None
         update: Json = {"update_id": self._next, kind: dict(payload)}
         self._next += 1
-        self._waiting.append(Waiting(update, self._clock.monotonic()))
+        self._waiting.append(PendingUpdate(update, self._clock.monotonic()))
         self._more.set()
         return update
 
     async def poll(self, *, offset: int, limit: int, timeout: float) -> list[Json]:
         """What getUpdates answers; a later poller ends an earlier one that waits."""
         if self.webhook.url:
-            raise Conflict(WEBHOOK_ACTIVE)
+            raise PollConflict(WEBHOOK_ACTIVE)
         self._confirm(offset)
         if not self._waiting and timeout > 0:
             await self._wait(timeout)
@@ -136,7 +136,7 @@ class Updates:
         except TimeoutError:
             return
         if mine.done():
-            raise Conflict(mine.result())
+            raise PollConflict(mine.result())
 
 
 async def push(updates: Updates, clock: Clock) -> None:

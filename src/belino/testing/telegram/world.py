@@ -7,9 +7,9 @@ from belino.domain.ports import Clock
 from belino.media.image_header import image_size
 from belino.testing.telegram.shapes import (
     KINDS,
+    FakeUpload,
     Json,
-    Shelf,
-    Upload,
+    TelegramFiles,
     entities_of,
     media_field,
     private_chat,
@@ -21,18 +21,18 @@ FIRST_USER = 100_001
 MEDIA_FIELDS = frozenset(KINDS) - {"thumbnail"}
 
 
-class Town:
+class TelegramWorld:
     """Users, chats and what was said; every verb returns the message as Telegram tells it, and queues its update."""
 
     def __init__(self, clock: Clock, *, bot_name: str, bot_id: int) -> None:
         self.bot = user_shape(bot_id, "belino", username=bot_name, is_bot=True)
         self.updates = Updates(clock)
-        self.shelf = Shelf()
+        self.files = TelegramFiles()
         self.chats: dict[int, Json] = {}
         self.messages: dict[tuple[int, int], Json] = {}
         self.sent: list[Json] = []
         """Every message the bot made visible, oldest first."""
-        self.received: list[Upload] = []
+        self.received: list[FakeUpload] = []
         """Every file the bot uploaded and Telegram took, with its hash."""
         self.edited: list[tuple[int, str]] = []
         """Every change the bot made, oldest first: message id and text."""
@@ -164,8 +164,8 @@ class Town:
 
     def _field(self, name: str, value: Any) -> Mapping[str, Any]:
         if name in MEDIA_FIELDS:
-            upload = value if isinstance(value, Upload) else _upload(value)
-            media = media_field(name, upload, self.shelf)
+            upload = value if isinstance(value, FakeUpload) else _upload(value)
+            media = media_field(name, upload, self.files)
             # An animation is sent as a document too, for clients that know no animations.
             return {name: media, "document": media} if name == "animation" else {name: media}
         return {name: value}
@@ -180,6 +180,6 @@ class Town:
         return int(self._clock.now().timestamp())
 
 
-def _upload(content: bytes) -> Upload:
+def _upload(content: bytes) -> FakeUpload:
     size = image_size(content)
-    return Upload(content=content) if size is None else Upload(content=content, width=size[1], height=size[2])
+    return FakeUpload(content=content) if size is None else FakeUpload(content=content, width=size[1], height=size[2])
