@@ -16,7 +16,7 @@ from belino.testing.discord.faults import CDN, refusal
 from belino.testing.discord.pace import DiscordPace
 from belino.testing.discord.shapes import Json
 from belino.testing.faults import CannedAnswer, Truncate
-from belino.testing.telegram.shapes import FakeUpload
+from belino.testing.file_server import FakeUpload
 
 BotAt = Callable[..., Bot]
 MESSAGE, REFRESH = "GET /channels/{channel}/messages/{message}", "POST /attachments/refresh-urls"

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from belino.testing import GatewayProcess, make_png
-from belino.testing.telegram.shapes import FakeUpload
+from belino.testing.file_server import FakeUpload
 from browser.acting import Enter, OpenPage, card, no_sideways_scroll, no_violation, reader
 from browser.telegram import Telegram
 from media.document.made import line, make_pdf

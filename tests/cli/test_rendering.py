@@ -11,8 +11,8 @@ from belino.domain.tokens import estimate_tokens
 from belino.media.image_header import image_size
 from belino.media.render import ANSWER_TOKENS
 from belino.testing.faults import FILE
+from belino.testing.file_server import FakeUpload
 from belino.testing.telegram import TOKEN
-from belino.testing.telegram.shapes import FakeUpload
 from cli.hikers import Scene, hikers
 from cli.shell import Belino, Done, read
 from media.videos import video

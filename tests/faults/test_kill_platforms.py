@@ -21,7 +21,7 @@ from belino.domain.message import ConversationKey
 from belino.testing import GatewayProcess, SlackPace, SlackServer, TelegramPace, TelegramServer
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.pace import DiscordPace
-from belino.testing.telegram.shapes import FakeUpload
+from belino.testing.file_server import FakeUpload
 from faults.looking import SOAK, check_state_folder, history, until
 from journeys.busy_group import BOT as TELEGRAM_BOT
 from journeys.busy_group import BusyGroup

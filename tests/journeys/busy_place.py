@@ -22,7 +22,7 @@ from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import GatewayProcess, ScriptedAgent
-from belino.testing.telegram.shapes import FakeUpload
+from belino.testing.file_server import FakeUpload
 from faults import looking
 
 PATIENCE = 180.0

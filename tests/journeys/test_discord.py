@@ -17,7 +17,7 @@ from belino.testing.discord import DiscordServer
 from belino.testing.discord.faults import CDN, slow_down
 from belino.testing.discord.pace import DiscordPace
 from belino.testing.faults import CannedAnswer, Reset, Stall
-from belino.testing.telegram.shapes import FakeUpload
+from belino.testing.file_server import FakeUpload
 from journeys.busy_place import KILLS, Curious, peak_megabytes, settled_parcels, told, until
 from journeys.busy_server import BOT, BusyServer
 from journeys.offering import opus, send

@@ -12,7 +12,7 @@ from belino.domain.outcome import Stage
 from belino.domain.turn import Accepted, Final, ReplyPart, Turn
 from belino.gateway.explain import explain
 from belino.testing import TelegramServer, make_jpeg, make_wav
-from belino.testing.telegram.shapes import FakeUpload
+from belino.testing.file_server import FakeUpload
 from journeys.busy_group import BOT, BusyGroup
 from journeys.busy_place import until
 from media.videos import video

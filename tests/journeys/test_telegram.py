@@ -15,7 +15,7 @@ from belino.domain.ports import Hook, TakesHooks
 from belino.gateway.gateway import Gateway
 from belino.testing import FakeClock, ScriptedAgent, TelegramPace, TelegramServer, ToolCall, make_jpeg, make_png
 from belino.testing.faults import CannedAnswer, Reset
-from belino.testing.telegram.shapes import FakeUpload
+from belino.testing.file_server import FakeUpload
 from journeys.busy_group import BOT, BusyGroup
 from journeys.busy_place import KILLS, LONG_AGO, Curious, text_of, told, until
 

@@ -7,6 +7,7 @@ from belino.testing.contract import Trial, check_adapter
 from belino.testing.desk import FakeDesk
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.pace import DiscordPace
+from belino.testing.file_server import FakeUpload
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_wav, make_webp
 from belino.testing.memory import (
     ForgetfulMemoryAdapter,
@@ -20,7 +21,6 @@ from belino.testing.slack import SlackServer
 from belino.testing.slack.pace import SlackPace
 from belino.testing.telegram import TelegramServer
 from belino.testing.telegram.pace import TelegramPace
-from belino.testing.telegram.shapes import FakeUpload
 
 __all__ = [
     "START",

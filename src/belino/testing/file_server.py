@@ -1,20 +1,131 @@
-"""The platform's file server: links that expire, ranges, and every way a download goes wrong."""
+"""File server of a fake platform: uploads read to disk, downloads in ranges, and the ways a download goes wrong."""
 
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from belino.media.image_header import image_size
 from belino.testing.faults import Changed, Endless, Fault, NoLength, Trickle, Truncate, WrongLength
-from belino.testing.telegram.shapes import HostedFile
 
 if TYPE_CHECKING:
-    from aiohttp import web
+    from aiohttp import BodyPartReader, web
 
-LINK_SECONDS = 3600
+IN_MEMORY = 1024 * 1024
+HEAD = 64 * 1024
+PIECE = 256 * 1024
 CHUNK = 64 * 1024
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeUpload:
+    """A file that a person or a bot sends: bytes, or a function that makes them when they are downloaded."""
+
+    content: bytes | Callable[[], bytes]
+    size: int | None = None
+    """The size that the platform announces; the length of `content` by default."""
+    name: str | None = None
+    mime: str | None = None
+    width: int = 640
+    height: int = 480
+    duration: int = 12
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """More fields of the media object, such as a sticker's emoji or an audio's title."""
+    sha256: str = ""
+    """Of the bytes, where a bot uploaded them."""
+    head: bytes = field(repr=False, default=b"")
+    """The first bytes of what a bot uploaded."""
+
+    @property
+    def announced(self) -> int:
+        if self.size is not None:
+            return self.size
+        assert isinstance(self.content, bytes), "bytes made on demand need a size to announce"
+        return len(self.content)
+
+
+@dataclass(slots=True, kw_only=True)
+class HostedFile:
+    """A file on the platform's side."""
+
+    file_id: str
+    unique_id: str
+    upload: FakeUpload
+    path: str
+    size: int
+    opened_at: float | None = None
+    """When a link was last made, by the server's clock, where links expire."""
+
+
+def upload_of(content: bytes | FakeUpload) -> FakeUpload:
+    """Bytes as a person sends them: named by their type, with their size in pixels."""
+    if isinstance(content, FakeUpload):
+        return content
+    size = image_size(content[:HEAD])
+    if size is None:
+        return FakeUpload(content=content, name="file.bin")
+    ending = size[0].removeprefix("image/").replace("jpeg", "jpg").lower()
+    return FakeUpload(content=content, name=f"image.{ending}", width=size[1], height=size[2])
+
+
+async def form_parts(
+    request: "web.Request", folder: Path, *, text_field: str = ""
+) -> AsyncIterator[tuple[str, str | FakeUpload]]:
+    """The fields and files of a multipart form; `text_field` is text even where it has a file name."""
+    async for part in body_parts(request):
+        if part.name is None:
+            continue
+        if part.filename is None or part.name == text_field:
+            yield part.name, await part.text()
+        else:
+            mime = part.headers.get("Content-Type")
+            yield part.name, await keep_upload(part_chunks(part), folder, name=part.filename, mime=mime)
+
+
+async def body_parts(request: "web.Request") -> AsyncIterator["BodyPartReader"]:
+    """The parts of a multipart form."""
+    from aiohttp import BodyPartReader
+
+    parts = await request.multipart()
+    while (part := await parts.next()) is not None:
+        if isinstance(part, BodyPartReader):
+            yield part
+
+
+async def part_chunks(part: "BodyPartReader") -> AsyncIterator[bytes]:
+    """The bytes of a part, in pieces."""
+    while piece := await part.read_chunk(PIECE):
+        yield piece
+
+
+async def keep_upload(
+    content: AsyncIterator[bytes], folder: Path, *, name: str | None, mime: str | None = None
+) -> FakeUpload:
+    """A file that comes in pieces, hashed as it comes; a large one stays on disk."""
+    place = folder / secrets.token_hex(8)
+    digest, head = hashlib.sha256(), b""
+    with place.open("wb") as file:
+        async for piece in content:
+            digest.update(piece)
+            head += piece[: HEAD - len(head)]
+            file.write(piece)
+        size = file.tell()
+    _, width, height = image_size(head) or ("", 640, 480)
+    return FakeUpload(
+        content=place.read_bytes if size > IN_MEMORY else place.read_bytes(),
+        size=size,
+        name=name,
+        mime=mime,
+        width=width,
+        height=height,
+        sha256=digest.hexdigest(),
+        head=head,
+    )
 
 
 async def serve_file(
@@ -25,7 +136,7 @@ async def serve_file(
     *,
     mime: str = "application/octet-stream",
 ) -> "web.StreamResponse":
-    """Answer one download; `count` is told of every byte that leaves."""
+    """Answer one download; `count` gets the number of bytes that were sent."""
     content = await _content(stored)
     if isinstance(fault, Changed):
         content = fault.content
@@ -92,7 +203,7 @@ async def _write(
 
 
 async def _lie(request: "web.Request", part: bytes, length: int, count: Callable[[int], None]) -> "web.StreamResponse":
-    """Written by hand: no HTTP library lets one lie about the length."""
+    """Written by hand: HTTP libraries refuse to send a wrong length."""
     transport = request.transport
     assert transport is not None
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {length}\r\n\r\n"

@@ -11,12 +11,12 @@ from belino.testing.discord import DiscordServer
 from belino.testing.discord.faults import slow_down
 from belino.testing.discord.pace import DiscordPace
 from belino.testing.faults import CannedAnswer, Reset
+from belino.testing.file_server import FakeUpload
 from belino.testing.process import GatewayProcess
 from belino.testing.slack import SlackServer
 from belino.testing.slack.pace import SlackPace
 from belino.testing.telegram import TelegramServer
 from belino.testing.telegram.pace import TelegramPace
-from belino.testing.telegram.shapes import FakeUpload
 
 PEOPLE = 10
 WAIT_SECONDS = 60.0

@@ -3,16 +3,11 @@
 Facts are from Discord's API documentation (reference, gateway, rate limits, opcodes and status codes).
 """
 
-import asyncio
 import json
 import mimetypes
 from base64 import urlsafe_b64encode
-from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
@@ -24,21 +19,20 @@ from belino.testing.discord.request import GONE, DiscordCall, DiscordRefusal, re
 from belino.testing.discord.sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES, Session
 from belino.testing.discord.shapes import Json
 from belino.testing.discord.world import DiscordWorld
-from belino.testing.faults import CannedAnswer, Fault, Faults, Hang, Reset, Stall
-from belino.testing.file_server import cut, serve_file
-from belino.testing.loopback import Loopback
+from belino.testing.faults import CannedAnswer, Reset, Stall
+from belino.testing.file_server import cut
+from belino.testing.platform_server import PlatformServer
 
 if TYPE_CHECKING:
     from aiohttp import web
 
 BOT_ID = "1100000000000000042"
 TOKEN = f"{urlsafe_b64encode(BOT_ID.encode()).decode().rstrip('=')}.GbElin.DemoTokenThatOpensNothing00000000000000"
-UPLOAD_BYTES = 200 * 1024 * 1024
 # These need no token; the answers to interactions have one in their path.
 _OPEN = ("/interactions/", "/webhooks/")
 
 
-class DiscordServer(DiscordWorld):
+class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
     """Discord in a box: `async with`, then `api_url` and `token` are what a bot is configured with.
 
     People speak by the verbs of DiscordWorld (`say`, `edit`, `react` …); `calls` counts calls by route, and `CDN`
@@ -46,7 +40,9 @@ class DiscordServer(DiscordWorld):
     `POST /channels/{channel}/messages`, and the faults of `testing.faults` and `discord.faults`.
     """
 
-    url: str
+    platform = "discord"
+    upload_bytes = 200 * 1024 * 1024
+    ports = 2
     api_url: str
     gateway_url: str
 
@@ -60,15 +56,11 @@ class DiscordServer(DiscordWorld):
         message_content: bool = True,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
-        super().__init__(clock or SystemClock(), bot_id=BOT_ID, bot_name=username)
+        PlatformServer.__init__(self, clock or SystemClock())
+        DiscordWorld.__init__(self, self.clock, bot_id=BOT_ID, bot_name=username)
         self.token = token
-        self.calls: Counter[str] = Counter()
-        """How often each route was called, by its documented name; `CDN` counts downloads."""
-        self.requests: list[DiscordCall] = []
-        """The last calls, as they came."""
-        self.bytes_served = 0
         self.credentials_leaked = 0
-        """Requests to the CDN that brought credentials nobody there asked for."""
+        """Requests to the CDN with credentials, which it does not ask for."""
         self.gateway = Gateway(self.sessions, self._ready, self.member_pieces)
         self.gateway.heartbeat_seconds = heartbeat_seconds
         self.gateway.token = token
@@ -76,22 +68,12 @@ class DiscordServer(DiscordWorld):
         """Where sessions are told to be resumed, if not at the gateway itself."""
         self._answers = DiscordCalls(self)
         self._gate = DiscordLimiter(self.clock, pace or DiscordPace())
-        self._faults = Faults()
-        self._stopped = asyncio.Event()
         self.allow(message_content=message_content)
 
     def allow(self, *, message_content: bool = True, members: bool = False, presences: bool = False) -> None:
         """The privileged intents that are switched on at the bot's page."""
         chosen = ((message_content, MESSAGE_CONTENT), (members, MEMBERS), (presences, PRESENCES))
         self.gateway.allowed = self._answers.allowed = sum(intent for on, intent in chosen if on)
-
-    def fail(self, route: str, fault: Fault, *, times: int = 1) -> None:
-        """The next calls of a route (`CDN` for downloads, `*` for any) end in this fault."""
-        self._faults.add(route, fault, times)
-
-    def heal(self) -> None:
-        """No fault waits any more."""
-        self._faults.clear()
 
     async def drop_socket(self, code: int | None = None) -> None:
         """Every gateway connection ends: with a close code, or the line just breaks."""
@@ -118,29 +100,23 @@ class DiscordServer(DiscordWorld):
                 self.sessions.end(connection.session)
             await connection.tell(INVALID, resumable)
 
-    async def __aenter__(self) -> Self:
-        from aiohttp import web
-
-        self._folder = TemporaryDirectory(prefix="belino-discord-")
-        app = web.Application(client_max_size=UPLOAD_BYTES)
+    def add_routes(self, app: "web.Application") -> None:
         for path in ("/", "/resume", "/resume/"):
             app.router.add_get(path, self.gateway.take)
         app.router.add_route("*", "/api/{rest:.*}", self._take_call)
         app.router.add_get("/{rest:.+}", self._take_file)
-        self._loopback = Loopback(app, ports=2)
-        await self._loopback.start()
-        self.url, self.cdn.url = self._loopback.urls
+
+    async def listening(self, *urls: str) -> None:
+        await super().listening(*urls)
+        self.cdn.url = urls[1]
         self.api_url = f"{self.url}/api/v10"
         self.gateway_url = self._answers.gateway_url = self.url.replace("http:", "ws:")
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopped.set()
+    async def closing(self) -> None:
         await self.gateway.close_all(1001)
-        await self._loopback.stop()
-        self._folder.cleanup()
+
+    def fault_response(self, fault: CannedAnswer) -> "web.Response":
+        return _json(fault.status, {"message": fault.description, "code": 0, **fault.parameters}, fault.headers)
 
     def _ready(self, session: Session) -> list[tuple[str, Json]]:
         ready: Json = {
@@ -161,8 +137,11 @@ class DiscordServer(DiscordWorld):
         return [("READY", ready), *self.beginning(session)]
 
     async def _take_call(self, request: "web.Request") -> "web.StreamResponse":
+        from aiohttp import web
+
         if self._gate.banned:
-            return _fault_answer(cloudflare_ban())
+            ban = cloudflare_ban()
+            return web.Response(status=ban.status, body=ban.body, headers=ban.headers)
         try:
             answered = await self._answer(request)
         except DiscordRefusal as error:
@@ -177,20 +156,20 @@ class DiscordServer(DiscordWorld):
             raise DiscordRefusal(401, 0, "401: Unauthorized")
         call, answer = self._answers.find(request.method, path)
         call.query, call.agent = dict(request.query), request.headers.get("User-Agent", "")
-        fault = self._faults.take(call.name)
+        fault = self.faults.take(call.name)
         self.calls[call.name] += 1
-        self.requests = [*self.requests[-999:], call]
+        self.record(call)
         if isinstance(fault, Stall):
-            await self._stall(request, fault)
+            await self.stall(request, fault)
         headers: dict[str, str] = {}
         try:
-            await read_body(request, call, Path(self._folder.name))
+            await read_body(request, call, self.folder)
             if (wait := 0.0 if path.startswith(_OPEN) else self._gate.whole()) > 0:
                 return _limited(wait, "global", {})
             wait, headers = self._gate.enter(call)
             if wait > 0:
                 return _limited(wait, "user", headers)
-            if (troubled := await self._misbehave(request, fault)) is not None:
+            if (troubled := await self.misbehave(request, fault)) is not None:
                 return troubled
             result = answer(call)
         except DiscordRefusal as error:
@@ -202,42 +181,14 @@ class DiscordServer(DiscordWorld):
     async def _take_file(self, request: "web.Request") -> "web.StreamResponse":
         self.calls[CDN] += 1
         self.credentials_leaked += "Authorization" in request.headers
-        fault = self._faults.take(CDN)
-        if (troubled := await self._misbehave(request, fault)) is not None:
+        fault = self.faults.take(CDN)
+        if (troubled := await self.misbehave(request, fault)) is not None:
             return troubled
         stored = self.cdn.find(request.rel_url.raw_path, request.query)
         if stored is None:
             return _text(404, "This content is no longer available.")
         mime = stored.upload.mime or mimetypes.guess_type(stored.path)[0] or "application/octet-stream"
-        return await serve_file(request, stored, fault, self._count, mime=mime)
-
-    async def _misbehave(self, request: "web.Request", fault: Fault | None) -> "web.StreamResponse | None":
-        """The answer of a fault that does not let the call through."""
-        from aiohttp import web
-
-        if isinstance(fault, Hang):
-            if fault.seconds is None:
-                await self._stopped.wait()
-                cut(request)
-            else:
-                await self.clock.sleep(fault.seconds)
-        elif isinstance(fault, Reset) and not fault.done:
-            cut(request)
-            return web.Response()
-        elif isinstance(fault, CannedAnswer):
-            return _fault_answer(fault)
-        return None
-
-    async def _stall(self, request: "web.Request", fault: Stall) -> None:
-        """Take so many bytes of the body, and no more until the server closes."""
-        taken = 0
-        while taken < fault.after and (piece := await request.content.readany()):
-            taken += len(piece)
-        await self._stopped.wait()
-        cut(request)
-
-    def _count(self, number: int) -> None:
-        self.bytes_served += number
+        return await self.serve(request, stored, fault, mime=mime)
 
 
 def _versioned(request: "web.Request") -> bool:
@@ -264,11 +215,3 @@ def _text(status: int, text: str) -> "web.Response":
     from aiohttp import web
 
     return web.Response(status=status, text=text)
-
-
-def _fault_answer(fault: CannedAnswer) -> "web.Response":
-    from aiohttp import web
-
-    if fault.body is not None:
-        return web.Response(status=fault.status, body=fault.body, headers=fault.headers)
-    return _json(fault.status, {"message": fault.description, "code": 0, **fault.parameters}, fault.headers)

@@ -10,9 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from belino.domain.ports import Clock
-from belino.media.image_header import image_size
 from belino.testing.discord.shapes import Json
-from belino.testing.telegram.shapes import FakeUpload, HostedFile
+from belino.testing.file_server import FakeUpload, HostedFile
 
 LINK_SECONDS = 24 * 3600
 _KEY = b"only this server signs its links"
@@ -115,17 +114,6 @@ def _resolved(part: Any, files: list[Json], used: set[str], *, named: bool) -> A
 
 def _sign(path: str, expires: str, issued: str) -> str:
     return hmac.new(_KEY, f"{path}?{expires}&{issued}".encode(), hashlib.sha256).hexdigest()
-
-
-def upload_of(content: bytes | FakeUpload, name: str = "file.bin") -> FakeUpload:
-    """Bytes as somebody sends them, their size in pixels looked up."""
-    if isinstance(content, FakeUpload):
-        return content
-    size = image_size(content[:65536])
-    if size is None:
-        return FakeUpload(content=content, name=name)
-    ending = size[0].removeprefix("image/").replace("jpeg", "jpg").lower()
-    return FakeUpload(content=content, name=f"image.{ending}", width=size[1], height=size[2])
 
 
 def voice_fields(upload: FakeUpload) -> Json:

@@ -1,14 +1,13 @@
 """How fast a bot may call: a bucket per route and channel, one for everything, a ban for whoever does not listen."""
 
 import hashlib
-import math
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from belino.domain.ports import Clock
 from belino.testing.discord.request import DiscordCall
 from belino.testing.discord.shapes import Json
+from belino.testing.rate_limit import SlidingWindow, retry_after
 
 INVALID_SECONDS = 600.0
 # Calls and seconds. Discord publishes none and says to read the headers; these are what bots usually see.
@@ -47,26 +46,23 @@ class DiscordLimiter:
         self._clock = clock
         self._pace = pace
         self._buckets: dict[tuple[str, str], _Bucket] = {}
-        self._lately: deque[float] = deque(maxlen=max(pace.all_per_second, 1))
-        self._invalid: deque[float] = deque(maxlen=max(pace.invalid_per_ten_minutes, 1))
+        self._calls = SlidingWindow(clock)
 
     @property
     def banned(self) -> bool:
-        """Too many calls were refused: the address itself is shut out."""
-        full = len(self._invalid) == self._invalid.maxlen
-        return full and self._clock.monotonic() - self._invalid[0] < INVALID_SECONDS
+        """Whether the address itself is shut out, after too many refused calls."""
+        return self._calls.wait("refused", max(self._pace.invalid_per_ten_minutes, 1), INVALID_SECONDS) > 0
 
     def count(self, status: int) -> None:
         if status in (401, 403, 429):
-            self._invalid.append(self._clock.monotonic())
+            self._calls.add("refused")
 
     def whole(self) -> float:
         """How long the bot must wait before any call; 0 when it need not."""
-        now = self._clock.monotonic()
-        if len(self._lately) == self._lately.maxlen and now - self._lately[0] < 1.0:
-            return 1.0 - (now - self._lately[0])
-        self._lately.append(now)
-        return 0.0
+        wait = self._calls.wait("all", max(self._pace.all_per_second, 1), 1.0)
+        if not wait:
+            self._calls.add("all")
+        return wait
 
     def enter(self, call: DiscordCall) -> tuple[float, dict[str, str]]:
         """How long to wait for this route, and the headers to answer with."""
@@ -91,5 +87,5 @@ def limited(wait: float, scope: str = "user") -> tuple[Json, dict[str, str]]:
     """The body and the headers of a 429: `user` for a route, `global`, or `shared` with everybody in the channel."""
     message = "The resource is being rate limited." if scope == "shared" else "You are being rate limited."
     body = {"message": message, "retry_after": round(wait, 3), "global": scope == "global"}
-    headers = {"Retry-After": str(max(math.ceil(wait), 1)), "X-RateLimit-Scope": scope}
+    headers = {"Retry-After": str(retry_after(wait)), "X-RateLimit-Scope": scope}
     return body, headers | ({"X-RateLimit-Global": "true"} if scope == "global" else {})

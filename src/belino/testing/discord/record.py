@@ -20,7 +20,7 @@ from belino.testing.discord.shapes import (
     time_of,
     user_shape,
 )
-from belino.testing.telegram.shapes import FakeUpload
+from belino.testing.file_server import FakeUpload
 
 PIECE = 1000
 """How many members are told at once."""

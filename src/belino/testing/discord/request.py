@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.testing.discord.shapes import Json
-from belino.testing.telegram.shapes import FakeUpload
-from belino.testing.upload import PIECE, received
+from belino.testing.file_server import PIECE, FakeUpload, form_parts
 
 if TYPE_CHECKING:
     from aiohttp import web
 
 REQUEST_BYTES = 25 * 1024 * 1024
+PAYLOAD = "payload_json"
 GONE: Json = {}
 """An answer without a body."""
 
@@ -97,20 +97,15 @@ def _parsed(written: str | bytes) -> Json:
 
 
 async def _read_parts(request: "web.Request", call: DiscordCall, folder: Path) -> None:
-    from aiohttp import BodyPartReader
-
-    parts, taken = await request.multipart(), 0
-    while (part := await parts.next()) is not None:
-        if not isinstance(part, BodyPartReader) or part.name is None:
-            continue
-        if part.name == "payload_json":
-            call.fields |= _parsed(await part.text())
-        elif part.filename is None:
-            call.fields[part.name] = await part.text()
+    taken = 0
+    async for name, value in form_parts(request, folder, text_field=PAYLOAD):
+        if isinstance(value, FakeUpload):
+            found = _FILE.fullmatch(name)
+            taken += value.announced
+            call.files[found[1] if found else str(len(call.files))] = value
+        elif name == PAYLOAD:
+            call.fields |= _parsed(value)
         else:
-            found = _FILE.fullmatch(part.name)
-            upload = await received(part, folder)
-            taken += upload.announced
-            call.files[found[1] if found else str(len(call.files))] = upload
+            call.fields[name] = value
     if taken > REQUEST_BYTES:
         raise too_large()

@@ -18,7 +18,7 @@ from belino.testing.discord.shapes import (
     stamp,
 )
 from belino.testing.discord.world import DiscordWorld
-from belino.testing.telegram.shapes import FakeUpload
+from belino.testing.file_server import FakeUpload
 
 TEXT_CHARS = 2000
 NONCE_CHARS = 25

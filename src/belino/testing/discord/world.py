@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from belino.testing.discord.files import STICKER_ENDINGS, upload_of, voice_fields
+from belino.testing.discord.files import STICKER_ENDINGS, voice_fields
 from belino.testing.discord.record import DiscordState, Interaction
 from belino.testing.discord.shapes import (
     PERMISSIONS,
@@ -25,7 +25,7 @@ from belino.testing.discord.shapes import (
     thread_shape,
     user_shape,
 )
-from belino.testing.telegram.shapes import FakeUpload
+from belino.testing.file_server import FakeUpload, upload_of
 
 # The type of a command's option by what is given for it.
 _OPTIONS = ((FakeUpload, 11), (bool, 5), (int, 4), (float, 10), (str, 3))

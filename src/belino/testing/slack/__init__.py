@@ -4,18 +4,14 @@ Facts are from docs.slack.dev: methods and their errors, rate limits, Events API
 """
 
 import asyncio
-from collections import Counter
 from email.utils import format_datetime
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
-from belino.testing.faults import FILE, CannedAnswer, Fault, Faults, Hang, Reset, Stall
-from belino.testing.file_server import cut, serve_file
-from belino.testing.loopback import Loopback
+from belino.testing.faults import FILE, CannedAnswer, Reset, Stall
+from belino.testing.file_server import cut
+from belino.testing.platform_server import PlatformServer
 from belino.testing.slack.calls import TAKE_JSON, SlackCalls
 from belino.testing.slack.files import LOGIN_PAGE, receive
 from belino.testing.slack.hooks import RequestUrl
@@ -34,16 +30,18 @@ UPLOAD = "upload"
 """The name under which a fault waits for the next bytes that are uploaded."""
 
 
-class SlackServer(SlackWorld):
+class SlackServer(SlackWorld, PlatformServer[SlackCall]):
     """Slack in a box: `async with`, then `api_url`, `bot_token` and `app_token` are what an app is configured with.
 
     People speak by the verbs of SlackWorld (`say`, `edit`, `react` …); `calls` and `bytes_served` count the cost of
-    the app; `fail` takes the faults of `testing.faults`; `drop_sockets` and `disconnect` end connections.
+    the app; `fail` takes a method (`file` for downloads, `upload`) and the faults of `testing.faults`; `drop_sockets`
+    and `disconnect` end connections.
     Events come over Socket Mode until `use_http` names a request URL. Methods that only read take forms and queries:
     of JSON they see nothing, like the real ones.
     """
 
-    url: str
+    platform = "slack"
+    upload_bytes = 2**31
     api_url: str
 
     def __init__(
@@ -56,38 +54,22 @@ class SlackServer(SlackWorld):
         bot_name: str = "belino",
         pace: SlackPace | None = None,
     ) -> None:
-        super().__init__(clock or SystemClock(), bot_name=bot_name)
+        PlatformServer.__init__(self, clock or SystemClock())
+        SlackWorld.__init__(self, self.clock, bot_name=bot_name)
         self.bot_token = bot_token
         self.app_token = app_token
         self.signing_secret = signing_secret
         self.hooks = RequestUrl(self.clock, signing_secret)
         self.command_answers: list[Json] = []
         """What the app posted to the links that came with slash commands."""
-        self.calls: Counter[str] = Counter()
-        """How often each method was called; `file` counts downloads and `upload` the bytes of uploads."""
-        self.requests: list[SlackCall] = []
-        """The last calls, as they came."""
         self.downloads: list[tuple[str, bool]] = []
         """Every request for a file: its path, and whether the token came along."""
-        self.bytes_served = 0
-        self.stalled = 0
-        """Uploads that were left hanging."""
         self.redirect_files = False
         """Whether private links lead to another link first, which wants the token too."""
-        self._faults = Faults()
         self.api = SlackCalls(
             self, SlackLimiter(self.clock, pace or SlackPace()), bot_token=bot_token, app_token=app_token
         )
         self._group = asyncio.TaskGroup()
-        self._stopped = asyncio.Event()
-
-    def fail(self, method: str, fault: Fault, *, times: int = 1) -> None:
-        """The next calls of a method (`file` for downloads, `upload`, `*` for any) end in this fault."""
-        self._faults.add(method, fault, times)
-
-    def heal(self) -> None:
-        """No fault waits any more."""
-        self._faults.clear()
 
     def drop_sockets(self) -> None:
         """Every Socket Mode connection breaks without a word."""
@@ -107,45 +89,39 @@ class SlackServer(SlackWorld):
         self.deliveries.line = self.hooks
         return True
 
-    async def __aenter__(self) -> Self:
-        from aiohttp import web
-
-        self._folder = TemporaryDirectory(prefix="belino-slack-")
-        app = web.Application(client_max_size=2**31)
+    def add_routes(self, app: "web.Application") -> None:
         app.router.add_route("*", "/api/{method}", self._take_call)
         app.router.add_get("/link/", self.socket_mode.take)
         app.router.add_post("/commands/{path:.+}", self._take_command_answer)
         app.router.add_post("/upload/v1/{ticket}", self._take_upload)
         app.router.add_get("/{kind:files-pri|files-origin}/{path:.+}", self._take_file)
-        self._loopback = Loopback(app)
-        await self._loopback.start()
-        (self.url,) = self._loopback.urls
+
+    async def listening(self, *urls: str) -> None:
+        await super().listening(*urls)
         self.api_url = f"{self.url}/api/"
         self.files.url = self.url
         await self._group.__aenter__()
         self.deliveries.start(self._group)
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopped.set()
+    async def closing(self) -> None:
         self.deliveries.stop()
         await self._group.__aexit__(None, None, None)
         await self.socket_mode.close()
-        await self._loopback.stop()
-        self._folder.cleanup()
+
+    def fault_response(self, fault: CannedAnswer) -> "web.Response":
+        told = {"ok": False, "error": fault.description, **fault.parameters}
+        return self._json(told, fault.status, dict(fault.headers))
 
     async def _take_call(self, request: "web.Request") -> "web.StreamResponse":
         method = request.match_info["method"]
         self.calls[method] += 1
-        fault = self._faults.take(method)
-        if (answered := await self._misbehave(request, fault)) is not None:
+        fault = self.faults.take(method)
+        if (answered := await self.misbehave(request, fault)) is not None:
             return answered
         call = SlackCall(method=method)
         try:
             call = await read_call(request, takes_json=method in TAKE_JSON)
-            self.requests = [*self.requests[-999:], call]
+            self.record(call)
             told, status, headers = await self.api.answer(call), 200, self.api.headers(call)
         except SlackRefusal as refused:
             told, status, headers = refused.body(), refused.status, self.api.headers(call) | refused.headers
@@ -163,15 +139,15 @@ class SlackServer(SlackWorld):
         from aiohttp import web
 
         self.calls[UPLOAD] += 1
-        fault = self._faults.take(UPLOAD)
+        fault = self.faults.take(UPLOAD)
         if isinstance(fault, Stall):
-            await self._stall(request, fault)
-        if (answered := await self._misbehave(request, fault)) is not None:
+            await self.stall(request, fault)
+        if (answered := await self.misbehave(request, fault)) is not None:
             return answered
         pending = self.files.pending.get(request.match_info["ticket"])
         if pending is None:
             return web.Response(status=404, text="upload not found")
-        upload = await receive(request, pending.name, Path(self._folder.name))
+        upload = await receive(request, pending.name, self.folder)
         if upload.announced != pending.length:
             return web.Response(status=400, text="the length is not the one that was announced")
         pending.received = upload
@@ -185,8 +161,8 @@ class SlackServer(SlackWorld):
         self.calls[FILE] += 1
         allowed = request.headers.get("Authorization", "") == f"Bearer {self.bot_token}"
         self.downloads.append((request.path, allowed))
-        fault = self._faults.take(FILE)
-        if (answered := await self._misbehave(request, fault)) is not None:
+        fault = self.faults.take(FILE)
+        if (answered := await self.misbehave(request, fault)) is not None:
             return answered
         if not allowed or "files:read" not in self.scopes:
             return web.Response(body=LOGIN_PAGE, content_type="text/html", charset="utf-8")
@@ -195,45 +171,13 @@ class SlackServer(SlackWorld):
             return web.Response(status=404, text="<html><body>File not found</body></html>", content_type="text/html")
         if self.redirect_files and request.match_info["kind"] == "files-pri":
             raise web.HTTPFound(request.raw_path.replace("/files-pri/", "/files-origin/", 1))
-        return await serve_file(request, stored, fault, self._count)
+        return await self.serve(request, stored, fault)
 
-    async def _misbehave(self, request: "web.Request", fault: Fault | None) -> "web.StreamResponse | None":
-        """The answer of a fault that does not let the call through."""
-        from aiohttp import web
-
-        if isinstance(fault, Hang):
-            if fault.seconds is None:
-                await self._stopped.wait()
-                cut(request)
-            else:
-                await self.clock.sleep(fault.seconds)
-        elif isinstance(fault, Reset) and not fault.done:
-            cut(request)
-            return web.Response()
-        elif isinstance(fault, CannedAnswer):
-            if fault.body is not None:
-                return web.Response(status=fault.status, body=fault.body, headers=fault.headers)
-            told = {"ok": False, "error": fault.description, **fault.parameters}
-            return self._json(told, fault.status, dict(fault.headers))
-        return None
-
-    async def _stall(self, request: "web.Request", fault: Stall) -> None:
-        """Take so many bytes of the body, and no more until the server closes."""
-        self.stalled += 1
-        taken = 0
-        while taken < fault.after and (piece := await request.content.readany()):
-            taken += len(piece)
-        await self._stopped.wait()
-        cut(request)
-
-    def _json(self, told: Json, status: int, headers: dict[str, str]) -> "web.StreamResponse":
+    def _json(self, told: Json, status: int, headers: dict[str, str]) -> "web.Response":
         from aiohttp import web
 
         date = format_datetime(self.clock.now(), usegmt=True)
         return web.json_response(told, status=status, headers={"Date": date, **headers})
-
-    def _count(self, number: int) -> None:
-        self.bytes_served += number
 
 
 def _warned(call: SlackCall, told: Json) -> Json:

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from belino.domain.ports import Clock
-from belino.media.image_header import image_size
+from belino.testing.file_server import PIECE, FakeUpload, HostedFile, body_parts, keep_upload, part_chunks
 from belino.testing.slack.shapes import DOMAIN, TEAM, Json
-from belino.testing.telegram.shapes import FakeUpload, HostedFile
-from belino.testing.upload import HEAD, PIECE, kept, pieces
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -182,34 +180,20 @@ def voice_upload(voice: bytes | FakeUpload) -> tuple[FakeUpload, Json]:
     return upload, fields
 
 
-def upload_of(content: bytes | FakeUpload) -> FakeUpload:
-    """Bytes as somebody sends them, their size in pixels looked up."""
-    if isinstance(content, FakeUpload):
-        return content
-    size = image_size(content[:HEAD])
-    if size is None:
-        return FakeUpload(content=content, name="file.bin")
-    ending = size[0].removeprefix("image/").replace("jpeg", "jpg").lower()
-    return FakeUpload(content=content, name=f"image.{ending}", width=size[1], height=size[2])
-
-
 async def receive(request: "web.Request", name: str, folder: Path) -> FakeUpload:
     """What is posted to an upload link; hashed and kept as it comes."""
-    return await kept(_posted(request), folder, name=name)
+    return await keep_upload(_posted(request), folder, name=name)
 
 
 async def _posted(request: "web.Request") -> AsyncIterator[bytes]:
     """The file's bytes: posted raw, or as a form."""
-    from aiohttp import BodyPartReader
-
     if not request.content_type.startswith("multipart/"):
         async for piece in request.content.iter_chunked(PIECE):
             yield piece
         return
-    parts = await request.multipart()
-    while (part := await parts.next()) is not None:
-        if isinstance(part, BodyPartReader) and part.filename is not None:
-            async for piece in pieces(part):
+    async for part in body_parts(request):
+        if part.filename is not None:
+            async for piece in part_chunks(part):
                 yield piece
 
 

@@ -1,11 +1,10 @@
 """How fast an app may call: a tier for every method, one message a second for every channel, and Retry-After."""
 
-import math
-from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from belino.domain.ports import Clock
+from belino.testing.rate_limit import SlidingWindow, retry_after
 from belino.testing.slack.request import SlackCall, SlackRefusal
 
 MINUTE = 60.0
@@ -47,18 +46,16 @@ class SlackLimiter:
     """Counts calls, and refuses what comes too soon."""
 
     def __init__(self, clock: Clock, pace: SlackPace) -> None:
-        self._clock = clock
         self.pace = pace
-        self._calls: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
+        self._calls = SlidingWindow(clock)
 
     def enter(self, call: SlackCall) -> None:
         """Note a call, or say how long to wait for the next."""
-        now, rules = self._clock.monotonic(), self._rules(call)
-        wait = max(self._wait(key, most, seconds, now) for key, most, seconds in rules)
-        if wait > 0:
-            raise SlackRefusal("ratelimited", status=429, headers={"Retry-After": str(max(1, math.ceil(wait)))})
+        rules = self._rules(call)
+        if (wait := max(self._calls.wait(*rule) for rule in rules)) > 0:
+            raise SlackRefusal("ratelimited", status=429, headers={"Retry-After": str(retry_after(wait))})
         for key, _, _ in rules:
-            self._calls[key].append(now)
+            self._calls.add(key)
 
     def _rules(self, call: SlackCall) -> list[tuple[tuple[str, str], int, float]]:
         pace, method = self.pace, call.method
@@ -69,9 +66,3 @@ class SlackLimiter:
             channel = (method, call.text("channel"))
             return [(channel, burst, burst / pace.channel_per_second), ((method, ""), pace.posts, MINUTE)]
         return [((method, ""), pace.methods.get(method, pace.other), MINUTE)]
-
-    def _wait(self, key: tuple[str, str], most: int, seconds: float, now: float) -> float:
-        calls = self._calls[key]
-        while calls and calls[0] <= now - seconds:
-            calls.popleft()
-        return calls[len(calls) - most] + seconds - now if len(calls) >= most else 0.0

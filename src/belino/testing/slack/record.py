@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from belino.domain.ports import Clock
+from belino.testing.file_server import FakeUpload
 from belino.testing.slack.deliveries import Deliveries
 from belino.testing.slack.files import SlackFiles
 from belino.testing.slack.shapes import APP, BOT, BOT_USER, TEAM, Json, Numbers, Stamps, kind_of, mentioned, user_shape
 from belino.testing.slack.socket import SocketModeServer
-from belino.testing.telegram.shapes import FakeUpload
 
 _SUBSCRIPTIONS = {
     "channel": ("message.channels", "channels:history"),

@@ -4,7 +4,8 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from belino.testing.slack.files import upload_of, voice_upload
+from belino.testing.file_server import FakeUpload, upload_of
+from belino.testing.slack.files import voice_upload
 from belino.testing.slack.record import SlackState, bot_fields
 from belino.testing.slack.shapes import (
     APP,
@@ -20,7 +21,6 @@ from belino.testing.slack.shapes import (
     rich_text,
     user_shape,
 )
-from belino.testing.telegram.shapes import FakeUpload
 
 
 class SlackWorld(SlackState):

@@ -8,7 +8,8 @@ from random import Random
 from typing import Any
 
 from belino.testing import recordings, scenes
-from belino.testing.telegram.shapes import FakeUpload, Json
+from belino.testing.file_server import FakeUpload
+from belino.testing.telegram.shapes import Json
 from belino.testing.telegram.world import TelegramWorld
 
 PEOPLE = ("Ana", "Bo", "Chidi", "Dana", "Emil", "Farah", "Goran", "Hanna")

@@ -1,9 +1,9 @@
 """How fast a bot may send, as Telegram's FAQ says it."""
 
-import math
 from dataclasses import dataclass
 
 from belino.domain.ports import Clock
+from belino.testing.rate_limit import SlidingWindow, retry_after
 from belino.testing.telegram.request import TelegramRefusal
 from belino.testing.telegram.shapes import Json
 
@@ -22,26 +22,20 @@ class TelegramLimiter:
     """Counts what a bot makes visible, and refuses what comes too soon."""
 
     def __init__(self, clock: Clock, pace: TelegramPace) -> None:
-        self._clock = clock
         self._pace = pace
-        self._sends: dict[int | None, list[float]] = {}
+        self._sends = SlidingWindow(clock)
 
     def keep(self, chat: Json, messages: int = 1) -> None:
         """Note messages, or say how long to wait for the next."""
-        now, pace = self._clock.monotonic(), self._pace
+        pace = self._pace
         rules = [
             (chat["id"], pace.chat_burst, pace.chat_burst / pace.chat_per_second),
             (None, pace.all_per_second, 1.0),
         ]
         if chat["type"] != "private":
             rules.append((chat["id"], pace.group_per_minute, 60.0))
-        waits = [self._wait(key, most, seconds, now) for key, most, seconds in rules]
-        if (wait := max(waits)) > 0:
-            seconds = max(1, math.ceil(wait))
+        if (wait := max(self._sends.wait(*rule) for rule in rules)) > 0:
+            seconds = retry_after(wait)
             raise TelegramRefusal(429, f"Too Many Requests: retry after {seconds}", retry_after=seconds)
         for key in (chat["id"], None):
-            self._sends.setdefault(key, []).extend([now] * messages)
-
-    def _wait(self, key: int | None, most: int, seconds: float, now: float) -> float:
-        lately = [at for at in self._sends.get(key, []) if at > now - seconds]
-        return lately[-most] + seconds - now if len(lately) >= most else 0.0
+            self._sends.add(key, messages)

@@ -3,9 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from belino.testing.telegram.shapes import FakeUpload
+from belino.testing.file_server import FakeUpload, form_parts
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 
 class TelegramRefusal(Exception):
@@ -48,3 +52,22 @@ class TelegramCall:
             return json.loads(raw)
         except ValueError:
             raise TelegramRefusal(400, f"Bad Request: can't parse {name} JSON object") from None
+
+
+async def read_call(request: "web.Request", folder: Path) -> TelegramCall:
+    """Fields from the query, a form, a multipart form or JSON, as Telegram takes them; files go to the folder."""
+    fields: dict[str, Any] = dict(request.query)
+    files: dict[str, FakeUpload] = {}
+    if request.content_type == "application/json":
+        body = await request.read()
+        given = json.loads(body) if body else {}
+        fields |= given if isinstance(given, dict) else {}
+    elif request.content_type.startswith("multipart/"):
+        async for name, value in form_parts(request, folder):
+            if isinstance(value, FakeUpload):
+                files[name] = value
+            else:
+                fields[name] = value
+    elif request.can_read_body:
+        fields |= {name: str(value) for name, value in (await request.post()).items()}
+    return TelegramCall(method=request.match_info["method"], fields=fields, files=files)

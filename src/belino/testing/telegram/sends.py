@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from belino.domain.ports import Clock
+from belino.testing.file_server import FakeUpload
 from belino.testing.telegram.markup import shown
 from belino.testing.telegram.pace import TelegramLimiter, TelegramPace
 from belino.testing.telegram.request import TelegramCall, TelegramRefusal
-from belino.testing.telegram.shapes import FakeUpload, Json, units
+from belino.testing.telegram.shapes import Json, units
 from belino.testing.telegram.stored import kept_form, refuse_photo
 from belino.testing.telegram.world import TelegramWorld
 

@@ -3,10 +3,10 @@
 import hashlib
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
+from belino.testing.file_server import FakeUpload, HostedFile
 from belino.testing.files import make_jpeg
 
 Json = dict[str, Any]
@@ -30,46 +30,6 @@ _ENTITY = re.compile(
     r"(?P<mention>(?<!\w)@[A-Za-z]\w{3,31})|(?P<bot_command>(?<![\w/])/[a-z0-9_]{1,32}(?:@\w+)?)"
     r"|(?P<url>https?://[^\s]+)|(?P<hashtag>(?<!\w)#[^\W\d]\w*)"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FakeUpload:
-    """Something a user sends: bytes, or a maker of bytes that is only called when somebody fetches them."""
-
-    content: bytes | Callable[[], bytes]
-    size: int | None = None
-    """What the platform says; the bytes' own length where they are at hand."""
-    name: str | None = None
-    mime: str | None = None
-    width: int = 640
-    height: int = 480
-    duration: int = 12
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """More fields of the media object, such as a sticker's emoji or an audio's title."""
-    sha256: str = ""
-    """Of the bytes, where a bot uploaded them."""
-    head: bytes = field(repr=False, default=b"")
-    """The first of them."""
-
-    @property
-    def announced(self) -> int:
-        if self.size is not None:
-            return self.size
-        assert isinstance(self.content, bytes), "bytes made on demand need a size to announce"
-        return len(self.content)
-
-
-@dataclass(slots=True, kw_only=True)
-class HostedFile:
-    """A file on the platform's side."""
-
-    file_id: str
-    unique_id: str
-    upload: FakeUpload
-    path: str
-    size: int
-    opened_at: float | None = None
-    """When getFile last made a link, by the server's clock."""
 
 
 class TelegramFiles:

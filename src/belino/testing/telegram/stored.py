@@ -1,8 +1,8 @@
 """What Telegram makes of a file: the form it keeps it in, which need not be the form it was sent in."""
 
 from belino.media.image_header import image_size
+from belino.testing.file_server import FakeUpload
 from belino.testing.telegram.request import TelegramRefusal
-from belino.testing.telegram.shapes import FakeUpload
 
 PHOTO_BYTES = 10 * 1024 * 1024
 PHOTO_SIDES = 10_000

@@ -5,9 +5,9 @@ from typing import Any
 
 from belino.domain.ports import Clock
 from belino.media.image_header import image_size
+from belino.testing.file_server import FakeUpload
 from belino.testing.telegram.shapes import (
     KINDS,
-    FakeUpload,
     Json,
     TelegramFiles,
     entities_of,
