@@ -26,7 +26,7 @@ from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.redact import Secret
 from belino.testing.discord import BOT_ID, TOKEN, DiscordServer
-from belino.testing.discord.faults import cloudflare_ban, slow_down
+from belino.testing.discord.request import cloudflare_ban, slow_down
 from belino.testing.faults import CannedAnswer
 
 BotAt = Callable[..., Bot]

@@ -12,7 +12,7 @@ from belino.domain.message import Arrival, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.testing.discord import DiscordServer
-from belino.testing.discord.faults import slow_down
+from belino.testing.discord.request import slow_down
 from belino.testing.discord.shapes import Json
 from belino.testing.faults import CannedAnswer
 

@@ -12,8 +12,7 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Message
 from belino.testing import FakeClock, make_gif, make_jpeg, make_png
 from belino.testing.discord import TOKEN, DiscordServer
-from belino.testing.discord.faults import CDN, refusal
-from belino.testing.discord.pace import DiscordPace
+from belino.testing.discord.request import CDN, DiscordPace, refusal
 from belino.testing.discord.shapes import Json
 from belino.testing.faults import CannedAnswer, Truncate
 from belino.testing.file_server import FakeUpload

@@ -28,8 +28,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
 from belino.net.clock import SystemClock
 from belino.testing.discord import DiscordServer
-from belino.testing.discord.faults import cloudflare_ban, refusal, slow_down
-from belino.testing.discord.pace import DiscordPace
+from belino.testing.discord.request import DiscordPace, cloudflare_ban, refusal, slow_down
 from belino.testing.discord.shapes import Json
 from belino.testing.faults import CannedAnswer, Reset, Stall
 

@@ -24,8 +24,7 @@ from belino.storage.home import Home
 from belino.storage.restore import restore
 from belino.testing import FakeUpload, SlackPace, SlackServer, TelegramPace, TelegramServer, make_png
 from belino.testing.discord import DiscordServer
-from belino.testing.discord.faults import slow_down
-from belino.testing.discord.pace import DiscordPace
+from belino.testing.discord.request import DiscordPace, slow_down
 from belino.testing.faults import CannedAnswer, Reset
 from faults.forked import SLOWLY, ForkedGateway, Nursery
 from faults.looking import SOAK, append, check_state_folder, history

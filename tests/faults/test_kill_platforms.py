@@ -20,7 +20,7 @@ from belino.delivery.send import PERHAPS_TWICE
 from belino.domain.message import ConversationKey
 from belino.testing import GatewayProcess, SlackPace, SlackServer, TelegramPace, TelegramServer
 from belino.testing.discord import DiscordServer
-from belino.testing.discord.pace import DiscordPace
+from belino.testing.discord.request import DiscordPace
 from belino.testing.file_server import FakeUpload
 from faults.looking import SOAK, check_state_folder, history, until
 from journeys.busy_group import BOT as TELEGRAM_BOT

@@ -17,8 +17,7 @@ from belino.domain.reply import ParcelState
 from belino.gateway.gateway import Gateway
 from belino.testing import FakeClock, SlackPace, SlackServer, TelegramPace, TelegramServer
 from belino.testing.discord import DiscordServer
-from belino.testing.discord.faults import slow_down
-from belino.testing.discord.pace import DiscordPace
+from belino.testing.discord.request import DiscordPace, slow_down
 from belino.testing.faults import CannedAnswer, Fault, Hang, Reset
 from faults.test_disk_full_delivery import FullDisk
 from journeys.busy_group import BusyGroup

@@ -6,7 +6,7 @@ from typing import Any
 
 from belino.domain.message import ConversationKey
 from belino.testing.discord import BOT_ID, DiscordServer
-from belino.testing.discord.faults import CDN
+from belino.testing.discord.request import CDN
 from belino.testing.discord.shapes import Json
 from journeys.busy_place import BusyPlace
 

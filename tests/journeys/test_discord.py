@@ -14,8 +14,7 @@ from belino.domain.media import ImageBlock
 from belino.domain.outcome import MessageOutcome
 from belino.testing import FakeClock, ScriptedAgent, make_jpeg, make_png
 from belino.testing.discord import DiscordServer
-from belino.testing.discord.faults import CDN, slow_down
-from belino.testing.discord.pace import DiscordPace
+from belino.testing.discord.request import CDN, DiscordPace, slow_down
 from belino.testing.faults import CannedAnswer, Reset, Stall
 from belino.testing.file_server import FakeUpload
 from journeys.busy_place import KILLS, Curious, peak_megabytes, settled_parcels, told, until

@@ -16,7 +16,7 @@ from belino.domain.reply import ParcelState
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent, TelegramServer, make_jpeg, make_pdf, make_png
 from belino.testing.faults import CannedAnswer, Stall
-from belino.testing.samples import sample_files
+from belino.testing.files import sample_files
 from journeys.busy_group import BOT, BusyGroup
 from journeys.busy_place import peak_megabytes, settled_parcels, text_of, until
 from journeys.offering import opus, send

@@ -11,7 +11,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from belino.testing import FakeClock, make_jpeg
 from belino.testing.faults import CannedAnswer, Hang, Reset
 from belino.testing.slack import SlackServer
-from belino.testing.slack.pace import SlackPace
+from belino.testing.slack.request import SlackPace
 from testing.slack_app import LIMIT, Told, clock_of, listening, refused, web_client
 
 

@@ -1,12 +1,11 @@
 """For everybody who writes an adapter or an agent: the contract, a clock, a desk, files, and a real gateway."""
 
 from belino.testing.agent import ScriptedAgent, ScriptLine, ToolCall
-from belino.testing.cassettes import check_cassette
 from belino.testing.clock import START, FakeClock, settle
-from belino.testing.contract import Trial, check_adapter
+from belino.testing.contract import Trial, check_adapter, check_cassette
 from belino.testing.desk import FakeDesk
 from belino.testing.discord import DiscordServer
-from belino.testing.discord.pace import DiscordPace
+from belino.testing.discord.request import DiscordPace
 from belino.testing.file_server import FakeUpload
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_wav, make_webp
 from belino.testing.memory import (
@@ -18,9 +17,9 @@ from belino.testing.memory import (
 )
 from belino.testing.process import GatewayProcess
 from belino.testing.slack import SlackServer
-from belino.testing.slack.pace import SlackPace
+from belino.testing.slack.request import SlackPace
 from belino.testing.telegram import TelegramServer
-from belino.testing.telegram.pace import TelegramPace
+from belino.testing.telegram.request import TelegramPace
 
 __all__ = [
     "START",

@@ -1,12 +1,14 @@
-"""Platform server: what the fake platforms share — a loopback listener, faults, and a record of calls and bytes."""
+"""Platform server: what the fake platforms share — a listener, faults, rate limits, a record of calls and bytes."""
 
 import asyncio
+import math
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict, deque
+from collections.abc import Hashable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from belino.domain.ports import Clock
 from belino.testing.faults import CannedAnswer, Fault, Faults, Hang, Reset, Stall
@@ -16,6 +18,10 @@ from belino.testing.loopback import Loopback
 if TYPE_CHECKING:
     from aiohttp import web
 
+Json = dict[str, Any]
+
+LONGEST_SECONDS = 600.0
+"""The longest window that a platform documents: Discord's ban for invalid requests."""
 KEPT_CALLS = 1000
 CallT = TypeVar("CallT")
 
@@ -131,3 +137,30 @@ class PlatformServer(ABC, Generic[CallT]):
 
     def _count(self, number: int) -> None:
         self.bytes_served += number
+
+
+class SlidingWindow:
+    """When calls happened, by key; a key may have several limits."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._calls: defaultdict[Hashable, deque[float]] = defaultdict(deque)
+
+    def wait(self, key: Hashable, most: int, seconds: float) -> float:
+        """How long until another call is within `most` in `seconds`; 0 when it is now."""
+        calls, now = self._calls[key], self._clock.monotonic()
+        if len(calls) < most or calls[-most] <= now - seconds:
+            return 0.0
+        return calls[-most] + seconds - now
+
+    def add(self, key: Hashable, calls: int = 1) -> None:
+        """Count calls."""
+        now, kept = self._clock.monotonic(), self._calls[key]
+        while kept and kept[0] <= now - LONGEST_SECONDS:
+            kept.popleft()
+        kept.extend([now] * calls)
+
+
+def retry_after(wait: float) -> int:
+    """The whole seconds of a Retry-After header: at least one."""
+    return max(1, math.ceil(wait))

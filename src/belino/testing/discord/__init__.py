@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
 from belino.testing.discord.calls import DiscordCalls
-from belino.testing.discord.faults import CDN, cloudflare_ban
 from belino.testing.discord.gateway import HEARTBEAT_SECONDS, INVALID, RECONNECT, Gateway
-from belino.testing.discord.pace import DiscordLimiter, DiscordPace, limited
-from belino.testing.discord.request import GONE, DiscordCall, DiscordRefusal, read_body
+from belino.testing.discord.request import (
+    CDN,
+    GONE,
+    DiscordCall,
+    DiscordLimiter,
+    DiscordPace,
+    DiscordRefusal,
+    cloudflare_ban,
+    limited,
+    read_body,
+)
 from belino.testing.discord.sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES, Session
 from belino.testing.discord.shapes import Json
 from belino.testing.discord.world import DiscordWorld

@@ -1,9 +1,10 @@
 """Model APIs on loopback that follow a script, each in its own wire format: real SDKs speak to them in tests."""
 
 import asyncio
+import json
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 REQUEST_BYTES = 64 * 1024 * 1024
+PIECE = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,3 +139,42 @@ async def read_asked(request: "web.Request") -> ModelRequest:
     body = json.loads(raw) if raw else {}
     headers = {name.lower(): value for name, value in request.headers.items()}
     return ModelRequest(path=request.path_qs, headers=headers, body=body, raw=raw)
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A text as a model writes it, a little at a time."""
+    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
+
+
+def event(data: Mapping[str, Any], *, named: bool = False) -> bytes:
+    """One event; some APIs name its type in a line of its own."""
+    name = f"event: {data['type']}\n" if named else ""
+    return f"{name}data: {json.dumps(data)}\n\n".encode()
+
+
+async def stream(
+    server: ModelServer,
+    request: "web.Request",
+    reply: ModelReply,
+    said: Iterable[bytes],
+    ending: Iterable[bytes],
+) -> "web.StreamResponse":
+    """Write what was said; then the ending, a broken connection, or nothing for as long as anybody waits."""
+    from aiohttp import web
+
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    try:
+        for line in said:
+            await response.write(line)
+        if isinstance(reply, ModelHang):
+            await server.closing.wait()
+        elif not isinstance(reply, ModelCut):
+            for line in ending:
+                await response.write(line)
+    except (ConnectionError, asyncio.CancelledError):
+        server.gone.set()
+        raise
+    if isinstance(reply, ModelCut) and request.transport is not None:
+        request.transport.abort()
+    return response

@@ -9,8 +9,17 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from belino.media.image_header import image_size
-from belino.testing.models import ModelAnswer, ModelFailure, ModelReply, ModelRequest, ModelServer, read_asked
-from belino.testing.models.stream import event, pieces, stream
+from belino.testing.models import (
+    ModelAnswer,
+    ModelFailure,
+    ModelReply,
+    ModelRequest,
+    ModelServer,
+    event,
+    pieces,
+    read_asked,
+    stream,
+)
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -19,9 +19,11 @@ from belino.testing.models import (
     ModelRequest,
     ModelScript,
     ModelServer,
+    event,
+    pieces,
     read_asked,
+    stream,
 )
-from belino.testing.models.stream import event, pieces, stream
 
 if TYPE_CHECKING:
     from aiohttp import web

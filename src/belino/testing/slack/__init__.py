@@ -13,10 +13,9 @@ from belino.testing.faults import FILE, CannedAnswer, Reset, Stall
 from belino.testing.file_server import cut
 from belino.testing.platform_server import PlatformServer
 from belino.testing.slack.calls import TAKE_JSON, SlackCalls
+from belino.testing.slack.events import RequestUrl
 from belino.testing.slack.files import LOGIN_PAGE, receive
-from belino.testing.slack.hooks import RequestUrl
-from belino.testing.slack.pace import SlackLimiter, SlackPace
-from belino.testing.slack.request import JSON, SlackCall, SlackRefusal, read_call
+from belino.testing.slack.request import JSON, SlackCall, SlackLimiter, SlackPace, SlackRefusal, read_call
 from belino.testing.slack.shapes import Json
 from belino.testing.slack.world import SlackWorld
 

@@ -1,10 +1,12 @@
-"""One call of the Web API as it came, and what Slack answers instead of a result."""
+"""Request of the Web API: one call as it came, rate limits, and what Slack answers instead of a result."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from belino.domain.ports import Clock
+from belino.testing.platform_server import SlidingWindow, retry_after
 from belino.testing.slack.shapes import Json
 
 if TYPE_CHECKING:
@@ -12,6 +14,22 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+MINUTE = 60.0
+POSTS = frozenset({"chat.postMessage"})
+HISTORY = frozenset({"conversations.history", "conversations.replies"})
+_TIERS: Mapping[str, int] = {
+    "conversations.list": 20,
+    "users.list": 20,
+    "reactions.remove": 20,
+    "users.info": 100,
+    "users.conversations": 50,
+    "conversations.members": 100,
+    "files.info": 100,
+    "files.getUploadURLExternal": 100,
+    "files.completeUploadExternal": 100,
+    "auth.test": 600,
+    "chat.getPermalink": 600,
+}
 
 
 class SlackRefusal(Exception):
@@ -104,3 +122,46 @@ def _parsed(written: bytes) -> Json:
     if not isinstance(value, dict):
         raise SlackRefusal("json_not_object")
     return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlackPace:
+    """Calls a minute. Methods not named are of tier 3; `unlisted` is an app that is sold outside the Marketplace."""
+
+    methods: Mapping[str, int] = field(default_factory=lambda: _TIERS)
+    other: int = 50
+    channel_burst: int = 5
+    channel_per_second: float = 1.0
+    posts: int = 300
+    unlisted: bool = False
+
+    @property
+    def page(self) -> int | None:
+        """The most messages one call for history is given; None is the documented 1000."""
+        return 15 if self.unlisted else None
+
+
+class SlackLimiter:
+    """Counts calls, and refuses what comes too soon."""
+
+    def __init__(self, clock: Clock, pace: SlackPace) -> None:
+        self.pace = pace
+        self._calls = SlidingWindow(clock)
+
+    def enter(self, call: SlackCall) -> None:
+        """Note a call, or say how long to wait for the next."""
+        rules = self._rules(call)
+        if (wait := max(self._calls.wait(*rule) for rule in rules)) > 0:
+            raise SlackRefusal("ratelimited", status=429, headers={"Retry-After": str(retry_after(wait))})
+        for key, _, _ in rules:
+            self._calls.add(key)
+
+    def _rules(self, call: SlackCall) -> list[tuple[tuple[str, str], int, float]]:
+        pace, method = self.pace, call.method
+        if method in HISTORY and pace.unlisted:
+            return [((method, ""), 1, MINUTE)]
+        if method in POSTS:
+            burst = pace.channel_burst
+            channel = (method, call.text("channel"))
+            return [(channel, burst, burst / pace.channel_per_second), ((method, ""), pace.posts, MINUTE)]
+        return [((method, ""), pace.methods.get(method, pace.other), MINUTE)]

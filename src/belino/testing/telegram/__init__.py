@@ -13,8 +13,7 @@ from belino.testing.faults import FILE, CannedAnswer, Reset, Stall
 from belino.testing.file_server import cut
 from belino.testing.platform_server import PlatformServer
 from belino.testing.telegram.calls import TelegramCalls
-from belino.testing.telegram.pace import TelegramPace
-from belino.testing.telegram.request import TelegramCall, TelegramRefusal, read_call
+from belino.testing.telegram.request import TelegramCall, TelegramPace, TelegramRefusal, read_call
 from belino.testing.telegram.updates import RESTART, push
 from belino.testing.telegram.world import TelegramWorld
 

@@ -7,9 +7,9 @@ from itertools import cycle
 from random import Random
 from typing import Any
 
-from belino.testing import recordings, scenes
+from belino.testing import scenes
 from belino.testing.file_server import FakeUpload
-from belino.testing.telegram.shapes import Json
+from belino.testing.platform_server import Json
 from belino.testing.telegram.world import TelegramWorld
 
 PEOPLE = ("Ana", "Bo", "Chidi", "Dana", "Emil", "Farah", "Goran", "Hanna")
@@ -156,17 +156,15 @@ def _upload(kind: str, rng: Random) -> FakeUpload:
             content=partial(scenes.sticker, size), size=size, width=512, height=512, extra={"emoji": "😂"}
         )
     if kind == "voice":
-        return FakeUpload(
-            content=partial(recordings.voice, size), size=size, duration=size // recordings.VOICE_BYTES_A_SECOND
-        )
+        return FakeUpload(content=partial(scenes.voice, size), size=size, duration=size // scenes.VOICE_BYTES_A_SECOND)
     if kind == "audio":
-        seconds = size // recordings.SONG_BYTES_A_SECOND
-        return FakeUpload(content=partial(recordings.song, size), size=size, duration=seconds, name="song.mp3")
+        seconds = size // scenes.SONG_BYTES_A_SECOND
+        return FakeUpload(content=partial(scenes.song, size), size=size, duration=seconds, name="song.mp3")
     width, height = (384, 384) if kind == "video_note" else (1280, 720)
     return FakeUpload(
-        content=partial(recordings.film, size, width, height),
+        content=partial(scenes.film, size, width, height),
         size=size,
-        duration=size // recordings.FILM_BYTES_A_SECOND,
+        duration=size // scenes.FILM_BYTES_A_SECOND,
         width=width,
         height=height,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from belino.delivery.deadline import deadline
 from belino.domain.ports import Clock
-from belino.testing.telegram.shapes import Json
+from belino.testing.platform_server import Json
 
 FIRST_UPDATE = 700_000_001
 KEPT_SECONDS = 24 * 3600

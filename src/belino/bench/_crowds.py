@@ -1,4 +1,4 @@
-"""People on every platform at once, for load: a Telegram, a Discord and a Slack on loopback, and the web chat."""
+"""Crowds on every platform at once, for load: a Telegram, a Discord and a Slack on loopback, and the web chat."""
 
 import asyncio
 import base64
@@ -8,15 +8,14 @@ from itertools import count
 from typing import Any, Protocol
 
 from belino.testing.discord import DiscordServer
-from belino.testing.discord.faults import slow_down
-from belino.testing.discord.pace import DiscordPace
+from belino.testing.discord.request import DiscordPace, slow_down
 from belino.testing.faults import CannedAnswer, Reset
 from belino.testing.file_server import FakeUpload
 from belino.testing.process import GatewayProcess
 from belino.testing.slack import SlackServer
-from belino.testing.slack.pace import SlackPace
+from belino.testing.slack.request import SlackPace
 from belino.testing.telegram import TelegramServer
-from belino.testing.telegram.pace import TelegramPace
+from belino.testing.telegram.request import TelegramPace
 
 PEOPLE = 10
 WAIT_SECONDS = 60.0
