@@ -85,10 +85,10 @@ class ModelServer(ABC):
     def __init__(self, script: ModelScript = (), *, key: str = "") -> None:
         self.asked: list[ModelRequest] = []
         self.key = key
-        """The only key that is let in; empty lets everybody in."""
+        """The only valid key; empty accepts every key."""
         self.script = script
         self.arrived = asyncio.Event()
-        """Set by every request; whoever waits clears it."""
+        """Set by every request; the waiting test clears it."""
         self.gone = asyncio.Event()
         """A caller went away while the model was still writing."""
         self.closing = asyncio.Event()
@@ -102,17 +102,25 @@ class ModelServer(ABC):
         self._script = script
         self._lines = deque[ModelReply]() if callable(script) else deque(script)
 
-    def next_reply(self, asked: ModelRequest) -> ModelReply:
-        """What the script says to this request."""
-        self.asked.append(asked)
-        self.arrived.set()
-        if callable(self._script):
-            return self._script(asked)
-        return self._lines.popleft() if self._lines else ModelAnswer(text="ok")
-
     @abstractmethod
     def add_routes(self, app: "web.Application") -> None:
         """The API's paths; each format adds its own."""
+
+    @abstractmethod
+    def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
+        """What the API itself refuses: a wrong key, or a request that breaks its rules."""
+
+    async def reply_to(self, request: "web.Request") -> tuple[ModelRequest, ModelReply]:
+        """A request, and its refusal or what the script says to it."""
+        asked = await read_request(request)
+        self.asked.append(asked)
+        self.arrived.set()
+        return asked, self.refusal(request, asked.body) or self._next_reply(asked)
+
+    def _next_reply(self, asked: ModelRequest) -> ModelReply:
+        if callable(self._script):
+            return self._script(asked)
+        return self._lines.popleft() if self._lines else ModelAnswer(text="ok")
 
     async def __aenter__(self) -> Self:
         from aiohttp import web
@@ -131,10 +139,8 @@ class ModelServer(ABC):
         await self._loopback.stop()
 
 
-async def read_asked(request: "web.Request") -> ModelRequest:
+async def read_request(request: "web.Request") -> ModelRequest:
     """A JSON request as a value."""
-    import json
-
     raw = await request.read()
     body = json.loads(raw) if raw else {}
     headers = {name.lower(): value for name, value in request.headers.items()}
@@ -159,7 +165,7 @@ async def stream(
     said: Iterable[bytes],
     ending: Iterable[bytes],
 ) -> "web.StreamResponse":
-    """Write what was said; then the ending, a broken connection, or nothing for as long as anybody waits."""
+    """Write the events; then the ending, a broken connection, or silence until the caller goes away."""
     from aiohttp import web
 
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

@@ -21,7 +21,7 @@ from belino.testing.models import (
     ModelRequest,
     ModelScript,
     ModelServer,
-    read_asked,
+    read_request,
 )
 
 if TYPE_CHECKING:
@@ -49,13 +49,7 @@ class MessagesServer(ModelServer):
         app.router.add_route("*", "/{rest:.*}", self._unknown)
 
     async def _messages(self, request: "web.Request") -> "web.StreamResponse":
-        asked = await read_asked(request)
-        refused = self._unauthorized(request) or broken_rule(asked.body)
-        if refused is not None:
-            self.asked.append(asked)
-            self.arrived.set()
-            return _failure(refused)
-        reply = self.next_reply(asked)
+        asked, reply = await self.reply_to(request)
         if isinstance(reply, ModelFailure):
             return _failure(reply)
         number = next(self._numbers)
@@ -66,8 +60,8 @@ class MessagesServer(ModelServer):
     async def _count_tokens(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
-        asked = await read_asked(request)
-        refused = self._unauthorized(request) or broken_rule(asked.body)
+        asked = await read_request(request)
+        refused = self.refusal(request, asked.body)
         return _failure(refused) if refused else web.json_response({"input_tokens": len(asked.raw) // 4})
 
     async def _models(self, request: "web.Request") -> "web.StreamResponse":
@@ -81,6 +75,9 @@ class MessagesServer(ModelServer):
 
     async def _unknown(self, request: "web.Request") -> "web.StreamResponse":
         return _failure(ModelFailure(status=404, kind="not_found_error", message="Not found"))
+
+    def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
+        return self._unauthorized(request) or broken_rule(body)
 
     def _unauthorized(self, request: "web.Request") -> ModelFailure | None:
         given = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")

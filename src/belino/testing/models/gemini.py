@@ -17,7 +17,6 @@ from belino.testing.models import (
     ModelServer,
     event,
     pieces,
-    read_asked,
     stream,
 )
 
@@ -48,13 +47,13 @@ class GeminiServer(ModelServer):
     async def _whole(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
-        asked, reply = await self._reply(request)
+        asked, reply = await self.reply_to(request)
         if isinstance(reply, ModelFailure) and reply.status != 200:
             return failed(reply)
         return web.json_response(_last(asked, request, _parts(reply), reply))
 
     async def _streamed(self, request: "web.Request") -> "web.StreamResponse":
-        asked, reply = await self._reply(request)
+        asked, reply = await self.reply_to(request)
         if isinstance(reply, ModelFailure) and reply.status != 200:
             return failed(reply)
         said = [event(_chunk(request, [part])) for part in _parts(reply)]
@@ -67,14 +66,8 @@ class GeminiServer(ModelServer):
             return failed(refused)
         return web.json_response({"name": f"models/{request.match_info['name']}"})
 
-    async def _reply(self, request: "web.Request") -> tuple[ModelRequest, ModelReply]:
-        asked = await read_asked(request)
-        refused = self._unauthorized(request) or broken_rule(asked.body)
-        if refused is None:
-            return asked, self.next_reply(asked)
-        self.asked.append(asked)
-        self.arrived.set()
-        return asked, refused
+    def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
+        return self._unauthorized(request) or broken_rule(body)
 
     def _unauthorized(self, request: "web.Request") -> ModelFailure | None:
         if self.key and request.headers.get("x-goog-api-key") != self.key:

@@ -16,12 +16,10 @@ from belino.testing.models import (
     ModelAnswer,
     ModelFailure,
     ModelReply,
-    ModelRequest,
     ModelScript,
     ModelServer,
     event,
     pieces,
-    read_asked,
     stream,
 )
 
@@ -50,7 +48,7 @@ class OpenAIServer(ModelServer):
     async def _chat(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
-        asked, reply = await self._reply(request)
+        asked, reply = await self.reply_to(request)
         if isinstance(reply, ModelFailure):
             return failed(reply)
         whole = _completion(asked.body, reply, next(self._numbers))
@@ -61,7 +59,7 @@ class OpenAIServer(ModelServer):
     async def _responses(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
-        asked, reply = await self._reply(request)
+        asked, reply = await self.reply_to(request)
         if isinstance(reply, ModelFailure) and reply.status != 200:
             return failed(reply)
         whole = _response(asked.body, reply, next(self._numbers))
@@ -79,14 +77,8 @@ class OpenAIServer(ModelServer):
             {"id": request.match_info["name"], "object": "model", "created": 0, "owned_by": "test"}
         )
 
-    async def _reply(self, request: "web.Request") -> tuple[ModelRequest, ModelReply]:
-        asked = await read_asked(request)
-        refused = self._unauthorized(request) or broken_rule(asked.body)
-        if refused is None:
-            return asked, self.next_reply(asked)
-        self.asked.append(asked)
-        self.arrived.set()
-        return asked, refused
+    def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
+        return self._unauthorized(request) or broken_rule(body)
 
     def _unauthorized(self, request: "web.Request") -> ModelFailure | None:
         if self.key and request.headers.get("Authorization") != f"Bearer {self.key}":
