@@ -1,4 +1,4 @@
-"""For everybody who writes an adapter or an agent: the contract, a clock, a desk, files, and a real gateway."""
+"""Test kit for authors of adapters and agents: the contract, a clock, a desk, files, fake platforms, a real gateway."""
 
 from belino.testing.agent import ScriptedAgent, ScriptLine, ToolCall
 from belino.testing.clock import START, FakeClock, settle

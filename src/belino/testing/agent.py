@@ -1,4 +1,4 @@
-"""An agent that says what a test tells it to say."""
+"""Scripted agent: it answers each turn with the next line of a test's script."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -24,7 +24,7 @@ class ScriptedAgent:
     """Answers each turn with the next line, or list of lines, of its script; afterwards it echoes the turn's number.
 
     A turn ends with a Final: a text is one; a script line without any gets an empty one. What it was given is kept in
-    `turns`; with `remembers=False` it is an agent that begins every turn anew.
+    `turns`; with `remembers=False` it starts every turn without a memory.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A server on loopback that lies, breaks off and never ends, and a canary that counts who touches it."""
+"""Chaos server: a loopback server with scripted faults of HTTP, and a canary that counts connections."""
 
 import asyncio
 import socket
@@ -14,7 +14,7 @@ PIECE = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChaosRequest:
-    """One request, as it came."""
+    """One request."""
 
     method: str
     target: str
@@ -23,7 +23,7 @@ class ChaosRequest:
 
 
 Act = Callable[[ChaosRequest, asyncio.StreamWriter], Awaitable[None]]
-"""Writes whatever it likes; the connection is closed behind it."""
+"""Writes any bytes; then the connection is closed."""
 
 
 class ChaosServer:
@@ -57,7 +57,7 @@ async def chaos(*script: Act, host: str = "127.0.0.1") -> AsyncIterator[ChaosSer
 
 
 class Canary:
-    """A listener that nobody should ever reach."""
+    """A listener that no connection may reach."""
 
     def __init__(self) -> None:
         self.touched = 0

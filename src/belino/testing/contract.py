@@ -288,7 +288,7 @@ def _refs(trial: Trial) -> Iterable[MediaRef]:
 
 
 def _visible(value: object) -> Any:
-    """A value as JSON-like pieces; `sealed` is left out, for it is encrypted before anybody sees it."""
+    """A value as JSON-like pieces; `sealed` is left out, for it is encrypted before it is shown."""
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: _visible(getattr(value, f.name)) for f in fields(value) if f.name != "sealed"}
     if isinstance(value, Mapping):

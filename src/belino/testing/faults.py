@@ -1,4 +1,4 @@
-"""What a platform does on a bad day, for the next calls of a test."""
+"""Faults of a fake platform: how the next calls and downloads go wrong."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CannedAnswer:
-    """This status and description instead of the call; with `body` those very bytes."""
+    """This status and description instead of the call; with `body` exactly these bytes."""
 
     status: int
     description: str = ""
@@ -30,52 +30,52 @@ class Reset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hang:
-    """Nothing is answered until the server's clock has moved this far, or for ever."""
+    """No answer until the server's clock has moved this far, or at all."""
 
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """An upload of which the platform takes so many bytes, and no more for ever."""
+    """An upload of which the platform reads so many bytes and no more."""
 
     after: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncate:
-    """A file breaks off after this many bytes of the answer."""
+    """A download whose connection breaks after this many bytes."""
 
     at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endless:
-    """A file that never ends, without a length."""
+    """A download without a length and without an end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trickle:
-    """A file that stops for ever after this many bytes, the connection open."""
+    """A download that stops after this many bytes, the connection open."""
 
     after: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongLength:
-    """A Content-Length that is not the truth: the body is as long as it really is."""
+    """A wrong Content-Length: the body has its real length."""
 
     length: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoLength:
-    """A file without a Content-Length."""
+    """A download without a Content-Length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """Other bytes under the same link: another ETag."""
+    """Other bytes under the same link, with another ETag."""
 
     content: bytes
 

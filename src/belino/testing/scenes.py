@@ -182,7 +182,7 @@ def film(size: int, width: int, height: int) -> bytes:
 
 
 def voice(size: int) -> bytes:
-    """A voice note: somebody hums, now louder, now softer."""
+    """A voice note: a person hums, now louder, now softer."""
     return (_voice(size // VOICE_BYTES_A_SECOND) if _can_record() else _no_voice()).ljust(size, b"\0")
 
 
@@ -193,7 +193,7 @@ def song(size: int) -> bytes:
 
 
 def _can_record() -> bool:
-    """Without the library nobody looks into films and sounds here, so that a head is enough."""
+    """Whether PyAV is installed; without it films and sounds are never decoded, and a header is enough."""
     return find_spec("av") is not None
 
 

@@ -1,4 +1,4 @@
-"""A Discord on loopback that keeps the documented rules: REST, gateway and CDN, for tests, benchmarks and the demo.
+"""Discord server: REST, gateway and CDN on loopback that keep the documented rules, for tests and benchmarks.
 
 Facts are from Discord's API documentation (reference, gateway, rate limits, opcodes and status codes).
 """
@@ -45,7 +45,7 @@ class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
 
     People speak by the verbs of DiscordWorld (`say`, `edit`, `react` …); `calls` counts calls by route, and `CDN`
     downloads; `drop_socket` and its neighbours end gateway connections; `fail` takes a route by its documented name,
-    `POST /channels/{channel}/messages`, and the faults of `testing.faults` and `discord.faults`.
+    `POST /channels/{channel}/messages`, and the faults of `testing.faults` and `discord.request`.
     """
 
     platform = "discord"
@@ -69,11 +69,11 @@ class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
         self.token = token
         self.credentials_leaked = 0
         """Requests to the CDN with credentials, which it does not ask for."""
-        self.gateway = Gateway(self.sessions, self._ready, self.member_pieces)
+        self.gateway = Gateway(self.sessions, self._ready, self.member_chunks)
         self.gateway.heartbeat_seconds = heartbeat_seconds
         self.gateway.token = token
         self.resume_url: str | None = None
-        """Where sessions are told to be resumed, if not at the gateway itself."""
+        """The resume URL of READY, if not the gateway itself."""
         self._answers = DiscordCalls(self)
         self._gate = DiscordLimiter(self.clock, pace or DiscordPace())
         self.allow(message_content=message_content)
@@ -92,17 +92,17 @@ class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
                 connection.abort()
 
     async def ask_to_reconnect(self) -> None:
-        """The gateway asks everybody to come back (op 7)."""
+        """The gateway asks every client to reconnect (op 7)."""
         for connection in list(self.gateway.connections):
             await connection.tell(RECONNECT)
 
     async def forget_sessions(self) -> None:
-        """No session can be resumed any more: what is said from now on is missed by who is away."""
+        """No session can be resumed: a client that is away misses what is said from now on."""
         self.sessions.live.clear()
         await self.gateway.close_all(4009)
 
     async def invalidate(self, *, resumable: bool = False) -> None:
-        """The gateway tells everybody that their session is invalid (op 9)."""
+        """The gateway declares every session invalid (op 9)."""
         for connection in list(self.gateway.connections):
             if connection.session is not None and not resumable:
                 self.sessions.end(connection.session)
@@ -142,7 +142,7 @@ class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
             "shard": self.sessions.identified[-1].get("shard", [0, 1]),
             "_trace": [],
         }
-        return [("READY", ready), *self.beginning(session)]
+        return [("READY", ready), *self.first_events(session)]
 
     async def _take_call(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web

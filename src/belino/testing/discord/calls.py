@@ -154,8 +154,8 @@ class DiscordCalls:
         return channel, message
 
     def _seen(self, message: Json) -> Json:
-        told = self.world.told(message)
-        return told if self.allowed & MESSAGE_CONTENT else self.world.veiled(told)
+        told = self.world.payload(message)
+        return told if self.allowed & MESSAGE_CONTENT else self.world.without_content(told)
 
     def _channel(self, call: DiscordCall) -> Json:
         return dict(self._at(call))
@@ -291,10 +291,10 @@ class DiscordCalls:
         return self._at_guild(call)
 
     def _guild_channels(self, call: DiscordCall) -> list[Json]:
-        return list(self.world.guild_told(self._at_guild(call))["channels"])
+        return list(self.world.guild_payload(self._at_guild(call))["channels"])
 
     def _active_threads(self, call: DiscordCall) -> Json:
-        return {"threads": self.world.guild_told(self._at_guild(call))["threads"], "members": []}
+        return {"threads": self.world.guild_payload(self._at_guild(call))["threads"], "members": []}
 
     def _member(self, call: DiscordCall) -> Json:
         key = (self._at_guild(call)["id"], call.ids["user"])
@@ -397,7 +397,7 @@ class Moderation:
         world, where, now = self._world, channel["id"], stamp(self._world.clock.now())
         message["pinned"] = pinned
         world.pins[message["id"]] = now
-        world.tell_updated(message)
+        world.send_updated(message)
         guild = world.guild_of(where)
         world.announce("CHANNEL_PINS_UPDATE", where, {"channel_id": where, "last_pin_timestamp": now, **guild})
         if pinned:
@@ -412,13 +412,13 @@ class Moderation:
 
     def _pins(self, call: DiscordCall) -> Json:
         found = [
-            {"pinned_at": self._world.pins[message["id"]], "message": self._world.told(message)}
+            {"pinned_at": self._world.pins[message["id"]], "message": self._world.payload(message)}
             for message in self._pinned(self._at(call))
         ]
         return {"items": found, "has_more": False}
 
     def _old_pins(self, call: DiscordCall) -> list[Json]:
-        return [self._world.told(message) for message in self._pinned(self._at(call))]
+        return [self._world.payload(message) for message in self._pinned(self._at(call))]
 
     def _end_poll(self, call: DiscordCall) -> Json:
         _, message = self._kept(call)
@@ -426,7 +426,7 @@ class Moderation:
         if poll is None or message["author"]["id"] != self._world.bot["id"]:
             raise DiscordRefusal(403, 50013, "Missing Permissions")
         poll |= {"expiry": stamp(self._world.clock.now()), "results": {"is_finalized": True, "answer_counts": []}}
-        return self._world.tell_updated(message)
+        return self._world.send_updated(message)
 
     def _change(self, call: DiscordCall) -> Json:
         channel, fields = self._at(call), call.fields

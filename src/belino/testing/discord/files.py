@@ -1,4 +1,4 @@
-"""Where Discord keeps files: links are signed when a message is told, and worth nothing a day later."""
+"""Files of the Discord CDN: links are signed whenever a message is sent to the bot, and expire after a day."""
 
 import hashlib
 import hmac
@@ -54,7 +54,7 @@ class Cdn:
         self.files[path] = HostedFile(file_id=path, unique_id=path, upload=upload, path=path, size=size)
 
     def signed(self, channel: str, attachment: Mapping[str, object]) -> Json:
-        """The attachment with links as good as new."""
+        """The attachment with fresh links."""
         path = f"/attachments/{channel}/{attachment['id']}/{quote(str(attachment['filename']))}"
         link = f"{self.url}{path}?{self._signature(path)}"
         return {**attachment, "url": link, "proxy_url": link}

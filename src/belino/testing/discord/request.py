@@ -193,7 +193,7 @@ class DiscordLimiter:
 
 
 def limited(wait: float, scope: str = "user") -> tuple[Json, dict[str, str]]:
-    """The body and the headers of a 429: `user` for a route, `global`, or `shared` with everybody in the channel."""
+    """The body and the headers of a 429: `user` for a route, `global`, or `shared` by all users of the channel."""
     message = "The resource is being rate limited." if scope == "shared" else "You are being rate limited."
     body = {"message": message, "retry_after": round(wait, 3), "global": scope == "global"}
     headers = {"Retry-After": str(retry_after(wait)), "X-RateLimit-Scope": scope}
@@ -212,7 +212,7 @@ def slow_down(seconds: float, scope: str = "user") -> CannedAnswer:
 
 
 def cloudflare_ban(seconds: int | None = None) -> CannedAnswer:
-    """The 429 of who stands before Discord: a page, no JSON, no Via."""
+    """The 429 of Cloudflare, which stands before Discord: a page, no JSON, no Via."""
     headers = {"Content-Type": "text/html; charset=UTF-8"}
     return CannedAnswer(
         status=429, body=_BAN.encode(), headers=headers | ({"Retry-After": str(seconds)} if seconds is not None else {})

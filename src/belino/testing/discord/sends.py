@@ -43,7 +43,7 @@ _NAME = re.compile(r"[-_'\w]{1,32}")
 
 
 class DiscordSends:
-    """The calls that people see something of."""
+    """The calls with a visible result."""
 
     def __init__(self, world: DiscordWorld) -> None:
         self._world = world
@@ -55,7 +55,7 @@ class DiscordSends:
         return self.post(call, call.fields, channel)
 
     def post(self, call: DiscordCall, fields: Json, channel: Json, **more: Any) -> Json:
-        """A message by its fields, whoever allowed it; `more` are fields that no bot may set."""
+        """A message by its fields, permissions already checked; `more` are fields that no bot may set."""
         if (known := self._known(fields)) is not None:
             return known
         text = _text(fields.get("content"))
@@ -106,19 +106,19 @@ class DiscordSends:
         message["edited_timestamp"] = stamp(self._world.clock.now())
         message["mentions"] = self._mentions(text, fields.get("allowed_mentions"), message)
         self._world.edited.append((message["id"], text))
-        return self._world.tell_updated(message)
+        return self._world.send_updated(message)
 
     def _sent(self, channel: Json, text: str, attached: list[Json], made: Json, fields: Json) -> Json:
         world = self._world
         message = world.compose(channel, world.bot, text, files=attached, mentions=[], **made)
         message["mentions"] = self._mentions(text, fields.get("allowed_mentions"), message)
         world.sent.append(message)
-        told = world.told(message)
+        told = world.payload(message)
         nonce = fields.get("nonce")
         if nonce is None:
-            world.tell_created(message)
+            world.send_created(message)
             return told
-        world.tell_created(message, nonce=nonce)
+        world.send_created(message, nonce=nonce)
         self._nonces[str(nonce)] = (world.clock.monotonic(), message)
         return {**told, "nonce": nonce}
 
@@ -135,7 +135,7 @@ class DiscordSends:
         made_at, message = self._nonces[str(nonce)]
         if self._world.clock.monotonic() - made_at > NONCE_SECONDS:
             return None
-        return {**self._world.told(message), "nonce": nonce}
+        return {**self._world.payload(message), "nonce": nonce}
 
     def _permit(self, call: DiscordCall, channel: Json) -> None:
         world = self._world
@@ -204,7 +204,7 @@ class DiscordSends:
             raise invalid("attachments", "BASE_TYPE_MAX_LENGTH", f"Must be {ALT_CHARS} or fewer in length.")
         self._world.received.append(upload)
         name = str(described.get("filename") or upload.name or "file")
-        # A type nobody thought about is told by the name, as Discord does it.
+        # Discord derives a missing type from the name.
         mime = None if upload.mime == "application/octet-stream" else upload.mime
         kept = FakeUpload(
             content=upload.content, size=upload.size, name=name, mime=mime, width=upload.width, height=upload.height
@@ -246,7 +246,7 @@ class DiscordSends:
         }
 
     def _mentions(self, text: str, allowed: Any, message: Json) -> list[Json]:
-        """Who is really mentioned: everybody named, unless `allowed_mentions` says otherwise."""
+        """The users really mentioned: all that are named, unless `allowed_mentions` says otherwise."""
         named = mentioned_users(text)
         told: Json = allowed if isinstance(allowed, dict) else {"parse": ["users"], "replied_user": True}
         if "users" not in (told.get("parse") or []):
@@ -390,7 +390,7 @@ class Interactions:
 
     def _original(self, call: DiscordCall) -> Json:
         found, answer = self._answered(call)
-        return self._world.told(self._kept(found, answer))
+        return self._world.payload(self._kept(found, answer))
 
     def _edit_original(self, call: DiscordCall) -> Json:
         found = self._found(call)

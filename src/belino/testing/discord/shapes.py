@@ -1,4 +1,4 @@
-"""The shapes of Discord's API: ids, users, channels, servers and messages as its documentation draws them."""
+"""Shapes of Discord's API: ids, users, channels, servers and messages as its documentation defines them."""
 
 import re
 from collections.abc import Mapping

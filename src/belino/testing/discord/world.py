@@ -1,4 +1,4 @@
-"""World of a Discord bot: people, servers, channels and messages, and how each is told to the bot."""
+"""World of a Discord bot: people, servers, channels and messages, and the payloads sent of each."""
 
 import secrets
 from collections import defaultdict
@@ -40,7 +40,7 @@ _OPTIONS = ((FakeUpload, 11), (bool, 5), (int, 4), (float, 10), (str, 3))
 
 @dataclass(slots=True, kw_only=True)
 class Interaction:
-    """A slash command that somebody used, and how far the bot's answer is."""
+    """A slash command that was used, and the state of the bot's answer."""
 
     asked: Json
     user: Json
@@ -51,13 +51,13 @@ class Interaction:
 
 
 class DiscordState:
-    """Everything that is kept."""
+    """Everything that Discord stores, and the payloads it sends of it."""
 
     def __init__(self, clock: Clock, *, bot_id: str, bot_name: str) -> None:
         self.clock = clock
         self.ids = Snowflakes(clock)
         self.cdn = Cdn(clock)
-        self.sessions = Sessions(clock, self.veiled)
+        self.sessions = Sessions(clock, self.without_content)
         self.bot = user_shape(bot_id, bot_name, bot=True)
         self.users: dict[str, Json] = {bot_id: self.bot}
         self.guilds: dict[str, Json] = {}
@@ -96,14 +96,14 @@ class DiscordState:
         if self.may(self.channels[channel_id], "VIEW_CHANNEL"):
             self.sessions.dispatch(event, payload)
 
-    def tell_created(self, message: Json, **more: Any) -> None:
+    def send_created(self, message: Json, **more: Any) -> None:
         self.announce("MESSAGE_CREATE", message["channel_id"], self._event(message) | more)
 
-    def tell_updated(self, message: Json) -> Json:
+    def send_updated(self, message: Json) -> Json:
         self.announce("MESSAGE_UPDATE", message["channel_id"], self._event(message) | {"tts": False})
-        return self.told(message)
+        return self.payload(message)
 
-    def told(self, message: Json) -> Json:
+    def payload(self, message: Json) -> Json:
         """A message as a GET tells it: fresh links, its reactions, what it answers, its thread."""
         told = self._bare(message)
         if message["type"] in (MessageType.REPLY, MessageType.THREAD_STARTER, MessageType.MENU_COMMAND):
@@ -112,8 +112,8 @@ class DiscordState:
             told["referenced_message"] = None if answered is None else self._bare(answered)
         return told
 
-    def veiled(self, told: Json) -> Json:
-        """What a bot without the message content intent is told of other people's words."""
+    def without_content(self, told: Json) -> Json:
+        """A message as a bot without the message content intent gets it."""
         to_bot = any(user["id"] == self.bot["id"] for user in told["mentions"])
         direct = self.channels[told["channel_id"]]["type"] == ChannelType.DM
         if to_bot or direct or told["author"]["id"] == self.bot["id"]:
@@ -121,12 +121,12 @@ class DiscordState:
         empty = {"content": "", "embeds": [], "attachments": [], "components": []}
         return {name: value for name, value in told.items() if name != "poll"} | empty
 
-    def beginning(self, session: Session) -> list[tuple[str, Json]]:
+    def first_events(self, session: Session) -> list[tuple[str, Json]]:
         """What a session begins with, behind its READY."""
-        told = [("GUILD_CREATE", self.guild_told(guild)) for guild in self.guilds.values()]
+        told = [("GUILD_CREATE", self.guild_payload(guild)) for guild in self.guilds.values()]
         return [(event, payload) for event, payload in told if session.wants(event, in_guild=True)]
 
-    def guild_told(self, guild: Json) -> Json:
+    def guild_payload(self, guild: Json) -> Json:
         """A server as GUILD_CREATE tells it: with its channels, its living threads, and of its members the bot."""
         number = guild["id"]
         places = [dict(channel) for channel in self.channels.values() if channel.get("guild_id") == number]
@@ -155,8 +155,8 @@ class DiscordState:
         found = self.members.setdefault((guild, user["id"]), member_shape(stamp(time_of(user["id"]))))
         return {"member": {**found, "user": user} if whole else dict(found)}
 
-    def member_pieces(self, asked: Json) -> list[Json]:
-        """Who is in a server, as somebody asked over the gateway: all, by the beginning of a name, or by ids."""
+    def member_chunks(self, asked: Json) -> list[Json]:
+        """Who is in a server, as asked over the gateway: all, by the beginning of a name, or by ids."""
         guild, wanted = str(asked.get("guild_id")), asked.get("user_ids")
         ids = None if wanted is None else [str(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
         here = {
@@ -186,7 +186,7 @@ class DiscordState:
         where = self.channels[message["channel_id"]]
         # What only one person sees does not go through the server, so it names none.
         guild = {} if message["flags"] & MessageFlag.EPHEMERAL else self.guild_of(where["id"])
-        told = {**self.told(message), **guild, "channel_type": where["type"]}
+        told = {**self.payload(message), **guild, "channel_type": where["type"]}
         if "webhook_id" not in message:
             told |= self.member_of(guild.get("guild_id"), message["author"])
         told["mentions"] = [{**user, **self.member_of(guild.get("guild_id"), user)} for user in message["mentions"]]
@@ -218,10 +218,10 @@ class DiscordState:
 
 
 class DiscordWorld(DiscordState):
-    """Users, servers, channels and what was said; every verb tells the bot, and returns what Discord would tell."""
+    """Users, servers, channels and messages; every verb sends its event, and returns what a GET returns."""
 
     def user(self, username: str, *, bot: bool = False, **more: Any) -> Json:
-        """Somebody new."""
+        """A new user."""
         user = user_shape(self.ids.next(), username, bot=bot, **more)
         self.users[user["id"]] = user
         return user
@@ -236,7 +236,7 @@ class DiscordWorld(DiscordState):
         self.members[number, self.bot["id"]] = member_shape(self._now(), (role["id"],))
         for person in people:
             self.members[number, person["id"]] = member_shape(self._now())
-        self.sessions.dispatch("GUILD_CREATE", self.guild_told(guild))
+        self.sessions.dispatch("GUILD_CREATE", self.guild_payload(guild))
         return guild
 
     def channel(self, guild: Json, name: str, kind: int = ChannelType.TEXT) -> Json:
@@ -280,16 +280,16 @@ class DiscordWorld(DiscordState):
         return self.say(thread, user, text, id=thread["id"], **fields)
 
     def say(self, place: Json, user: Json, text: str = "", /, **fields: Any) -> Json:
-        """One message. `files` takes bytes and Uploads, `voice` one of them, `stickers` what `sticker` made,
+        """One message. `files` takes bytes and FakeUploads, `voice` one of them, `stickers` what `sticker` made,
         `reply_to` and `forward` messages; every other field is as Discord names it. A user where a channel is
         expected means the direct messages with the bot."""
         channel = self._place(place)
         message = self.compose(channel, user, text, **fields)
-        self.tell_created(message)
-        return self.told(message)
+        self.send_created(message)
+        return self.payload(message)
 
     def compose(self, channel: Json, user: Json, text: str = "", /, **fields: Any) -> Json:
-        """A message, kept, but told to nobody."""
+        """A message, stored without an event."""
         message = message_shape(self.ids.next(), channel["id"], user, text)
         self._attach(message, fields.pop("files", ()), fields.pop("voice", None))
         if stickers := fields.pop("stickers", ()):
@@ -314,13 +314,13 @@ class DiscordWorld(DiscordState):
             self._attach(kept, files, None)
         kept |= fields | {"edited_timestamp": self._now()} | ({} if text is None else {"content": text})
         kept["mentions"] = self._mentioned(kept)
-        return self.tell_updated(kept)
+        return self.send_updated(kept)
 
     def unfurl(self, message: Json, *embeds: Json) -> Json:
         """Discord finds out what the links in a message show: an update that is no edit."""
         kept = self.messages[message["channel_id"]][message["id"]]
         kept["embeds"] = list(embeds)
-        return self.tell_updated(kept)
+        return self.send_updated(kept)
 
     def delete(self, *messages: Json) -> None:
         """Messages of one channel are gone: one, or many at once."""
@@ -351,7 +351,7 @@ class DiscordWorld(DiscordState):
         self.announce("MESSAGE_REACTION_REMOVE" if remove else "MESSAGE_REACTION_ADD", where, told)
 
     def type(self, place: Json, user: Json) -> None:
-        """Somebody types."""
+        """A user types."""
         where = self._place(place)["id"]
         told = {"channel_id": where, "user_id": user["id"], "timestamp": int(self.clock.now().timestamp())}
         self.announce("TYPING_START", where, {**told, **self.guild_of(where)})
@@ -364,7 +364,7 @@ class DiscordWorld(DiscordState):
         return self.stickers.setdefault(number, made)
 
     def command(self, place: Json, user: Json, name: str, **options: Any) -> Json:
-        """Somebody uses a slash command; an Upload among the options is a file."""
+        """A user runs a slash command; a FakeUpload among the options is a file."""
         channel = self._place(place)
         given, files = [], {}
         for option, value in options.items():

@@ -1,4 +1,4 @@
-"""A Slack on loopback that keeps the documented rules: Web API, files, Socket Mode and signed HTTP events.
+"""Slack server: Web API, files, Socket Mode and signed HTTP events on loopback that keep the documented rules.
 
 Facts are from docs.slack.dev: methods and their errors, rate limits, Events API, Socket Mode, Slack Connect.
 """

@@ -126,7 +126,7 @@ class SlackCalls:
 
 
 class SlackSends:
-    """Everything that others see."""
+    """The methods with a visible result."""
 
     def __init__(self, world: SlackWorld, reads: SlackReads) -> None:
         self._world = world
@@ -145,14 +145,14 @@ class SlackSends:
         if thread := call.text("thread_ts"):
             self._thread(channel, message, thread, broadcast=call.flag("reply_broadcast"))
         self._show(channel, message)
-        told = self._world.told(channel, message, metadata=True)
+        told = self._world.payload(channel, message, metadata=True)
         return {"channel": channel["id"], "ts": message["ts"], "message": told}
 
     async def update(self, call: SlackCall) -> Json:
         channel = self._reads.channel(call)
         message = self._mine(call, channel, "cant_update_message")
         fields = _content(call, UPDATE_CHARS)
-        before = self._world.told(channel, message)
+        before = self._world.payload(channel, message)
         if call.value("blocks", "invalid_blocks_format"):
             self._own_blocks.add(message["ts"])
         elif "blocks" in call.fields:
@@ -164,7 +164,7 @@ class SlackSends:
             message["metadata"] = metadata
         message["edited"] = {"user": BOT, "ts": self._world.stamps.next()}
         self._world.edited.append((message["ts"], message["text"]))
-        told = self._world.tell_changed(channel, message, before)
+        told = self._world.send_changed(channel, message, before)
         return {"channel": channel["id"], "ts": message["ts"], "text": message["text"], "message": told}
 
     async def delete(self, call: SlackCall) -> Json:
@@ -294,8 +294,8 @@ class SlackSends:
 
     def _show(self, channel: Json, message: Json) -> None:
         self._world.keep(channel, message)
-        self._world.sent.append(self._world.told(channel, message, metadata=True) | {"channel": channel["id"]})
-        self._world.tell_posted(channel, message)
+        self._world.sent.append(self._world.payload(channel, message, metadata=True) | {"channel": channel["id"]})
+        self._world.send_posted(channel, message)
 
     def _mine(self, call: SlackCall, channel: Json, error: str) -> Json:
         message = self._reads.message(call, channel)

@@ -64,7 +64,7 @@ class Deliveries:
         self.acknowledged: list[str] = []
         """The event ids the app took, in the order it took them."""
         self.lost: list[str] = []
-        """The event ids nobody took however often they were sent."""
+        """The event ids that every attempt failed to deliver."""
         self._numbers = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._group: asyncio.TaskGroup | None = None
@@ -99,7 +99,7 @@ class Deliveries:
     async def _deliver(self, kind: str, payload: Json) -> None:
         name = str(payload.get("event_id") or payload.get("trigger_id"))
         reason: str | None = ""
-        # Only events are tried again: whoever typed a command is told at once that it failed.
+        # Only events are retried: a failed command is reported to its user at once.
         pauses = (0.0, *self.retry_seconds) if kind == EVENTS else (0.0,)
         for number, pause in enumerate(pauses):
             if pause:
@@ -145,13 +145,13 @@ class SocketModeServer:
         self.opened = 0
         """How many connections there ever were."""
         self.acks: list[Json] = []
-        """Every acknowledgement, as it came."""
+        """Every acknowledgement."""
         self.strays: list[Json] = []
-        """Acknowledgements for what nobody waited for any more, or never did."""
+        """Acknowledgements that no envelope waits for."""
         self.envelopes: list[Json] = []
         """Every envelope that was sent."""
         self.frozen = False
-        """Connections stay open and are dead: nothing is answered, nothing is told."""
+        """Connections stay open and are dead: no answers, no events."""
 
     def ticket(self) -> str:
         """The path and query of a link that opens one connection."""
@@ -192,7 +192,7 @@ class SocketModeServer:
         self._waiting[envelope["envelope_id"]] = connection, waiting
         self.envelopes.append(envelope)
         try:
-            await connection.tell(envelope)
+            await connection.send(envelope)
             async with deadline(self._clock, ACK_SECONDS):
                 await waiting
         except (TimeoutError, ConnectionError):
@@ -254,7 +254,7 @@ class SocketModeConnection:
     async def run(self, number: int) -> None:
         from aiohttp import WSMsgType
 
-        await self.tell(_hello(number, self._seconds))
+        await self.send(_hello(number, self._seconds))
         async for message in self.socket:
             if self._mode.frozen:
                 continue
@@ -263,14 +263,14 @@ class SocketModeConnection:
             elif message.type is WSMsgType.TEXT and (ack := _parsed(message.data)) is not None:
                 self._mode.acknowledge(ack)
 
-    async def tell(self, payload: Json) -> None:
+    async def send(self, payload: Json) -> None:
         if self.socket.closed:
             raise ConnectionResetError("the connection ended")
         if not self._mode.frozen:
             await self.socket.send_str(json.dumps(payload, ensure_ascii=False))
 
     async def disconnect(self, reason: str) -> None:
-        await self.tell({"type": "disconnect", "reason": reason, "debug_info": {"host": HOST}})
+        await self.send({"type": "disconnect", "reason": reason, "debug_info": {"host": HOST}})
         if reason != "warning":
             await self.socket.close()
 
@@ -307,7 +307,7 @@ class RequestUrl:
         """What the app answered, each time."""
 
     async def verify(self, url: str) -> bool:
-        """Whether somebody at the address repeats the challenge, as Slack asks before it sends anything."""
+        """Whether the address repeats the challenge, which Slack asks before it sends anything."""
         challenge = secrets.token_hex(16)
         asked = {"token": "deprecated-verification-token", "challenge": challenge, "type": "url_verification"}
         self.url = url

@@ -1,4 +1,4 @@
-"""Where Slack keeps files: private links that want a token, a login page for everybody else, upload links."""
+"""Files of a Slack workspace: private links that need a token, a login page without one, and upload links."""
 
 import json
 import mimetypes
@@ -30,7 +30,7 @@ _HIDDEN = ("id", "created", "timestamp", "name", "title", "mimetype", "filetype"
 
 @dataclass(slots=True, kw_only=True)
 class SlackFile:
-    """A file on Slack's side: what is told of it but for its links, and its bytes."""
+    """A file on Slack's side: its fields without links, and its bytes."""
 
     shape: Json
     upload: FakeUpload
@@ -75,8 +75,8 @@ class SlackFiles:
         self.by_id[number] = file
         return file
 
-    def told(self, number: str, *, public: dict[str, bool]) -> Json:
-        """The file as Slack tells it now; `public` says of each channel whether everybody may join it."""
+    def payload(self, number: str, *, public: dict[str, bool]) -> Json:
+        """The file as Slack describes it now; `public` says of each channel whether it is open to all."""
         file = self.by_id[number]
         if file.gone:
             return {"id": number, "mode": "tombstone"}

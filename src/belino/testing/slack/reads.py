@@ -1,4 +1,4 @@
-"""The methods that tell an app something: conversations, their history, users, files."""
+"""Reads of the Web API: the methods that change nothing, for conversations, history, users and files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _TYPES = {"public_channel": "channel", "private_channel": "group", "im": "im", "
 
 
 class SlackReads:
-    """Everything that changes nothing."""
+    """The methods that change nothing."""
 
     def __init__(self, world: SlackWorld, *, page: int | None) -> None:
         self._world = world
@@ -58,7 +58,7 @@ class SlackReads:
         ]
         newest_first = sorted(self._between(call, shown), key=lambda message: stamp(message["ts"]), reverse=True)
         page, more, cursor = self._cut(call, newest_first, PAGE, newest_first=True)
-        told = [self._told(call, channel, message) for message in page]
+        told = [self._payload(call, channel, message) for message in page]
         head = {"messages": told, "has_more": more, "pin_count": 0, "channel_actions_ts": None}
         return {**head, "channel_actions_count": 0, **cursor}
 
@@ -71,12 +71,12 @@ class SlackReads:
         if parent is None:
             raise SlackRefusal("thread_not_found")
         if parent.get("thread_ts", asked) != asked:
-            return {"messages": [self._told(call, channel, parent)], "has_more": False}
+            return {"messages": [self._payload(call, channel, parent)], "has_more": False}
         replies = [messages[ts] for ts in self._world.threads.get((channel["id"], asked), [])]
         oldest_first = sorted(self._between(call, replies), key=lambda message: stamp(message["ts"]))
         # Every page begins with the message the thread hangs on, which counts as one of its messages.
         page, more, cursor = self._cut(call, oldest_first, MOST, newest_first=False, less=1)
-        return {"messages": [self._told(call, channel, m) for m in (parent, *page)], "has_more": more, **cursor}
+        return {"messages": [self._payload(call, channel, m) for m in (parent, *page)], "has_more": more, **cursor}
 
     async def conversations(self, call: SlackCall) -> Json:
         """conversations.list; users.conversations tells only those the bot is in."""
@@ -132,12 +132,12 @@ class SlackReads:
             raise SlackRefusal("file_not_found")
         if file.gone:
             raise SlackRefusal("file_deleted")
-        told = self._world.file_told(number)
+        told = self._world.file_payload(number)
         return {"file": told, "comments": [], "response_metadata": {"next_cursor": ""}}
 
     async def reactions(self, call: SlackCall) -> Json:
         channel = self.channel(call)
-        told = self._world.told(channel, self.message(call, channel, "timestamp"))
+        told = self._world.payload(channel, self.message(call, channel, "timestamp"))
         return {"type": "message", "channel": channel["id"], "message": told}
 
     async def link(self, call: SlackCall) -> Json:
@@ -146,8 +146,8 @@ class SlackReads:
         link = permalink(channel["id"], message["ts"], message.get("thread_ts"))
         return {"channel": channel["id"], "permalink": link}
 
-    def _told(self, call: SlackCall, channel: Json, message: Json) -> Json:
-        return self._world.told(channel, message, metadata=call.flag("include_all_metadata"))
+    def _payload(self, call: SlackCall, channel: Json, message: Json) -> Json:
+        return self._world.payload(channel, message, metadata=call.flag("include_all_metadata"))
 
     def _summary(self, channel: Json) -> Json:
         if channel.get("is_im"):

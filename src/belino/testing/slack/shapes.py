@@ -1,4 +1,4 @@
-"""The shapes of Slack's Web API and events: users, conversations, messages as Slack writes them."""
+"""Shapes of Slack's Web API and events: ids, users, conversations and messages as Slack writes them."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""World of a Slack app: people, conversations, messages and files, and how each is told to the app."""
+"""World of a Slack app: people, conversations, messages and files, and the payloads sent of each."""
 
 import uuid
 from collections import defaultdict
@@ -44,7 +44,7 @@ ALL_SCOPES = frozenset(
 
 
 class SlackState:
-    """Everything that is kept."""
+    """Everything that Slack stores, and the payloads it sends of it."""
 
     def __init__(self, clock: Clock, *, bot_name: str) -> None:
         self.clock = clock
@@ -73,10 +73,10 @@ class SlackState:
         self.statuses: list[tuple[str, str, str]] = []
         """Every status the bot showed: channel, thread, words."""
 
-    def tell_posted(self, channel: Json, message: Json) -> None:
+    def send_posted(self, channel: Json, message: Json) -> None:
         """A message, and a mention of its own if it names the bot in a channel."""
         event = self._event(channel, message)
-        self._tell_members(channel, event)
+        self._send_to_members(channel, event)
         if BOT_USER in mentioned(message.get("text", "")) and not channel.get("is_im"):
             names = ("user", "ts", "client_msg_id", "text", "team", "blocks", "files", "thread_ts", "parent_user_id")
             mention = {"type": "app_mention", **{name: event[name] for name in names if name in event}}
@@ -84,22 +84,22 @@ class SlackState:
             if {"app_mentions:read"} <= self.scopes and self.is_member(channel):
                 self.deliveries.event(mention, "app_mention", shared=channel.get("is_ext_shared", False))
 
-    def tell_changed(self, channel: Json, message: Json, before: Json) -> Json:
-        told = self.told(channel, message)
+    def send_changed(self, channel: Json, message: Json, before: Json) -> Json:
+        told = self.payload(channel, message)
         event: Json = {"type": "message", "subtype": "message_changed", "message": self._pushed(channel, told)}
         event |= {"previous_message": before, "channel": channel["id"], "hidden": True}
-        self._tell_members(channel, self._stamped(channel, event))
+        self._send_to_members(channel, self._stamped(channel, event))
         return told | {"channel": channel["id"]}
 
     def remove(self, channel: Json, message: Json) -> None:
         """A message is deleted, by its author or by the bot."""
-        before = self.told(channel, message)
+        before = self.payload(channel, message)
         if self.threads.get((channel["id"], message["ts"])):
             words = "This message was deleted."
             for name in ("files", "blocks", "attachments", "client_msg_id", "edited", "metadata"):
                 message.pop(name, None)
             message |= {"subtype": "tombstone", "text": words, "user": "USLACKBOT", "hidden": True}
-            self.tell_changed(channel, message, before)
+            self.send_changed(channel, message, before)
             return
         del self.messages[channel["id"]][message["ts"]]
         self.reactions.pop((channel["id"], message["ts"]), None)
@@ -107,7 +107,7 @@ class SlackState:
             if message["ts"] in replies:
                 replies.remove(message["ts"])
         event = {"type": "message", "subtype": "message_deleted", "previous_message": before, "channel": channel["id"]}
-        self._tell_members(channel, self._stamped(channel, event | {"hidden": True, "deleted_ts": message["ts"]}))
+        self._send_to_members(channel, self._stamped(channel, event | {"hidden": True, "deleted_ts": message["ts"]}))
 
     def change_reaction(self, channel: Json, message: Json, user: str, emoji: str, *, remove: bool) -> bool:
         """Whether anything changed."""
@@ -124,11 +124,11 @@ class SlackState:
             self.deliveries.event(event, kind)
         return True
 
-    def told(self, channel: Json, message: Json, *, metadata: bool = False) -> Json:
+    def payload(self, channel: Json, message: Json, *, metadata: bool = False) -> Json:
         """A message as history tells it: its files as they are now, its reactions, its thread."""
         told = {name: value for name, value in message.items() if name != "metadata" or metadata}
         if "files" in message:
-            told["files"] = [self.file_told(number) for number in message["files"]]
+            told["files"] = [self.file_payload(number) for number in message["files"]]
         chosen = self.reactions.get((channel["id"], message["ts"]), {})
         if shown := [{"name": e, "users": list(u), "count": len(u)} for e, u in chosen.items() if u]:
             told["reactions"] = shown
@@ -138,9 +138,9 @@ class SlackState:
             told |= {"latest_reply": replies[-1], "reply_users": users[:5], "is_locked": False, "subscribed": False}
         return told
 
-    def file_told(self, number: str) -> Json:
+    def file_payload(self, number: str) -> Json:
         public = {name: bool(channel.get("is_channel")) for name, channel in self.channels.items()}
-        return self.files.told(number, public=public)
+        return self.files.payload(number, public=public)
 
     def is_member(self, channel: Json) -> bool:
         return BOT_USER in self.members[channel["id"]]
@@ -167,7 +167,7 @@ class SlackState:
         return message
 
     def _event(self, channel: Json, message: Json) -> Json:
-        told = self._pushed(channel, self.told(channel, message))
+        told = self._pushed(channel, self.payload(channel, message))
         return {**told, "channel": channel["id"], "event_ts": message["ts"], "channel_type": kind_of(channel)}
 
     def _stamped(self, channel: Json, event: Json) -> Json:
@@ -184,7 +184,7 @@ class SlackState:
         ]
         return {**told, "files": stubs}
 
-    def _tell_members(self, channel: Json, event: Json) -> None:
+    def _send_to_members(self, channel: Json, event: Json) -> None:
         subscription, scope = _SUBSCRIPTIONS[kind_of(channel)]
         if scope in self.scopes and self.is_member(channel):
             self.deliveries.event(event, subscription, shared=channel.get("is_ext_shared", False))
@@ -199,10 +199,10 @@ def bot_fields(user: Json) -> Json:
 
 
 class SlackWorld(SlackState):
-    """Users, conversations and what was said; every verb tells the app what Slack would tell it."""
+    """Users, conversations and messages; every verb sends the event that Slack would send."""
 
     def user(self, name: str, *, bot: bool = False, team: str = TEAM, **more: Any) -> Json:
-        """Somebody new; of another workspace if a team is named."""
+        """A new user; of another workspace if a team is named."""
         user = user_shape(self.numbers.next("U"), name, bot=bot, team=team, **more)
         if team != TEAM:
             user["is_stranger"] = True
@@ -247,15 +247,15 @@ class SlackWorld(SlackState):
 
     def say(self, place: Json, user: Json, text: str = "", /, **fields: Any) -> Json:
         """One message. `thread` takes a message, `broadcast` shows the reply in the channel too, `files` takes bytes
-        and Uploads, `voice` one of them, `share` a message that is forwarded; every other field is as Slack names
+        and FakeUploads, `voice` one of them, `share` a message that is forwarded; every other field is as Slack names
         it, and None leaves it out. A user where a channel is expected means the direct conversation with the bot."""
         channel = self._place(place)
         message = self.compose(channel, user, text, **fields)
-        self.tell_posted(channel, message)
-        return self.told(channel, message) | {"channel": channel["id"]}
+        self.send_posted(channel, message)
+        return self.payload(channel, message) | {"channel": channel["id"]}
 
     def compose(self, channel: Json, user: Json, text: str = "", /, **fields: Any) -> Json:
-        """A message, kept, but told to nobody."""
+        """A message, stored without an event."""
         message = self._head(user, text)
         files = [self._file(user, upload_of(file)) for file in fields.pop("files", ())]
         if (voice := fields.pop("voice", None)) is not None:
@@ -271,19 +271,19 @@ class SlackWorld(SlackState):
     def edit(self, message: Json, text: str | None = None, **fields: Any) -> Json:
         """The author changes a message; `files` are those of its files that are left."""
         channel, kept = self._find(message)
-        before = self.told(channel, kept)
+        before = self.payload(channel, kept)
         if "files" in fields:
             fields["files"] = [file["id"] for file in fields["files"]]
         changed = {} if text is None else {"text": text, "blocks": rich_text(text)}
         kept |= changed | fields | {"edited": {"user": kept.get("user", BOT), "ts": self.stamps.next()}}
-        return self.tell_changed(channel, kept, before)
+        return self.send_changed(channel, kept, before)
 
     def unfurl(self, message: Json, *attachments: Json) -> Json:
         """Slack finds out what the links in a message show: a change that is no edit."""
         channel, kept = self._find(message)
-        before = self.told(channel, kept)
+        before = self.payload(channel, kept)
         kept["attachments"] = [{"id": number, **shown} for number, shown in enumerate(attachments, 1)]
-        return self.tell_changed(channel, kept, before)
+        return self.send_changed(channel, kept, before)
 
     def delete(self, *messages: Json) -> None:
         """Messages are gone; one with replies leaves a tombstone, so that its thread can still be read."""
@@ -297,7 +297,7 @@ class SlackWorld(SlackState):
         self.change_reaction(channel, kept, user["id"], emoji, remove=remove)
 
     def command(self, place: Json, user: Json, command: str, text: str = "") -> None:
-        """Somebody types a slash command."""
+        """A user runs a slash command."""
         channel = self._place(place)
         number = self.numbers.next("")
         self.deliveries.command(
@@ -372,11 +372,11 @@ class SlackWorld(SlackState):
         if broadcast:
             message["subtype"] = "thread_broadcast"
             if parent is not None:
-                message["root"] = self.told(channel, parent)
+                message["root"] = self.payload(channel, parent)
 
     def _forwarded(self, share: Json) -> Json:
         channel, kept = self._find(share)
-        told, author = self.told(channel, kept), self.users.get(kept.get("user", ""), self.bot)
+        told, author = self.payload(channel, kept), self.users.get(kept.get("user", ""), self.bot)
         link = permalink(channel["id"], kept["ts"], kept.get("thread_ts"))
         attachment: Json = {
             "ts": kept["ts"],

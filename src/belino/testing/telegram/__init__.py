@@ -1,4 +1,4 @@
-"""A Bot API server on loopback that keeps Telegram's documented rules, for tests, benchmarks and the demo.
+"""Telegram server: a Bot API on loopback that keeps the documented rules, for tests, benchmarks and the demo.
 
 Facts are from core.telegram.org/bots/api and bots/faq; error texts are those of Telegram's own server.
 """

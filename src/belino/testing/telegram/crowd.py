@@ -1,4 +1,4 @@
-"""A busy group that always says the same: eight people, small talk, and media of every kind."""
+"""Crowd of a busy group: eight people, small talk and media of every kind, the same each time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,7 +70,7 @@ _DOCUMENTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrowdLine:
-    """What somebody says next."""
+    """What a person says next."""
 
     who: int
     text: str | None = None
@@ -78,7 +78,7 @@ class CrowdLine:
 
 
 class ChattyGroup:
-    """The people of the group, in a world."""
+    """The people of the group."""
 
     def __init__(self, world: TelegramWorld) -> None:
         self._world = world
@@ -88,11 +88,11 @@ class ChattyGroup:
         """Sends nothing and asks: what others showed is then all that a question is about."""
 
     def say(self, line: CrowdLine) -> Json:
-        """The next line."""
+        """Say the next line."""
         return self._world.say(self.group, self.people[line.who], line.text, **line.fields)
 
     def ask(self, question: str, about: Json) -> Json:
-        """Somebody wants to know something of the agent about a message."""
+        """Ask the agent something about a message."""
         words = f"@{self._world.bot['username']} {question}"
         return self._world.say(self.group, self.curious, words, reply_to=about)
 

@@ -52,7 +52,7 @@ class TelegramCall:
         return "" if value is None else str(value)
 
     def whole(self, name: str, default: int) -> int:
-        """A number that may come as text; one that is none counts as not given, as with Telegram."""
+        """A number, perhaps as text; anything else counts as not given, as with Telegram."""
         try:
             return int(str(self.fields.get(name, default)))
         except ValueError:
@@ -125,11 +125,11 @@ class TelegramLimiter:
 
 
 def shown(text: str, mode: str) -> str:
-    """The text as people see it; CallError if the markup cannot be read."""
+    """The text as people see it; TelegramRefusal if the markup cannot be read."""
     if not mode:
         return text
     if mode.lower() != "html":
-        # Nobody here writes the other two; Telegram refuses what it does not know at all.
+        # The adapter writes HTML only; Telegram refuses a mode that it does not know.
         if mode.lower() in ("markdown", "markdownv2"):
             return text
         raise TelegramRefusal(400, "Bad Request: unsupported parse_mode")
@@ -175,7 +175,7 @@ def _cannot(why: str) -> TelegramRefusal:
 
 
 def refuse_photo(upload: FakeUpload) -> None:
-    """CallError for what cannot be a photo."""
+    """TelegramRefusal for what cannot be a photo."""
     if upload.announced > PHOTO_BYTES:
         size = upload.announced
         raise TelegramRefusal(

@@ -1,4 +1,4 @@
-"""The queue of updates: kept until confirmed, one poller at a time, or pushed to a webhook until it says 2xx."""
+"""Updates for a Telegram bot: kept until confirmed, for one poller at a time, or pushed to a webhook."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,12 +25,12 @@ RESTART = "Internal Server Error: restart"
 
 
 class PollConflict(Exception):
-    """Somebody else took the updates over, or nobody gives them any more."""
+    """Another poller or a webhook took over, or the server restarts."""
 
 
 @dataclass(slots=True)
 class PendingUpdate:
-    """One update that nobody has confirmed."""
+    """One update that is not confirmed."""
 
     update: Json
     since: float
@@ -106,7 +106,7 @@ class Updates:
         return self._waiting[0].update
 
     def done(self, update: Json) -> None:
-        """The webhook took it; updates that were dropped meanwhile are gone already."""
+        """The webhook took it; it may have been dropped before."""
         if self._waiting and self._waiting[0].update is update:
             del self._waiting[0]
             self.confirmed += 1
@@ -140,7 +140,7 @@ class Updates:
 
 
 async def push(updates: Updates, clock: Clock) -> None:
-    """Deliver to the webhook in order, again and again until it says 2xx, for as long as one is set."""
+    """Deliver to the webhook in order, repeated until it says 2xx, for as long as one is set."""
     from aiohttp import ClientSession, ClientTimeout
 
     async with ClientSession(timeout=ClientTimeout(total=WEBHOOK_SECONDS)) as session:

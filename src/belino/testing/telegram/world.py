@@ -137,7 +137,7 @@ def private_chat(user: Mapping[str, Any]) -> Json:
 
 
 class TelegramWorld:
-    """Users, chats and what was said; every verb returns the message as Telegram tells it, and queues its update."""
+    """Users, chats and messages; every verb returns the message as Telegram writes it, and queues its update."""
 
     def __init__(self, clock: Clock, *, bot_name: str, bot_id: int) -> None:
         self.bot = user_shape(bot_id, "belino", username=bot_name, is_bot=True)
@@ -164,7 +164,7 @@ class TelegramWorld:
         self._message_ids: dict[int, int] = {}
 
     def user(self, first_name: str, *, username: str | None = None, **more: Any) -> Json:
-        """Somebody new, who has opened a chat with the bot."""
+        """A new user with an open chat with the bot."""
         user = user_shape(FIRST_USER + self._users, first_name, username=username) | more
         self._users += 1
         self.chats[user["id"]] = private_chat(user)
@@ -181,7 +181,7 @@ class TelegramWorld:
         return chat
 
     def say(self, chat: Json, user: Json | None, text: str | None = None, /, **fields: Any) -> Json:
-        """One message. Media kinds take bytes or an Upload; `caption`, `reply_to`, `topic`, `album` and every other
+        """One message. Media kinds take bytes or a FakeUpload; `caption`, `reply_to`, `topic`, `album` and every other
         field of Message as Telegram names it. A user where a chat is expected means the private chat."""
         place = self.chats[chat["id"]]
         message = self.compose(place, user, text, **fields)
@@ -190,7 +190,7 @@ class TelegramWorld:
         return message
 
     def compose(self, chat: Json, author: Json | None, text: str | None = None, /, **fields: Any) -> Json:
-        """A message as Telegram writes it, kept, but told to nobody."""
+        """A message as Telegram writes it, stored without an update."""
         message = self._head(chat, author)
         reply_to, quote = fields.pop("reply_to", None), fields.pop("quote", None)
         if reply_to is not None:
@@ -240,7 +240,7 @@ class TelegramWorld:
         )
 
     def say_business(self, user: Json, text: str | None = None, /, **fields: Any) -> Json:
-        """Somebody writes to a business account that the bot helps."""
+        """A user writes to a business account that the bot helps."""
         message = self.compose(self.chats[user["id"]], user, text, business_connection_id="bc_1", **fields)
         self.updates.add("business_message", message)
         return message
