@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from belino.domain.ports import Clock
 from belino.net.clock import SystemClock
 from belino.testing.discord.calls import DiscordCalls
-from belino.testing.discord.gateway import HEARTBEAT_SECONDS, INVALID, RECONNECT, Gateway
+from belino.testing.discord.gateway import HEARTBEAT_SECONDS, INVALID, RECONNECT, DiscordGateway
 from belino.testing.discord.request import (
     CDN,
     GONE,
@@ -24,7 +24,7 @@ from belino.testing.discord.request import (
     limited,
     read_body,
 )
-from belino.testing.discord.sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES, Session
+from belino.testing.discord.sessions import MEMBERS, MESSAGE_CONTENT, PRESENCES, DiscordSession
 from belino.testing.discord.shapes import Json
 from belino.testing.discord.world import DiscordWorld
 from belino.testing.faults import CannedAnswer, Reset, Stall
@@ -69,7 +69,7 @@ class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
         self.token = token
         self.credentials_leaked = 0
         """Requests to the CDN with credentials, which it does not ask for."""
-        self.gateway = Gateway(self.sessions, self._ready, self.member_chunks)
+        self.gateway = DiscordGateway(self.sessions, self._ready, self.member_chunks)
         self.gateway.heartbeat_seconds = heartbeat_seconds
         self.gateway.token = token
         self.resume_url: str | None = None
@@ -126,7 +126,7 @@ class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
     def fault_response(self, fault: CannedAnswer) -> "web.Response":
         return _json(fault.status, {"message": fault.description, "code": 0, **fault.parameters}, fault.headers)
 
-    def _ready(self, session: Session) -> list[tuple[str, Json]]:
+    def _ready(self, session: DiscordSession) -> list[tuple[str, Json]]:
         ready: Json = {
             "v": 10,
             "user": {**self.bot, "verified": True, "mfa_enabled": False, "email": None, "flags": 0},

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from belino.testing.discord.sessions import KNOWN_INTENTS, PRIVILEGED, Session, Sessions
+from belino.testing.discord.sessions import KNOWN_INTENTS, PRIVILEGED, DiscordSession, Sessions
 from belino.testing.discord.shapes import Json
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ CLOSES = {
 }
 
 
-class Closed(Exception):
+class GatewayClosed(Exception):
     """The gateway hangs up with this code."""
 
     def __init__(self, code: int) -> None:
@@ -48,13 +48,13 @@ class Closed(Exception):
         self.code = code
 
 
-class Gateway:
+class DiscordGateway:
     """What every connection shares."""
 
     def __init__(
         self,
         sessions: Sessions,
-        ready: Callable[[Session], list[tuple[str, Json]]],
+        ready: Callable[[DiscordSession], list[tuple[str, Json]]],
         members: Callable[[Json], list[Json]],
     ) -> None:
         self.sessions = sessions
@@ -72,11 +72,11 @@ class Gateway:
         self.resumes = 0
         self.resume_code: int | None = None
         """The close code that every resume ends with."""
-        self.connections: list[Connection] = []
+        self.connections: list[DiscordConnection] = []
 
     async def take(self, request: "web.Request") -> "web.StreamResponse":
         """One connection, until it ends."""
-        connection = Connection(self, request)
+        connection = DiscordConnection(self, request)
         self.connections.append(connection)
         try:
             return await connection.run()
@@ -88,10 +88,10 @@ class Gateway:
             await connection.close(code)
 
 
-class Connection:
+class DiscordConnection:
     """One socket."""
 
-    def __init__(self, gateway: Gateway, request: "web.Request") -> None:
+    def __init__(self, gateway: DiscordGateway, request: "web.Request") -> None:
         from aiohttp import web
 
         self._gateway = gateway
@@ -103,18 +103,18 @@ class Connection:
         self._begun = asyncio.Event()
         self._told = 0
         self._hung_up = False
-        self.session: Session | None = None
+        self.session: DiscordSession | None = None
 
     async def run(self) -> "web.StreamResponse":
         await self._socket.prepare(self._request)
         try:
             if self._request.query.get("v", "") not in VERSIONS:
-                raise Closed(4012)
+                raise GatewayClosed(4012)
             async with asyncio.TaskGroup() as group:
                 writer = group.create_task(self._write())
                 await self._read()
                 writer.cancel()
-        except* Closed as errors:
+        except* GatewayClosed as errors:
             await self.close(_first(errors).code)
         except* ConnectionError:
             pass  # the other side is gone; what it missed waits in the session
@@ -150,7 +150,7 @@ class Connection:
             try:
                 message = await self._socket.receive(timeout=self._gateway.heartbeat_seconds * GRACE)
             except TimeoutError:
-                raise Closed(4000) from None
+                raise GatewayClosed(4000) from None
             if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
                 await self._take(_decoded(message.data))
             else:
@@ -167,26 +167,26 @@ class Connection:
         elif op == RESUME and isinstance(content, dict):
             await self._resume(content)
         elif op not in IGNORED | {REQUEST_MEMBERS}:
-            raise Closed(4001)
+            raise GatewayClosed(4001)
         elif self.session is None:
-            raise Closed(4003)
+            raise GatewayClosed(4003)
         elif op == REQUEST_MEMBERS and isinstance(content, dict):
             for piece in self._gateway.members(content):
                 self.session.add("GUILD_MEMBERS_CHUNK", piece)
 
     def _identify(self, content: Json) -> None:
         if self.session is not None:
-            raise Closed(4005)
+            raise GatewayClosed(4005)
         intents = content.get("intents")
         if str(content.get("token", "")).removeprefix("Bot ") != self._gateway.token:
-            raise Closed(4004)
+            raise GatewayClosed(4004)
         if not isinstance(intents, int) or intents & ~KNOWN_INTENTS or intents < 0:
-            raise Closed(4013)
+            raise GatewayClosed(4013)
         if intents & PRIVILEGED & ~self._gateway.allowed:
-            raise Closed(4014)
+            raise GatewayClosed(4014)
         shard = content.get("shard", [0, 1])
         if not (isinstance(shard, list) and len(shard) == 2 and 0 <= shard[0] < shard[1]):
-            raise Closed(4010)
+            raise GatewayClosed(4010)
         session = self._gateway.sessions.start(content)
         for event, told in self._gateway.ready(session):
             session.add(event, told)
@@ -194,12 +194,12 @@ class Connection:
 
     async def _resume(self, content: Json) -> None:
         if self.session is not None:
-            raise Closed(4005)
+            raise GatewayClosed(4005)
         if str(content.get("token", "")).removeprefix("Bot ") != self._gateway.token:
-            raise Closed(4004)
+            raise GatewayClosed(4004)
         self._gateway.resumes += 1
         if self._gateway.resume_code is not None:
-            raise Closed(self._gateway.resume_code)
+            raise GatewayClosed(self._gateway.resume_code)
         session = self._gateway.sessions.find(str(content.get("session_id")))
         seq = content.get("seq")
         if session is None or not isinstance(seq, int) or not session.can_replay(seq):
@@ -207,14 +207,14 @@ class Connection:
             return
         if seq > session.seq:
             self._gateway.sessions.end(session)
-            raise Closed(4007)
+            raise GatewayClosed(4007)
         if session.connection is not None:
             await session.connection.close(4000)
         self._gateway.sessions.resumed.append(self._request.path)
         session.add("RESUMED", {"_trace": []})
         self._begin(session, seq)
 
-    def _begin(self, session: Session, seq: int) -> None:
+    def _begin(self, session: DiscordSession, seq: int) -> None:
         self.session, self._told = session, seq
         session.connection, session.left_at = self, None
         session.more.set()
@@ -245,7 +245,7 @@ class Connection:
     def _keep_pace(self) -> None:
         now = asyncio.get_running_loop().time()
         if len(self._taken) == SENDS_PER_MINUTE and now - self._taken[0] < 60:
-            raise Closed(4008)
+            raise GatewayClosed(4008)
         self._taken.append(now)
 
     def _leave(self) -> None:
@@ -259,16 +259,16 @@ class Connection:
 
 def _decoded(written: str | bytes) -> Json:
     if len(written) > PAYLOAD_BYTES:
-        raise Closed(4002)
+        raise GatewayClosed(4002)
     try:
         payload = json.loads(written)
     except ValueError:
-        raise Closed(4002) from None
+        raise GatewayClosed(4002) from None
     if not isinstance(payload, dict):
-        raise Closed(4002)
+        raise GatewayClosed(4002)
     return payload
 
 
-def _first(errors: BaseExceptionGroup[Closed]) -> Closed:
+def _first(errors: BaseExceptionGroup[GatewayClosed]) -> GatewayClosed:
     found = errors.exceptions[0]
     return _first(found) if isinstance(found, BaseExceptionGroup) else found

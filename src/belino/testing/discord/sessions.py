@@ -12,7 +12,7 @@ from belino.domain.ports import Clock
 from belino.testing.discord.shapes import Json
 
 if TYPE_CHECKING:
-    from belino.testing.discord.gateway import Connection
+    from belino.testing.discord.gateway import DiscordConnection
 
 SESSION_SECONDS = 180.0
 KEPT_EVENTS = 10_000
@@ -50,7 +50,7 @@ _INTENTS = {
 
 
 @dataclass(slots=True, kw_only=True)
-class Session:
+class DiscordSession:
     """One bot's stream of events, numbered; it outlives the socket for a few minutes."""
 
     intents: int
@@ -58,7 +58,7 @@ class Session:
     seq: int = 0
     events: deque[Json] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
     more: asyncio.Event = field(default_factory=asyncio.Event)
-    connection: "Connection | None" = None
+    connection: "DiscordConnection | None" = None
     left_at: float | None = None
 
     def wants(self, event: str, *, in_guild: bool) -> bool:
@@ -85,19 +85,19 @@ class Sessions:
     def __init__(self, clock: Clock, veil: Callable[[Json], Json]) -> None:
         self._clock = clock
         self._veil = veil
-        self.live: dict[str, Session] = {}
+        self.live: dict[str, DiscordSession] = {}
         self.identified: list[Json] = []
         """Every identify payload the gateway accepted, without its token."""
         self.resumed: list[str] = []
         """The path at which each session was resumed."""
 
-    def start(self, identify: Json) -> Session:
-        session = Session(intents=int(identify["intents"]))
+    def start(self, identify: Json) -> DiscordSession:
+        session = DiscordSession(intents=int(identify["intents"]))
         self.identified.append({name: value for name, value in identify.items() if name != "token"})
         self.live[session.id] = session
         return session
 
-    def find(self, session_id: str) -> Session | None:
+    def find(self, session_id: str) -> DiscordSession | None:
         """A session that can be resumed."""
         session = self.live.get(session_id)
         if session is None:
@@ -107,10 +107,10 @@ class Sessions:
             return None
         return session
 
-    def end(self, session: Session) -> None:
+    def end(self, session: DiscordSession) -> None:
         self.live.pop(session.id, None)
 
-    def left(self, session: Session) -> None:
+    def left(self, session: DiscordSession) -> None:
         session.connection = None
         session.left_at = self._clock.monotonic()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from belino.domain.ports import Clock
 from belino.testing.discord.files import STICKER_ENDINGS, Cdn, voice_fields
-from belino.testing.discord.sessions import Session, Sessions
+from belino.testing.discord.sessions import DiscordSession, Sessions
 from belino.testing.discord.shapes import (
     PERMISSIONS,
     SNAPSHOT_FIELDS,
@@ -121,7 +121,7 @@ class DiscordState:
         empty = {"content": "", "embeds": [], "attachments": [], "components": []}
         return {name: value for name, value in told.items() if name != "poll"} | empty
 
-    def first_events(self, session: Session) -> list[tuple[str, Json]]:
+    def first_events(self, session: DiscordSession) -> list[tuple[str, Json]]:
         """What a session begins with, behind its READY."""
         told = [("GUILD_CREATE", self.guild_payload(guild)) for guild in self.guilds.values()]
         return [(event, payload) for event, payload in told if session.wants(event, in_guild=True)]

@@ -18,7 +18,7 @@ from belino.testing.telegram.request import (
     refuse_photo,
     shown,
 )
-from belino.testing.telegram.updates import RESTART, WEBHOOK_SET, PollConflict, Webhook
+from belino.testing.telegram.updates import RESTART, WEBHOOK_SET, GetUpdatesConflict, Webhook
 from belino.testing.telegram.world import TelegramWorld, units
 
 DOWNLOAD_BYTES = 20 * 1024 * 1024
@@ -111,7 +111,7 @@ class TelegramCalls:
             return await self.world.updates.poll(
                 offset=call.whole("offset", 0), limit=min(max(call.whole("limit", 100), 1), 100), timeout=timeout
             )
-        except PollConflict as error:
+        except GetUpdatesConflict as error:
             raise TelegramRefusal(500 if str(error) == RESTART else 409, str(error)) from None
 
     def _allow(self, call: TelegramCall) -> None:

@@ -24,7 +24,7 @@ WEBHOOK_SET = "Conflict: terminated by setWebhook request"
 RESTART = "Internal Server Error: restart"
 
 
-class PollConflict(Exception):
+class GetUpdatesConflict(Exception):
     """Another poller or a webhook took over, or the server restarts."""
 
 
@@ -84,7 +84,7 @@ class Updates:
     async def poll(self, *, offset: int, limit: int, timeout: float) -> list[Json]:
         """What getUpdates answers; a later poller ends an earlier one that waits."""
         if self.webhook.url:
-            raise PollConflict(WEBHOOK_ACTIVE)
+            raise GetUpdatesConflict(WEBHOOK_ACTIVE)
         self._confirm(offset)
         if not self._waiting and timeout > 0:
             await self._wait(timeout)
@@ -136,7 +136,7 @@ class Updates:
         except TimeoutError:
             return
         if mine.done():
-            raise PollConflict(mine.result())
+            raise GetUpdatesConflict(mine.result())
 
 
 async def push(updates: Updates, clock: Clock) -> None:
