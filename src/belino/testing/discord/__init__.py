@@ -75,7 +75,7 @@ class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
         self.resume_url: str | None = None
         """The resume URL of READY, if not the gateway itself."""
         self._answers = DiscordCalls(self)
-        self._gate = DiscordLimiter(self.clock, pace or DiscordPace())
+        self._limiter = DiscordLimiter(self.clock, pace or DiscordPace())
         self.allow(message_content=message_content)
 
     def allow(self, *, message_content: bool = True, members: bool = False, presences: bool = False) -> None:
@@ -147,14 +147,14 @@ class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
     async def _take_call(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
-        if self._gate.banned:
+        if self._limiter.banned:
             ban = cloudflare_ban()
             return web.Response(status=ban.status, body=ban.body, headers=ban.headers)
         try:
             answered = await self._answer(request)
         except DiscordRefusal as error:
             answered = _json(error.status, error.body())
-        self._gate.count(answered.status)
+        self._limiter.count(answered.status)
         return answered
 
     async def _answer(self, request: "web.Request") -> "web.StreamResponse":
@@ -172,9 +172,9 @@ class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
         headers: dict[str, str] = {}
         try:
             await read_body(request, call, self.folder)
-            if (wait := 0.0 if path.startswith(_OPEN) else self._gate.whole()) > 0:
+            if (wait := 0.0 if path.startswith(_OPEN) else self._limiter.whole()) > 0:
                 return _limited(wait, "global", {})
-            wait, headers = self._gate.enter(call)
+            wait, headers = self._limiter.enter(call)
             if wait > 0:
                 return _limited(wait, "user", headers)
             if (troubled := await self.misbehave(request, fault)) is not None:

@@ -51,13 +51,13 @@ _STAMP = re.compile(r"\d+\.\d+")
 class SlackCalls:
     """Every method, by its documented name."""
 
-    def __init__(self, world: SlackWorld, gate: SlackLimiter, *, bot_token: str, app_token: str) -> None:
+    def __init__(self, world: SlackWorld, limiter: SlackLimiter, *, bot_token: str, app_token: str) -> None:
         self._world = world
-        self._gate = gate
+        self._limiter = limiter
         self.tokens = {bot_token: "bot", app_token: "app"}
         """Who each token is; one that was revoked is `token_revoked`, of a closed account `account_inactive`."""
         self.socket_mode_on = True
-        reads = SlackReads(world, page=gate.pace.page)
+        reads = SlackReads(world, page=limiter.pace.page)
         sends = SlackSends(world, reads)
         self._reads = reads
         self._methods: dict[str, Callable[[SlackCall], Awaitable[Json]]] = {
@@ -95,7 +95,7 @@ class SlackCalls:
             refused.more = {"req_method": call.method}
             raise refused
         self._authorize(call)
-        self._gate.enter(call)
+        self._limiter.enter(call)
         if (scope := _SCOPES.get(call.method)) is not None:
             self._reads.need(scope)
         return {"ok": True, **await method(call)}

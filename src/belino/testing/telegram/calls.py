@@ -197,7 +197,7 @@ class TelegramSends:
     def __init__(self, world: TelegramWorld, clock: Clock, *, pace: TelegramPace, big_files: bool) -> None:
         self._world = world
         self._clock = clock
-        self._gate = TelegramLimiter(clock, pace)
+        self._limiter = TelegramLimiter(clock, pace)
         self._most = LOCAL_UPLOAD_BYTES if big_files else UPLOAD_BYTES
 
     def chat(self, call: TelegramCall) -> Json:
@@ -221,7 +221,7 @@ class TelegramSends:
         chat = self.chat(call)
         text = _message_text(call)
         where = self._where(call, chat)
-        self._gate.keep(chat)
+        self._limiter.keep(chat)
         return self._sent(chat, text, where)
 
     async def media(self, call: TelegramCall) -> Json:
@@ -230,7 +230,7 @@ class TelegramSends:
         chat = self.chat(call)
         fields = self._item(call, chat, form, call.files.get(form), call.text(form), call.fields)
         where = self._where(call, chat)
-        self._gate.keep(chat)
+        self._limiter.keep(chat)
         return self._sent(chat, None, where | fields)
 
     async def album(self, call: TelegramCall) -> list[Json]:
@@ -249,7 +249,7 @@ class TelegramSends:
                 raise TelegramRefusal(400, f"Bad Request: {form.title()} can't be mixed with other media types")
         made = [self._album_item(call, chat, item, number) for number, item in enumerate(items, 1)]
         where = self._where(call, chat)
-        self._gate.keep(chat, len(made))
+        self._limiter.keep(chat, len(made))
         group = str(13_000_000_000_000_000 + len(self._world.sent))
         return [self._sent(chat, None, where | fields | {"album": group}) for fields in made]
 
@@ -266,7 +266,7 @@ class TelegramSends:
         text = _message_text(call)
         if text == message["text"]:
             raise TelegramRefusal(400, UNCHANGED)
-        self._gate.keep(chat)
+        self._limiter.keep(chat)
         message |= {"text": text, "edit_date": int(self._clock.now().timestamp())}
         self._world.edited.append((message["message_id"], text))
         return message
