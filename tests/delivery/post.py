@@ -9,7 +9,7 @@ from belino.config import AdapterConfig, Config
 from belino.delivery.config import DeliveryConfig
 from belino.domain.limits import FileLimit, SendAs
 from belino.domain.message import ConversationKey
-from belino.domain.ports import Adapter, Desk
+from belino.domain.ports import Adapter, AdapterContext
 from belino.domain.record import ParcelRecord
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
 from belino.gateway.gateway import Gateway
@@ -35,7 +35,7 @@ class PostHouse(House):
         adapters = tuple(replace(account, options=options) for account in config.adapters)
         return replace(config, adapters=adapters, delivery=self.delivery)
 
-    def make_adapter(self, config: AdapterConfig, desk: Desk) -> Adapter:
+    def make_adapter(self, config: AdapterConfig, desk: AdapterContext) -> Adapter:
         adapter = self.kind(config.options, desk)
         adapter.limits = replace(adapter.limits, files={SendAs.DOCUMENT: FileLimit(max_bytes=10_000_000_000)})
         return adapter

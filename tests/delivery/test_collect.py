@@ -9,7 +9,7 @@ import pytest
 
 from belino.delivery.collect import FILES_AT_MOST, Collected, collect
 from belino.delivery.folders import Folders, mark_of
-from belino.delivery.offers import Keeper
+from belino.delivery.outgoing_files import Keeper
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Offer

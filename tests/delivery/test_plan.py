@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from belino.delivery.decide import Action, Decision, decide
 from belino.delivery.plan import REFUSALS_TOLD, parcel_key, plan
-from belino.delivery.texts import Text, length
+from belino.delivery.text import Text, length
 from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Offer, Parcel, ParcelKind, Reply

@@ -20,7 +20,7 @@ from belino.config import AccessConfig, AdapterConfig, AgentConfig, Config
 from belino.delivery.config import DeliveryConfig
 from belino.domain.limits import FileLimit, SendAs
 from belino.domain.message import Author, ChatType, ConversationKey, Message
-from belino.domain.ports import Adapter, Desk
+from belino.domain.ports import Adapter, AdapterContext
 from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
@@ -128,7 +128,7 @@ def _config(far_side: MemoryPlatform, policy: str) -> Config:
     return Config(agent=AgentConfig(options=None), adapters=(account,), delivery=delivery)
 
 
-def _adapter(kind: str, config: AdapterConfig, desk: Desk, steps: Steps) -> Adapter:
+def _adapter(kind: str, config: AdapterConfig, desk: AdapterContext, steps: Steps) -> Adapter:
     adapter = KINDS[kind](config.options, desk)
     adapter.limits = replace(adapter.limits, files={SendAs.DOCUMENT: FileLimit(max_bytes=1_000_000)})
     send, keep = adapter.send, adapter._keep

@@ -14,9 +14,9 @@ from belino.domain.limits import FileLimit, Limits, Once, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import TurnState
 from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, TextDelta, ToolNote, Turn, Usage
-from belino.gateway.turn import CANCEL_SECONDS
 from belino.testing import ScriptedAgent, settle
 from belino.tools.toolbox import CALLS_AT_MOST
+from belino.turns.runner import CANCEL_SECONDS
 from gateway.house import House, until
 
 DM = ConversationKey(platform="memory", account="default", channel="dm")

@@ -14,7 +14,7 @@ from belino.domain.errors import StoreError, StoreReadOnly
 from belino.domain.outcome import Finding, TurnState
 from belino.domain.turn import ReplyPart, Turn
 from belino.gateway.gateway import Gateway
-from belino.gateway.upkeep import SLOW_SECONDS
+from belino.gateway.maintenance import SLOW_SECONDS
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store
 from belino.testing import FakeClock, GatewayProcess, ScriptedAgent

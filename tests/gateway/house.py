@@ -16,7 +16,7 @@ from belino.domain.errors import StoreError
 from belino.domain.limits import Limits, Once
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Message
-from belino.domain.ports import Accept, Adapter, Agent, Desk
+from belino.domain.ports import Accept, Adapter, AdapterContext, Agent
 from belino.domain.record import StoredMessage
 from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.domain.turn import Accepted, ReplyPart, Turn
@@ -37,7 +37,7 @@ UNDER_WAY = (ParcelState.READY, ParcelState.SENDING)
 class Wire(MemoryAdapter):
     """A platform whose sends a test can refuse or hold up."""
 
-    def __init__(self, config: MemoryConfig, desk: Desk) -> None:
+    def __init__(self, config: MemoryConfig, desk: AdapterContext) -> None:
         super().__init__(config, desk)
         self.limits = Limits(text_chars=4096, once=Once.KEY)
         self.offered: list[Parcel] = []
@@ -120,7 +120,7 @@ class House:
             adapters=adapters,
         )
 
-    def make_adapter(self, config: AdapterConfig, desk: Desk) -> Adapter:
+    def make_adapter(self, config: AdapterConfig, desk: AdapterContext) -> Adapter:
         # The platform outlives us: a gateway started again finds the same far side.
         wire = self.wires.get(config.account)
         if wire is None:

@@ -13,7 +13,7 @@ import pytest
 from belino.domain.errors import StoreError
 from belino.domain.outcome import Finding
 from belino.gateway.gateway import Gateway
-from belino.gateway.upkeep import CHECK_TRIES, check_database
+from belino.gateway.maintenance import CHECK_TRIES, check_database
 from belino.storage.home import Home
 from belino.storage.soundness import quick_check
 from belino.storage.sqlite import SqliteStore, open_store
@@ -24,7 +24,7 @@ from gateway.house import House, until
 EXHAUSTED = """
 import asyncio, os, resource, sys
 from pathlib import Path
-from belino.gateway.upkeep import check_database
+from belino.gateway.maintenance import check_database
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store
 from belino.testing import FakeClock

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from belino.domain.errors import AdapterError, RateLimited, Undeliverable
+from belino.domain.errors import AdapterError, NoSuchMessage, RateLimited, Undeliverable
 from belino.domain.message import Message
-from belino.gateway.explain import NoSuchMessage, SeveralMessages, as_json, explain, message_name
+from belino.gateway.explain import SeveralMessages, as_json, explain, message_name
 from belino.gateway.gateway import Gateway
 from belino.storage.sqlite import open_store
 from belino.testing import ScriptedAgent, ToolCall, make_png

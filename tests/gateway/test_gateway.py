@@ -15,9 +15,9 @@ from belino.domain.message import Arrival, Author, ConversationKey, Deletion, Ed
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.turn import Final, ReplyPart, Turn
+from belino.gateway.events import NoticeKind, TurnNotice
 from belino.gateway.gateway import Gateway
-from belino.gateway.notices import NoticeKind, TurnNotice
-from belino.gateway.upkeep import SWEEP_SECONDS
+from belino.gateway.maintenance import SWEEP_SECONDS
 from belino.testing import ScriptedAgent
 from gateway.house import BOB, EVE, PATIENCE, House, until
 

@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
+from belino.aio.retry import backoff
 from belino.domain.errors import AdapterError, RateLimited
-from belino.net.pace import LONGEST_WAIT, QUEUE_SECONDS, Pace, backoff, retry_after
+from belino.net.pace import LONGEST_WAIT, QUEUE_SECONDS, Pace, retry_after
 from belino.testing.clock import FakeClock
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -18,7 +19,7 @@ from belino.domain.record import StoredMessage, Verdict
 from belino.storage import index
 from belino.storage.concordance import ChannelConcordance
 from belino.storage.home import Home
-from belino.storage.segment import Entry, build, unpack
+from belino.storage.segment import Entry, build, merge, unpack
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock
 
@@ -366,3 +367,18 @@ def test_an_index_says_about_how_much_memory_its_newest_messages_take(distinct: 
     finally:
         tracemalloc.stop()
     assert 0.7 * taken < concordance.bytes_held < 1.4 * taken
+
+
+def test_segments_that_are_merged_are_the_same_as_one_built_of_all_their_messages() -> None:
+    rng = random.Random(1)
+    entries = [
+        Entry(
+            seq, seq << 20, rng.choice("abc"), rng.choice("AB"), rng.randrange(seq), rng.randrange(256),
+            array("Q", rng.choices([1, 2, 3, 2**63, *range(100, 400)], k=rng.randrange(12))),
+            rng.randrange(2), rng.choice(["english", "german", "finnish"]),
+        )
+        for seq in range(1, 700)
+    ]  # fmt: skip
+    cuts = [0, 1, 256, 256, 300, len(entries)]
+    segments = [build(entries[begin:end]) for begin, end in pairwise(cuts)]
+    assert merge(segments).pack() == build(entries).pack()

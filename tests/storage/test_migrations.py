@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from belino.domain.errors import StoreTooNew
-from belino.gateway.upkeep import FINISHED_KEPT, UNFINISHED_KEPT
+from belino.gateway.maintenance import FINISHED_KEPT, UNFINISHED_KEPT
 from belino.storage.home import Home
 from belino.storage.migrations import STEPS, migrate
 from belino.storage.sqlite import open_store

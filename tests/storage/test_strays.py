@@ -18,7 +18,7 @@ from belino.domain.media import Blob, MediaRef
 from belino.domain.message import ChatType, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.record import Tidied, Verdict
-from belino.gateway.upkeep import check_strays
+from belino.gateway.maintenance import check_strays
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock

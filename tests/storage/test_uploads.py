@@ -20,7 +20,7 @@ from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.record import Upload, UploadLimits, Verdict
-from belino.gateway.upkeep import FINISHED_KEPT, UNFINISHED_KEPT
+from belino.gateway.maintenance import FINISHED_KEPT, UNFINISHED_KEPT
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.storage.uploads import NOTE_BYTES

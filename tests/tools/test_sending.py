@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from belino.delivery.offers import Keeper
+from belino.delivery.outgoing_files import Keeper
 from belino.domain.errors import MediaExpired, ToolError
 from belino.domain.limits import FileLimit, Limits, Once, SendAs
 from belino.domain.media import MediaKind, TextBlock

@@ -7,7 +7,7 @@ import pytest
 
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.record import Grant, GrantKind
-from belino.gateway.notices import Notice, NoticeKind
+from belino.gateway.events import Notice, NoticeKind
 from belino.testing import FakeClock
 from belino.web import overview
 from belino.web.auth import Visitor

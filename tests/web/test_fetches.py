@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from belino.config import AccessConfig, AdapterConfig, ChannelAccess, Config
-from belino.domain.ports import Adapter, Desk
+from belino.domain.ports import Adapter, AdapterContext
 from belino.gateway.gateway import from_registry
 from belino.media.image_header import image_size
 from belino.testing.files import make_png
@@ -21,7 +21,7 @@ PNG = make_png(64, 48)
 RunSite = Callable[..., AbstractAsyncContextManager[Site]]
 
 
-def make_adapter(config: AdapterConfig, desk: Desk) -> Adapter:
+def make_adapter(config: AdapterConfig, desk: AdapterContext) -> Adapter:
     return MemoryAdapter(config.options, desk) if config.platform == "memory" else from_registry(config, desk)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from belino.config import AdapterConfig, Config
 from belino.domain.errors import StoreFull
-from belino.domain.ports import Desk, Hook, HookAnswer
+from belino.domain.ports import AdapterContext, Hook, HookAnswer
 from belino.gateway.gateway import from_registry
 from belino.testing import MemoryAdapter
 from belino.testing.memory import Config as MemoryConfig
@@ -22,7 +22,7 @@ class HookedAdapter(MemoryAdapter):
 
     platform: ClassVar[str] = "hooked"
 
-    def __init__(self, config: MemoryConfig, desk: Desk) -> None:
+    def __init__(self, config: MemoryConfig, desk: AdapterContext) -> None:
         super().__init__(config, desk)
         self.hooks: list[Hook] = []
         self.error: Exception | None = None
@@ -44,7 +44,7 @@ class HookedAdapter(MemoryAdapter):
 
 @pytest.fixture
 def hooked(run_site: Any) -> AbstractAsyncContextManager[Any]:
-    def make(config: AdapterConfig, desk: Desk) -> Any:
+    def make(config: AdapterConfig, desk: AdapterContext) -> Any:
         return HookedAdapter(config.options, desk) if config.platform == "hooked" else from_registry(config, desk)
 
     accounts = [AdapterConfig(platform="hooked", account=name, options=MemoryConfig()) for name in ("main", "second")]

@@ -5,7 +5,7 @@ from typing import Any
 
 from belino.config import AccessConfig, AdapterConfig, Config
 from belino.domain.message import ConversationKey
-from belino.domain.ports import Adapter, Desk
+from belino.domain.ports import Adapter, AdapterContext
 from belino.gateway.gateway import from_registry
 from belino.testing import MemoryAdapter, MemoryPlatform
 from belino.testing.memory import Config as MemoryConfig
@@ -37,7 +37,7 @@ def settings(adapter: Callable[..., Adapter]) -> dict[str, Any]:
         platform="memory", access=AccessConfig(senders=("*",)), options=MemoryConfig(far_side=far_side)
     )
 
-    def make(config: AdapterConfig, desk: Desk) -> Adapter:
+    def make(config: AdapterConfig, desk: AdapterContext) -> Adapter:
         return adapter(config.options, desk) if config.platform == "memory" else from_registry(config, desk)
 
     return {"config": Config(adapters=(*Config().adapters, memory)), "make_adapter": make}

@@ -10,7 +10,7 @@ from belino.domain.errors import Busy, MediaExpired
 from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Message
-from belino.domain.ports import Accept, Desk, Question, Taken
+from belino.domain.ports import Accept, AdapterContext, Question, Taken
 from belino.domain.reply import Parcel, Receipt, StoredFile
 from belino.domain.works import YES, Thing, Works
 
@@ -70,7 +70,7 @@ class Adapter:
     )
     works = _WORKS
 
-    def __init__(self, config: Config, desk: Desk) -> None:
+    def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._desk = desk
         self._accept: Accept | None = None
         self._started = asyncio.Event()

@@ -32,8 +32,8 @@ def run(args: Namespace) -> int:
 
     async def resting(store: "SqliteStore") -> Any:
         from belino.config import load
-        from belino.gateway.preview import as_json, preview
         from belino.net.clock import SystemClock
+        from belino.turns.preview import as_json, preview
 
         home = Home.at(args.home)
         config, key = load(home).context, home.key_file.read_bytes()

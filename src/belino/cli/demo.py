@@ -22,7 +22,7 @@ from belino.net.redact import configure_logging, hide
 
 if TYPE_CHECKING:
     from belino.config import AdapterConfig, Config
-    from belino.domain.ports import Adapter, Desk
+    from belino.domain.ports import Adapter, AdapterContext
     from belino.gateway.gateway import Gateway, MakeAdapter
     from belino.testing import TelegramServer
     from belino.testing.telegram.crowd import ChattyGroup
@@ -217,7 +217,7 @@ def _with_voice(server: "TelegramServer", visitor: dict[str, Any]) -> "MakeAdapt
                 said[key] = str(server.say(group, visitor, words, **fields)["message_id"])
             return said[key]
 
-    def make(config: "AdapterConfig", desk: "Desk") -> "Adapter":
+    def make(config: "AdapterConfig", desk: "AdapterContext") -> "Adapter":
         return Visited(config.options, desk) if config.platform == "telegram" else from_registry(config, desk)
 
     return make

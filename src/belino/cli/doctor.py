@@ -82,7 +82,7 @@ def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[s
     async def resting(store: "SqliteStore") -> list[dict[str, Any]]:
         from belino.gateway.backups import check_backups
         from belino.gateway.doctor import examine, examine_adapters, examine_agents
-        from belino.gateway.upkeep import check_database
+        from belino.gateway.maintenance import check_database
         from belino.net.clock import SystemClock
 
         required = config is not None and config.media.sandbox == "required"
@@ -100,7 +100,7 @@ def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[s
 
 
 async def _strays(store: "SqliteStore") -> tuple[Finding, ...]:
-    from belino.gateway.upkeep import check_strays
+    from belino.gateway.maintenance import check_strays
 
     try:
         await store.tidy(dry_run=True)

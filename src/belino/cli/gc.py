@@ -42,7 +42,7 @@ def gc(args: Namespace) -> int:
     """Through the running gateway, or under its lock."""
 
     async def resting(store: "SqliteStore") -> dict[str, Any]:
-        from belino.gateway.upkeep import tidy_up
+        from belino.gateway.maintenance import tidy_up
         from belino.web.wire import tidied_json
 
         wanted = {"dry_run": args.dry_run, "all_strays": args.all_strays}

@@ -20,7 +20,7 @@ from belino.storage.home import Home
 
 if TYPE_CHECKING:
     from belino.delivery.decide import Decision
-    from belino.delivery.offers import Keeper
+    from belino.delivery.outgoing_files import Keeper
 
 PIECE = 1024 * 1024
 
@@ -58,7 +58,7 @@ def _limits(platform: str) -> Limits:
 
 async def _planned(args: Namespace, limits: Limits) -> tuple[tuple["Decision", ...], tuple[Parcel, ...]]:
     """Collected, prepared and planned as the gateway does it, in a state folder that is gone afterwards."""
-    from belino.delivery.offers import Keeper
+    from belino.delivery.outgoing_files import Keeper
     from belino.delivery.plan import plan
     from belino.delivery.prepare import Preparer
     from belino.media.audio import Sounds

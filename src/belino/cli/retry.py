@@ -21,7 +21,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> int:
     async def resting(store: "SqliteStore") -> Any:
         from belino.gateway.explain import explain
-        from belino.gateway.retrying import retried_json, retry_failed
+        from belino.gateway.retry import retried_json, retry_failed
 
         message = (await explain(store, args.message)).message
         return retried_json(await retry_failed(store, message))

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from belino.cli import INTERRUPTED, OK
 from belino.cli.arguments import PORT
 from belino.config import Config, load
-from belino.delivery.reasons import place_of
+from belino.domain.error_text import place_of
 from belino.domain.errors import BelinoError
 from belino.net.redact import configure_logging, hide
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.gateway.counters import Counters
     from belino.gateway.gateway import Gateway
+    from belino.turns.counters import Counters
 
 log = logging.getLogger(__name__)
 

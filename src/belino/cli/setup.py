@@ -102,12 +102,12 @@ def _platform(args: Namespace, home: Home) -> Wanted:
 
     @asynccontextmanager
     async def made(config: Config) -> AsyncIterator[object]:
-        from belino.gateway.desk import AccountDesk
+        from belino.gateway.adapter_context import AccountContext
         from belino.net.clock import SystemClock
         from belino.net.guard import Guard
 
         own = next(each for each in config.adapters if (each.platform, each.account) == (plugin.name, args.account))
-        desk = AccountDesk(own, SystemClock(), Guard(config.net.allow))
+        desk = AccountContext(own, SystemClock(), Guard(config.net.allow))
         try:
             yield plugin.make(own.options, desk)
         finally:

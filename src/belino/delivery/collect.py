@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from belino.delivery.decide import Action, Decision
+from belino.delivery.file_mentions import FileMention, find_named, replaced
 from belino.delivery.folders import OUTGOING, PENDING, Folders, joined, mark_of
-from belino.delivery.named import Named, find_named, replaced
-from belino.delivery.offers import Keeper, shown_name
+from belino.delivery.outgoing_files import Keeper, shown_name
 from belino.domain.errors import MediaError, MediaNotFound, MediaTooLarge
 from belino.domain.reply import Offer
 from belino.media.beneath import Beneath, Seen, Unfinished
@@ -135,7 +135,7 @@ class _Basket:
         return len(self.offers) >= FILES_AT_MOST
 
 
-def _named(beneath: Beneath, folder: Path, text: str) -> tuple[Named, ...]:
+def _named(beneath: Beneath, folder: Path, text: str) -> tuple[FileMention, ...]:
     """Where the text names a plain file of `outgoing/`."""
     outgoing = f"{folder}/{OUTGOING}"
     roots = [(OUTGOING, f"{root}/") for root in dict.fromkeys((outgoing, os.path.realpath(outgoing)))]

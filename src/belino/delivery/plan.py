@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from belino.delivery.decide import Action, Decision
 from belino.delivery.markup import as_code, literal
-from belino.delivery.texts import Text, caption, texts
+from belino.delivery.text import Text, caption, texts
 from belino.domain.limits import Limits
 from belino.domain.reply import Offer, OutgoingFile, Parcel, ParcelKind, Reply
 

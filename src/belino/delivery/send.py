@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 from math import ceil
 from random import Random
 
-from belino.delivery.call import TooLate, Uncertain, call, is_repeatable, size_of
+from belino.aio.keyed_workers import KeyedWorkers
+from belino.aio.retry import Retry, backoff
+from belino.delivery.attempt import TooLate, Uncertain, call, is_repeatable, size_of
 from belino.delivery.config import DeliveryConfig
-from belino.delivery.insist import Insistence
-from belino.delivery.lanes import Lanes
-from belino.delivery.lines import Lines
-from belino.delivery.reasons import place_of, reason_of
+from belino.delivery.connections import ConnectedAccounts
 from belino.delivery.receipts import difference
 from belino.domain.dispatch import Doubt, lease_seconds
+from belino.domain.error_text import place_of, reason_of
 from belino.domain.errors import (
     AdapterError,
     AddressRefused,
@@ -38,7 +38,6 @@ from belino.domain.record import ClaimedParcel, Ready, StoredMessage
 from belino.domain.reply import Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.store import Outbox
 from belino.net.clock import SteadyClock
-from belino.net.pace import backoff
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +83,7 @@ class Sender:
         author: Callable[[ConversationKey], Author],
         clock: Clock,
         rng: Random,
-        insist: Insistence,
+        insist: Retry,
         notes: Callable[[str, Step], Awaitable[None]],
         on_parcel: Callable[[ParcelNews], None],
         on_message: Callable[[StoredMessage], None],
@@ -107,10 +106,10 @@ class Sender:
         """Until when on the monotonic clock platforms asked us to wait: a wall clock that jumps is no reason not to."""
         self._steady = SteadyClock(clock)
         """What parcels wait by: a clock that is turned back would have them wait for it to come round again."""
-        self._lanes = Lanes(self._step, width=WIDTH, clock=self._steady)
+        self._lanes = KeyedWorkers(self._step, width=WIDTH, clock=self._steady)
         self.wake = self._lanes.wake
         self.stop = self._lanes.stop
-        self.lines = Lines(adapters, self.wake)
+        self.lines = ConnectedAccounts(adapters, self.wake)
         """Whether each account's platform has let us in: nothing is claimed, and no try spent, before that."""
 
     async def run(self) -> None:

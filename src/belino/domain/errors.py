@@ -187,3 +187,7 @@ class UploadError(BelinoError):
 
 class Busy(BelinoError):
     """Too much is waiting already; offered again later it will be taken."""
+
+
+class NoSuchMessage(BelinoError):
+    """No stored message has this name."""

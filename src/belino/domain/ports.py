@@ -79,7 +79,7 @@ class OpensSockets(Protocol):
 Known = Callable[[], Mapping[str, object]]
 
 
-class Desk(Protocol):
+class AdapterContext(Protocol):
     """What an adapter is given to work with."""
 
     @property
@@ -154,7 +154,7 @@ async def hand_in(accept: Accept, incoming: Sequence[Incoming]) -> None:
 
 @runtime_checkable
 class Adapter(Protocol):
-    """A platform. Constructed as `Adapter(config, desk)`; parsing is pure and fetches nothing."""
+    """A platform. Constructed as `Adapter(config, context)`; parsing is pure and fetches nothing."""
 
     platform: ClassVar[str]
     limits: Limits
@@ -235,7 +235,7 @@ class ScreensHooks(Protocol):
 
 @runtime_checkable
 class Reparses(Protocol):
-    """Can parse a recorded payload again, as it was reported to `Desk.parsed`."""
+    """Can parse a recorded payload again, as it was reported to `AdapterContext.parsed`."""
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The payload's arrivals; pure, whatever a stranger put into the recording."""
@@ -333,7 +333,7 @@ class Closes(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ReadingOptions:
     """What a reading should be like."""
 
     prompt: str | None = None
@@ -349,4 +349,4 @@ class Provider(Protocol):
 
     reads: frozenset[MediaKind]
 
-    async def read(self, blob: Blob, wish: Wish) -> Reading: ...
+    async def read(self, blob: Blob, wish: ReadingOptions) -> Reading: ...

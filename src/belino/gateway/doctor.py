@@ -15,13 +15,13 @@ from belino.domain.errors import BelinoError, StoreDamaged, StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Adapter, Checks, ChecksChannels
 from belino.domain.store import Store
-from belino.gateway.agents import Agents
-from belino.gateway.desk import AccountDesk
+from belino.gateway.adapter_context import AccountContext
 from belino.gateway.supervise import AdapterHealth
 from belino.media.sandbox import Sandbox
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard
 from belino.storage.home import Home
+from belino.turns.agents import Agents
 
 LEAST_FREE_BYTES = 1024**3
 CHECK_SECONDS = 15.0
@@ -67,7 +67,7 @@ async def examine_adapters(config: Config) -> tuple[Finding, ...]:
     for own in config.adapters:
         who = f"{own.platform}:{own.account}"
         try:
-            desk = AccountDesk(own, clock, guard)
+            desk = AccountContext(own, clock, guard)
             adapter = registry.find("adapters", own.platform).make(own.options, desk)
         except BelinoError as error:
             findings.append(Finding(name=who, ok=False, says=str(error)))

@@ -4,15 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from belino.domain.errors import BelinoError
+from belino.domain.errors import BelinoError, NoSuchMessage
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Step
 from belino.domain.record import ParcelRecord, RefRecord, StoredMessage, Story
 from belino.domain.store import Library
-
-
-class NoSuchMessage(BelinoError):
-    """No stored message is meant by this name."""
 
 
 class SeveralMessages(BelinoError):

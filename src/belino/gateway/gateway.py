@@ -18,13 +18,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from belino import registry
+from belino.aio.deadline import deadline
+from belino.aio.retry import Retry
 from belino.cassette.journal import Journal
 from belino.cassette.pseudonyms import Secrets
 from belino.config import AdapterConfig, Config
 from belino.context import compact
 from belino.context.history import History
-from belino.delivery.deadline import deadline
-from belino.delivery.insist import Insistence
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender
 from belino.domain import tokens
@@ -34,24 +34,20 @@ from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import CacheSize, Finding, Standing, TurnState
-from belino.domain.ports import Adapter, Agent, Clock, Desk, Taken
+from belino.domain.ports import Adapter, AdapterContext, Agent, Clock, Taken
 from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
-from belino.gateway.agents import Agents
+from belino.gateway.adapter_context import AccountContext
 from belino.gateway.backups import Backups
 from belino.gateway.cassettes import Written, begin, finish, secrets_of
-from belino.gateway.counters import Counters
-from belino.gateway.desk import AccountDesk
+from belino.gateway.events import EventBus
 from belino.gateway.intake import Door, Intake
-from belino.gateway.notices import Notices
+from belino.gateway.maintenance import Maintenance
 from belino.gateway.recorder import Recorder, Recording
-from belino.gateway.reply import Flushed, Replies
-from belino.gateway.retrying import retry_failed
+from belino.gateway.retry import retry_failed
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import AdapterHealth, keep_running
-from belino.gateway.turn import Turns
-from belino.gateway.upkeep import Upkeep
 from belino.media.fetch import Fetcher
 from belino.media.sandbox import Sandbox
 from belino.net.client import Client
@@ -60,6 +56,10 @@ from belino.net.guard import Guard
 from belino.net.tap import Closable, TappedClient, has_behalf, on_behalf
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
+from belino.turns.agents import Agents
+from belino.turns.counters import Counters
+from belino.turns.reply import Flushed, Replies
+from belino.turns.runner import TurnRunner
 
 if TYPE_CHECKING:
     from belino.gateway.rendering import Held
@@ -76,7 +76,7 @@ CLOSING_SECONDS = 5.0
 INDEX_SECONDS = 30.0
 """What was deleted is to be out of the index within a minute."""
 
-MakeAdapter = Callable[[AdapterConfig, Desk], Adapter]
+MakeAdapter = Callable[[AdapterConfig, AdapterContext], Adapter]
 
 
 @runtime_checkable
@@ -86,7 +86,7 @@ class TakesPosts(Protocol):
     async def post(self, message: Message) -> Taken: ...
 
 
-def from_registry(config: AdapterConfig, desk: Desk) -> Adapter:
+def from_registry(config: AdapterConfig, desk: AdapterContext) -> Adapter:
     """The adapter of this platform, ours or an installed package's."""
     adapter = registry.find("adapters", config.platform).make(config.options, desk)
     if not isinstance(adapter, Adapter):
@@ -119,7 +119,7 @@ class Gateway:
         self.config = config
         self.home = home
         self.clock: Clock = clock or SystemClock()
-        self.notices = Notices()
+        self.notices = EventBus()
         self.counters = Counters()
         self.sandbox = Sandbox(config.media.sandbox)
         self.adapters: dict[tuple[str, str], Adapter] = {}
@@ -131,7 +131,7 @@ class Gateway:
         self._outside = outside
         """Fetches what an agent names; a client of our own, unless it is given."""
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
-        self._insist = Insistence(self.clock, self._rng)
+        self._insist = Retry(self.clock, self._rng)
         self._health: dict[tuple[str, str], AdapterHealth] = {}
         self._open = AsyncExitStack()
         self._stopping = asyncio.Event()
@@ -340,7 +340,7 @@ class Gateway:
         opening.push_async_callback(self.sandbox.close)
         guard = Guard(self.config.net.allow)
         for config in self.config.adapters:
-            desk = AccountDesk(config, self.clock, guard, self.recorder)
+            desk = AccountContext(config, self.clock, guard, self.recorder)
             opening.push_async_callback(desk.http.close)
             self.adapters[config.platform, config.account] = self._make_adapter(config, desk)
         self.agents = Agents(self.config.agent, self._agent)
@@ -354,7 +354,7 @@ class Gateway:
         )
         self.history = self._make_history()
         self._replies = self._make_replies(opening)
-        self._upkeep = Upkeep(
+        self._upkeep = Maintenance(
             self.store, self._fetcher, self._replies, config=self.config, home=self.home, clock=self.clock
         )
         self._backups = Backups(self.config.backup, self.home, self.clock)
@@ -380,8 +380,8 @@ class Gateway:
             arrived=self.recorder.arrived,
         )
 
-    def _make_turns(self) -> Turns:
-        return Turns(
+    def _make_turns(self) -> TurnRunner:
+        return TurnRunner(
             self.store,
             self.agents,
             self.adapters,
@@ -393,7 +393,7 @@ class Gateway:
             home=self.home,
             clock=self.clock,
             insist=self._insist,
-            notices=self.notices,
+            events=self.notices,
             counters=self.counters,
             replied=self._sender.wake,
             recorder=self.recorder,

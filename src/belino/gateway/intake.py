@@ -15,10 +15,10 @@ from belino.domain.ports import Accept, Clock, Incoming, Taken
 from belino.domain.record import Judged, StoredMessage, Verdict
 from belino.domain.store import Store
 from belino.gateway.access import decide, may_pair
-from belino.gateway.counters import Counters
-from belino.gateway.notices import Notices
+from belino.gateway.events import EventBus
 from belino.gateway.pairing import offer_pairing
 from belino.gateway.sessions import Sessions
+from belino.turns.counters import Counters
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Intake:
         *,
         config: SessionsConfig,
         clock: Clock,
-        notices: Notices,
+        notices: EventBus,
         counters: Counters,
         told: Callable[[ConversationKey], None],
         deletion: Callable[[], None] = lambda: None,

@@ -20,7 +20,7 @@ from belino.domain.errors import ConfigError
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, Deletion, Edit, Message, Reaction
 from belino.domain.outcome import MessageOutcome
-from belino.domain.ports import Adapter, Desk, Reparses
+from belino.domain.ports import Adapter, AdapterContext, Reparses
 from belino.domain.reply import ParcelState
 from belino.gateway.cassettes import HOME, SETTINGS, UNSET, is_plain
 from belino.gateway.compare import Difference, compare
@@ -125,7 +125,7 @@ class _Stage:
             finally:
                 self._gateway.stop()
 
-    def _adapter(self, config: AdapterConfig, desk: Desk) -> Adapter:
+    def _adapter(self, config: AdapterConfig, desk: AdapterContext) -> Adapter:
         account = f"{config.platform}:{config.account}"
         client = RecordedClient(self._calls(account), self._cassette.media)
         http = TappedClient(client, self._gateway.recorder, (config.platform, config.account))

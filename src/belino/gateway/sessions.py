@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from random import Random
 
+from belino.aio.keyed_workers import KeyedWorkers
+from belino.aio.retry import Retry, backoff
 from belino.config import SessionsConfig
-from belino.delivery.insist import Insistence
-from belino.delivery.lanes import Lanes
-from belino.delivery.reasons import place_of
+from belino.domain.error_text import place_of
 from belino.domain.errors import Busy
 from belino.domain.failpoints import failpoint
 from belino.domain.message import ConversationKey
@@ -18,7 +18,6 @@ from belino.domain.ports import Clock
 from belino.domain.record import ClaimedTurn, Ready
 from belino.domain.store import Inbox
 from belino.gateway.isolation import Isolation
-from belino.net.pace import backoff
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +36,7 @@ class Sessions:
         config: SessionsConfig,
         clock: Clock,
         rng: Random,
-        insist: Insistence,
+        insist: Retry,
     ) -> None:
         self._inbox = inbox
         self._run_turn = run_turn
@@ -50,7 +49,7 @@ class Sessions:
         self._claimed = asyncio.Event()
         self._stopping = False
         self._failures: dict[ConversationKey, int] = {}
-        self._lanes = Lanes(self._step, width=config.max_running, clock=clock)
+        self._lanes = KeyedWorkers(self._step, width=config.max_running, clock=clock)
         self._isolation = Isolation(self._lanes.wake)
 
     @property

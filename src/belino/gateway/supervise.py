@@ -7,14 +7,14 @@ from datetime import datetime
 from random import Random
 from typing import Literal
 
-from belino.delivery.beside import beside
-from belino.delivery.deadline import deadline
-from belino.delivery.reasons import place_of, reason_of
+from belino.aio.background import beside
+from belino.aio.deadline import deadline
+from belino.aio.retry import backoff
+from belino.domain.error_text import place_of, reason_of
 from belino.domain.errors import RateLimited, Unauthorized, Unreached
 from belino.domain.failpoints import failpoint
 from belino.domain.ports import Accept, Adapter, Clock, Connects
 from belino.domain.store import Inbox
-from belino.net.pace import backoff
 
 log = logging.getLogger(__name__)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from belino.aio.retry import backoff
 from belino.domain.blobs import Blobs
 from belino.domain.errors import (
     AdapterError,
@@ -37,7 +38,6 @@ from belino.media.allowance import Allowances, Meter
 from belino.media.incoming import WEB_PAGE, Judge, judged, opened
 from belino.media.memory import Memory
 from belino.media.placeholder import format_size
-from belino.net.pace import backoff
 from belino.net.stream import BrokenOff, bounded
 
 AT_ONCE = 8

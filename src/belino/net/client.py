@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from belino.aio.idle_timeout import IdleTimeout
 from belino.domain.errors import (
     AdapterError,
     AddressRefused,
@@ -21,7 +22,6 @@ from belino.domain.errors import (
 from belino.domain.ports import HttpAnswer
 from belino.net.guard import REFUSED, Guard, Place, parse_url, redirected
 from belino.net.pace import retry_after
-from belino.net.patience import Patience
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -226,7 +226,7 @@ class _Answer:
         """The body piece by piece, as it arrives."""
         from belino.net.line import take_line
 
-        with _as_adapter_errors(self._method, self._timeout), closing(Patience()) as patience:
+        with _as_adapter_errors(self._method, self._timeout), closing(IdleTimeout()) as patience:
             line = take_line(self._response)
             read = self._response.content.readany if line is None else line.read
             while True:

@@ -1,6 +1,5 @@
-"""How often to call and how long to wait: an account's pace, back-off with full jitter, what a platform asks for."""
+"""Pace: how often an account calls its platform, and how long to wait when the platform asks for it."""
 
-import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -86,15 +85,6 @@ class Pace:
             self._calls.popleft()
         busy = self._calls[-self._allowed] + MINUTE if len(self._calls) >= self._allowed else 0.0
         return max(busy, self._closed_until)
-
-
-_DICE = random.Random()  # noqa: S311 - jitter, not a secret
-
-
-def backoff(attempt: int, *, first: float = 0.5, most: float = 60.0, rng: random.Random = _DICE) -> float:
-    """Seconds to wait after the attempt of this number (from 1): full jitter under a doubling ceiling."""
-    doublings = min(max(attempt, 1) - 1, 32)
-    return rng.uniform(0.0, min(most, first * 2**doublings))
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:

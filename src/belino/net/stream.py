@@ -6,6 +6,8 @@ from contextlib import AbstractAsyncContextManager, closing
 from random import Random
 from typing import TypeVar
 
+from belino.aio.idle_timeout import IdleTimeout
+from belino.aio.retry import backoff
 from belino.domain.errors import (
     AdapterError,
     AddressRefused,
@@ -17,8 +19,6 @@ from belino.domain.errors import (
 )
 from belino.domain.ports import Clock, HttpAnswer
 from belino.net.client import error_for
-from belino.net.pace import backoff
-from belino.net.patience import Patience
 
 MIN_RATE = 10 * 1024
 RATE_WINDOW = 20.0
@@ -64,7 +64,7 @@ async def bounded(
     slow = f"the file came slower than {min_rate:g} bytes per second"
     count = in_window = 0
     waited = 0.0
-    with closing(Patience()) as patience:
+    with closing(IdleTimeout()) as patience:
         while (before := clock.monotonic()) < deadline:
             # A window that already has its bytes cannot fail any more: then silence may last through the next one.
             windows = 2 if in_window >= min_rate * RATE_WINDOW else 1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from belino.domain.concordance import NOBODY, Mark, Passages, Records
 from belino.storage.found import NoRecords
 from belino.storage.passages import NoPassages
-from belino.storage.segment import Entry, Postings, Segment, add_postings, build, impacts
+from belino.storage.segment import Entry, Postings, Segment, add_postings, build, impacts, merge
 from belino.storage.words import name_parts
 
 SESSION_GAP = 3_600_000_000
@@ -112,8 +112,11 @@ class ChannelConcordance:
 
     def rewrite(self, first: int, count: int) -> None:
         """Put one segment in the place of several, with everything as it reads now."""
-        entries = (entry for segment in self.segments[first : first + count] for entry in segment.entries())
-        segment = build(self.patched(entries))
+        old = self.segments[first : first + count]
+        if any(self.is_patched(at) for at in range(first, first + count)):
+            segment = build(self.patched(entry for one in old for entry in one.entries()))
+        else:
+            segment = merge(old)
         base = self.bases[first]
         self.segments[first : first + count] = [segment]
         self.bases[first : first + count] = [base]

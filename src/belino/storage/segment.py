@@ -3,10 +3,13 @@
 Terms are keyed hashes: the index repeats no word that somebody said, and needs no dictionary in memory.
 """
 
+import heapq
 import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, count, groupby, repeat
+from operator import itemgetter
 from typing import NamedTuple
 
 import orjson
@@ -173,6 +176,51 @@ def build(entries: Iterable[Entry]) -> Segment:
     for terms in said:
         forward.extend([number[term] for term in terms])
     return Segment((*columns, vocabulary, *lists), list(people), list(languages))
+
+
+def merge(segments: Sequence[Segment]) -> Segment:
+    """One segment of several that follow one another, exactly as `build` makes it of all their messages.
+
+    It works on the arrays: to take long segments apart into entries costs several times their memory for a moment.
+    """
+    columns = seqs, sents, authors, roots, flags, captions, spoken, offsets, forward = [array(code) for code in _TYPES]
+    people: dict[tuple[str, str], int] = {}
+    languages: dict[str, int] = {}
+    offsets.append(0)
+    vocabulary, starts, docs, weights, numbers = _merge_postings(segments)
+    for segment, number in zip(segments, numbers, strict=True):
+        own_people = [people.setdefault(person, len(people)) for person in segment.people]
+        own_languages = [languages.setdefault(language, len(languages)) for language in segment.languages]
+        seqs += segment.seqs
+        sents += segment.sents
+        roots += segment.roots
+        flags += segment.flags
+        captions += segment.captions
+        authors.extend(map(own_people.__getitem__, segment.authors))
+        spoken.extend(map(own_languages.__getitem__, segment.spoken))
+        offsets.extend(map(offsets[-1].__add__, segment.offsets[1:]))
+        forward.extend(map(number.__getitem__, segment.forward))
+    return Segment((*columns, vocabulary, starts, docs, weights), list(people), list(languages))
+
+
+def _merge_postings(
+    segments: Sequence[Segment],
+) -> tuple["array[int]", "array[int]", "array[int]", "array[int]", list["array[int]"]]:
+    """Vocabulary, starts, docs and impacts of all segments, and the new number of each segment's terms."""
+    vocabulary, starts, docs, weights = array("Q"), array("I", [0]), array("I"), array("B")
+    numbers = [array("I") for _ in segments]
+    bases = [0, *accumulate(map(len, segments))]
+    ordered = heapq.merge(*(zip(segment.vocabulary, repeat(at), count()) for at, segment in enumerate(segments)))
+    for term, of_term in groupby(ordered, itemgetter(0)):
+        for _, at, local in of_term:
+            segment, base = segments[at], bases[at]
+            numbers[at].append(len(vocabulary))
+            start, end = segment.starts[local], segment.starts[local + 1]
+            docs.extend(map(base.__add__, segment.docs[start:end]))
+            weights += segment.impacts[start:end]
+        vocabulary.append(term)
+        starts.append(len(docs))
+    return vocabulary, starts, docs, weights, numbers
 
 
 def add_postings(postings: Postings, doc: int, entry: Entry) -> None:

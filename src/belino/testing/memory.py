@@ -12,7 +12,7 @@ from belino.domain.errors import MediaExpired, Unanswered, Unreached
 from belino.domain.limits import Limits, Once
 from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message, Unsupported
-from belino.domain.ports import Accept, Desk, Question
+from belino.domain.ports import Accept, AdapterContext, Question
 from belino.domain.reply import Parcel, Receipt, StoredFile
 from belino.net.client import error_for
 from belino.net.redact import Secret
@@ -146,7 +146,7 @@ class MemoryAdapter:
     platform: ClassVar[str] = "memory"
     limits = Limits(text_chars=4096, once=Once.KEY)
 
-    def __init__(self, config: Config, desk: Desk) -> None:
+    def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._far_side = config.far_side
         self._desk = desk
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from belino.delivery.decide import Action, Decision, decide_one
 from belino.delivery.folders import PENDING, mark_of
 from belino.delivery.forms import NAMES
-from belino.delivery.offers import Keeper
+from belino.delivery.outgoing_files import Keeper
 from belino.domain.errors import (
     AdapterError,
     AddressRefused,

@@ -7,12 +7,13 @@ import unicodedata
 from starlette.responses import Response
 
 from belino import __version__
+from belino.domain.errors import NoSuchMessage
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.record import GrantKind
 from belino.gateway import savings
 from belino.gateway.doctor import examine
-from belino.gateway.explain import Explanation, NoSuchMessage, SeveralMessages, as_json, explain
-from belino.gateway.retrying import NotFailed, retried_json
+from belino.gateway.explain import Explanation, SeveralMessages, as_json, explain
+from belino.gateway.retry import NotFailed, retried_json
 from belino.web.answers import Code, Refusal, answer, bad_request, not_found
 from belino.web.fields import Fields, parse_conversation
 from belino.web.recordings import recording_json

@@ -6,10 +6,9 @@ from starlette.responses import Response
 
 from belino.context.results import results_json
 from belino.context.search import search
-from belino.domain.errors import ToolError
-from belino.gateway.explain import NoSuchMessage
-from belino.gateway.preview import as_json, preview
+from belino.domain.errors import NoSuchMessage, ToolError
 from belino.tools.arguments import Arguments
+from belino.turns.preview import as_json, preview
 from belino.web.answers import answer, bad_request, not_found
 from belino.web.site import Call
 

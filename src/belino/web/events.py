@@ -11,7 +11,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.record import GrantKind, StoredMessage
 from belino.domain.store import Store
-from belino.gateway.notices import Notice, Notices, TurnNotice
+from belino.gateway.events import EventBus, Notice, TurnNotice
 from belino.web.answers import encode
 from belino.web.auth import Visitor
 from belino.web.overview import Overview
@@ -76,7 +76,7 @@ class Subscription:
 class Events:
     """Index of open sockets by channel, and the two tasks that feed them."""
 
-    def __init__(self, notices: Notices, store: Store, clock: Clock) -> None:
+    def __init__(self, notices: EventBus, store: Store, clock: Clock) -> None:
         self._notices = notices
         self._store = store
         self._by_channel: dict[ConversationKey | None, set[Subscription]] = {}

@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from belino.gateway.reply import Flushed
+from belino.turns.reply import Flushed
 from belino.web.answers import answer
 from belino.web.site import Call
 from belino.web.wire import Json

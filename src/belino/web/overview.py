@@ -9,7 +9,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.record import StoredMessage
 from belino.domain.store import Store
-from belino.gateway.notices import Notice, TurnNotice
+from belino.gateway.events import Notice, TurnNotice
 from belino.web.wire import Json
 
 EVERY_SECONDS = 1.0

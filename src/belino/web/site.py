@@ -20,17 +20,17 @@ from belino.domain.ports import Adapter, Clock, Taken
 from belino.domain.record import ParcelRecord, RefRecord, StoredMessage, Tidied, UploadLimits
 from belino.domain.store import Store
 from belino.domain.turn import Toolbox
-from belino.gateway.agents import Agents
 from belino.gateway.cassettes import Written
-from belino.gateway.counters import Counters
-from belino.gateway.notices import Notices
+from belino.gateway.events import EventBus
 from belino.gateway.recorder import Recorder, Recording
-from belino.gateway.reply import Flushed
 from belino.gateway.supervise import AdapterHealth
 from belino.media.glance import Glance, Look
 from belino.media.renditions import Rendered, Wish
 from belino.media.sandbox import Sandbox
 from belino.storage.home import Home
+from belino.turns.agents import Agents
+from belino.turns.counters import Counters
+from belino.turns.reply import Flushed
 from belino.web.answers import Code, Refusal, bad_request, busy
 from belino.web.auth import Attempts, Origins, Requires, Visitor, admit
 from belino.web.connections import EvictionQueue, count_as_known
@@ -71,7 +71,7 @@ class House(Protocol):
     @property
     def clock(self) -> Clock: ...
     @property
-    def notices(self) -> Notices: ...
+    def notices(self) -> EventBus: ...
     @property
     def counters(self) -> Counters: ...
     @property

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from belino.domain.errors import Busy
 from belino.domain.message import ConversationKey
 from belino.domain.record import StoredMessage
-from belino.gateway.notices import Notice
+from belino.gateway.events import Notice
 from belino.web.answers import bad_request
 from belino.web.site import Site
 

@@ -13,7 +13,7 @@ from belino.domain.errors import MediaExpired
 from belino.domain.limits import Limits, Once
 from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import Arrival, Author, ConversationKey, Message, Unsupported
-from belino.domain.ports import Accept, Desk, Hook, HookAnswer
+from belino.domain.ports import Accept, AdapterContext, Hook, HookAnswer
 from belino.domain.reply import Parcel, Receipt
 from belino.net.client import error_for
 from belino.net.guard import host_of
@@ -63,7 +63,7 @@ class Adapter:
     platform: ClassVar[str] = "parrot"
     limits = Limits(text_chars=500, once=Once.KEY)
 
-    def __init__(self, config: Config, desk: Desk) -> None:
+    def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._config = config
         self._desk = desk
         self._accept: Accept | None = None

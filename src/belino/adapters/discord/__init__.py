@@ -29,7 +29,7 @@ from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Deletion, Message, Unsupported
 from belino.domain.outcome import Finding, MessageOutcome
-from belino.domain.ports import Accept, Desk, KeepsCursor, OpensSockets, Question, hand_in
+from belino.domain.ports import Accept, AdapterContext, KeepsCursor, OpensSockets, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
 from belino.net.raw import Raw, as_table, count, line, table, whole, words
@@ -69,7 +69,7 @@ class Adapter:
     limits: Limits = LIMITS
     works: ClassVar[Sequence[Works]] = WORKS
 
-    def __init__(self, config: Config, desk: Desk) -> None:
+    def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._config = config
         self._desk = desk
         self._calls = Calls(desk.http, desk.clock, api_url=config.api_url, token=config.token)

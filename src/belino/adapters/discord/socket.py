@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from belino.aio.retry import backoff
 from belino.domain.errors import AdapterError, AddressRefused, ConfigError, RateLimited, Unauthorized
 from belino.domain.ports import Clock, OpensSockets
-from belino.net.pace import backoff
 from belino.net.raw import Raw, table, whole, words
 from belino.net.redact import Secret
 

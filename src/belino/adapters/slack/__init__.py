@@ -40,7 +40,7 @@ from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding
-from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Incoming, OpensSockets, hand_in
+from belino.domain.ports import Accept, AdapterContext, Hook, HookAnswer, Incoming, OpensSockets, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
 from belino.net.guard import host_of
@@ -127,7 +127,7 @@ class Adapter:
     limits: Limits = LIMITS
     works: ClassVar[Sequence[Works]] = WORKS
 
-    def __init__(self, config: Config, desk: Desk) -> None:
+    def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._config = config
         self._desk = desk
         self._calls = Calls(

@@ -13,9 +13,9 @@ from typing import Protocol, cast
 
 from belino.adapters.slack.calls import Calls, Refused
 from belino.adapters.slack.raw import parsed
+from belino.aio.retry import backoff
 from belino.domain.errors import AdapterError, AddressRefused, BelinoError, RateLimited, Unauthorized
 from belino.domain.ports import Clock, OpensSockets
-from belino.net.pace import backoff
 from belino.net.raw import NOTHING, Raw, words
 
 log = logging.getLogger(__name__)

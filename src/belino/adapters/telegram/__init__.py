@@ -28,7 +28,7 @@ from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
 from belino.domain.outcome import Finding
-from belino.domain.ports import Accept, Desk, Hook, HookAnswer, Incoming, Question, hand_in
+from belino.domain.ports import Accept, AdapterContext, Hook, HookAnswer, Incoming, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
 from belino.domain.works import Works
 from belino.net.raw import Raw, as_table, table, whole, words
@@ -115,7 +115,7 @@ class Adapter:
     limits: Limits = LIMITS
     works: ClassVar[Sequence[Works]] = WORKS
 
-    def __init__(self, config: Config, desk: Desk) -> None:
+    def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._config = config
         self._desk = desk
         self._calls = Calls(desk.http, desk.clock, api_url=config.api_url, token=config.token)

@@ -20,6 +20,7 @@ from belino.agents.llm.content import (
 from belino.agents.llm.failures import BROKE_OFF, Blocked, Cut, Failure, check_whole, understand
 from belino.agents.llm.memory import Past, recall, remember, shorten
 from belino.agents.llm.providers import Chosen, Opened
+from belino.aio.retry import backoff
 from belino.domain.errors import AgentError, MemoryLost, ToolError
 from belino.domain.media import Block, TextBlock
 from belino.domain.turn import (
@@ -35,7 +36,6 @@ from belino.domain.turn import (
     media_names,
     tool_words,
 )
-from belino.net.pace import backoff
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent, ToolCallPart, ToolReturnPart

@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlencode
 
-from belino.delivery.deadline import deadline
+from belino.aio.deadline import deadline
 from belino.domain.ports import Clock
 from belino.testing.slack.shapes import APP, BOT_USER, TEAM, Json
 

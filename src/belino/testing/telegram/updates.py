@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from belino.delivery.deadline import deadline
+from belino.aio.deadline import deadline
 from belino.domain.ports import Clock
 from belino.testing.platform_server import Json
 

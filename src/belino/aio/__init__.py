@@ -1,0 +1,1 @@
+"""Asyncio parts that any package may use: deadlines, retries, keyed workers, background tasks."""

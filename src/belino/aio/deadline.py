@@ -1,0 +1,58 @@
+"""Deadline: a time limit on the clock that is passed in, so that tests do not wait."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+from belino.aio.background import beside
+from belino.domain.ports import Clock
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_abandoned: set[asyncio.Task[Any]] = set()
+"""Tasks that ignore their cancellation; held until they end, because the loop holds tasks only weakly."""
+
+
+@asynccontextmanager
+async def deadline(clock: Clock, seconds: float) -> AsyncIterator[asyncio.Timeout]:
+    """Raise TimeoutError in the body once `seconds` have passed, or as soon as `ring` is called with what it yields."""
+    async with asyncio.timeout(None) as scope, beside(_ring_later(clock, seconds, scope)):
+        yield scope
+
+
+def ring(scope: asyncio.Timeout) -> None:
+    """End a body now; nothing happens if it has ended already."""
+    with suppress(RuntimeError):
+        scope.reschedule(asyncio.get_running_loop().time())
+
+
+async def or_abandon(work: Coroutine[Any, Any, T], clock: Clock, *, grace: float) -> T:
+    """Wait for foreign code; cancelled, give it `grace` seconds to end, and then stop waiting for it."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        with suppress(TimeoutError):
+            async with deadline(clock, grace):
+                await asyncio.wait({task})
+        if not task.done():
+            log.error("a task ignores its cancellation and is left behind: %s", task.get_name())
+        _abandoned.add(task)
+        task.add_done_callback(_forget)
+        raise
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    _abandoned.discard(task)
+    if not task.cancelled():
+        task.exception()  # asked for, so that nobody is told that it was not
+
+
+async def _ring_later(clock: Clock, seconds: float, scope: asyncio.Timeout) -> None:
+    await clock.sleep(seconds)
+    ring(scope)

@@ -1,0 +1,53 @@
+"""Retry: back-off with full jitter, and a store call repeated until it succeeds."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import TypeVar
+
+from belino.domain.error_text import reason_of
+from belino.domain.errors import StoreError, StoreUnwritable
+from belino.domain.ports import Clock
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+TRIES = 25
+"""For refusals that are not about room: some twelve minutes."""
+
+
+_DICE = Random()  # noqa: S311 - jitter, not a secret
+
+
+def backoff(attempt: int, *, first: float = 0.5, most: float = 60.0, rng: Random = _DICE) -> float:
+    """Seconds to wait after the attempt of this number (from 1): full jitter under a doubling ceiling."""
+    doublings = min(max(attempt, 1) - 1, 32)
+    return rng.uniform(0.0, min(most, first * 2**doublings))
+
+
+class Retry:
+    """Repeats a store call until it succeeds: a full disk delays it and loses nothing."""
+
+    def __init__(self, clock: Clock, rng: Random) -> None:
+        self._clock = clock
+        self._rng = rng
+        self.troubles: dict[str, str] = {}
+        """Calls that have failed so far, each with the reason."""
+
+    async def __call__(self, what: str, verb: Callable[[], Awaitable[T]]) -> T:
+        """The result of the call; a failure that is not about the disk is raised after the last attempt."""
+        attempt = 0
+        try:
+            while True:
+                try:
+                    return await verb()
+                except StoreError as error:
+                    attempt += 1
+                    if attempt >= TRIES and not isinstance(error, StoreUnwritable):
+                        raise
+                    self.troubles[what] = reason_of(error)
+                    log.warning("%s waits for the store, attempt %d: %s", what, attempt, type(error).__name__)
+                    await self._clock.sleep(backoff(attempt, rng=self._rng))
+        finally:
+            self.troubles.pop(what, None)

@@ -1,0 +1,110 @@
+"""Attempt to send one parcel: look for it where it may have arrived, then one platform call within the lease."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from belino.aio.deadline import deadline
+from belino.delivery.typing import upload_shown
+from belino.domain.dispatch import CALL_SECONDS, Doubt, call_seconds
+from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable
+from belino.domain.failpoints import failpoint
+from belino.domain.limits import Markup, Once
+from belino.domain.ports import Adapter, Clock, ReadsBack
+from belino.domain.record import ClaimedParcel
+from belino.domain.reply import Parcel, ParcelKind, Receipt
+from belino.net.tap import on_behalf
+
+
+class Uncertain(AdapterError):
+    """It may have arrived and nothing can tell: whether to send it again is not ours to decide."""
+
+
+class TooLate(AdapterError):
+    """The lease would end before the call does: whoever claims next may send, we may not."""
+
+
+async def call(
+    adapter: Adapter,
+    claimed: ClaimedParcel,
+    *,
+    until: float,
+    resend: bool,
+    clock: Clock,
+    plainly: Callable[[], Awaitable[None]],
+) -> Receipt:
+    """Make the parcel visible, once, and return the platform's proof.
+
+    `until` is when, on the monotonic clock, the lease ends. `resend`: what may have arrived is sent once more.
+    `plainly` is called before the same is sent without markup.
+    """
+    found = await _find(adapter, claimed, resend=resend, clock=clock)
+    if found is not None:
+        return found
+    try:
+        return await _send(adapter, claimed.parcel, until, clock)
+    except MarkupRefused:
+        await plainly()
+    try:
+        return await _send(adapter, plain(claimed.parcel), until, clock)
+    except MarkupRefused as error:
+        raise Undeliverable(f"{error}, also without markup") from error
+
+
+def plain(parcel: Parcel) -> Parcel:
+    """The same parcel without markup."""
+    files = tuple(replace(file, caption=file.plain or file.caption, plain="") for file in parcel.files)
+    return replace(parcel, text=parcel.plain or parcel.text, plain="", markup=Markup.PLAIN, files=files)
+
+
+def is_repeatable(adapter: Adapter, parcel: Parcel) -> bool:
+    """Whether offering it twice shows it once: the platform knows our key, or it changes a message we name."""
+    return adapter.limits.once is Once.KEY or parcel.kind is ParcelKind.EDIT
+
+
+def size_of(parcel: Parcel) -> int:
+    """How many bytes its files have."""
+    return sum(file.size for file in parcel.files)
+
+
+async def _find(adapter: Adapter, claimed: ClaimedParcel, *, resend: bool, clock: Clock) -> Receipt | None:
+    """The receipt of a parcel that arrived although none came; None if it is to be sent."""
+    forgotten = _is_forgotten(adapter, claimed, clock)
+    if claimed.doubt is Doubt.NONE or (is_repeatable(adapter, claimed.parcel) and not forgotten):
+        return None
+    if isinstance(adapter, ReadsBack):
+        try:
+            async with deadline(clock, CALL_SECONDS):
+                failpoint("parcel.find.before")
+                return await adapter.find_sent(claimed.parcel)
+        except TimeoutError:
+            # Only looked for: nothing new may have arrived.
+            raise AdapterError(f"the platform did not say within {CALL_SECONDS:g} seconds whether it arrived") from None
+    again = claimed.insisted or (resend and claimed.doubt < Doubt.AGAIN)
+    if claimed.doubt >= Doubt.UNANSWERED and not again:
+        raise Uncertain("belino stopped while sending it; it may have arrived")
+    return None
+
+
+def _is_forgotten(adapter: Adapter, claimed: ClaimedParcel, clock: Clock) -> bool:
+    """Whether the platform may no longer know the key that an earlier call carried."""
+    limits = adapter.limits
+    if limits.once is not Once.KEY or limits.key_seconds is None or claimed.parcel.kind is ParcelKind.EDIT:
+        return False
+    return (clock.now() - claimed.created).total_seconds() > limits.key_seconds
+
+
+async def _send(adapter: Adapter, parcel: Parcel, until: float, clock: Clock) -> Receipt:
+    seconds = call_seconds(size_of(parcel))
+    # A process that was stopped since it claimed must not send what another has claimed meanwhile: no fence in a
+    # store stops a call, only this look at our own clock does.
+    if clock.monotonic() + seconds > until:
+        raise TooLate("belino was held up before the call; it is made anew")
+    try:
+        async with deadline(clock, seconds), upload_shown(adapter, parcel, clock):
+            with on_behalf(parcel.conversation, parcel.trace, parcel.kind):
+                failpoint("parcel.send.before")
+                receipt = await adapter.send(parcel)
+                failpoint("parcel.send.after")
+                return receipt
+    except TimeoutError:
+        raise Unanswered(f"the platform did not answer within {seconds:g} seconds") from None

@@ -1,0 +1,114 @@
+"""File mentions: where a text names one of the files of its conversation.
+
+No path is guessed out of the text and then looked for: the files are known, and only their own spellings are sought. So
+spaces, quotes, links and fences need no rules, and a name of anything else is never more than text.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+# What continues a word or a path. A letter of another script does not: some are written without spaces.
+_GOES_ON_BEFORE = re.compile(r"[A-Za-z0-9_/\\.~%@:=+#&$-]")
+_GOES_ON_AFTER = re.compile(r"[A-Za-z0-9_/\\~%@=+#&$-]|[.:][^\s.:]")
+_ENDS_SENTENCE = re.compile(r"[.:][)\]}>\"'”’»`*_]*(?:\s|\Z)")
+_QUOTES = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "<": ">"}
+_EXTENSION = re.compile(r"[^/]\.(?=[0-9]*[A-Za-z])[A-Za-z0-9]{1,10}\Z")
+_LINK_BEGINS = re.compile(r"(!?)\[([^\[\]\n]*)\]\(<?\Z")
+_LINK_ENDS = re.compile(r">?(?: +\"[^\"\n]*\")?\)")
+_LABEL_CHARS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileMention:
+    """A place in the text that names a file."""
+
+    start: int
+    end: int
+    path: str
+
+
+def find_named(text: str, paths: Iterable[str], roots: Sequence[tuple[str, str]]) -> tuple[FileMention, ...]:
+    """Every naming of these files, in the order of the text; of overlapping ones the longest.
+
+    `paths` are relative to one folder. Each of `roots` is a folder beneath it, and how a text may begin a path that
+    leads there; an empty beginning is a bare name.
+    """
+    spellings: dict[str, str] = {}
+    for path in paths:
+        if _occurs(text, path):
+            for spelling in _spellings(path, roots):
+                spellings.setdefault(spelling, path)
+    taken = bytearray(len(text))
+    found = []
+    for spelling in sorted(spellings, key=lambda known: (-len(known), known)):
+        for start in _occurrences(text, spelling):
+            end = start + len(spelling)
+            if not any(taken[start:end]) and _stands_alone(text, start, end):
+                taken[start:end] = b"\1" * (end - start)
+                found.append(FileMention(start=start, end=end, path=spellings[spelling]))
+    return tuple(sorted(found, key=lambda named: named.start))
+
+
+def replaced(text: str, named: Sequence[FileMention], names: Mapping[str, str]) -> str:
+    """The text with the path of each of these files replaced by its name; others stay as they are."""
+    spans = [_span(text, one, names[one.path]) for one in named if one.path in names]
+    pieces, at = [], 0
+    for start, end, words in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start >= at:  # else it stands in the label of a link that was replaced whole
+            pieces += [text[at:start], words]
+            at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _span(text: str, named: FileMention, name: str) -> tuple[int, int, str]:
+    """From where to where which words take its place: a link to a file that is attached would lead nowhere."""
+    begins = _LINK_BEGINS.search(text, max(0, named.start - _LABEL_CHARS), named.start)
+    ends = _LINK_ENDS.match(text, named.end) if begins else None
+    if begins is None or ends is None:
+        return named.start, named.end, name
+    is_picture, label = bool(begins[1]), begins[2].strip()
+    if is_picture or not label or "/" in label:
+        return begins.start(), ends.end(), name
+    return begins.start(), ends.end(), label if name in label else f"{label} ({name})"
+
+
+def _occurs(text: str, path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name in text or _quoted(name) in text
+
+
+def _spellings(path: str, roots: Sequence[tuple[str, str]]) -> set[str]:
+    found = set()
+    for folder, beginning in roots:
+        if path.startswith(f"{folder}/"):
+            spelling = f"{beginning}{path[len(folder) + 1 :]}"
+            found |= {spelling, f"./{spelling}"} if not spelling.startswith("/") else {spelling}
+    # A link in Markdown cannot hold a space.
+    return found | {_quoted(spelling) for spelling in found}
+
+
+def _quoted(path: str) -> str:
+    # A name may be any bytes; those that are no text stand in it as half surrogate pairs.
+    return quote(path.encode(errors="surrogateescape"))
+
+
+def _occurrences(text: str, spelling: str) -> Iterable[int]:
+    start = text.find(spelling)
+    while start >= 0:
+        yield start
+        start = text.find(spelling, start + 1)
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    before, after = text[start - 1 : start], text[end : end + 2]
+    spelling = text[start:end]
+    if not _EXTENSION.search(spelling) and "/" not in spelling:
+        # A file called `notes` is not meant wherever somebody writes of notes.
+        return before in _QUOTES and after[:1] == _QUOTES[before]
+    if before and (_GOES_ON_BEFORE.match(before) or (before.isalnum() and not spelling[0].isascii())):
+        return False
+    if not after or _ENDS_SENTENCE.match(text, end):
+        return True
+    return not _GOES_ON_AFTER.match(after)

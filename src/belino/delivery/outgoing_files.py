@@ -1,0 +1,95 @@
+"""Outgoing files: bytes offered for sending, stored by hash, named and typed by their content."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from belino.delivery.forms import WEBM
+from belino.domain.blobs import Blobs
+from belino.domain.errors import MediaError, MediaTooLarge
+from belino.domain.media import Blob
+from belino.domain.reply import Offer
+from belino.media.image_header import DRAWN_MIMES, HEADER_BYTES, image_size
+from belino.media.placeholder import format_size, one_line
+from belino.media.webm_header import film_facts
+
+if TYPE_CHECKING:
+    from belino.media.image import ImageFacts
+
+NAME_CHARS = 120
+# The header of these tells all there is; of others, only a decoder knows how many frames they have.
+_STILL = frozenset({"image/jpeg", "image/bmp"})
+
+
+class Probes(Protocol):
+    """Measures pictures where they can do no harm; see media/image.py."""
+
+    async def probe(self, blob: Blob) -> "ImageFacts": ...
+
+
+class Keeper:
+    """Keeps what is offered; nothing that was not kept is ever sent."""
+
+    def __init__(self, blobs: Blobs, images: Probes, *, max_bytes: int) -> None:
+        self._blobs = blobs
+        self._images = images
+        self.max_bytes = max_bytes
+
+    async def keep(self, chunks: AsyncIterator[bytes], *, name: str, declared: str = "") -> Offer:
+        """An offer of these bytes. MediaTooLarge past the limit; nothing half is kept."""
+        from belino.media.sniff import HEAD_BYTES, sniff  # with the first file: it costs 50 ms
+
+        head = bytearray()
+
+        async def watched() -> AsyncIterator[bytes]:
+            async for chunk in chunks:
+                if len(head) < HEADER_BYTES:
+                    head.extend(chunk[: HEADER_BYTES - len(head)])
+                yield chunk
+
+        def mime() -> str:
+            whole = len(head) < HEAD_BYTES
+            return sniff(bytes(head[:HEAD_BYTES]), name=name, declared=declared, whole=whole).mime
+
+        try:
+            blob = await self._blobs.keep(watched(), mime=mime, limit=self.max_bytes)
+        except MediaTooLarge as error:
+            raise MediaTooLarge(f"it is over {format_size(self.max_bytes)}", limit=self.max_bytes) from error
+        return await self._measured(_offer(blob, name), blob, bytes(head))
+
+    async def held(self, blob: Blob, *, name: str, head: bytes) -> Offer:
+        """An offer of bytes that are here already."""
+        return await self._measured(_offer(blob, name), blob, head)
+
+    async def _measured(self, offer: Offer, blob: Blob, head: bytes) -> Offer:
+        if offer.mime == WEBM:
+            return _filmed(offer, head)
+        if offer.mime not in DRAWN_MIMES:
+            return offer
+        if (found := image_size(head)) is not None:
+            offer = replace(offer, width=found[1], height=found[2])
+            if offer.mime in _STILL or (offer.mime == "image/png" and b"acTL" not in head):
+                return offer
+        try:
+            facts = await self._images.probe(blob)
+        except MediaError:
+            return offer  # who must know its size refuses it, and says so
+        return replace(offer, width=facts.width, height=facts.height, frames=facts.frames)
+
+
+def _offer(blob: Blob, name: str) -> Offer:
+    return Offer(name=shown_name(name), mime=blob.mime, size=blob.size, sha256=blob.sha256)
+
+
+def _filmed(offer: Offer, head: bytes) -> Offer:
+    facts = film_facts(head)
+    if facts is None:
+        return offer
+    codec = facts.codec if facts.silent else f"{facts.codec} with sound"
+    return replace(offer, width=facts.width, height=facts.height, seconds=facts.seconds, codec=codec)
+
+
+def shown_name(name: str) -> str:
+    """A file's name as people are shown it: one line, no path, not endless."""
+    line = one_line(name.rpartition("/")[2].encode(errors="replace").decode()) or "file"
+    return line if len(line) <= NAME_CHARS else f"{line[: NAME_CHARS - 13]}…{line[-12:]}"

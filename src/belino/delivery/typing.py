@@ -1,0 +1,46 @@
+"""Typing and upload indicators, repeated until the message is there."""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from belino.aio.background import beside
+from belino.aio.deadline import deadline
+from belino.domain.error_text import place_of
+from belino.domain.ports import Adapter, Clock, ShowsUpload
+from belino.domain.reply import Parcel
+
+log = logging.getLogger(__name__)
+
+EVERY_SECONDS = 4.0
+"""Platforms stop showing a sign after about five."""
+CALL_SECONDS = 10.0
+UPLOAD_SECONDS = 1.0
+"""A file that is there by then needs no sign."""
+
+
+async def keep_showing(show: Callable[[], Awaitable[None]], clock: Clock) -> None:
+    """Show a sign until cancelled. One that cannot be shown is given up: nothing else must suffer from it."""
+    try:
+        while True:
+            async with deadline(clock, CALL_SECONDS):
+                await show()
+            await clock.sleep(EVERY_SECONDS)
+    except Exception as error:  # noqa: BLE001 - a sign that cannot be shown is no reason to stop what it stands for
+        log.info("a sign cannot be shown: %s", place_of(error))
+
+
+@asynccontextmanager
+async def upload_shown(adapter: Adapter, parcel: Parcel, clock: Clock) -> AsyncIterator[None]:
+    """While inside, people see that a file is being sent, where the platform can show it."""
+    if parcel.files and isinstance(adapter, ShowsUpload):
+        async with beside(_show_upload(adapter, parcel, clock)):
+            yield
+    else:
+        yield
+
+
+async def _show_upload(adapter: ShowsUpload, parcel: Parcel, clock: Clock) -> None:
+    await clock.sleep(UPLOAD_SECONDS)
+    form = parcel.files[0].send_as
+    await keep_showing(lambda: adapter.show_upload(parcel.conversation, form), clock)

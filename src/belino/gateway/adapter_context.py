@@ -1,0 +1,57 @@
+"""Adapter context: what an adapter is given, its account's name, one HTTP client and the clock."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from belino import registry
+from belino.config import AdapterConfig
+from belino.domain.errors import AddressRefused, ConfigError
+from belino.domain.message import Arrival
+from belino.domain.ports import Clock, Known
+from belino.domain.reply import OutgoingFile
+from belino.net.client import Client
+from belino.net.guard import Guard
+from belino.net.tap import Listener, TappedClient
+
+
+class PayloadWitness(Listener, Protocol):
+    """Who is told what adapters parsed and called."""
+
+    def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None: ...
+
+
+class AccountContext:
+    """The desk of one account."""
+
+    def __init__(
+        self, config: AdapterConfig, clock: Clock, guard: Guard, witness: PayloadWitness | None = None
+    ) -> None:
+        self.account = config.account
+        self.clock = clock
+        client = Client(guard=guard, hosts=own_hosts(config))
+        self.http = client if witness is None else TappedClient(client, witness, (config.platform, config.account))
+        self._witness = witness
+
+    async def publish(self, file: OutgoingFile) -> str:
+        """No platform that fetches from us is supported yet."""
+        raise ConfigError(f"{file.name} cannot be published: this belino does not serve files to platforms")
+
+    def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
+        """Tell a recording, if there is one."""
+        if self._witness is not None:
+            self._witness.parsed(payload, known, arrivals)
+
+
+def own_hosts(config: AdapterConfig) -> tuple[str, ...]:
+    """The hosts an adapter's module lists for this account: its `hosts(config)`, if it has one."""
+    try:
+        module = registry.find("adapters", config.platform).module
+    except ConfigError:
+        return ()  # whoever makes the adapter finds it elsewhere, or says that there is none
+    hosts = getattr(module, "hosts", None)
+    try:
+        return () if hosts is None else tuple(hosts(config.options))
+    except AddressRefused:
+        raise ConfigError(
+            f"adapters.{config.platform} names a URL that belino cannot use; write http(s)://host[:port]"
+        ) from None

@@ -1,0 +1,248 @@
+"""Maintenance of the state folder: delete what was taken back at once, what is old or unused within the hour."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from belino.aio.retry import backoff
+from belino.config import Config
+from belino.domain.errors import StoreError
+from belino.domain.outcome import Finding
+from belino.domain.ports import Clock
+from belino.domain.record import Strays, Tidied
+from belino.media.copies import remove_copies, remove_older
+from belino.media.fetch import Fetcher
+from belino.media.placeholder import format_size
+from belino.storage.blobs import on_disk
+from belino.storage.home import Home
+from belino.storage.sqlite import SqliteStore
+from belino.storage.writer import DiskState
+from belino.turns.reply import Replies
+
+log = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 3_600.0
+AGAIN_SECONDS = 10.0
+"""What was deleted while somebody read it is tried again so soon: all of it is to be gone within a minute."""
+FINISHED_KEPT = timedelta(hours=1)
+"""How long a finished upload waits for the message that attaches it."""
+UNFINISHED_KEPT = timedelta(days=1)
+"""How long an unfinished upload can be resumed."""
+GONE_TOLD = timedelta(days=30)
+"""How long whoever names a deleted item is told that it was deleted, rather than that there is none."""
+SLOW_SECONDS = 1.0
+"""A commit takes milliseconds; platforms wait for two or three seconds before they call again."""
+UNCHECKED = Finding(name="database", ok=True, says="it is being looked through")
+NOT_CHECKED = "could not be checked"
+CHECK_TRIES = 5
+CHECK_AGAIN_SECONDS = 1.0
+"""The first wait before the database check is retried; it doubles."""
+
+
+class Maintenance:
+    """Sweeps at the start and every hour, and follows deletions."""
+
+    def __init__(
+        self, store: SqliteStore, fetcher: Fetcher, replies: Replies, *, config: Config, home: Home, clock: Clock
+    ) -> None:
+        self._store = store
+        self._fetcher = fetcher
+        self._replies = replies
+        self._config = config
+        self._home = home
+        self._clock = clock
+        self._deleted = asyncio.Event()
+        self._database = UNCHECKED
+
+    async def run(self) -> None:
+        """Sweep now and every hour; check the database after the first sweep, and later until a check succeeds."""
+        checked = False
+        while True:
+            await self._swept()
+            if not checked:
+                self._database = await check_database(self._store, self._clock)
+                checked = not self._database.says.startswith(NOT_CHECKED)
+            await self._clock.sleep(SWEEP_SECONDS)
+
+    def soundness(self) -> tuple[Finding, ...]:
+        """The database check, how the disk takes writes, media found damaged since the start, and strays."""
+        return (
+            self._database,
+            *check_disk(self._store.disk),
+            *check_media(self._store.damaged),
+            *check_strays(self._store.strays),
+        )
+
+    def deletion(self) -> None:
+        """Something was taken back."""
+        self._deleted.set()
+
+    async def follow_deletions(self) -> None:
+        """Let go of what was taken back, until all of it is gone."""
+        while True:
+            self._deleted.clear()
+            try:
+                left = await forget_deleted(self._store, self._home, self._fetcher.purge)
+            except StoreError as error:
+                log.warning("what was deleted could not be let go of: %s", type(error).__name__)
+                left = 1
+            if left:
+                await self._clock.sleep(AGAIN_SECONDS)
+            else:
+                await self._deleted.wait()
+
+    async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
+        """Look for whatever lies around, and let it go unless it is only to be counted."""
+        return await tidy_up(self._store, self._home, self._fetcher.purge, dry_run=dry_run, all_strays=all_strays)
+
+    async def _swept(self) -> None:
+        try:
+            await self._sweep()
+        except StoreError as error:
+            log.warning("nothing could be swept: %s", type(error).__name__)
+
+    async def _sweep(self) -> None:
+        now = self._clock.now()
+        uploads = await self._store.sweep_uploads(
+            finished_before=now - FINISHED_KEPT, begun_before=now - UNFINISHED_KEPT
+        )
+        messages = await self._expire_messages(now)
+        aged = await self._fetcher.sweep()
+        files = await self._sweep_folders(now)
+        await self._store.forget_gone(now - GONE_TOLD)
+        await self._fetcher.purge()
+        tidied = await self._store.tidy()
+        if uploads or messages or aged or files or tidied.total:
+            log.info(
+                "swept %d uploads no message took, %d aged messages, %d aged media, %d aged files, %d unused blobs, "
+                "%d rows without bytes, %d unfinished files; of files that no row lists: %d left, %d put aside, "
+                "%d brought back, %d expired",
+                uploads,
+                messages,
+                aged,
+                files,
+                tidied.unused,
+                tidied.lost,
+                tidied.unfinished,
+                tidied.strays,
+                tidied.put_aside,
+                tidied.brought_back,
+                tidied.expired,
+            )
+
+    async def _expire_messages(self, now: datetime) -> int:
+        days = self._config.retention_days
+        return await self._store.expire_messages(now - timedelta(days=days)) if days else 0
+
+    async def _sweep_folders(self, now: datetime) -> int:
+        days = self._config.media.retention_days
+        before = now - timedelta(days=days) if days else None
+        gone = await self._replies.sweep(before)
+        if before is not None:
+            known = [summary.conversation for summary in await self._store.conversations()]
+            for folder in await on_disk(self._home.session_folders, known):
+                gone += await on_disk(remove_older, folder, before)
+        return gone
+
+
+async def forget_deleted(store: SqliteStore, home: Home, purge: Callable[[], Awaitable[Sequence[str]]]) -> int:
+    """Let go of copies and bytes of what was taken back. Returns how much of it somebody still needs."""
+    while copied := await store.copied():
+        for gone in copied:
+            for folder in await on_disk(home.session_folders, gone.conversations):
+                await on_disk(remove_copies, folder, gone.refs)
+            await store.copies_removed(gone.refs)
+    if went := await purge():
+        log.info("let go of %d blobs of what was deleted", len(went))
+    return await store.taken_back()
+
+
+async def tidy_up(
+    store: SqliteStore,
+    home: Home,
+    purge: Callable[[], Awaitable[Sequence[str]]],
+    *,
+    dry_run: bool,
+    all_strays: bool = False,
+) -> Tidied:
+    """All that lies around, with or without a gateway."""
+    deleted = await store.taken_back()
+    left = deleted if dry_run else await forget_deleted(store, home, purge)
+    tidied = await store.tidy(dry_run=dry_run, all_strays=all_strays)
+    return replace(tidied, deleted=deleted if dry_run else max(0, deleted - left))
+
+
+async def check_database(store: SqliteStore, clock: Clock) -> Finding:
+    """Whether `quick_check` finds corruption; a check that fails for another reason is retried and reported as such."""
+    for attempt in range(1, CHECK_TRIES + 1):
+        try:
+            found = await store.quick_check()
+        except StoreError as error:
+            if attempt == CHECK_TRIES:
+                log.warning("the database could not be checked: %s", error)
+                cure = "This says nothing about the data. `belino doctor` shows the next check, within the hour."
+                return Finding(name="database", ok=False, says=f"{NOT_CHECKED}: {error}", cure=cure)
+            await clock.sleep(backoff(attempt, first=CHECK_AGAIN_SECONDS))
+        else:
+            break
+    if not found:
+        return Finding(name="database", ok=True, says="whole, by quick_check")
+    log.error("the database is damaged")
+    cure = (
+        "Stop the gateway; `belino doctor --repair` salvages what can still be read and keeps the old file, "
+        "`belino restore DIR` brings a backup back."
+    )
+    return Finding(name="database", ok=False, says=f"damaged: {found}", cure=cure)
+
+
+def check_disk(disk: DiskState) -> tuple[Finding, ...]:
+    """Nothing to tell, unless the disk refuses what is written or takes long for it."""
+    if disk.refusal:
+        cure = "Make room on the disk and the state folder writable; belino goes on by itself."
+        return (Finding(name="disk", ok=False, says=f"the last write was refused: {disk.refusal}", cure=cure),)
+    if disk.commit_seconds < SLOW_SECONDS:
+        return ()
+    says = f"slow: a write takes {disk.commit_seconds:.1f} s, and {disk.waiting} wait"
+    return (Finding(name="disk", ok=False, says=says, cure="Look for what else uses the disk, and for its errors."),)
+
+
+def check_media(damaged: int) -> tuple[Finding, ...]:
+    """Nothing to tell, unless bytes on disk have changed by themselves."""
+    if not damaged:
+        return ()
+    found = f"{_files(damaged)} {'was' if damaged == 1 else 'were'}"
+    says = f"{found} found damaged on disk since the start; `belino media ls` tells what became of them"
+    cure = "Check the disk. `belino media fetch` gets the bytes again."
+    return (Finding(name="media", ok=False, says=says, cure=cure),)
+
+
+def check_strays(strays: Strays) -> tuple[Finding, ...]:
+    """Files in `blobs/` that the database does not list, or an empty `blobs/`: how many, where, and what to do."""
+    if strays.missing:
+        found = f"blobs/ is empty, and the database lists {_files(strays.missing)} in it"
+        cure = (
+            "Mount or restore the folder; nothing is given up until then. If the files are gone for good, "
+            "`belino media gc --all-strays` says so to what refers to them."
+        )
+        return (Finding(name="blobs", ok=False, says=found, cure=cure),)
+    says = []
+    if strays.left:
+        says.append(
+            f"{_files(strays.left)} ({format_size(strays.left_bytes)}) of {strays.files} in blobs/ "
+            f"{'is' if strays.left == 1 else 'are'} not in the database"
+        )
+    if strays.aside:
+        says.append(f"{_files(strays.aside)} ({format_size(strays.aside_bytes)}) put aside in blobs/aside/ for a week")
+    if not says:
+        return ()
+    cure = "If belino.db is not the right one, stop the gateway and put the right one back, or `belino restore DIR`"
+    if strays.too_many:
+        cure += "; if it is, `belino media gc --all-strays` puts them aside for a week"
+    cure += ". A file that the database lists again is brought back."
+    return (Finding(name="strays", ok=not strays.too_many, says="; ".join(says), cure=cure),)
+
+
+def _files(count: int) -> str:
+    return "one file" if count == 1 else f"{count} files"

@@ -1,0 +1,240 @@
+"""Drafts: an answer shown while it streams, as one message that is edited until it is complete."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal, Protocol
+
+from belino.aio.deadline import deadline
+from belino.delivery.plan import parcel_key, plan, turn_hash
+from belino.delivery.send import ParcelNews
+from belino.delivery.text import texts
+from belino.domain.error_text import place_of
+from belino.domain.errors import MarkupRefused
+from belino.domain.failpoints import failpoint
+from belino.domain.limits import Limits
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import TurnState
+from belino.domain.ports import Clock, Drafts
+from belino.domain.record import ClaimedTurn, StoredMessage, TurnEnd
+from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState, Reply
+from belino.domain.store import Outbox
+
+log = logging.getLogger(__name__)
+
+BEGIN_SECONDS = 1.5
+"""An answer that is complete by then is sent whole: a draft would only cost a call."""
+EDIT_SECONDS = 10.0
+UNFINISHED = " …"
+STOPPED = "(stopped)"
+PIECE_SECONDS = 0.05
+"""A model writes a hundred pieces a second, faster than people read."""
+_ENDED = frozenset({ParcelState.SENT, ParcelState.UNCERTAIN, ParcelState.HELD, ParcelState.DEAD})
+
+
+class TurnEvents(Protocol):
+    """The part of the event bus that a running turn publishes to."""
+
+    def watched(self, conversation: ConversationKey | None = None) -> bool: ...
+    def message(self, message: StoredMessage) -> None: ...
+    def changed(self, conversation: ConversationKey) -> None: ...
+    def lost(self) -> None: ...
+    def turn(
+        self,
+        conversation: ConversationKey,
+        turn: int,
+        state: TurnState | Literal["note", "writing"],
+        text: str = "",
+        *,
+        at: int = 0,
+    ) -> None: ...
+
+
+class Draft:
+    """The answer of one turn so far, published in pieces that a page can keep up with."""
+
+    def __init__(self, conversation: ConversationKey, turn: int, events: TurnEvents, clock: Clock) -> None:
+        self._conversation = conversation
+        self._turn = turn
+        self._events = events
+        self._clock = clock
+        self._published = 0
+        self._held = ""
+        self._last: float | None = None
+
+    def write(self, piece: str) -> None:
+        """Publish the next piece, or hold it until the one after it."""
+        self._held += piece
+        now = self._clock.monotonic()
+        if self._held and (self._last is None or now - self._last >= PIECE_SECONDS):
+            self._last = now
+            self._publish()
+
+    def flush(self) -> None:
+        """Publish what was held: what comes next is not text, and may take long."""
+        if self._held:
+            self._publish()
+
+    def _publish(self) -> None:
+        self._events.turn(self._conversation, self._turn, "writing", self._held, at=self._published)
+        self._published += len(self._held.encode("utf-16-le", "surrogatepass")) // 2
+        self._held = ""
+
+
+class DraftWriter:
+    """One turn's draft. `resume` first; then `show` shows it, `write` goes on with it, `finish` makes it the answer."""
+
+    def __init__(
+        self,
+        claimed: ClaimedTurn,
+        adapter: Drafts,
+        limits: Limits,
+        outbox: Outbox,
+        *,
+        pause: float,
+        clean: Callable[[str], str],
+        clock: Clock,
+        put: Callable[[], None],
+    ) -> None:
+        """`clean` leaves out of the text what only the finished answer replaces; `put` wakes the sender."""
+        self._claimed = claimed
+        self._adapter = adapter
+        self._limits = limits
+        self._outbox = outbox
+        self._pause = pause
+        self._clean = clean
+        self._clock = clock
+        self._put = put
+        self._key = f"d-{claimed.id}-{turn_hash(claimed.trace, claimed.retries)}"
+        self._text = ""
+        self._shown = ""
+        self._written = asyncio.Event()
+        self._landed = asyncio.Event()
+        self._editing = asyncio.Lock()
+        self._started = False
+        """Whether the outbox may hold the draft: from then on the answer is a change of it."""
+        self._over = False
+
+    async def resume(self) -> None:
+        """Go on with the draft of a turn that was interrupted, if it had one."""
+        draft = await self._outbox.parcel(self._key)
+        if draft is not None:
+            self._started = True
+            if draft.state in _ENDED:
+                self._landed.set()
+
+    def write(self, piece: str) -> None:
+        """The agent has written more."""
+        self._text += piece
+        if self._text.strip():
+            self._written.set()
+
+    def news(self, news: ParcelNews) -> None:
+        """A parcel of the conversation has come further."""
+        if news.key == self._key and news.state in _ENDED:
+            self._landed.set()
+
+    async def show(self) -> None:
+        """Show what is written as it grows, until cancelled or until the platform has had enough of it."""
+        try:
+            await self._begin()
+            if (message_id := await self._message()) is not None:
+                await self._keep_changing(message_id)
+        except Exception as error:  # noqa: BLE001 - an answer that cannot be shown early is still an answer
+            log.info("the draft of turn %d is not continued: %s", self._claimed.id, place_of(error))
+
+    def hush(self) -> None:
+        """All is written: begin no draft and no change any more, even if its files take their time."""
+        self._over = True
+
+    async def stop(self) -> None:
+        """Let a change that is under way come to its end, and begin none: the answer must be the last."""
+        self.hush()
+        try:
+            async with deadline(self._clock, EDIT_SECONDS), self._editing:
+                pass
+        except TimeoutError:
+            log.info("a change of the draft of turn %d is not waited for", self._claimed.id)
+
+    def finish(self, end: TurnEnd) -> TurnEnd:
+        """The end of the turn, with the first words of its reply as what the draft is changed to."""
+        if not self._started:
+            return end
+        parcels = list(end.parcels)
+        place = next((n for n, parcel in enumerate(parcels) if parcel.kind is ParcelKind.TEXT), None)
+        if place is None:
+            place = len(parcels)
+            parcels.extend(self._left(end.state, place))
+        # If the draft never arrived this is a message of its own, and a reply as the draft was to be.
+        words = replace(parcels[place], reply_to=self._claimed.reply_to)
+        parcels[place] = replace(words, kind=ParcelKind.EDIT, edits=f"{DRAFT_OF}{self._key}")
+        return replace(end, parcels=tuple(parcels))
+
+    def _left(self, state: TurnState, place: int) -> tuple[Parcel, ...]:
+        """What the draft says for good if the turn has no words of its own."""
+        stopped = "" if state is TurnState.ANSWERED else STOPPED
+        words = "\n\n".join(part for part in (self._clean(self._text).strip(), stopped) if part) or UNFINISHED.strip()
+        made = plan(
+            Reply(conversation=self._claimed.conversation, text=words),
+            (),
+            self._limits,
+            turn=self._claimed.id,
+            trace=self._claimed.trace,
+        )
+        turn, trace, retries = self._claimed.id, self._claimed.trace, self._claimed.retries
+        keys = (parcel_key(turn, place + number, trace, retries=retries) for number in range(len(made)))
+        return tuple(replace(parcel, key=key) for parcel, key in zip(made, keys, strict=True))
+
+    async def _begin(self) -> None:
+        await self._written.wait()
+        if self._started:
+            return
+        await self._clock.sleep(BEGIN_SECONDS)
+        if self._over:
+            return
+        self._started = True
+        await self._outbox.start_draft(self._claimed.id, self._parcel(ParcelKind.DRAFT))
+        failpoint("draft.put.after")
+        self._put()
+
+    async def _message(self) -> str | None:
+        await self._landed.wait()
+        draft = await self._outbox.parcel(self._key)
+        return None if draft is None or draft.state is not ParcelState.SENT else draft.message_id
+
+    async def _keep_changing(self, message_id: str) -> None:
+        while True:
+            await self._clock.sleep(self._pause)
+            await self._written.wait()
+            self._written.clear()
+            async with self._editing:
+                if self._over:
+                    return
+                await self._change(message_id)
+
+    async def _change(self, message_id: str) -> None:
+        before, parcel = self._shown, self._parcel(ParcelKind.EDIT)
+        if parcel.text == before:
+            return
+        try:
+            async with deadline(self._clock, EDIT_SECONDS):
+                failpoint("draft.edit.before")
+                await self._adapter.edit(message_id, parcel)
+                failpoint("draft.edit.after")
+        except MarkupRefused:
+            log.info("a change of the draft of turn %d had markup that was refused", self._claimed.id)
+
+    def _parcel(self, kind: ParcelKind) -> Parcel:
+        made = texts(self._clean(self._text).rstrip() + UNFINISHED, self._limits)
+        self._shown = made[0].text
+        return Parcel(
+            key=self._key,
+            conversation=self._claimed.conversation,
+            kind=kind,
+            text=made[0].text,
+            plain=made[0].plain,
+            markup=self._limits.markup,
+            reply_to=self._claimed.reply_to,
+            trace=self._claimed.trace,
+        )

@@ -1,0 +1,281 @@
+"""Prompt of a turn: the channel once, then only what changed, and always the message itself."""
+
+import hmac
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from belino.context.assemble import StructuredContext, assemble
+from belino.context.budget import ContextConfig
+from belino.context.manifest import RECOVERED_AT_MOST, to_recover
+from belino.context.meanwhile import meanwhile_blocks
+from belino.context.prompt import context_blocks, message_blocks
+from belino.domain.errors import BelinoError
+from belino.domain.media import Block, MediaRef, TextBlock
+from belino.domain.message import ConversationKey, Quote
+from belino.domain.outcome import MediaOutcome, Stage, Step
+from belino.domain.ports import Agent, Clock
+from belino.domain.record import ClaimedTurn, Meanwhile, RefRecord, Session, StoredMessage, Told
+from belino.domain.store import Store
+from belino.domain.tokens import estimate_tokens
+from belino.turns.attach import AttachedPictures, PictureAttacher
+
+FENCE_HEX = 24
+RECOVERY = "[Post-compaction context recovery: re-attaching {} media items from this thread]"
+ALBUM_LOOK = 50
+ALL_CHANGES = 2**62
+"""Beyond the number of any change: whoever begins here has missed none."""
+
+
+class Withdrawn(BelinoError):
+    """What was to be answered was deleted before anybody looked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPrompt:
+    """A turn's content, and what is true once the agent has accepted it."""
+
+    blocks: tuple[Block, ...]
+    told: Told | None
+    """How far the agent knows its channel then; None leaves that as it was."""
+    recovers: bool
+    steps: tuple[Step, ...]
+    """For `explain`: what was attached, and what was left out."""
+
+
+class PromptBuilder:
+    """Says what an agent is told; it reads the store and asks no model."""
+
+    def __init__(self, store: Store, agent: Agent, config: ContextConfig, *, clock: Clock, key: bytes) -> None:
+        self._store = store
+        self._remembers = agent.remembers
+        self._sees_images = agent.sees_images
+        self._config = config
+        self._clock = clock
+        self._fence_key = hmac.digest(key, b"belino fence", "sha256")
+
+    def fence(self, claimed: ClaimedTurn) -> str:
+        """The marker around what is not ours: the same for the same turn, and nobody's to guess."""
+        return self._marker(f"{claimed.conversation} {claimed.number}")
+
+    def fence_outside(self, conversation: ConversationKey) -> str:
+        """The marker for tools that are called outside of any turn: the conversation's own."""
+        return self._marker(str(conversation))
+
+    def _marker(self, name: str) -> str:
+        return hmac.digest(self._fence_key, name.encode(), "sha256").hex()[:FENCE_HEX]
+
+    async def tell(
+        self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], PictureAttacher]
+    ) -> TurnPrompt:
+        """What this turn tells. `attaching` hands pictures over: anew (False), or again after a compaction (True)."""
+        until = max(message.seq for message in claimed.messages)
+        told = session.told if self._remembers else None
+        # Both asked before the messages are read: what comes in between is told twice rather than never.
+        newest = await self._newest(claimed.conversation) if told is None else 0
+        news = await self._store.meanwhile(
+            claimed.conversation, told or Told(seq=until, change=ALL_CHANGES), until=until
+        )
+        messages = await self._messages(claimed)
+        unclaimed = await self._unclaimed(claimed)
+        pieces = [await self._recovery(claimed, session, attaching)]
+        context = None
+        if told is None:
+            context = await assemble(self._store, messages, self._config, now=self._clock.now())
+            pieces.append(await self._context(context, self.fence(claimed)))
+        else:
+            pieces.append(self._news(news, self.fence(claimed)))
+        pieces.append(await self._message(messages, unclaimed, self.fence(claimed)))
+        refs = _to_attach(self._config.attach_media, messages, unclaimed, context, news)
+        if refs and self._sees_images:
+            pieces.append(_attached("pictures attached", await attaching(False).attach(refs)))
+        return TurnPrompt(
+            blocks=tuple(block for piece in pieces for block in piece.blocks),
+            told=replace(news.now, seq=max(news.now.seq, newest)) if self._remembers else None,
+            recovers=session.compacted and self._remembers,
+            steps=tuple(self._step(claimed, piece) for piece in pieces if piece.outcome),
+        )
+
+    async def _newest(self, conversation: ConversationKey) -> int:
+        """The last message of a thread, which is told whole; of a channel only what came before the message is."""
+        last = await self._store.history(conversation, limit=1) if conversation.thread is not None else ()
+        return last[0].seq if last else 0
+
+    def _step(self, claimed: ClaimedTurn, piece: "_Piece") -> Step:
+        return Step(
+            at=self._clock.now(),
+            stage=Stage.TURN,
+            outcome=piece.outcome,
+            reason=piece.reason,
+            subject=f"turn {claimed.number}",
+        )
+
+    async def _messages(self, claimed: ClaimedTurn) -> tuple[StoredMessage, ...]:
+        """What is to be answered as it is now, each with what it replies to."""
+        ids, seqs = [message.id for message in claimed.messages], {message.seq for message in claimed.messages}
+        found = await self._store.messages(claimed.conversation.whole_channel, ids)
+        living = [message for message in found if message.seq in seqs and message.deleted is None]
+        if not living:
+            raise Withdrawn("deleted before it was answered")
+        living.sort(key=lambda message: message.place_in_album)
+        return tuple([await self._with_quote(message) for message in living])
+
+    async def _with_quote(self, message: StoredMessage) -> StoredMessage:
+        """A reply brings along what it replies to, also where its platform told only the id."""
+        quote = message.quote
+        is_root = message.reply_to == message.conversation.thread
+        if message.reply_to is None or is_root or (quote is not None and quote.media):
+            return message
+        found = await self._store.messages(message.conversation.whole_channel, [message.reply_to])
+        replied = next((other for other in found if other.deleted is None), None)
+        if replied is None:
+            return message
+        if quote is not None:
+            return replace(message, quote=replace(quote, media=replied.media))
+        whole = Quote(
+            author=replied.author, message_id=replied.id, text=replied.text, sent=replied.sent, media=replied.media
+        )
+        return replace(message, quote=whole)
+
+    async def _unclaimed(self, claimed: ClaimedTurn) -> tuple[RefRecord, ...]:
+        """Pictures the same person sent shortly before, which no turn has had."""
+        anchor = claimed.messages[-1]
+        found = await self._store.unclaimed_refs(
+            claimed.conversation,
+            anchor.author.id,
+            since=anchor.received - timedelta(minutes=self._config.unclaimed_minutes),
+            limit=self._config.unclaimed_refs,
+        )
+        own = {message.id for message in claimed.messages}
+        return tuple(record for record in found if record.ref.message_id not in own and record.sent <= anchor.sent)
+
+    async def _message(self, messages: Sequence[StoredMessage], unclaimed: Sequence[RefRecord], fence: str) -> "_Piece":
+        refs = [ref for message in messages for ref in media_of(message)]
+        outcomes = await self._outcomes(messages[0].conversation.whole_channel, refs)
+        limit = self._config.message_chars
+        album = await self._album_before(messages)
+        blocks = message_blocks(messages, unclaimed, fence=fence, outcomes=outcomes, message_chars=limit, album=album)
+        return _Piece(blocks=blocks)
+
+    async def _album_before(self, messages: Sequence[StoredMessage]) -> str | None:
+        """The message that an album began with, if its other items were answered before these came."""
+        late = messages[0]
+        if late.album is None:
+            return None
+        before = min(message.seq for message in messages)
+        found = await self._store.history(late.conversation, before=before, limit=ALBUM_LOOK)
+        return next((one.id for one in found if (one.album, one.author.id) == (late.album, late.author.id)), None)
+
+    async def _context(self, context: StructuredContext, fence: str) -> "_Piece":
+        outcomes = await self._outcomes(context.snapshot.channel.whole_channel, _media_in(context))
+        blocks = context_blocks(context, fence=fence, format=self._config.format, outcomes=outcomes)
+        return _Piece(blocks=blocks, outcome="context attached", reason=f"{_tokens(blocks)} tokens: {_told(context)}")
+
+    def _news(self, news: Meanwhile, fence: str) -> "_Piece":
+        blocks = meanwhile_blocks(news, self._config, fence=fence, now=self._clock.now())
+        if not blocks:
+            return _Piece()
+        return _Piece(blocks=blocks, outcome="told meanwhile", reason=f"{_tokens(blocks)} tokens: {_happened(news)}")
+
+    async def _recovery(
+        self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], PictureAttacher]
+    ) -> "_Piece":
+        """What a compaction took from this thread, the newest first, before anything else is told."""
+        lost = to_recover(session, claimed.conversation.thread) if self._remembers and self._sees_images else ()
+        channel = claimed.conversation.whole_channel
+        records = [await self._store.ref(channel, entry.artifact_id) for entry in lost]
+        there = [record for record in records if record is not None]
+        if not there:
+            return _Piece()
+        there.sort(key=lambda record: (record.sent, record.seq), reverse=True)
+        attached = await attaching(True).attach([record.ref for record in there[:RECOVERED_AT_MOST]])
+        piece = _attached("recovered after compaction", attached)
+        if not attached.pictures:
+            return piece
+        return replace(piece, blocks=(TextBlock(text=RECOVERY.format(attached.pictures)), *piece.blocks))
+
+    async def _outcomes(self, channel: ConversationKey, refs: Iterable[MediaRef]) -> Mapping[str, MediaOutcome]:
+        wanted = dict.fromkeys(ref.id for ref in refs)
+        records = [await self._store.ref(channel, ref) for ref in wanted]
+        return {record.ref.id: record.outcome for record in records if record is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """A part of what is told, and what `explain` says of it."""
+
+    blocks: tuple[Block, ...] = ()
+    outcome: str = ""
+    reason: str = ""
+
+
+def _attached(outcome: str, attached: AttachedPictures) -> _Piece:
+    if not attached.blocks:
+        return _Piece()
+    counts = (
+        (attached.pictures, "attached"),
+        (attached.known, "shown before"),
+        (attached.failed, "not to be had"),
+        (attached.left, "left to be asked for"),
+    )
+    return _Piece(blocks=attached.blocks, outcome=outcome, reason=_counted(counts))
+
+
+def _told(context: StructuredContext) -> str:
+    """What the context holds and what it leaves out, in numbers."""
+    snapshot, thread = context.snapshot, context.thread
+    counts = [(len(snapshot.adjacent), "messages before it"), (snapshot.omitted, "that did not fit")]
+    if thread is not None:
+        cut = thread.truncation
+        counts.append((cut.included_replies, "replies of its thread"))
+        counts.append((cut.total_replies - cut.included_replies, "left out"))
+    return _counted(counts) or "nothing was said before it"
+
+
+def _happened(news: Meanwhile) -> str:
+    changes = Counter(str(what) for _, what in news.changed)
+    said = ((news.total_arrived, "arrived"), *((changes[what], what) for what in sorted(changes)))
+    return _counted((*said, (news.replies_elsewhere, "in other threads")))
+
+
+def _counted(counts: Iterable[tuple[int, str]]) -> str:
+    return ", ".join(f"{number} {what}" for number, what in counts if number)
+
+
+def _tokens(blocks: Iterable[Block]) -> int:
+    return sum(estimate_tokens(block.text) for block in blocks if isinstance(block, TextBlock))
+
+
+def _to_attach(
+    wish: str,
+    messages: Sequence[StoredMessage],
+    unclaimed: Sequence[RefRecord],
+    context: StructuredContext | None,
+    news: Meanwhile,
+) -> list[MediaRef]:
+    """The media to be attached unasked: the message's own first, then its thread's, newest first."""
+    if wish == "never":
+        return []
+    refs = [ref for message in messages for ref in media_of(message)]
+    refs += [record.ref for record in unclaimed]
+    if wish == "thread":
+        thread = messages[0].root or messages[0].id
+        since = [message for message in reversed(news.arrived) if thread in (message.root, message.id)]
+        refs += [ref for message in since for ref in message.media]
+        refs += reversed(list(_media_in(context))) if context is not None else ()
+    return refs
+
+
+def media_of(message: StoredMessage) -> Iterator[MediaRef]:
+    """Everything a message brings along."""
+    yield from message.media
+    for quote in (message.quote, message.forward):
+        if quote is not None:
+            yield from quote.media
+
+
+def _media_in(context: StructuredContext) -> Iterator[MediaRef]:
+    if context.thread is not None:
+        told = (context.thread.root, *context.thread.replies)
+        yield from (ref for message in told if message is not None for ref in message.media)

@@ -1,0 +1,278 @@
+"""Reply to parcels: collect its files, prepare and plan them; if that fails, the text still goes out and says so."""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+from weakref import WeakValueDictionary
+
+from belino.aio.keyed_workers import KeyedWorkers
+from belino.delivery.collect import FILES_AT_MOST, collect
+from belino.delivery.decide import Action, Decision
+from belino.delivery.folders import Folders, fates_of, split
+from belino.delivery.outgoing_files import Keeper, Probes
+from belino.delivery.plan import plan
+from belino.delivery.prepare import Preparer
+from belino.delivery.send import ParcelNews
+from belino.domain.error_text import place_of, reason_of
+from belino.domain.errors import StoreError, ToolError
+from belino.domain.failpoints import failpoint
+from belino.domain.limits import Limits, Once
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import Stage, Step
+from belino.domain.ports import Adapter, Clock, HttpClient
+from belino.domain.record import ClaimedTurn
+from belino.domain.reply import Offer, Parcel, ParcelState, Reply
+from belino.domain.store import Store
+from belino.media.allowance import Allowances
+from belino.storage.home import Home
+from belino.tools.sending import Outlet
+
+log = logging.getLogger(__name__)
+
+# For an account that is no longer configured: its parcels wait, cut so that any platform takes them.
+UNKNOWN_LIMITS = Limits(text_chars=1_000, once=Once.UNCERTAIN)
+NO_TURN = 0
+WIDTH = 4
+FLUSHES_AT_MOST = 50
+"""Rounds of one flush; a script that writes without end must not keep it busy for ever."""
+_ENDED = (ParcelState.SENT, ParcelState.DEAD, ParcelState.UNCERTAIN)
+
+Note = Callable[[Step], Awaitable[None]]
+
+
+@dataclass(slots=True, kw_only=True)
+class Flushed:
+    """What became of a conversation's pending files."""
+
+    conversation: ConversationKey
+    sent: list[str] = field(default_factory=list)
+    """Names of the files that are in the outbox now."""
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    """Names and reasons."""
+    waiting: int = 0
+    """Files that are still being written."""
+
+
+class Replies:
+    """Turns what agents say and offer into parcels, and follows pending files to their end."""
+
+    def __init__(
+        self,
+        store: Store,
+        adapters: Mapping[tuple[str, str], Adapter],
+        preparer: Preparer,
+        *,
+        images: Callable[[], Probes],
+        max_bytes: int,
+        http: HttpClient,
+        allowances: Allowances,
+        home: Home,
+        clock: Clock,
+        put: Callable[[ConversationKey], None],
+    ) -> None:
+        self._store = store
+        self._adapters = adapters
+        self._preparer = preparer
+        self._images = images
+        self._max_bytes = max_bytes
+        self._http = http
+        self._allowances = allowances
+        self._home = home
+        self._clock = clock
+        self._put = put
+        """Says that parcels of a conversation wait in the outbox."""
+        self._locks: WeakValueDictionary[ConversationKey, asyncio.Lock] = WeakValueDictionary()
+        self._taken: dict[int, set[str]] = {}
+        """By turn, the marks of pending files it brings along and that are not in the outbox yet."""
+        self._awaited: set[ConversationKey] = set()
+        """Conversations with pending files on their way."""
+        self._lanes = KeyedWorkers(self._file_away, width=WIDTH, clock=clock)
+        self.stop = self._lanes.stop
+
+    async def run(self) -> None:
+        """File pending files away as their parcels end, until stopped."""
+        await self._lanes.run()
+
+    def words(self, claimed: ClaimedTurn, text: str) -> tuple[Parcel, ...]:
+        """Words of our own as parcels."""
+        where = claimed.conversation
+        reply = Reply(conversation=where, text=text, reply_to=claimed.reply_to)
+        return plan(reply, (), self._limits(where), turn=claimed.id, trace=claimed.trace, retries=claimed.retries)
+
+    async def parcels(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> tuple[Parcel, ...]:
+        """An answer as parcels, with every file it brings along. Call `done` once they are committed or given up."""
+        where, limits = claimed.conversation, self._limits(claimed.conversation)
+        try:
+            reply, decisions, waiting = await self._decided(where, text, handed, turn=claimed.id)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the words go out
+            log.warning("files of turn %d could not be collected: %s", claimed.id, place_of(error))
+            reason = reason_of(error)
+            reply = Reply(conversation=where, text=text)
+            decisions = tuple(Decision(offer=offer, action=Action.REFUSE, reason=reason) for offer in handed)
+            waiting = 0
+            await note(self._step("files not collected", reason))
+        for decision in decisions:
+            outcome = "not sent" if decision.action is Action.REFUSE else f"goes as {decision.send_as}"
+            await note(self._step(outcome, decision.reason, decision.offer.name))
+        if waiting:
+            await note(self._step("left in pending", f"{waiting} files: still being written, or too many at once"))
+        reply = replace(reply, reply_to=claimed.reply_to)
+        return plan(reply, decisions, limits, turn=claimed.id, trace=claimed.trace, retries=claimed.retries)
+
+    def done(self, turn: int) -> None:
+        """The turn's parcels are committed, or it was given back."""
+        self._taken.pop(turn, None)
+
+    def outlet(self, conversation: ConversationKey, basket: list[Offer] | None = None) -> Outlet:
+        """Where `send_media` puts files: into a turn's basket, or straight into the outbox if there is no turn."""
+
+        async def into_reply(offer: Offer) -> str:
+            if basket is None:
+                await self._send_now(conversation, (offer,))
+                return "It goes out now"
+            if len(basket) >= FILES_AT_MOST and offer.sha256 not in {each.sha256 for each in basket}:
+                raise ToolError(f"a reply brings along {FILES_AT_MOST} files at most; send this one with the next")
+            basket.append(offer)
+            return "It goes out with your answer"
+
+        return Outlet(
+            folder=self._home.folder(conversation),
+            keeper=self._keeper(),
+            http=self._http,
+            limits=self._limits(conversation),
+            clock=self._clock,
+            metered=partial(self._allowances.elsewhere, conversation.whole_channel),
+            give=into_reply,
+        )
+
+    async def flush(self, conversation: ConversationKey) -> Flushed:
+        """Send what waits in `pending` now, without a turn."""
+        flushed = Flushed(conversation=conversation)
+        for _ in range(FLUSHES_AT_MOST):
+            token = secrets.randbits(62)
+            try:
+                reply, decisions, flushed.waiting = await self._decided(conversation, "", (), turn=-token)
+                if not decisions:
+                    break
+                await self._commit(reply, decisions, token)
+            finally:
+                self.done(-token)
+            for decision in decisions:
+                if decision.action is Action.REFUSE:
+                    flushed.refused.append((decision.offer.name, decision.reason))
+                else:
+                    flushed.sent.append(decision.offer.name)
+        return flushed
+
+    async def flush_all(self) -> tuple[Flushed, ...]:
+        """The same for every conversation that has something waiting."""
+        found = [await self.flush(where) for where in await self._with_folders()]
+        return tuple(each for each in found if each.sent or each.refused or each.waiting)
+
+    def parcel_news(self, news: ParcelNews) -> None:
+        """A parcel has come further: if it ended, its files may be filed away."""
+        if news.state in _ENDED and news.conversation in self._awaited:
+            self._lanes.wake(news.conversation)
+
+    async def sweep(self, before: datetime | None) -> int:
+        """File away what an earlier run did not; delete what was filed before then. Returns how many files went."""
+        gone = 0
+        for where in await self._with_folders():
+            async with self._alone(where):
+                await self._settled(where, self._folders(where))
+                gone += await self._folders(where).sweep(before) if before else 0
+        return gone
+
+    async def _send_now(self, conversation: ConversationKey, offers: Sequence[Offer]) -> None:
+        token = secrets.randbits(62)
+        decisions = await self._preparer.prepare(offers, self._limits(conversation))
+        self._await_marks(conversation, offers)
+        await self._commit(Reply(conversation=conversation, text=""), decisions, token)
+
+    async def _commit(self, reply: Reply, decisions: Sequence[Decision], token: int) -> None:
+        limits = self._limits(reply.conversation)
+        parcels = plan(reply, decisions, limits, turn=NO_TURN, trace=f"unasked-{token:x}")
+        await self._store.put_parcels(parcels)
+        self._put(reply.conversation)
+
+    async def _decided(
+        self, where: ConversationKey, text: str, handed: Sequence[Offer], *, turn: int
+    ) -> tuple[Reply, tuple[Decision, ...], int]:
+        """Everything a reply brings along, each with its decision; nothing of it is picked up a second time."""
+        self._home.outgoing(where)
+        folders = self._folders(where)
+        async with self._alone(where):
+            busy = await self._settled(where, folders)
+            found = await collect(text, handed, folders, self._keeper(), busy=busy)
+            self._await_marks(where, found.offers, turn)
+        failpoint("reply.collected")
+        prepared = await self._preparer.prepare(found.offers, self._limits(where))
+        failpoint("reply.prepared")
+        decisions = (*prepared, *found.refused)
+        async with self._alone(where):
+            await folders.refuse(_refused(decisions))
+        return Reply(conversation=where, text=found.text, files=found.offers), decisions, found.waiting
+
+    def _await_marks(self, where: ConversationKey, offers: Sequence[Offer], turn: int | None = None) -> None:
+        marks = {mark for offer in offers if offer.pending for mark in split(offer.pending)}
+        if marks:
+            self._awaited.add(where)
+            if turn is not None:
+                self._taken.setdefault(turn, set()).update(marks)
+
+    async def _settled(self, where: ConversationKey, folders: Folders) -> frozenset[str]:
+        """File away what has ended; returns the marks of what has not, in the outbox or on its way there."""
+        taken = frozenset(mark for marks in self._taken.values() for mark in marks)
+        if not await folders.is_used():
+            return taken
+        under_way = await folders.settle(fates_of(await self._store.carried_files(where)))
+        # What lies in `error` may arrive after all, if somebody has it tried again.
+        if await folders.is_used():
+            self._awaited.add(where)
+        else:
+            self._awaited.discard(where)
+        return under_way | taken
+
+    async def _file_away(self, where: ConversationKey) -> datetime | None:
+        try:
+            async with self._alone(where):
+                await self._settled(where, self._folders(where))
+        except StoreError as error:
+            log.warning("pending files of %s stay where they are: %s", where, type(error).__name__)
+            return self._clock.now() + timedelta(minutes=1)
+        return None
+
+    @asynccontextmanager
+    async def _alone(self, where: ConversationKey) -> AsyncIterator[None]:
+        """While inside, nobody else looks into this conversation's folders or moves anything in them."""
+        lock = self._locks.setdefault(where, asyncio.Lock())
+        async with lock:
+            yield
+
+    async def _with_folders(self) -> list[ConversationKey]:
+        known = [summary.conversation for summary in await self._store.conversations()]
+        return await asyncio.to_thread(lambda: [where for where in known if self._home.has_outgoing(where)])
+
+    def _folders(self, where: ConversationKey) -> Folders:
+        return Folders(self._home.folder(where), self._clock)
+
+    def _keeper(self) -> Keeper:
+        return Keeper(self._store, self._images(), max_bytes=self._max_bytes)
+
+    def _limits(self, where: ConversationKey) -> Limits:
+        adapter = self._adapters.get((where.platform, where.account))
+        return adapter.limits if adapter is not None else UNKNOWN_LIMITS
+
+    def _step(self, outcome: str, reason: str, subject: str = "") -> Step:
+        return Step(at=self._clock.now(), stage=Stage.REPLY, outcome=outcome, reason=reason, subject=subject)
+
+
+def _refused(decisions: Sequence[Decision]) -> dict[str, str]:
+    """The reasons by the marks of the pending files that cannot be sent."""
+    refused = [each for each in decisions if each.action is Action.REFUSE and each.offer.pending]
+    return {mark: each.reason for each in refused for mark in split(each.offer.pending or "")}

@@ -1,0 +1,455 @@
+"""Turn runner: build the prompt, run the agent, end the turn in one transaction."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from belino.aio.deadline import deadline, or_abandon, ring
+from belino.aio.retry import Retry
+from belino.config import Config
+from belino.context.history import History
+from belino.context.prompt import system_prompt
+from belino.delivery.send import ParcelNews
+from belino.delivery.typing import keep_showing
+from belino.domain.error_text import place_of, reason_of
+from belino.domain.errors import AgentError, MemoryLost, StoreError
+from belino.domain.failpoints import failpoint
+from belino.domain.media import ImageBlock
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import Stage, Step, TurnState
+from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping
+from belino.domain.record import ClaimedTurn, RefRecord, Session, TurnEnd
+from belino.domain.reply import Parcel
+from belino.domain.store import Store
+from belino.domain.turn import (
+    Accepted,
+    Compacted,
+    Final,
+    Refused,
+    ReplyPart,
+    TextDelta,
+    Toolbox,
+    ToolNote,
+    Turn,
+    Usage,
+)
+from belino.media.fetch import Fetcher
+from belino.media.render import Renderer
+from belino.net.tap import on_behalf
+from belino.storage.home import Home
+from belino.tools.toolbox import make_toolbox
+from belino.turns.agents import Agents
+from belino.turns.attach import PictureAttacher
+from belino.turns.counters import Counters
+from belino.turns.drafts import Draft, DraftWriter, TurnEvents
+from belino.turns.prompt import PromptBuilder, Withdrawn
+from belino.turns.reply import Replies
+from belino.turns.state import RecordingFetcher, TurnProgress, repaired
+
+log = logging.getLogger(__name__)
+
+CANCEL_SECONDS = 5.0
+"""An agent that does not end so soon after it was cancelled is left behind."""
+NOTE_CHARS = 500
+"""Of what a tool is at work on, as people are shown it."""
+
+
+class RecordsTurns(Protocol):
+    """The part of the recorder that a running turn needs."""
+
+    def run_turn(self, agent: Agent, turn: Turn) -> AsyncIterator[ReplyPart]: ...
+    def ended(self, claimed: ClaimedTurn, end: TurnEnd) -> None: ...
+
+
+class TurnRunner:
+    """Runs turns, each with the agent of its conversation."""
+
+    def __init__(
+        self,
+        store: Store,
+        agents: Agents,
+        adapters: Mapping[tuple[str, str], Adapter],
+        fetcher: Fetcher,
+        *,
+        history: History,
+        replies: Replies,
+        renderer: Callable[[], Renderer],
+        config: Config,
+        home: Home,
+        clock: Clock,
+        insist: Retry,
+        events: TurnEvents,
+        counters: Counters,
+        replied: Callable[[ConversationKey], None],
+        recorder: RecordsTurns,
+    ) -> None:
+        self._store = store
+        self._agents = agents
+        self._adapters = adapters
+        self._fetcher = fetcher
+        self._history = history
+        self._replies = replies
+        self._renderer = renderer
+        """Made with the first toolbox: its cache costs start-up time."""
+        self._config = config
+        self._home = home
+        self._clock = clock
+        self._insist = insist
+        self._events = events
+        self._counters = counters
+        self._replied = replied
+        self._recorder = recorder
+        self._key = home.key_file.read_bytes()
+        self._running: dict[ConversationKey, asyncio.Timeout] = {}
+        self._aborted: set[ConversationKey] = set()
+        self._doing: dict[ConversationKey, str] = {}
+        """What a tool is at work on, to be shown beside the typing sign."""
+        self._drafts: dict[ConversationKey, DraftWriter] = {}
+
+    def abort(self, conversation: ConversationKey) -> bool:
+        """Stop the agent in the middle of its turn; False if none runs here."""
+        scope = self._running.get(conversation)
+        if scope is None:
+            return False
+        self._aborted.add(conversation)
+        ring(scope)
+        return True
+
+    async def run(self, claimed: ClaimedTurn) -> None:
+        """Run one turn to its end. Cancelled, it gives the turn back unchanged."""
+        log.info("turn %d in %s begins (trace %s)", claimed.id, claimed.conversation, claimed.trace)
+        failpoint("turn.begin")
+        self._events.turn(claimed.conversation, claimed.id, TurnState.RUNNING)
+        for message in claimed.messages:
+            self._events.message(message)
+        try:
+            drafting = await self._begin_draft(claimed)
+            async with asyncio.TaskGroup() as group:
+                signs = [group.create_task(self._keep_typing(claimed.conversation))]
+                if drafting is not None:
+                    signs.append(group.create_task(drafting.show()))
+                with on_behalf(claimed.conversation):
+                    end = answered = await self._answer(claimed)
+                if drafting is not None:
+                    await drafting.stop()
+                for sign in signs:
+                    sign.cancel()
+            end = await self._finish(claimed, self._drafted(claimed, end))
+        except BaseException:
+            # Cancelled, or something broke that is not the agent: a turn nobody works on would block its conversation.
+            await self._give_back(claimed)
+            raise
+        finally:
+            self._replies.done(claimed.id)
+            self._drafts.pop(claimed.conversation, None)
+        self._recorder.ended(claimed, answered)
+        if end.parcels:
+            self._replied(claimed.conversation)
+        self._counters.turns[end.state] += 1
+        log.info("turn %d in %s is %s (trace %s)", claimed.id, claimed.conversation, end.state, claimed.trace)
+        await self._tell_end(claimed, end)
+
+    async def _finish(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd:
+        """Commit the end; what the store can never take must not block the conversation for ever."""
+        what = f"turn {claimed.id}"
+        failpoint("turn.finish.before")
+        try:
+            await self._insist(what, lambda: self._store.finish_turn(claimed.id, end))
+            failpoint("turn.finish.after")
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an answer that cannot be kept still ends its turn
+            log.error("turn %d (trace %s) cannot be kept: %s", claimed.id, claimed.trace, place_of(error))
+            reason = f"its answer could not be kept ({type(error).__name__})"
+            plain = TurnEnd(state=TurnState.FAILED, reason=reason, parcels=self._apology(claimed, reason))
+            plain = self._drafted(claimed, plain)
+            await self._insist(what, lambda: self._store.finish_turn(claimed.id, plain))
+            return plain
+        return end
+
+    def parcel_news(self, news: ParcelNews) -> None:
+        """A parcel has come further: perhaps a draft that waits for it."""
+        if drafting := self._drafts.get(news.conversation):
+            drafting.news(news)
+
+    def toolbox(self, conversation: ConversationKey) -> Toolbox:
+        """A conversation's tools outside of any turn."""
+        return self._toolbox(conversation, self._fetcher)
+
+    async def _answer(self, claimed: ClaimedTurn) -> TurnEnd:
+        found = await self._insist(f"turn {claimed.id}", lambda: self._store.session(claimed.conversation))
+        failpoint("turn.session.loaded")
+        session = found.found_by(self._agents.kind(claimed.conversation))
+        ledger = self._ledger(claimed, session)
+        allowed = self._config.sessions
+        if claimed.interruptions >= allowed.attempts:
+            times = "once" if claimed.interruptions == 1 else f"{claimed.interruptions} times"
+            return await self._failed(claimed, ledger, f"belino stopped {times} while this ran alone")
+        if claimed.suspect:
+            log.info("turn %d was interrupted by a crash and runs alone; others wait", claimed.id)
+            await ledger.runs_alone()
+        scope = None
+        try:
+            async with deadline(self._clock, allowed.turn_seconds) as scope:
+                self._running[claimed.conversation] = scope
+                heard = self._heard(claimed, ledger, session)
+                text = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
+        except Withdrawn as error:
+            return await ledger.end(TurnState.ABORTED, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever an agent dies of becomes the turn's visible end
+            reason = _reason(error)
+            if scope is not None and scope.expired():
+                reason = f"the agent did not finish within {allowed.turn_seconds} seconds"
+            if claimed.conversation in self._aborted:
+                return await ledger.end(TurnState.ABORTED, "stopped by a person")
+            log.warning("turn %d (trace %s) fails: %s", claimed.id, claimed.trace, place_of(error))
+            return await self._failed(claimed, ledger, reason)
+        finally:
+            ledger.needed.close()
+            self._running.pop(claimed.conversation, None)
+            self._doing.pop(claimed.conversation, None)
+            aborted = claimed.conversation in self._aborted
+            self._aborted.discard(claimed.conversation)
+        if aborted:
+            return await ledger.end(TurnState.ABORTED, "stopped by a person")
+        parcels = await self._replies.parcels(claimed, text, ledger.offers, ledger.note)
+        reason = "" if parcels else "the agent had nothing to say"
+        return await ledger.end(TurnState.ANSWERED, reason, parcels)
+
+    def _ledger(self, claimed: ClaimedTurn, session: Session) -> TurnProgress:
+        return TurnProgress(
+            claimed,
+            session,
+            self._store,
+            clock=self._clock,
+            counters=self._counters,
+            agent=self._agents.kind(claimed.conversation),
+            remembers=self._agents.at(claimed.conversation).remembers,
+        )
+
+    async def _heard(self, claimed: ClaimedTurn, ledger: TurnProgress, session: Session) -> str:
+        try:
+            return await self._listen(claimed, ledger, session)
+        except MemoryLost as error:
+            log.warning("the agent of %s begins anew (trace %s)", claimed.conversation, claimed.trace)
+            await ledger.begin_anew(reason_of(error))
+        return await self._listen(claimed, ledger, session.forgotten())
+
+    async def _listen(self, claimed: ClaimedTurn, ledger: TurnProgress, session: Session) -> str:
+        if note := await self._history.before_turn(claimed.messages[-1]):
+            await ledger.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="history incomplete", reason=note))
+        turn = await self._build(claimed, ledger, session)
+        failpoint("turn.prompt.built")
+        parts = self._recorder.run_turn(self._agents.at(claimed.conversation), turn)
+        draft = Draft(claimed.conversation, claimed.id, self._events, self._clock)
+        length = Length(self._config.sessions.max_reply_chars)
+        try:
+            async for part in parts:
+                length.add(part)
+                await asyncio.sleep(0)  # an agent that never waits must not keep the deadline from ringing
+                failpoint("turn.agent.part")
+                if isinstance(part, Final):
+                    failpoint("turn.agent.final")
+                    if drafting := self._drafts.get(claimed.conversation):
+                        drafting.hush()
+                    return repaired(part.text)
+                if isinstance(part, TextDelta):
+                    draft.write(repaired(part.text))
+                else:
+                    draft.flush()
+                await self._take(part, claimed, ledger)
+        finally:
+            if isinstance(parts, AsyncGenerator):
+                await parts.aclose()
+        raise AgentError("the agent ended without an answer")
+
+    async def _take(self, part: ReplyPart, claimed: ClaimedTurn, ledger: TurnProgress) -> None:
+        match part:
+            case ToolNote():
+                note = repaired(part.text[:NOTE_CHARS])
+                self._events.turn(claimed.conversation, claimed.id, "note", note)
+                self._doing[claimed.conversation] = note
+            case Accepted():
+                ledger.accepted()
+            case Compacted():
+                ledger.compacted(part)
+            case Usage():
+                ledger.spent(part)
+            case Refused():
+                await ledger.refused(part)
+            case TextDelta():
+                if drafting := self._drafts.get(claimed.conversation):
+                    drafting.write(repaired(part.text))
+            case Final():
+                pass
+
+    def _teller(self, conversation: ConversationKey) -> PromptBuilder:
+        agent = self._agents.at(conversation)
+        return PromptBuilder(self._store, agent, self._config.context, clock=self._clock, key=self._key)
+
+    async def _build(self, claimed: ClaimedTurn, ledger: TurnProgress, session: Session) -> Turn:
+        conversation = claimed.conversation
+        teller = self._teller(conversation)
+        telling = await teller.tell(claimed, session, partial(self._attaching, claimed, ledger))
+        ledger.tells(telling.told, recovers=telling.recovers)
+        for step in telling.steps:
+            await ledger.note(step)
+        return Turn(
+            conversation=conversation,
+            number=claimed.number,
+            system=system_prompt(),
+            blocks=telling.blocks,
+            toolbox=self._toolbox(
+                conversation,
+                RecordingFetcher(self._fetcher, ledger, self._tell_media),
+                ledger=ledger,
+                fence=teller.fence(claimed),
+            ),
+            memory=ledger,
+            folder=self._home.incoming(conversation),
+            outgoing=self._home.outgoing(conversation) / "pending",
+            deadline=self._clock.now() + timedelta(seconds=self._config.sessions.turn_seconds),
+        )
+
+    def _attaching(self, claimed: ClaimedTurn, ledger: TurnProgress, again: bool) -> PictureAttacher:
+        """What hands pictures over unasked, by the agent's own tools; the agent did not call them, so none is noted."""
+        why = "attached again after compaction" if again else "attached with the message"
+        fetcher = RecordingFetcher(self._fetcher, ledger, self._tell_media, why=why)
+        return PictureAttacher(
+            library=self._store,
+            channel=claimed.conversation.whole_channel,
+            toolbox=self._toolbox(
+                claimed.conversation, fetcher, ledger=ledger, shown=ledger.shown_again if again else ledger.shown
+            ),
+            context=ledger.context,
+            turn=claimed.number,
+            fence=self._teller(claimed.conversation).fence(claimed),
+            again=again,
+        )
+
+    def _toolbox(
+        self,
+        conversation: ConversationKey,
+        fetcher: Fetcher,
+        *,
+        ledger: TurnProgress | None = None,
+        shown: Callable[[ImageBlock], None] | None = None,
+        fence: str = "",
+    ) -> Toolbox:
+        """The channel's tools: for an agent, noted in its ledger; where `shown` is given, for ourselves."""
+        noted = ledger if shown is None else None
+        return make_toolbox(
+            conversation=conversation,
+            library=self._store,
+            archive=self._store,
+            fetcher=fetcher,
+            history=self._history,
+            folder=self._home.incoming(conversation),
+            notes=noted.note if noted else None,
+            shown=noted.shown if noted else shown,
+            clock=self._clock,
+            renderer=self._renderer(),
+            fence=fence or self._teller(conversation).fence_outside(conversation),
+            sees_images=self._agents.at(conversation).sees_images,
+            image_block_bytes=self._config.media.image_block_bytes,
+            image_block_side=self._config.media.image_block_side,
+            manifest=ledger.context if ledger else (),
+            shown_now=ledger.shown_now if ledger else None,
+            answers=ledger.answers if ledger else (),
+            outlet=self._replies.outlet(conversation, ledger.offers if ledger else None) if shown is None else None,
+        )
+
+    async def _failed(self, claimed: ClaimedTurn, ledger: TurnProgress, reason: str) -> TurnEnd:
+        return await ledger.end(TurnState.FAILED, reason, self._apology(claimed, reason))
+
+    def _apology(self, claimed: ClaimedTurn, reason: str) -> tuple[Parcel, ...]:
+        return self._replies.words(claimed, f"Sorry, I could not answer that: {reason}.")
+
+    async def _begin_draft(self, claimed: ClaimedTurn) -> DraftWriter | None:
+        """What shows the answer while it is written, where the platform and its operator want that."""
+        where = claimed.conversation
+        adapter = self._adapters.get((where.platform, where.account))
+        pause = adapter.draft_pause(where) if isinstance(adapter, Drafts) else None
+        if not isinstance(adapter, Drafts) or pause is None:
+            return None
+        drafting = self._drafts[where] = DraftWriter(
+            claimed,
+            adapter,
+            adapter.limits,
+            self._store,
+            pause=pause,
+            clean=partial(_without_folders, self._home.folder(where)),
+            clock=self._clock,
+            put=lambda: self._replied(where),
+        )
+        await self._insist(f"turn {claimed.id}", drafting.resume)
+        return drafting
+
+    def _drafted(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd:
+        drafting = self._drafts.get(claimed.conversation)
+        return end if drafting is None else drafting.finish(end)
+
+    async def _give_back(self, claimed: ClaimedTurn) -> None:
+        try:
+            await self._store.release_turn(claimed.id)
+        except StoreError as error:
+            # It is still marked as running, and the next start lets it wait again.
+            log.warning("turn %d could not be given back: %s", claimed.id, place_of(error))
+            return
+        self._events.turn(claimed.conversation, claimed.id, TurnState.WAITING)
+
+    async def _tell_end(self, claimed: ClaimedTurn, end: TurnEnd) -> None:
+        await self._tell_messages(claimed.conversation, [message.id for message in claimed.messages])
+        self._events.turn(claimed.conversation, claimed.id, end.state, end.reason)
+
+    async def _tell_media(self, record: RefRecord) -> None:
+        """Whoever watches sees a promise become a picture, or why it did not."""
+        await self._tell_messages(record.conversation, [record.ref.message_id])
+
+    async def _tell_messages(self, conversation: ConversationKey, ids: Sequence[str]) -> None:
+        if not self._events.watched(conversation):
+            self._events.changed(conversation)
+            return
+        try:
+            for message in await self._store.messages(conversation.whole_channel, ids):
+                self._events.message(message)
+        except StoreError:
+            self._events.lost()
+
+    async def _keep_typing(self, conversation: ConversationKey) -> None:
+        adapter = self._adapters.get((conversation.platform, conversation.account))
+        if isinstance(adapter, ShowsTyping):
+            await keep_showing(lambda: adapter.show_typing(conversation, self._doing.get(conversation)), self._clock)
+
+
+class Length:
+    """The length of an answer while it is written, and of the whole; over the limit, the turn ends."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._written = 0
+
+    def add(self, part: ReplyPart) -> None:
+        """Count a part; AgentError where the answer is too long."""
+        if isinstance(part, TextDelta):
+            self._written += len(part.text)
+        if self._written > self._limit or (isinstance(part, Final) and len(part.text) > self._limit):
+            raise AgentError(
+                f"the agent's answer is over {self._limit} characters; ask for less, or for a file, "
+                "or raise sessions.max_reply_chars"
+            )
+
+
+def _without_folders(folder: Path, text: str) -> str:
+    """The names of files without where they lie here, as the finished answer will have them."""
+    for place in ("outgoing/pending/", "outgoing/", "incoming/"):
+        text = text.replace(f"{folder}/{place}", "")
+    return text
+
+
+def _reason(error: Exception) -> str:
+    return repaired(reason_of(error)) if isinstance(error, AgentError | StoreError) else type(error).__name__

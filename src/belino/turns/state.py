@@ -1,0 +1,239 @@
+"""State of a running turn, collected so that one transaction can end it."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+
+from belino.context.manifest import in_context
+from belino.domain.errors import StoreError
+from belino.domain.media import Blob, ImageBlock
+from belino.domain.outcome import MediaOutcome, Stage, Step, TurnState
+from belino.domain.ports import Clock
+from belino.domain.record import ClaimedTurn, ManifestEntry, RefRecord, Session, Told, TurnEnd
+from belino.domain.reply import Offer, Parcel
+from belino.domain.store import Store
+from belino.domain.turn import Compacted, Refused, Usage
+from belino.media.fetch import Fetcher, Progress
+from belino.turns.counters import Counters
+
+
+class TurnProgress:
+    """Steps for `explain`, pictures shown, what it cost, and the agent's memory: it is the turn's SessionMemory too."""
+
+    def __init__(
+        self,
+        turn: ClaimedTurn,
+        session: Session,
+        store: Store,
+        *,
+        clock: Clock,
+        counters: Counters,
+        agent: str = "",
+        remembers: bool = True,
+    ) -> None:
+        self._turn = turn
+        self._store = store
+        self._clock = clock
+        self._counters = counters
+        self._agent = agent
+        self._remembers = remembers
+        self._found = session.memory
+        self._saved: bytes | None = None
+        self._given: dict[str, ImageBlock] = {}
+        self._accepted: dict[str, ImageBlock] = {}
+        self._again: set[str] = set()
+        """Of those given, the refs that a compaction had taken."""
+        self._recovers = False
+        self._told: Told | None = None
+        self._took = False
+        self._compacted = False
+        self._anew = False
+        self._lost: dict[str, None] = {}
+        self._usage = Usage()
+        self._unwritten: list[Step] = []
+        self.context = list(in_context(session)) if remembers else []
+        """What the agent has before it from earlier turns; a compaction empties it at once."""
+        self.shown_now: set[str] = set()
+        """Refs and hashes of the pictures it was given in this turn."""
+        self.offers: list[Offer] = []
+        """Files the agent handed over to be sent."""
+        self.answers = tuple(message.id for message in turn.messages)
+        self.needed = ExitStack()
+        """Closed with the turn; until then, what it fetched makes room for nothing else."""
+
+    async def load(self) -> bytes | None:
+        """What the agent saved last, in this turn or an earlier one."""
+        return self._found if self._saved is None else self._saved
+
+    async def save(self, memory: bytes) -> None:
+        """Kept with the turn's end; a turn that fails leaves the memory as it was."""
+        self._saved = memory
+
+    async def note(self, step: Step) -> None:
+        """Keep a step; a store that cannot take it now gets it with the next one, for a note fails no turn."""
+        self._unwritten.append(replace(step, reason=repaired(step.reason), subject=repaired(step.subject)))
+        steps = tuple(self._unwritten)
+        try:
+            await self._store.note(self._turn.trace, *steps)
+        except StoreError:
+            return
+        del self._unwritten[: len(steps)]
+
+    async def runs_alone(self) -> None:
+        """No other turn runs beside this one, because belino stopped during an earlier attempt at it."""
+        reason = f"attempt {self._turn.attempt}: belino stopped during an earlier one"
+        subject = f"turn {self._turn.number}"
+        await self.note(
+            Step(at=self._clock.now(), stage=Stage.TURN, outcome="runs alone", reason=reason, subject=subject)
+        )
+
+    async def media_ended(self, record: RefRecord, why: str) -> None:
+        """A ref was asked for: note what became of it."""
+        try:
+            current = await self._store.ref(record.conversation.whole_channel, record.ref.id) or record
+        except StoreError:
+            return
+        self._counters.media[current.outcome] += 1
+        await self._note_media(current.ref.id, current.outcome, current.reason or why)
+
+    async def refused(self, part: Refused) -> None:
+        """The model would not take a picture: it does not count as shown, whatever was said of it before."""
+        for refused in (self._given.pop(part.ref, None), self._accepted.pop(part.ref, None)):
+            if refused is not None:
+                self.shown_now.difference_update((part.ref, refused.sha256))
+        self._counters.media[MediaOutcome.REFUSED] += 1
+        await self._note_media(part.ref, "refused by the model", part.why)
+
+    def tells(self, told: Told | None, *, recovers: bool) -> None:
+        """How far this turn tells the agent of its channel, and whether it makes a compaction good."""
+        self._told = told
+        self._recovers = recovers
+
+    def shown(self, block: ImageBlock) -> None:
+        """A picture was handed to the agent; it counts once the agent accepted it."""
+        self._given[block.ref] = block
+        self._again.discard(block.ref)
+
+    def shown_again(self, block: ImageBlock) -> None:
+        """A picture that the agent had lost was handed to it again: the manifest has it already."""
+        self._given[block.ref] = block
+        self._again.add(block.ref)
+
+    def accepted(self) -> None:
+        """What was handed over so far is in the model's context."""
+        self._took = True
+        self._accepted.update(self._given)
+        for ref in self._given:
+            self._lost.pop(ref, None)
+        self._given.clear()
+
+    def compacted(self, part: Compacted) -> None:
+        """What was accepted before it, or some of that, is not in the model's context any more."""
+        gone = part.only or tuple(self._accepted)
+        for ref in gone:
+            block = self._accepted.pop(ref, None)
+            self.shown_now.difference_update((ref,) if block is None else (ref, block.sha256))
+        if part.only:
+            self._lost.update(dict.fromkeys(part.only))
+            self.context[:] = [entry for entry in self.context if entry.artifact_id not in part.only]
+        else:
+            self._compacted = True
+            self.context.clear()
+
+    async def begin_anew(self, why: str) -> None:
+        """The agent remembers nothing of the conversation: the turn is told and answered as its first."""
+        self._anew = True
+        self._found = self._saved = None
+        for known in (self._given, self._accepted, self._again, self.shown_now, self.context):
+            known.clear()
+        await self.note(Step(at=self._clock.now(), stage=Stage.TURN, outcome="memory lost", reason=why))
+
+    def spent(self, usage: Usage) -> None:
+        self._usage = usage
+
+    async def end(self, state: TurnState, reason: str = "", parcels: tuple[Parcel, ...] = ()) -> TurnEnd:
+        """The turn's end; only an answered turn keeps memory and pictures shown."""
+        if state is not TurnState.ANSWERED:
+            return TurnEnd(state=state, reason=reason, parcels=parcels, usage=self._usage)
+        again = tuple(ref for ref in self._accepted if ref in self._again)
+        shown = await self._manifest()
+        return TurnEnd(
+            state=state,
+            reason=reason,
+            parcels=parcels,
+            shown=shown,
+            compacted=self._compacted,
+            # An agent that forgets has lost what it saw as soon as it has answered.
+            lost=tuple(self._lost) if self._remembers else tuple(entry.artifact_id for entry in shown),
+            told=self._told if self._took else None,
+            recovered=again if self._recovers and self._took else None,
+            anew=self._anew,
+            memory=self._saved,
+            agent=self._agent,
+            usage=self._usage,
+        )
+
+    async def _manifest(self) -> tuple[ManifestEntry, ...]:
+        channel = self._turn.conversation.whole_channel
+        try:
+            shown = [block for ref, block in self._accepted.items() if ref not in self._again]
+            records = [(block, await self._store.ref(channel, block.ref)) for block in shown]
+        except StoreError:
+            return ()  # the worst is a picture shown twice
+        return tuple(self._entry(block, record) for block, record in records if record is not None)
+
+    def _entry(self, block: ImageBlock, record: RefRecord) -> ManifestEntry:
+        return ManifestEntry(
+            artifact_id=block.ref,
+            display_name=record.ref.file_name or str(record.ref.kind),
+            media_type=block.mime,
+            content_hash=block.sha256,
+            source_message_id=record.ref.message_id,
+            source_thread_id=record.conversation.thread,
+            included_at_turn=self._turn.number,
+        )
+
+    async def _note_media(self, ref: str, outcome: str, reason: str) -> None:
+        step = Step(at=self._clock.now(), stage=Stage.MEDIA, outcome=outcome, reason=reason, subject=ref)
+        await self.note(step)
+
+
+def repaired(text: str) -> str:
+    """The text with surrogate pairs joined and halves of one replaced: nobody could store or send them."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class RecordingFetcher(Fetcher):
+    """A fetcher whose every end is written into one turn's ledger; the work is done by the one all turns share."""
+
+    def __init__(
+        self,
+        shared: Fetcher,
+        ledger: TurnProgress,
+        told: Callable[[RefRecord], Awaitable[None]],
+        *,
+        why: str = "the agent asked for it",
+    ) -> None:
+        self._shared = shared
+        self._ledger = ledger
+        self._told = told
+        self._why = why
+
+    async def fetch(self, record: RefRecord, *, progress: Progress | None = None) -> Blob:
+        """The bytes of a ref, and a step that says how it ended."""
+        try:
+            blob = await self._shared.fetch(record, progress=progress)
+            self._ledger.needed.enter_context(self._shared.pin(blob.sha256))
+            return blob
+        finally:
+            await self._ledger.media_ended(record, self._why)
+            await self._told(record)
+
+    async def read(self, blob: Blob, limit: int) -> bytes:
+        return await self._shared.read(blob, limit)
+
+    def pin(self, sha256: str) -> AbstractContextManager[None]:
+        return self._shared.pin(sha256)
+
+    async def sweep(self) -> int:
+        return await self._shared.sweep()

@@ -1,0 +1,128 @@
+"""A reply's text as messages within a platform's limits."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from belino.delivery.text import Text, caption, length, texts
+from belino.domain.limits import Limits, Markup, Once, Unit
+from delivery.platforms import PLATFORMS
+from delivery.test_dialects import read_html
+from delivery.test_markup import MARKDOWN
+
+TELEGRAM = PLATFORMS["telegram"]
+ADDRESS = " (https://b.c)"
+LONG = MARKDOWN.flatmap(lambda text: st.integers(1, 120).map(lambda times: (text + " word\n") * times))
+
+
+def small(markup: Markup, chars: int = 60, **more: object) -> Limits:
+    return Limits(text_chars=chars, once=Once.KEY, markup=markup, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("platform", sorted(PLATFORMS))
+@settings(max_examples=15, deadline=None)
+@given(source=LONG)
+def test_no_message_is_longer_than_its_platform_takes(platform: str, source: str) -> None:
+    limits = PLATFORMS[platform]
+    for text in texts(source, limits):
+        assert text.text.strip()
+        assert 0 < length(text, limits) <= limits.text_chars
+        assert limits.text_lines is None or text.text.count("\n") < limits.text_lines
+
+
+@settings(max_examples=80, deadline=None)
+@given(source=LONG, chars=st.integers(40, 300))
+def test_each_message_in_html_stands_alone_and_its_plain_words_are_the_same(source: str, chars: int) -> None:
+    limits = small(Markup.HTML, chars, counts_markup=False, unit=Unit.UTF16)
+    for text in texts(source, limits):
+        shown, plain = read_html(text.text), text.plain or text.text
+        assert shown.replace(ADDRESS, "") == plain.replace(ADDRESS, "")  # in a table both write it out
+
+
+@settings(max_examples=60, deadline=None)
+@given(words=st.lists(st.sampled_from(["one", "two.", "👍🏽", "**bold**", "`code`", "\n\n"]), max_size=400))
+def test_no_word_is_lost_between_messages(words: list[str]) -> None:
+    source = " ".join(words)
+    whole = texts(source, small(Markup.PLAIN, 1_000_000))
+    parts = texts(source, small(Markup.PLAIN, 80))
+    assert "".join(part.text for part in parts).split() or not whole
+    assert "".join("".join(p.text for p in parts).split()) == "".join("".join(p.text for p in whole).split())
+
+
+def test_a_style_that_is_cut_goes_on_in_the_next_message() -> None:
+    parts = texts(f"**{'word ' * 30}end**", small(Markup.HTML))
+    assert len(parts) > 2
+    assert all(part.text.startswith("<b>") and part.text.endswith("</b>") for part in parts)
+
+
+def test_a_code_block_that_is_cut_is_closed_and_opened_again_with_its_language() -> None:
+    code = "```python\n" + "".join(f"line_{number} = {number}\n" for number in range(12)) + "```\nDone."
+    parts = [part.text for part in texts(code, small(Markup.CHAT, 80))]
+    assert len(parts) > 2
+    assert all(part.startswith("```python\n") for part in parts)
+    assert all(part.count("```") == 2 for part in parts)
+    assert parts[-1].endswith("```\n\nDone.")
+
+
+def test_what_a_platform_does_not_count_leaves_room_for_text() -> None:
+    source = "**a** " * 20
+    shown = len("a " * 20) - 1
+    assert len(texts(source, small(Markup.HTML, shown, counts_markup=False))) == 1
+    assert len(texts(source, small(Markup.HTML, shown))) > 1
+
+
+def test_characters_beyond_the_first_plane_count_twice_where_utf16_is_counted() -> None:
+    assert len(texts("😀" * 60, small(Markup.PLAIN, unit=Unit.UTF16))) == 2
+    assert len(texts("😀" * 60, small(Markup.PLAIN, unit=Unit.BYTES))) == 4
+    assert len(texts("😀" * 60, small(Markup.PLAIN))) == 1
+    assert len(texts("é" * 60, small(Markup.MARKDOWN, unit=Unit.BYTES))) >= 2
+
+
+@pytest.mark.parametrize("platform", sorted(PLATFORMS))
+def test_a_text_without_anything_to_see_makes_no_message(platform: str) -> None:
+    assert texts(" \n" * 200, PLATFORMS[platform]) == ()
+
+
+def test_a_thousand_links_are_cut_in_the_time_of_reading_them() -> None:
+    parts = texts("[x](https://example.org/1) " * 1_000, TELEGRAM)
+    assert sum(part.text.count("</a>") for part in parts) == 1_000
+
+
+def test_a_million_characters_are_cut_in_the_time_of_reading_them() -> None:
+    words = [f"word{number:05}" for number in range(100_000)]
+    parts = texts(" ".join(words), TELEGRAM)
+    assert [word for part in parts for word in part.text.split()] == words
+    assert max(len(part.text) for part in parts) <= 4096
+
+
+def test_a_caption_is_formatted_and_refused_only_when_a_reader_would_see_too_much() -> None:
+    assert caption("a **b**", TELEGRAM) == Text(text="a <b>b</b>", plain="a b")
+    assert caption(f"**{'x' * 1024}**", TELEGRAM) is not None
+    assert caption("x" * 1025, TELEGRAM) is None
+    assert caption("x", PLATFORMS["line"]) is None
+
+
+def test_a_message_of_many_links_is_cut_where_telegram_would_drop_some_and_loses_none() -> None:
+    addresses = [f"https://example.org/page/{number}" for number in range(250)]
+    parts = texts(", ".join(f"[{number}]({address})" for number, address in enumerate(addresses)), TELEGRAM)
+    assert max(part.text.count("</a>") for part in parts) <= 100
+    for address in addresses:
+        assert sum(f'"{address}"' in part.text for part in parts) == 1
+        assert sum(f"({address})" in part.plain for part in parts) == 1
+    assert all(TELEGRAM.unit.length(part.plain) <= TELEGRAM.text_chars for part in parts)
+
+
+def test_styles_that_telegram_drops_are_no_reason_for_many_messages() -> None:
+    assert len(texts("> *line* of a quote\n" * 200, TELEGRAM)) == 1
+
+
+@pytest.mark.parametrize("platform", ["telegram", "discord", "slack"])
+def test_an_address_that_leaves_no_room_for_its_words_is_written_behind_them(platform: str) -> None:
+    limits = PLATFORMS[platform]
+    address = f"https://example.org/{'a' * (limits.text_chars - 30)}"
+    parts = texts(f"Read [all of the report]({address}) now.", limits)
+    assert len(parts) <= 3
+    assert all(length(part, limits) <= limits.text_chars for part in parts)
+    assert f"report ({address}) now." in "".join(part.plain or part.text for part in parts).replace(
+        "report(", "report ("
+    )
