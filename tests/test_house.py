@@ -28,11 +28,11 @@ PLATFORMS = re.compile(r"telegram|discord|slack|whatsapp", re.IGNORECASE)
 CAMEL_PARTS = re.compile(r"[A-Z][a-z0-9]*|[a-z0-9]+")
 
 # A line to the prepared parent, which passes descriptors; and the try at reaching a network from behind the walls.
-SANDBOX = ("media/sandbox_line.py", "media/sandbox_parent.py", "media/sandbox_walls.py")
+SANDBOX = ("media/sandbox/line.py", "media/sandbox/parent.py", "media/sandbox/walls.py")
 # What runs in the sandbox's child; the bench compares, and testing draws pictures and records films of its own.
 DECODING = {
-    "media/image.py", "media/image_fit.py", "media/image_open.py", "media/image_pixels.py",
-    "media/image_sample.py",
+    "media/image/images.py", "media/image/fit.py", "media/image/decode.py", "media/image/pixels.py",
+    "media/image/sample.py",
     "media/animation.py", "media/sheet.py", "media/video_frames.py",
 }  # fmt: skip
 DECODING_STREAMS = {"media/stream_open.py", "media/audio.py", "media/audio_peaks.py", "media/video_frames.py"}
@@ -73,8 +73,8 @@ BROAD_EXCEPT_IN = {
     "gateway/sessions.py",
     "delivery/send.py",
     "delivery/typing.py",
-    "media/incoming.py",
-    "media/sandbox_parent.py",
+    "media/inspect.py",
+    "media/sandbox/parent.py",
     "web/app.py",
     "web/chat.py",
     "web/events.py",

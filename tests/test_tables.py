@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from belino import registry
+from belino.domain.capabilities import Capability
 from belino.domain.limits import SendAs
-from belino.domain.works import Thing
 
 ROOT = Path(__file__).parent.parent
 FORMS = {
-    Thing.PICTURE: SendAs.PHOTO,
-    Thing.VIDEO: SendAs.VIDEO,
-    Thing.SOUND: SendAs.AUDIO,
-    Thing.VOICE: SendAs.VOICE,
-    Thing.FILE: SendAs.DOCUMENT,
-    Thing.STICKER: SendAs.STICKER,
+    Capability.PICTURE: SendAs.PHOTO,
+    Capability.VIDEO: SendAs.VIDEO,
+    Capability.SOUND: SendAs.AUDIO,
+    Capability.VOICE: SendAs.VOICE,
+    Capability.FILE: SendAs.DOCUMENT,
+    Capability.STICKER: SendAs.STICKER,
 }
 PLATFORMS = registry.built_in("adapters")
 
@@ -34,7 +34,7 @@ def test_a_platform_claims_to_take_exactly_the_forms_its_limits_know(platform: s
     claimed = {each.thing for each in adapter.works if each.goes}
     for thing, form in FORMS.items():
         assert (thing in claimed) == (form in adapter.limits.files), (platform, thing)
-    assert (Thing.ALBUM in claimed) == (adapter.limits.album_items > 1)
+    assert (Capability.ALBUM in claimed) == (adapter.limits.album_items > 1)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

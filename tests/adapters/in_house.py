@@ -9,7 +9,7 @@ from typing import Any
 from adapters.desk import LIMIT
 from belino.config import from_table
 from belino.domain.message import ConversationKey
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import ScriptedAgent

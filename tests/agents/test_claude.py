@@ -13,7 +13,7 @@ from belino.agents.claude import Agent
 from belino.domain.errors import AgentError, MemoryLost
 from belino.domain.media import FileBlock, TextBlock
 from belino.domain.turn import Accepted, Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.files import make_png
 from belino.testing.models import (
     ModelAnswer,

@@ -14,7 +14,7 @@ from belino.domain.errors import MediaExpired, ToolError
 from belino.domain.media import Block, TextBlock
 from belino.domain.ports import Agent as AgentPort
 from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, Toolbox, ToolNote, Turn, Usage
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.media.render import make_renderer
 from belino.testing.files import make_jpeg, make_pdf, make_png
 from media.videos import Here, video

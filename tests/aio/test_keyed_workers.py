@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from belino.aio.keyed_workers import KeyedWorkers
 from belino.domain.message import ConversationKey
-from belino.domain.record import Ready
+from belino.domain.stored import Ready
 from belino.testing import FakeClock, settle
 
 

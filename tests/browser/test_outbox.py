@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from belino.domain.dispatch import Doubt
+from belino.domain.delivery_doubt import Doubt
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel, ParcelState
 from belino.net.clock import SystemClock

@@ -7,7 +7,7 @@ import pytest
 
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store

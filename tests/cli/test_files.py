@@ -9,7 +9,7 @@ from PIL import Image
 
 from belino.cli.files import Target
 from belino.domain.errors import BelinoError
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.files import make_pdf, make_png
 from cli.shell import Belino, read
 

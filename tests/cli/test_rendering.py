@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from belino.domain.tokens import estimate_tokens
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.media.render import ANSWER_TOKENS
 from belino.testing.faults import FILE
 from belino.testing.file_server import FakeUpload

@@ -9,7 +9,7 @@ import pytest
 
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing, TurnState
-from belino.domain.record import ClaimedTurn, TurnEnd, Verdict
+from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store

@@ -10,7 +10,7 @@ from belino.domain.context import ThreadActivity
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
 from belino.domain.outcome import MessageOutcome, Standing
-from belino.domain.record import Nearby, StoredMessage, Surroundings, ThreadSlice
+from belino.domain.stored import Nearby, StoredMessage, Surroundings, ThreadSlice
 
 FENCE = "4f2a9c0d1e3b5a7789abcdef"
 CHANNEL = ConversationKey(platform="slack", account="default", channel="C1")

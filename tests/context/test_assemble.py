@@ -14,7 +14,7 @@ from belino.context.costs import costs
 from belino.context.prompt import context_blocks
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing
-from belino.domain.record import StoredMessage, Verdict
+from belino.domain.stored import StoredMessage, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock

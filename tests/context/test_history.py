@@ -13,7 +13,7 @@ from belino.context.history import REPLIES_MOST, History
 from belino.context.marks import Marks
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Standing
-from belino.domain.record import StoredMessage, Verdict
+from belino.domain.stored import StoredMessage, Verdict
 from belino.net.pace import PaceConfig
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store

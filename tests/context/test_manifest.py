@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belino.context.manifest import in_context, suppressed, to_recover
-from belino.domain.record import ManifestEntry, Session
+from belino.domain.stored import ManifestEntry, Session
 
 
 def entry(

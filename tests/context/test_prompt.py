@@ -13,7 +13,7 @@ from belino.context.prompt import message_blocks, system_prompt
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing
-from belino.domain.record import RefRecord, StoredMessage
+from belino.domain.stored import RefRecord, StoredMessage
 from belino.domain.tokens import estimate_tokens
 
 FENCE = "4f2a9c0d1e3b5a7789abcdef"

@@ -19,7 +19,7 @@ from belino.domain.errors import ToolError
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import Standing
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock

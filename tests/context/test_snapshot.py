@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from belino.context.assemble import StructuredContext, context_json
 from belino.context.budget import ContextConfig
+from belino.context.json_format import json_text
 from belino.context.prompt import context_blocks
 from belino.context.snapshot import snippet, take_snapshot
-from belino.context.wire import json_text
 from belino.domain.context import ChannelSnapshot, ThreadActivity
 from belino.domain.graphemes import is_boundary
 from belino.domain.message import Author
 from belino.domain.outcome import MessageOutcome, Standing
-from belino.domain.record import Nearby, StoredMessage
+from belino.domain.stored import Nearby, StoredMessage
 from belino.domain.tokens import estimate_tokens
 from belino.media.placeholder import one_line
 from context.reading import inside, rows

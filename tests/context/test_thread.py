@@ -17,7 +17,7 @@ from belino.domain.context import ThreadContext
 from belino.domain.graphemes import is_boundary
 from belino.domain.message import Author, Quote
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import StoredMessage, ThreadSlice
+from belino.domain.stored import StoredMessage, ThreadSlice
 from belino.domain.tokens import estimate_tokens
 from context.reading import inside, rows
 from context.talk import AGENT, FENCE, HOSTILE, NOW, picture, said, surroundings, talks, thread_of, words

@@ -10,7 +10,7 @@ import pytest
 from belino.domain.media import Block, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.turn import Final, TextDelta, ToolNote, ToolSpec, Turn
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing import (
     START,
     FakeClock,

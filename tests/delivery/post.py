@@ -10,8 +10,8 @@ from belino.delivery.config import DeliveryConfig
 from belino.domain.limits import FileLimit, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Adapter, AdapterContext
-from belino.domain.record import ParcelRecord
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
+from belino.domain.stored import ParcelRecord
 from belino.gateway.gateway import Gateway
 from belino.testing import MemoryAdapter, MemoryPlatform
 from belino.testing.memory import Config as MemoryConfig

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from belino.config import AdapterConfig
-from belino.domain.dispatch import CALL_SECONDS, LEASE_MARGIN_SECONDS, SLOWEST_BYTES_A_SECOND
+from belino.domain.delivery_doubt import CALL_SECONDS, LEASE_MARGIN_SECONDS, SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MarkupRefused, TogetherRefused, Undeliverable
 from belino.domain.limits import Markup
 from belino.domain.ports import Adapter, AdapterContext
-from belino.domain.record import ClaimedParcel
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt, StoredFile
+from belino.domain.stored import ClaimedParcel
 from belino.gateway.gateway import Gateway
 from belino.testing import MemoryAdapter
 from delivery.post import DM, PostHouse, file_parcel, words

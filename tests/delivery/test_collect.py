@@ -13,7 +13,7 @@ from belino.delivery.outgoing_files import Keeper
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Offer
-from belino.media.beneath import Beneath
+from belino.media.jail import Jail
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock
@@ -97,7 +97,7 @@ async def test_the_same_bytes_by_all_three_ways_are_one_file(desk: Desk) -> None
     (offer,) = found.offers
     assert offer.name == "tool.txt"
     assert found.text == "named.txt, again named.txt"
-    with Beneath(desk.home.folder(HERE)) as beneath:
+    with Jail(desk.home.folder(HERE)) as beneath:
         marks = [mark_of(seen) for seen in beneath.files("outgoing/pending", most=9)]
     assert offer.pending == "/".join(marks)
 

@@ -8,8 +8,8 @@ from belino.delivery.connections import ConnectedAccounts
 from belino.domain.errors import Unauthorized
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Accept, Adapter, AdapterContext
-from belino.domain.record import ParcelRecord
 from belino.domain.reply import Parcel, ParcelState
+from belino.domain.stored import ParcelRecord
 from belino.gateway.gateway import Gateway
 from belino.gateway.supervise import CONNECT_SECONDS, UNAUTHORIZED_SECONDS
 from belino.testing.memory import Config as MemoryConfig

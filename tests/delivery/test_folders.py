@@ -10,7 +10,7 @@ import pytest
 from belino.delivery.folders import ERROR, PENDING, REASON, SENT, Fate, Folders, Waiting, mark_of
 from belino.domain.message import ConversationKey
 from belino.domain.reply import ParcelState
-from belino.media.beneath import Beneath
+from belino.media.jail import Jail
 from belino.storage.home import Home
 from belino.testing.clock import FakeClock
 
@@ -34,7 +34,7 @@ class Desk:
         place.write_bytes(content)
         if not fresh:
             os.utime(place, (LONG_AGO, LONG_AGO))
-        with Beneath(self.path) as beneath:
+        with Jail(self.path) as beneath:
             return next(mark_of(seen) for seen in beneath.files(PENDING, most=99) if seen.name == name)
 
     def names(self, folder: str) -> list[str]:
@@ -162,7 +162,7 @@ async def test_a_link_in_pending_is_moved_itself_and_what_it_points_at_stays(des
     target = desk.outgoing / "kept.txt"
     target.write_text("kept")
     (desk.outgoing / "pending" / "link").symlink_to(target)
-    with Beneath(desk.path) as beneath:
+    with Jail(desk.path) as beneath:
         (seen,) = beneath.files(PENDING, most=9)
     await desk.folders.refuse({mark_of(seen): "it is a link"})
     assert desk.names("error") == ["link", "link.error.txt"]

@@ -18,8 +18,8 @@ from belino.domain.media import Blob
 from belino.domain.reply import Offer
 from belino.media.audio import Sounds
 from belino.media.audio_facts import SoundFacts
-from belino.media.image import Fitted, Images
-from belino.media.sandbox import Sandbox
+from belino.media.image.images import Fitted, Images
+from belino.media.sandbox.sandbox import Sandbox
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock

@@ -8,8 +8,8 @@ from belino.delivery.attempt import call
 from belino.delivery.typing import EVERY_SECONDS, UPLOAD_SECONDS
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
-from belino.domain.record import ClaimedParcel
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt
+from belino.domain.stored import ClaimedParcel
 from belino.testing import FakeClock, FakeDesk, MemoryAdapter, settle
 from belino.testing.memory import Config
 from delivery.post import DM, words

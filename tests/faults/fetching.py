@@ -21,7 +21,7 @@ from belino.domain.errors import MediaError
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import RefRecord, Verdict
+from belino.domain.stored import RefRecord, Verdict
 from belino.media.fetch import Fetcher, MediaConfig
 from belino.net.clock import SystemClock
 from belino.storage import blobs

@@ -126,7 +126,7 @@ def _serve_requests() -> None:
     import belino.adapters.telegram
     import belino.adapters.web
     import belino.gateway.rendering
-    import belino.media.image
+    import belino.media.image.images
     import belino.media.render
     import belino.tools.toolbox
     import belino.web.server  # noqa: F401 - forked with everything in memory

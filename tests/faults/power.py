@@ -21,11 +21,11 @@ from belino.domain.errors import StoreError
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing, TurnState
-from belino.domain.record import ClaimedParcel, ClaimedTurn, GrantKind, TurnEnd, Verdict
 from belino.domain.reply import Parcel, ParcelState, Receipt
+from belino.domain.stored import ClaimedParcel, ClaimedTurn, GrantKind, TurnEnd, Verdict
 from belino.storage import sqlite, writer
+from belino.storage.file_writer import MEMORY_BYTES
 from belino.storage.home import Home
-from belino.storage.sink import MEMORY_BYTES
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock
 from faults.disk import Copy, Disk, Event, Promise, promises

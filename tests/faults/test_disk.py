@@ -18,7 +18,7 @@ from belino.gateway.maintenance import SLOW_SECONDS
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store
 from belino.testing import FakeClock, GatewayProcess, ScriptedAgent
-from belino.web.answers import refusal_of
+from belino.web.responses import refusal_of
 from faults.looking import check_state_folder, history, until_idle
 from gateway.house import House, until
 

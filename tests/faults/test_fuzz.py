@@ -25,10 +25,10 @@ from belino.domain.errors import MediaError, StoreError
 from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Arrival, Message
 from belino.domain.outcome import MediaOutcome
-from belino.media.image import FORMATS, Fitted, ImageFacts, Images
+from belino.media.image.images import FORMATS, Fitted, ImageFacts, Images
 from belino.media.paths import place, safe_name, stored_name
 from belino.media.placeholder import disarm, placeholder
-from belino.media.sandbox import Sandbox
+from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import HEAD_BYTES, sniff
 from belino.testing import make_gif, make_jpeg, make_png, make_webp
 from belino.testing.files import sample_files

@@ -15,7 +15,7 @@ from belino.domain.document import DocumentText, Unit, Unread
 from belino.domain.media import Blob
 from belino.media.document import READS, Documents
 from belino.media.document.parts import CannotRead, Wish
-from belino.media.sandbox import Sandbox
+from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import sniff
 from belino.testing.documents import document_files
 from faults.test_fuzz import mutated, open_descriptors, rounds, starts, within

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from belino.domain.message import Arrival, Author, ConversationKey, Deletion, Edit, Message, Reaction
 from belino.domain.outcome import MessageOutcome, Standing
-from belino.domain.record import Judged, Verdict
+from belino.domain.stored import ScreenedArrival, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock
@@ -118,7 +118,7 @@ class Interleavings(RuleBasedStateMachine):
     @rule(data=st.data())
     def arrive_again(self, data: st.DataObject) -> None:
         again = self.told[data.draw(st.integers(0, len(self.told) - 1), label="which again")]
-        (taken,) = self._run(self._store.take_in_all([Judged(arrival=again, verdict=OBSERVE)]))
+        (taken,) = self._run(self._store.take_in_all([ScreenedArrival(arrival=again, verdict=OBSERVE)]))
         assert taken.outcome is MessageOutcome.DUPLICATE
 
     @rule()
@@ -180,7 +180,7 @@ class Interleavings(RuleBasedStateMachine):
         return sent
 
     def _take(self, arrivals: list[Arrival]) -> None:
-        self._run(self._store.take_in_all([Judged(arrival=one, verdict=OBSERVE) for one in arrivals]))
+        self._run(self._store.take_in_all([ScreenedArrival(arrival=one, verdict=OBSERVE) for one in arrivals]))
         self.told += arrivals
 
     def _pick(self, data: st.DataObject) -> Said:

@@ -13,7 +13,7 @@ import pytest
 from belino.domain.errors import UploadError
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing import START, FakeClock

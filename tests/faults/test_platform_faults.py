@@ -12,8 +12,8 @@ import pytest
 from belino.delivery.send import PERHAPS_TWICE
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome
-from belino.domain.record import ParcelRecord
 from belino.domain.reply import ParcelState
+from belino.domain.stored import ParcelRecord
 from belino.gateway.gateway import Gateway
 from belino.testing import FakeClock, SlackPace, SlackServer, TelegramPace, TelegramServer
 from belino.testing.discord import DiscordServer

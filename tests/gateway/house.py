@@ -17,8 +17,8 @@ from belino.domain.limits import Limits, Once
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Message
 from belino.domain.ports import Accept, Adapter, AdapterContext, Agent
-from belino.domain.record import StoredMessage
 from belino.domain.reply import Parcel, ParcelState, Receipt
+from belino.domain.stored import StoredMessage
 from belino.domain.turn import Accepted, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.backup_config import BackupConfig

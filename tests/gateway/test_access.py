@@ -19,7 +19,7 @@ from belino.domain.message import (
     Unsupported,
 )
 from belino.domain.outcome import MessageOutcome, Standing
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
 from belino.gateway.access import decide, may_pair
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

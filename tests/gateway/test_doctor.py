@@ -13,7 +13,7 @@ from belino.domain.errors import AdapterError
 from belino.domain.outcome import Finding
 from belino.gateway import doctor
 from belino.gateway.supervise import AdapterHealth
-from belino.media.sandbox import Level, Sandbox
+from belino.media.sandbox.sandbox import Level, Sandbox
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store

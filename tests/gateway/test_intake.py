@@ -10,7 +10,7 @@ from belino.domain.errors import ScopeError
 from belino.domain.message import Author, ConversationKey, Edit, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import AcceptsMany, Incoming, Taken, hand_in
-from belino.domain.record import Judged
+from belino.domain.stored import ScreenedArrival
 from belino.gateway.gateway import Gateway
 from gateway.house import ANN, BOB, EVE, House, until
 
@@ -45,7 +45,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     take_in_all = SqliteStore.take_in_all
 
-    async def counted(self: SqliteStore, arrivals: Sequence[Judged], **more: object) -> tuple[Taken, ...]:
+    async def counted(self: SqliteStore, arrivals: Sequence[ScreenedArrival], **more: object) -> tuple[Taken, ...]:
         taken = await take_in_all(self, arrivals, **more)  # type: ignore[arg-type]
         sizes.append(len(arrivals))
         return taken

@@ -7,11 +7,11 @@ import pytest
 
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob
-from belino.domain.record import RefRecord
+from belino.domain.stored import RefRecord
 from belino.gateway.rendering import render_ref
 from belino.media.fetch import Fetcher
 from belino.media.render import make_renderer
-from belino.media.renditions import Rendered, Wish
+from belino.media.renditions import Rendered, RenderOptions
 from belino.testing.files import make_png, make_wav
 from media.videos import Here
 from tools.town import HERE, File, Town, settled
@@ -32,7 +32,7 @@ async def rendered(town: Town, ref: str, form: str) -> Rendered:
     async def held(wanted: RefRecord) -> Blob:
         return await fetcher.fetch(wanted)
 
-    return await render_ref(record, form, Wish(), library=town.store, renderer=town.renderer, held=held)
+    return await render_ref(record, form, RenderOptions(), library=town.store, renderer=town.renderer, held=held)
 
 
 async def test_what_of_an_album_is_not_on_its_sheet_is_named(town: Town) -> None:

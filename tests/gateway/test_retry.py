@@ -7,7 +7,7 @@ import pytest
 from belino.config import SessionsConfig
 from belino.domain.errors import AgentError, Busy
 from belino.domain.outcome import MessageOutcome
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
 from belino.gateway.events import NoticeKind, TurnNotice
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway

@@ -2,7 +2,7 @@
 
 from belino.domain.media import MediaKind
 from belino.domain.message import ConversationKey
-from belino.domain.record import MediaTally, Unfetched
+from belino.domain.stored import MediaTally, Unfetched
 from belino.gateway.savings import as_json, savings, says
 
 

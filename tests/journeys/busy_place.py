@@ -17,7 +17,7 @@ from belino.domain.errors import ToolError
 from belino.domain.media import FileBlock, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Agent
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
 from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home

@@ -15,8 +15,8 @@ from urllib.parse import unquote
 
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.ports import Agent
-from belino.domain.record import ParcelRecord
 from belino.domain.reply import ParcelState
+from belino.domain.stored import ParcelRecord
 from belino.gateway.cassettes import Written
 from belino.gateway.gateway import Gateway
 from belino.testing import DiscordServer, SlackServer, TelegramServer, make_jpeg

@@ -13,7 +13,7 @@ from belino.context.budget import ContextConfig
 from belino.domain.errors import AgentError
 from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey, Message
-from belino.domain.record import Session
+from belino.domain.stored import Session
 from belino.domain.turn import Accepted, Compacted, Final, Refused, ReplyPart, Turn
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway

@@ -9,8 +9,8 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from belino.media import image_open
-from belino.media.image import fit, probe
+from belino.media.image import decode
+from belino.media.image.images import fit, probe
 
 RED, GREEN, BLUE, WHITE = (220, 30, 30), (30, 180, 40), (30, 40, 210), (240, 240, 240)
 GENEROUS = 1_000_000
@@ -18,7 +18,7 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP", "HEIF", "AVIF")
 
 Fit = Callable[..., tuple[dict[str, Any], bytes]]
 
-image_open.prepare()
+decode.prepare()
 
 
 def fitter(folder: Path) -> Fit:

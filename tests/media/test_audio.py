@@ -17,7 +17,7 @@ from belino.domain.media import Blob
 from belino.media import audio_facts, audio_peaks, stream_open
 from belino.media.audio import Sounds
 from belino.media.audio_facts import SoundFacts, sound_facts
-from belino.media.sandbox import Sandbox
+from belino.media.sandbox.sandbox import Sandbox
 from media.videos import Here, Lying, unmeasured, video
 
 SECONDS = 1.5

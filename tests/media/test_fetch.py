@@ -24,7 +24,7 @@ from belino.domain.errors import (
 from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import ConversationKey, Deletion
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import RefRecord, Verdict
+from belino.domain.stored import RefRecord, Verdict
 from belino.media.fetch import AT_ONCE, BEGINNINGS, PER_ACCOUNT, Fetcher, MediaConfig
 from belino.net.stream import BrokenOff
 from belino.testing import make_png

@@ -8,7 +8,7 @@ import pytest
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.domain.record import RefRecord
+from belino.domain.stored import RefRecord
 from belino.media.price import BLOCK_SIDE, facts_of, picture_tokens, price, prices, side_within
 
 

@@ -13,8 +13,8 @@ from belino.domain.errors import MediaNotFound, StoreError
 from belino.domain.media import Blob
 from belino.domain.message import Deletion
 from belino.domain.outcome import Standing
-from belino.domain.record import Verdict
-from belino.media.image import Fitted, ImageFacts
+from belino.domain.stored import Verdict
+from belino.media.image.images import Fitted, ImageFacts
 from belino.media.price import Facts
 from belino.media.render import PARTS_AT_ONCE, Makers, Renderer
 from belino.testing.files import make_jpeg

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from belino.domain.errors import MediaError, MediaRefused, StoreError
-from belino.media.sandbox import AT_ONCE, WAITING_AT_MOST, Sandbox
-from belino.media.sandbox_line import ENVIRONMENT
+from belino.media.sandbox.line import ENVIRONMENT
+from belino.media.sandbox.sandbox import AT_ONCE, WAITING_AT_MOST, Sandbox
 from media import sandbox_jobs
 
 pytestmark = pytest.mark.slow
@@ -278,7 +278,7 @@ async def test_a_sandbox_that_must_be_full_decodes_nothing_where_it_is_not(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The parent forks children without walls, as on a system that has none.
-    monkeypatch.setattr("belino.media.sandbox._TRIAL_FUNCTION", "media.sandbox_jobs:leaks")
+    monkeypatch.setattr("belino.media.sandbox.sandbox._TRIAL_FUNCTION", "media.sandbox_jobs:leaks")
     async with Sandbox("required", jobs=sandbox_jobs.JOBS, paths=PATHS) as sandbox:
         with pytest.raises(MediaError, match="required") as refused:
             await sandbox.run("read", source)
@@ -350,7 +350,7 @@ async def test_no_child_outlives_its_parent(sandbox: Sandbox, source: Path, tmp_
 @pytest.mark.parametrize(("parent", "code"), [("os.getppid()", 0), ("0", 1)], ids=["there", "gone"])
 def test_a_child_whose_parent_was_gone_before_it_stood_ends(parent: str, code: int) -> None:
     walls = f"raise_walls(parent={parent}, memory=1 << 30, seconds=10)"
-    script = f"import os; from belino.media.sandbox_walls import raise_walls; {walls}; os._exit(0)"
+    script = f"import os; from belino.media.sandbox.walls import raise_walls; {walls}; os._exit(0)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == code
 
 
@@ -400,7 +400,7 @@ async def test_closing_ends_the_parent_its_children_and_whatever_waits_for_them(
 def test_the_gateway_never_loads_a_decoder() -> None:
     program = (
         "import sys\n"
-        "import belino.gateway.gateway, belino.gateway.doctor, belino.media.sandbox, belino.tools.toolbox\n"
+        "import belino.gateway.gateway, belino.gateway.doctor, belino.media.sandbox.sandbox, belino.tools.toolbox\n"
         "import belino.web.app\n"
         "loaded = {'PIL', 'pyvips', 'pillow_heif'} & set(sys.modules)\n"
         "sys.exit(f'loaded {loaded}' if loaded else 0)\n"

@@ -8,8 +8,8 @@ from PIL import Image
 
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
-from belino.media.image import Images
-from belino.media.sandbox import Sandbox
+from belino.media.image.images import Images
+from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sheet import CELLS_AT_MOST, Sheets, laid_out, prepare, stamps
 from belino.media.video import Videos
 from media.pictures import BLUE, GREEN, RED, opened, saved

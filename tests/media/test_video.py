@@ -12,7 +12,7 @@ from PIL import Image
 from belino.domain.errors import MediaRefused
 from belino.media import stream_open, video_frames
 from belino.media.audio import Sounds
-from belino.media.sandbox import Sandbox
+from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import sniff
 from belino.media.video import Frame, VideoFacts, Videos
 from media.pictures import animation, corners, opened, saved

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from belino.domain.message import ConversationKey
-from belino.domain.record import GrantKind
+from belino.domain.stored import GrantKind
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock

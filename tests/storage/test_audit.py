@@ -13,8 +13,8 @@ from belino.domain.errors import StoreError, StoreTooNew
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Edit, Message, Unsupported
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, TurnState
-from belino.domain.record import ClaimedTurn, TurnEnd, Verdict
 from belino.domain.reply import OutgoingFile, Parcel, Receipt
+from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.storage.audit import audit_home, audit_rows
 from belino.storage.audit_rules import RULES
 from belino.storage.home import Home

@@ -17,8 +17,8 @@ from belino.domain.errors import StoreError, StoreInUse, StoreTooNew
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import ClaimedTurn, GrantKind, Verdict
 from belino.domain.reply import Parcel, ParcelState
+from belino.domain.stored import ClaimedTurn, GrantKind, Verdict
 from belino.storage.backup import BackedUp, back_up, hash_of
 from belino.storage.home import Home
 from belino.storage.restore import Restored, restore

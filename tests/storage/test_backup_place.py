@@ -14,7 +14,7 @@ import pytest
 from belino.domain.errors import StoreError
 from belino.domain.message import Message
 from belino.domain.outcome import Standing
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.storage.backup import BackedUp, back_up
 from belino.storage.backup_check import verify_backup
 from belino.storage.backup_place import backup_place

@@ -18,7 +18,7 @@ from belino.domain.errors import MediaNotFound, MediaTooLarge, StoreFull
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock

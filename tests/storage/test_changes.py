@@ -23,7 +23,7 @@ from belino.domain.message import (
     Reaction,
 )
 from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, TurnState
-from belino.domain.record import ClaimedTurn, StoredMessage, TurnEnd, Verdict
+from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock

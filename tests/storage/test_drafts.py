@@ -7,8 +7,8 @@ import pytest
 from belino.domain.errors import StoreError
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing, TurnState
-from belino.domain.record import ClaimedParcel, ClaimedTurn, TurnEnd, Verdict
 from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.stored import ClaimedParcel, ClaimedTurn, TurnEnd, Verdict
 from belino.storage.sqlite import SqliteStore
 from belino.testing.clock import FakeClock
 

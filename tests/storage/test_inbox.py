@@ -15,8 +15,8 @@ from belino.domain.errors import StoreError
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Edit, Message, Quote, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
-from belino.domain.record import ClaimedTurn, Judged, Ready, TurnEnd, Verdict
 from belino.domain.reply import Parcel
+from belino.domain.stored import ClaimedTurn, Ready, ScreenedArrival, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock
@@ -368,7 +368,7 @@ async def test_an_unknown_conversation_has_nothing_to_do(store: SqliteStore, clo
 
 
 async def test_several_arrivals_are_taken_in_whole_or_not_at_all(store: SqliteStore, say: Say) -> None:
-    judged = [Judged(arrival=say(f"{n}"), verdict=OBSERVE, cursor=f"{n}") for n in range(3)]
+    judged = [ScreenedArrival(arrival=say(f"{n}"), verdict=OBSERVE, cursor=f"{n}") for n in range(3)]
     broken = replace(judged[1], arrival=say(2**70))  # no column holds it
     with pytest.raises(OverflowError):
         await store.take_in_all([judged[0], broken, judged[2]])
@@ -382,6 +382,6 @@ async def test_several_arrivals_are_taken_in_whole_or_not_at_all(store: SqliteSt
 
 async def test_half_a_surrogate_pair_among_several_is_marked_and_stored(store: SqliteStore, say: Say) -> None:
     await store.take_in_all(
-        [Judged(arrival=say(f"{n}", text), verdict=OBSERVE) for n, text in enumerate(("a", "\ud83d"))]
+        [ScreenedArrival(arrival=say(f"{n}", text), verdict=OBSERVE) for n, text in enumerate(("a", "\ud83d"))]
     )
     assert [message.text for message in await store.history(MAIN)] == ["a", "?"]

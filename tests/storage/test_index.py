@@ -15,7 +15,7 @@ from belino.domain.concordance import Concordance
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message
 from belino.domain.outcome import Standing
-from belino.domain.record import StoredMessage, Verdict
+from belino.domain.stored import StoredMessage, Verdict
 from belino.storage import index
 from belino.storage.concordance import ChannelConcordance
 from belino.storage.home import Home

@@ -10,7 +10,7 @@ from belino.gateway.maintenance import FINISHED_KEPT, UNFINISHED_KEPT
 from belino.storage.home import Home
 from belino.storage.migrations import STEPS, migrate
 from belino.storage.sqlite import open_store
-from belino.storage.stamps import to_micros
+from belino.storage.timestamps import to_micros
 from belino.testing.clock import FakeClock
 from storage.pieces import chunks
 

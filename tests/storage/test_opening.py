@@ -12,7 +12,7 @@ from belino.domain.errors import StoreDamaged, StoreError, StoreIncomplete
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Edit, Message
 from belino.domain.outcome import Standing
-from belino.domain.record import GrantKind, Judged, Tidied, Verdict
+from belino.domain.stored import GrantKind, ScreenedArrival, Tidied, Verdict
 from belino.storage.home import Home
 from belino.storage.migrations import migrate
 from belino.storage.sqlite import SqliteStore, open_store
@@ -158,7 +158,7 @@ async def test_a_new_key_ends_what_the_old_one_opened_and_keeps_the_rest(
         Edit(conversation=MAIN, id="e", message_id="later", author=Author(id="u-anna", name="Anna"), sent=clock.now(),
              text="edited before it came", media=(early,)), OBSERVE,
     )  # fmt: skip
-    await store.take_in_all([Judged(arrival=say(f"s{n}"), verdict=OBSERVE) for n in range(300)])
+    await store.take_in_all([ScreenedArrival(arrival=say(f"s{n}"), verdict=OBSERVE) for n in range(300)])
     await store.index_ahead()
     assert await rows(store, "search_segments") > 0
     await store.close()

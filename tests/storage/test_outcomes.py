@@ -6,8 +6,8 @@ from datetime import timedelta
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Stage, Standing, Step, TurnState
-from belino.domain.record import ClaimedTurn, TurnEnd, Verdict
 from belino.domain.reply import Parcel, Receipt
+from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock

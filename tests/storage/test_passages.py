@@ -12,7 +12,7 @@ from belino.domain.document import DocumentText, Part, Unit
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.storage import passages, words
 from belino.storage.readings import forget_bytes
 from belino.storage.sqlite import SqliteStore

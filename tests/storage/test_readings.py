@@ -14,7 +14,7 @@ from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
 from belino.domain.readings import Likeness, Printed
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.storage.readings import forget_bytes
 from belino.storage.sqlite import SqliteStore
 

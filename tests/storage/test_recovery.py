@@ -9,8 +9,8 @@ import pytest
 
 from belino.domain.message import ConversationKey, Deletion, Message
 from belino.domain.outcome import MessageOutcome, Stage, Standing, TurnState
-from belino.domain.record import ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.domain.reply import Parcel
+from belino.domain.stored import ClaimedTurn, Ready, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.migrations import STEPS, migrate
 from belino.storage.recovery import wait_seconds

@@ -7,7 +7,7 @@ from datetime import timedelta
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing, TurnState
-from belino.domain.record import ClaimedTurn, TurnEnd, Verdict
+from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import START, FakeClock

@@ -15,8 +15,8 @@ from belino.domain.errors import StoreDamaged, StoreError, StoreIncomplete, Stor
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import GrantKind, Judged, Verdict
 from belino.domain.reply import Parcel, ParcelState
+from belino.domain.stored import GrantKind, ScreenedArrival, Verdict
 from belino.storage.audit import audit_home
 from belino.storage.home import Home
 from belino.storage.migrations import STEPS, migrate
@@ -69,7 +69,7 @@ async def fill(store: SqliteStore, say: Callable[..., Message], photo: Callable[
 
 
 async def take_in(store: SqliteStore, arrivals: Sequence[Arrival]) -> None:
-    await store.take_in_all([Judged(arrival=arrival, verdict=OBSERVE) for arrival in arrivals])
+    await store.take_in_all([ScreenedArrival(arrival=arrival, verdict=OBSERVE) for arrival in arrivals])
 
 
 def rows_of(database: Path) -> Rows:

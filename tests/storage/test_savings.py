@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import Unfetched, Verdict
+from belino.domain.stored import Unfetched, Verdict
 from belino.storage.sqlite import SqliteStore
 
 OBSERVE = Verdict(standing=Standing.OBSERVED, reason="overheard")

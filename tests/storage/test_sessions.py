@@ -8,7 +8,7 @@ import pytest
 
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import Standing, TurnState
-from belino.domain.record import ClaimedTurn, ManifestEntry, Session, Told, TurnEnd, Verdict
+from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, Session, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock
@@ -106,11 +106,11 @@ async def test_how_far_a_session_was_told_stays_until_it_is_told_more(home: Home
     store = await open_store(home, clock=clock)
     await end(store, clock, say("1"), TurnEnd(state=TurnState.FAILED))
     assert (await store.session(MAIN)).told is None
-    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, told=Told(seq=2, change=7)))
+    await end(store, clock, say("2"), TurnEnd(state=TurnState.ANSWERED, told=ReadPosition(seq=2, change=7)))
     await end(store, clock, say("3"), TurnEnd(state=TurnState.FAILED))
     await store.close()
     store = await open_store(home, clock=clock)
-    assert (await store.session(MAIN)).told == Told(seq=2, change=7)
+    assert (await store.session(MAIN)).told == ReadPosition(seq=2, change=7)
     await store.close()
 
 
@@ -162,7 +162,7 @@ async def test_an_agent_of_another_kind_finds_no_memory_and_begins_anew(
     store: SqliteStore, clock: FakeClock, say: Say
 ) -> None:
     first = TurnEnd(
-        state=TurnState.ANSWERED, memory=b"claude", shown=(shown("web_a"),), told=Told(seq=1), agent="claude"
+        state=TurnState.ANSWERED, memory=b"claude", shown=(shown("web_a"),), told=ReadPosition(seq=1), agent="claude"
     )
     await end(store, clock, say("1"), first)
     session = await store.session(MAIN)

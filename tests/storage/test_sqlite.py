@@ -14,8 +14,8 @@ from belino.domain.errors import StoreError, StoreInUse
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, Message, Quote
 from belino.domain.outcome import Standing
-from belino.domain.record import Verdict
 from belino.domain.store import Store
+from belino.domain.stored import Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing.clock import FakeClock

@@ -17,7 +17,7 @@ from belino.domain.errors import StoreError
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import ChatType, Deletion, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import Tidied, Verdict
+from belino.domain.stored import Tidied, Verdict
 from belino.gateway.maintenance import check_strays
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store

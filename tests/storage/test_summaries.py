@@ -5,8 +5,8 @@ from collections.abc import Callable
 from belino.domain.media import MediaRef
 from belino.domain.message import ChatType, ConversationKey, Message
 from belino.domain.outcome import Standing, TurnState
-from belino.domain.record import ClaimedTurn, TurnEnd, Verdict
 from belino.domain.reply import Parcel
+from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.storage.sqlite import SqliteStore
 from belino.testing.clock import START, FakeClock
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from belino.domain.message import ConversationKey
+from belino.storage.encryption import load_keys
+from belino.storage.file_writer import MEMORY_BYTES, STRAIGHT_BYTES
 from belino.storage.home import Home
-from belino.storage.seal import load_keys
-from belino.storage.sink import MEMORY_BYTES, STRAIGHT_BYTES
 from belino.storage.sqlite import SqliteStore
 from storage.pieces import chunks
 

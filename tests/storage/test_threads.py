@@ -12,8 +12,8 @@ import pytest
 from belino.domain.context import ThreadActivity
 from belino.domain.message import Author, ConversationKey, Deletion, Message, Unsupported
 from belino.domain.outcome import Standing, TurnState
-from belino.domain.record import ClaimedTurn, StoredMessage, TurnEnd, Verdict
 from belino.domain.reply import Parcel, ParcelKind, Receipt
+from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd, Verdict
 from belino.storage.migrations import STEPS, migrate
 from belino.storage.sqlite import SqliteStore
 from belino.testing.clock import FakeClock

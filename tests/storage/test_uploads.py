@@ -19,7 +19,7 @@ from belino.domain.errors import OverDailyLimit, UploadError, UploadsFull
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import Upload, UploadLimits, Verdict
+from belino.domain.stored import Upload, UploadLimits, Verdict
 from belino.gateway.maintenance import FINISHED_KEPT, UNFINISHED_KEPT
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store

@@ -14,8 +14,8 @@ from belino.domain.errors import StoreError, StoreFull
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Taken
-from belino.domain.record import ClaimedTurn, TurnEnd, Verdict
 from belino.domain.reply import Parcel
+from belino.domain.stored import ClaimedTurn, TurnEnd, Verdict
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.storage.writer import WAITING_WRITES

@@ -10,7 +10,7 @@ from belino.domain.errors import AdapterError, MediaExpired, RateLimited, ToolEr
 from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import Author, Message, Quote
 from belino.domain.outcome import Standing
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.testing.files import make_png
 from tools.town import HERE, THERE, Annals, File, Town
 

@@ -11,9 +11,9 @@ from belino.domain.errors import MediaExpired, MediaRefused, ToolError
 from belino.domain.media import Block, FileBlock, ImageBlock, MediaKind, TextBlock
 from belino.domain.message import Author
 from belino.domain.outcome import MediaOutcome
-from belino.domain.record import ManifestEntry
+from belino.domain.stored import ManifestEntry
 from belino.media.fetch import MediaConfig
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.files import make_jpeg, make_pdf, make_png, make_wav, make_webp
 from tools.town import HERE, THERE, File, Pencil, Town
 

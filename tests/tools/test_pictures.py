@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
-from belino.media.image import Images
-from belino.media.image_header import image_size
-from belino.media.sandbox import Sandbox
+from belino.media.image.header import image_size
+from belino.media.image.images import Images
+from belino.media.sandbox.sandbox import Sandbox
 from belino.testing.files import make_png
 from tools.town import File, Town
 

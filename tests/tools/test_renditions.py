@@ -14,9 +14,9 @@ from belino.domain.errors import ToolError
 from belino.domain.media import Block, FileBlock, ImageBlock, MediaKind, TextBlock
 from belino.domain.message import Deletion, Message
 from belino.domain.outcome import Standing
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.domain.tokens import estimate_image_tokens, estimate_tokens
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.media.render import make_renderer
 from belino.testing.files import make_png, make_wav
 from media.videos import Here, video

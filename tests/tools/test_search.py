@@ -14,7 +14,7 @@ from belino.domain.errors import AdapterError, ToolError
 from belino.domain.media import TextBlock
 from belino.domain.message import Author, Message
 from belino.domain.outcome import Standing
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.domain.tokens import estimate_tokens
 from belino.media.render import make_renderer
 from belino.testing.files import make_png

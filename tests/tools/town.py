@@ -14,11 +14,11 @@ from belino.domain.errors import AdapterError, MediaError, MediaRefused
 from belino.domain.media import Blob, ImageBlock, MediaKind, MediaRef, kind_of
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing, Step
-from belino.domain.record import ManifestEntry, Verdict
 from belino.domain.store import Store
+from belino.domain.stored import ManifestEntry, Verdict
 from belino.domain.turn import Toolbox
 from belino.media.fetch import Fetcher, MediaConfig
-from belino.media.image import Fitted, ImageFacts
+from belino.media.image.images import Fitted, ImageFacts
 from belino.media.price import within
 from belino.media.render import Draws, Makers, Renderer
 from belino.net.pace import PaceConfig

@@ -11,7 +11,7 @@ import pytest
 
 from belino.config import from_table
 from belino.domain.message import ConversationKey
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
 from belino.domain.turn import Final, ReplyPart, TextDelta, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home

@@ -15,7 +15,7 @@ from belino.domain.errors import AgentError
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote, Reaction
 from belino.domain.outcome import MessageOutcome
-from belino.domain.record import ClaimedTurn, Ready
+from belino.domain.stored import ClaimedTurn, Ready
 from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.explain import explain
 from belino.gateway.gateway import Gateway

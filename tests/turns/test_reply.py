@@ -13,7 +13,7 @@ from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage
-from belino.media.beneath import Beneath
+from belino.media.jail import Jail
 from belino.testing import ScriptedAgent, ToolCall
 from belino.testing.files import make_png
 from gateway.house import House, Wire, until
@@ -243,7 +243,7 @@ async def test_a_broken_folder_does_not_cost_the_words(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Beneath, "files", broken)
+    monkeypatch.setattr(Jail, "files", broken)
     house.agent = ScriptedAgent("the words")
     async with house.at_work() as gateway:
         await house.ask(gateway, house.say())

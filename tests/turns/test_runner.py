@@ -10,7 +10,7 @@ from belino.domain.errors import AgentError, MemoryLost, StoreFull
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome, TurnState
-from belino.domain.record import Session, TurnEnd
+from belino.domain.stored import Session, TurnEnd
 from belino.domain.turn import Accepted, Compacted, Final, ReplyPart, ToolNote, Turn
 from belino.gateway.events import TurnNotice
 from belino.gateway.gateway import Gateway

@@ -14,7 +14,7 @@ import pytest
 
 from belino.config import Config
 from belino.domain.message import ConversationKey
-from belino.domain.record import GrantKind
+from belino.domain.stored import GrantKind
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.web.server import serve

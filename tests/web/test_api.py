@@ -11,7 +11,7 @@ import pytest
 
 from belino.domain.message import ConversationKey
 from belino.web.api import slug
-from belino.web.site import LARGE_BODIES
+from belino.web.request_context import LARGE_BODIES
 
 MAIN = "web:default:main"
 

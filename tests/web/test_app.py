@@ -13,7 +13,7 @@ from starlette.routing import Route
 from belino.domain.message import ChatType, ConversationKey
 from belino.web.app import guarded, make_app
 from belino.web.auth import Requires
-from belino.web.site import Site as WebSite
+from belino.web.request_context import Site as WebSite
 
 MAIN = "web:default:main"
 OTHER = ConversationKey(platform="web", account="default", channel="other")

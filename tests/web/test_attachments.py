@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belino.web.answers import Code, Refusal
 from belino.web.attachments import InFrame, Uploaded, parse_attachments
+from belino.web.responses import Code, Refusal
 
 LIMIT = 1_000
 

@@ -9,10 +9,10 @@ from starlette.requests import HTTPConnection
 from belino.config import ServerConfig
 from belino.domain.errors import ConfigError
 from belino.domain.message import ConversationKey
-from belino.domain.record import Grant, GrantKind
+from belino.domain.stored import Grant, GrantKind
 from belino.testing import FakeClock
-from belino.web.answers import Refusal
 from belino.web.auth import Attempts, Origins, Visitor
+from belino.web.responses import Refusal
 
 MAIN = ConversationKey(platform="web", account="default", channel="main")
 

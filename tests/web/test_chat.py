@@ -15,7 +15,7 @@ from belino.domain.errors import StoreFull
 from belino.domain.message import ChatType, ConversationKey
 from belino.testing import make_png
 from belino.web import chat as chat_module
-from belino.web.site import SOCKETS_PER_GRANT
+from belino.web.request_context import SOCKETS_PER_GRANT
 
 MAIN = "web:default:main"
 OTHER = ConversationKey(platform="web", account="default", channel="other")

@@ -5,7 +5,6 @@ import logging
 import pytest
 
 from belino.testing import FakeClock
-from belino.web.answers import Refusal
 from belino.web.connections import (
     STATE_KEY,
     ClientConnection,
@@ -15,6 +14,7 @@ from belino.web.connections import (
     peer_of,
     shares_of,
 )
+from belino.web.responses import Refusal
 
 USUAL_LIMIT = 1_024
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from belino.domain.message import ChatType, ConversationKey
-from belino.domain.record import Grant, GrantKind
+from belino.domain.stored import Grant, GrantKind
 from belino.gateway.events import Notice, NoticeKind
 from belino.testing import FakeClock
 from belino.web import overview

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belino.domain.message import ConversationKey
-from belino.web.answers import Refusal
 from belino.web.fields import DEPTH, Fields, parse_conversation, parse_json
+from belino.web.responses import Refusal
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from belino.domain.record import Grant, GrantKind
+from belino.domain.stored import Grant, GrantKind
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
 from belino.testing import FakeClock

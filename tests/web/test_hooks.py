@@ -14,7 +14,7 @@ from belino.domain.ports import AdapterContext, Hook, HookAnswer
 from belino.gateway.gateway import from_registry
 from belino.testing import MemoryAdapter
 from belino.testing.memory import Config as MemoryConfig
-from belino.web.site import HOOK_READERS, HOOKS_AT_ONCE
+from belino.web.request_context import HOOK_READERS, HOOKS_AT_ONCE
 
 
 class HookedAdapter(MemoryAdapter):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from belino.domain.record import GrantKind
+from belino.domain.stored import GrantKind
 
 MAIN = "web:default:main"
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from belino.domain.message import ChatType, ConversationKey, Deletion
 from belino.testing import make_png
-from belino.web.answers import Refusal
 from belino.web.media import disposition, parse_range
+from belino.web.responses import Refusal
 
 MAIN = "web:default:main"
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from belino.domain.message import ChatType, ConversationKey, Deletion
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing import make_png, make_wav
 from belino.testing.files import make_zip
 from media.document.made import SCANNED, line, make_pdf

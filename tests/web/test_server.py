@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 
 from belino.config import Config
 from belino.domain.errors import ConfigError
-from belino.domain.record import GrantKind
+from belino.domain.stored import GrantKind
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.web.connections import ANONYMOUS_MOST

@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
+from belino.domain.capabilities import YES, Capabilities, Capability
 from belino.domain.errors import Busy, MediaExpired
 from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Message
 from belino.domain.ports import Accept, AdapterContext, Question, Taken
 from belino.domain.reply import Parcel, Receipt, StoredFile
-from belino.domain.works import YES, Thing, Works
 
 # How long a page waits for the adapter to start, before it is told to try again.
 LISTEN_SECONDS = 10.0
@@ -35,16 +35,18 @@ SETUP: tuple[Question, ...] = ()
 
 _EVERY_FILE = "yes, up to `media.max_bytes`"
 _WORKS = (
-    Works(thing=Thing.TEXT, comes=YES, goes="yes, with its Markdown"),
-    Works(thing=Thing.PICTURE, comes=_EVERY_FILE, goes=YES),
-    Works(thing=Thing.VIDEO, comes=_EVERY_FILE, goes="yes; what browsers do not play is a file"),
-    Works(thing=Thing.SOUND, comes=_EVERY_FILE, goes="yes; what browsers do not play is a file"),
-    Works(thing=Thing.VOICE, comes="as sound", goes=YES),
-    Works(thing=Thing.FILE, comes=_EVERY_FILE, goes=YES),
-    Works(thing=Thing.STICKER, goes=YES),
-    Works(thing=Thing.ALBUM, comes="yes, by button, drag-and-drop or paste", goes="yes, up to 10 to a message"),
-    Works(thing=Thing.EDIT, goes="answers that grow while they are written"),
-    Works(thing=Thing.TYPING, goes="while a turn runs, with the tool it uses"),
+    Capabilities(thing=Capability.TEXT, comes=YES, goes="yes, with its Markdown"),
+    Capabilities(thing=Capability.PICTURE, comes=_EVERY_FILE, goes=YES),
+    Capabilities(thing=Capability.VIDEO, comes=_EVERY_FILE, goes="yes; what browsers do not play is a file"),
+    Capabilities(thing=Capability.SOUND, comes=_EVERY_FILE, goes="yes; what browsers do not play is a file"),
+    Capabilities(thing=Capability.VOICE, comes="as sound", goes=YES),
+    Capabilities(thing=Capability.FILE, comes=_EVERY_FILE, goes=YES),
+    Capabilities(thing=Capability.STICKER, goes=YES),
+    Capabilities(
+        thing=Capability.ALBUM, comes="yes, by button, drag-and-drop or paste", goes="yes, up to 10 to a message"
+    ),
+    Capabilities(thing=Capability.EDIT, goes="answers that grow while they are written"),
+    Capabilities(thing=Capability.TYPING, goes="while a turn runs, with the tool it uses"),
 )
 
 

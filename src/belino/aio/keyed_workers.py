@@ -7,7 +7,7 @@ from datetime import datetime
 from belino.aio.deadline import deadline
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.record import Ready
+from belino.domain.stored import Ready
 
 Step = Callable[[ConversationKey], Awaitable[datetime | None]]
 """Do one thing for a conversation; say when to come again (now or earlier: at once), None if nothing is left."""

@@ -22,7 +22,7 @@ _C1, _C2, _SIGMA = 6.5025, 58.5225, 1.5
 
 def ours(file: Path, limit: int, out: Path) -> None:
     """What belino does."""
-    from belino.media import image
+    from belino.media.image import images as image
 
     source = os.open(file, os.O_RDONLY)
     target = os.open(out, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -59,10 +59,10 @@ def score(file: Path, result: Path) -> float:
 
 
 def _luma(file: Path) -> Any:
-    from belino.media import image_open
+    from belino.media.image import decode
 
     source = os.open(file, os.O_RDONLY)
-    picture: Any = image_open.decode(source, image_open.look(source)).opaque().image
+    picture: Any = decode.decode(source, decode.look(source)).opaque().image
     if picture.bands >= 3:
         picture = picture[0] * 0.299 + picture[1] * 0.587 + picture[2] * 0.114
     return picture[0].cast("float").copy_memory()
@@ -110,7 +110,7 @@ def _peak() -> int:
 
 
 def _load_ours() -> None:
-    from belino.media import image
+    from belino.media.image import images as image
 
     image.prepare()
 

@@ -18,8 +18,8 @@ from belino.context.prompt import context_blocks
 from belino.domain.media import TextBlock
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing
-from belino.domain.record import StoredMessage, Verdict
 from belino.domain.reply import ParcelState
+from belino.domain.stored import StoredMessage, Verdict
 from belino.domain.tokens import estimate_tokens
 from belino.domain.turn import Turn
 from belino.gateway.gateway import Gateway

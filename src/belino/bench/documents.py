@@ -17,7 +17,7 @@ from statistics import median
 from belino.bench import Row
 from belino.domain.media import Blob
 from belino.media.document import Documents, reads
-from belino.media.sandbox import Sandbox
+from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import HEAD_BYTES, sniff
 from belino.testing.documents import document_files
 

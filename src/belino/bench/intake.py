@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from belino.bench import Row
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome, Standing
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store

@@ -15,7 +15,7 @@ from belino.bench import Row
 from belino.bench._gallery import gallery
 from belino.bench.sniff import sniff_rows
 from belino.bench.stream import stream_rows
-from belino.media.sandbox_line import ENVIRONMENT
+from belino.media.sandbox.line import ENVIRONMENT
 
 LIMITS = {"190 KB": 190 * 1024, "1 MB": 1024 * 1024}
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".heic", ".heif", ".avif"})

@@ -18,7 +18,7 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import Standing
 from belino.domain.ports import HttpAnswer
-from belino.domain.record import Verdict
+from belino.domain.stored import Verdict
 from belino.media.fetch import Fetcher, MediaConfig
 from belino.net.client import Client
 from belino.net.clock import SystemClock

@@ -19,7 +19,7 @@ from belino.config import AccessConfig, AdapterConfig, AgentConfig, Config
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import Standing
-from belino.domain.record import Judged, Verdict
+from belino.domain.stored import ScreenedArrival, Verdict
 from belino.gateway.gateway import Gateway
 from belino.media.fetch import MediaConfig
 from belino.net.clock import SystemClock
@@ -105,7 +105,7 @@ async def _fill(home: Home, refs: int) -> None:
     try:
         arrivals = (_message(number, PER_MESSAGE) for number in range(refs // PER_MESSAGE))
         while some := list(islice(arrivals, 500)):
-            await store.take_in_all([Judged(arrival=message, verdict=_OBSERVE) for message in some])
+            await store.take_in_all([ScreenedArrival(arrival=message, verdict=_OBSERVE) for message in some])
     finally:
         await store.close()
 

@@ -15,7 +15,7 @@ from belino.cli import OK
 from belino.cli.show import clean, show_json, show_table
 from belino.domain.errors import BelinoError
 from belino.domain.media import Blob, MediaKind
-from belino.media.image_header import DRAWN_MIMES
+from belino.media.image.header import DRAWN_MIMES
 from belino.media.paths import safe_name
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 
@@ -118,7 +118,7 @@ def fit_file(args: Namespace) -> int:
 
 def _formats(output: Path) -> tuple[str, ...]:
     """What the name of the output asks for; any, if it asks for nothing."""
-    from belino.media.image import FORMATS
+    from belino.media.image.images import FORMATS
 
     wanted = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp"}
     suffix = output.suffix.lower()
@@ -126,8 +126,8 @@ def _formats(output: Path) -> tuple[str, ...]:
 
 
 async def _fitted(blob: Blob, args: Namespace) -> dict[str, Any]:
-    from belino.media.image import Images
-    from belino.media.sandbox import Sandbox
+    from belino.media.image.images import Images
+    from belino.media.sandbox.sandbox import Sandbox
 
     with tempfile.TemporaryDirectory(prefix="belino-") as scratch, Target(args.output, _NAMELESS) as target:
         async with Sandbox() as sandbox:

@@ -63,8 +63,8 @@ async def _planned(args: Namespace, limits: Limits) -> tuple[tuple["Decision", .
     from belino.delivery.prepare import Preparer
     from belino.media.audio import Sounds
     from belino.media.fetch import MediaConfig
-    from belino.media.image import Images
-    from belino.media.sandbox import Sandbox
+    from belino.media.image.images import Images
+    from belino.media.sandbox.sandbox import Sandbox
     from belino.net.clock import SystemClock
     from belino.storage.sqlite import open_store
 

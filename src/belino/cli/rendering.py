@@ -21,11 +21,11 @@ from belino.domain.errors import BelinoError, MediaError
 from belino.domain.media import Blob, MediaKind
 from belino.media.paging import parse_cursor
 from belino.media.ranges import parse_pages, parse_times
-from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Item, Rendered, Wish
+from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Item, Rendered, RenderOptions
 from belino.storage.home import Home
 
 if TYPE_CHECKING:
-    from belino.domain.record import RefRecord
+    from belino.domain.stored import RefRecord
     from belino.media.price import Facts
     from belino.media.render import Renderer
     from belino.storage.sqlite import SqliteStore
@@ -115,12 +115,12 @@ def render_ref(args: Namespace) -> int:
     return OK
 
 
-def _wish(args: Namespace) -> Wish:
+def _wish(args: Namespace) -> RenderOptions:
     if args.max_tokens is not None and not LEAST_TOKENS <= args.max_tokens <= MOST_TOKENS:
         raise BelinoError(f"--max-tokens must be a number from {LEAST_TOKENS} to {MOST_TOKENS}")
     if args.cursor is not None:
         parse_cursor(args.cursor)
-    return Wish(
+    return RenderOptions(
         pages=parse_pages(args.pages) if args.pages else None,
         times=parse_times(args.time_range) if args.time_range else None,
         cursor=args.cursor,
@@ -184,11 +184,13 @@ async def _whole_text(path: Path, pages: str | None) -> list[Rendered]:
     item = _local(path)
     told: list[Rendered] = []
     async with _renderer() as renderer:
-        wish = Wish(pages=parse_pages(pages) if pages else None, max_tokens=MOST_TOKENS, sees_images=False)
+        wish = RenderOptions(pages=parse_pages(pages) if pages else None, max_tokens=MOST_TOKENS, sees_images=False)
         while not told or told[-1].rest is not None:
             cursor = told[-1].rest if told else None
             told.append(
-                await as_text(renderer, item, wish if cursor is None else Wish(cursor=cursor, max_tokens=MOST_TOKENS))
+                await as_text(
+                    renderer, item, wish if cursor is None else RenderOptions(cursor=cursor, max_tokens=MOST_TOKENS)
+                )
             )
     return told
 
@@ -197,7 +199,7 @@ async def _known(path: Path) -> "Facts":
     """A file with what can be found in its bytes; what cannot be read is priced by its size."""
     from dataclasses import replace
 
-    from belino.media.image_header import HEADER_BYTES, image_size
+    from belino.media.image.header import HEADER_BYTES, image_size
     from belino.media.price import Facts, has_text, is_film, is_picture, is_sound
 
     item = _local(path)
@@ -243,7 +245,7 @@ def _local(path: Path) -> Item:
 @asynccontextmanager
 async def _renderer(store: "SqliteStore | None" = None) -> "AsyncIterator[Renderer]":
     from belino.media.render import make_renderer
-    from belino.media.sandbox import Sandbox
+    from belino.media.sandbox.sandbox import Sandbox
 
     with tempfile.TemporaryDirectory(prefix="belino-") as scratch:
         async with Sandbox() as sandbox:

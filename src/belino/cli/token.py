@@ -12,7 +12,7 @@ from belino.cli.client import GatewayClient, Unknown, no_conversation
 from belino.cli.show import local_time, show_json, show_table
 from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
-from belino.domain.record import GrantKind
+from belino.domain.stored import GrantKind
 
 if TYPE_CHECKING:
     from belino.storage.sqlite import SqliteStore

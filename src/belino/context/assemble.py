@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from belino.context.budget import ContextConfig
+from belino.context.json_format import snapshot_json, thread_json
 from belino.context.snapshot import take_snapshot
 from belino.context.thread import replies_wanted, thread_context
-from belino.context.wire import snapshot_json, thread_json
 from belino.domain.context import ChannelSnapshot, ThreadContext
-from belino.domain.record import StoredMessage
 from belino.domain.store import Library
+from belino.domain.stored import StoredMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from belino.domain.record import ManifestEntry, Session
+from belino.domain.stored import ManifestEntry, Session
 
 RECOVERED_AT_MOST = 8
 

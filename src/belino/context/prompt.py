@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from belino.context.assemble import StructuredContext
-from belino.context.compact import (
+from belino.context.json_format import json_text, snapshot_json, thread_json
+from belino.context.line_format import (
     NO_OUTCOMES,
     answered_line,
     fenced,
@@ -14,13 +15,12 @@ from belino.context.compact import (
     short_time,
     snippet_line,
 )
-from belino.context.wire import json_text, snapshot_json, thread_json
 from belino.domain.context import ThreadContext
 from belino.domain.graphemes import cut
 from belino.domain.media import MediaRef, TextBlock
 from belino.domain.message import Quote
 from belino.domain.outcome import MediaOutcome
-from belino.domain.record import RefRecord, StoredMessage
+from belino.domain.stored import RefRecord, StoredMessage
 from belino.media.placeholder import clean_name, disarm, one_line, placeholder
 
 QUOTE_CHARS = 1000

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from belino.context.compact import labels, line, short_time
 from belino.context.excerpt import Excerpts
-from belino.context.wire import author_json, iso_time, media_json, trust
+from belino.context.json_format import author_json, iso_time, media_json, trust
+from belino.context.line_format import labels, line, short_time
 from belino.domain.context import Found, FoundPassage, SearchPage
 from belino.domain.document import Unit
 from belino.domain.media import MediaRef

@@ -16,9 +16,9 @@ from belino.domain.document import Unit
 from belino.domain.errors import ToolError
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Standing
-from belino.domain.record import StoredMessage
 from belino.domain.store import Archive
-from belino.storage.stamps import from_micros, to_micros
+from belino.domain.stored import StoredMessage
+from belino.storage.timestamps import from_micros, to_micros
 from belino.storage.words import ask
 
 INTENT_CHARS = 4_000

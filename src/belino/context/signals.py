@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from belino.context.ranking import Question, Ranking
-from belino.domain.record import StoredMessage
-from belino.storage.stamps import to_micros
+from belino.domain.stored import StoredMessage
+from belino.storage.timestamps import to_micros
 from belino.storage.words import fold, name_parts, read
 
 _QUOTED = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|„([^“”]{2,200})[“”]|«([^»]{2,200})»|「([^」]{2,200})」')

@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from belino.context.budget import ContextConfig, newest_that_fit
-from belino.context.compact import reaction_mark, snippet_line
-from belino.context.wire import adjacent_json, json_text
+from belino.context.json_format import adjacent_json, json_text
+from belino.context.line_format import reaction_mark, snippet_line
 from belino.domain.context import AdjacentMessage, ChannelSnapshot, ContextMessage
 from belino.domain.graphemes import cut
 from belino.domain.message import Quote
 from belino.domain.outcome import MessageOutcome, Standing
-from belino.domain.record import Nearby, StoredMessage, Surroundings
+from belino.domain.stored import Nearby, StoredMessage, Surroundings
 from belino.domain.tokens import estimate_tokens
 from belino.media.placeholder import one_line
 

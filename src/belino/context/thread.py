@@ -6,12 +6,12 @@ from datetime import datetime
 from itertools import islice, tee
 
 from belino.context.budget import WORTH_A_LINE, ContextConfig, newest_that_fit
-from belino.context.compact import answered_line, message_line
+from belino.context.json_format import json_text, message_json
+from belino.context.line_format import answered_line, message_line
 from belino.context.snapshot import context_message
-from belino.context.wire import json_text, message_json
 from belino.domain.context import ContextMessage, ThreadContext, Truncation
 from belino.domain.graphemes import cut
-from belino.domain.record import ThreadSlice
+from belino.domain.stored import ThreadSlice
 from belino.domain.tokens import estimate_tokens
 
 CHARS_OF_A_TOKEN = 12

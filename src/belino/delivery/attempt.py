@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from belino.aio.deadline import deadline
 from belino.delivery.typing import upload_shown
-from belino.domain.dispatch import CALL_SECONDS, Doubt, call_seconds
+from belino.domain.delivery_doubt import CALL_SECONDS, Doubt, call_seconds
 from belino.domain.errors import AdapterError, MarkupRefused, Unanswered, Undeliverable
 from belino.domain.failpoints import failpoint
 from belino.domain.limits import Markup, Once
 from belino.domain.ports import Adapter, Clock, ReadsBack
-from belino.domain.record import ClaimedParcel
 from belino.domain.reply import Parcel, ParcelKind, Receipt
+from belino.domain.stored import ClaimedParcel
 from belino.net.tap import on_behalf
 
 

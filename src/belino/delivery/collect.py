@@ -15,7 +15,7 @@ from belino.delivery.folders import OUTGOING, PENDING, Folders, joined, mark_of
 from belino.delivery.outgoing_files import Keeper, shown_name
 from belino.domain.errors import MediaError, MediaNotFound, MediaTooLarge
 from belino.domain.reply import Offer
-from belino.media.beneath import Beneath, Seen, Unfinished
+from belino.media.jail import Jail, Seen, Unfinished
 from belino.storage.blobs import on_disk
 
 FILES_AT_MOST = 20
@@ -39,7 +39,7 @@ async def collect(
     text: str, handed: Sequence[Offer], folders: Folders, keeper: Keeper, *, busy: Collection[str] = ()
 ) -> Collected:
     """Everything this reply brings along. `busy` are the marks of pending files that an earlier reply brought."""
-    with Beneath(folders.path) as beneath:
+    with Jail(folders.path) as beneath:
         basket = _Basket(handed, beneath, keeper, busy)
         named = await on_disk(_named, beneath, folders.path, text) if text else ()
         for path in dict.fromkeys(one.path for one in named):
@@ -59,7 +59,7 @@ async def collect(
 class _Basket:
     """What was collected so far, each content once."""
 
-    def __init__(self, handed: Sequence[Offer], beneath: Beneath, keeper: Keeper, busy: Collection[str]) -> None:
+    def __init__(self, handed: Sequence[Offer], beneath: Jail, keeper: Keeper, busy: Collection[str]) -> None:
         self.offers: dict[str, Offer] = {}
         self.names: dict[str, str] = {}
         """What the paths of attached files are replaced by."""
@@ -135,7 +135,7 @@ class _Basket:
         return len(self.offers) >= FILES_AT_MOST
 
 
-def _named(beneath: Beneath, folder: Path, text: str) -> tuple[FileMention, ...]:
+def _named(beneath: Jail, folder: Path, text: str) -> tuple[FileMention, ...]:
     """Where the text names a plain file of `outgoing/`."""
     outgoing = f"{folder}/{OUTGOING}"
     roots = [(OUTGOING, f"{root}/") for root in dict.fromkeys((outgoing, os.path.realpath(outgoing)))]

@@ -8,8 +8,8 @@ from belino.delivery.forms import clash, is_expected, misfits, natural_forms
 from belino.domain.limits import FileLimit, Limits, SendAs
 from belino.domain.reply import Offer
 from belino.media.audio import VOICE_MIME
-from belino.media.image import FORMATS
-from belino.media.image_header import DRAWN_MIMES
+from belino.media.image.header import DRAWN_MIMES
+from belino.media.image.images import FORMATS
 
 SMALLEST_FIT = 2_048
 """A picture squeezed into less than this shows nothing."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 from belino.domain.failpoints import failpoint
 from belino.domain.ports import Clock
 from belino.domain.reply import ParcelState
-from belino.media.beneath import Beneath, Seen, ending_in
+from belino.media.jail import Jail, Seen, ending_in
 from belino.storage.blobs import on_disk
 
 OUTGOING = "outgoing"
@@ -86,7 +86,7 @@ class Folders:
     async def settle(self, fates: Mapping[str, Fate]) -> frozenset[str]:
         """Move each pending file to where its parcel's end says. Returns the marks of those still on their way."""
 
-        def work(beneath: Beneath) -> frozenset[str]:
+        def work(beneath: Jail) -> frozenset[str]:
             for seen in list(beneath.files(PENDING, deep=0, most=LOOKED_AT)):
                 fate = fates.get(mark_of(seen))
                 if fate is not None:
@@ -104,7 +104,7 @@ class Folders:
     async def sweep(self, before: datetime) -> int:
         """Delete what was moved to `sent` or `error` before then. Returns how many files went."""
 
-        def work(beneath: Beneath) -> int:
+        def work(beneath: Jail) -> int:
             bound, count = before.timestamp() * 1e9, 0
             for folder in (SENT, ERROR):
                 for seen in list(beneath.files(folder, most=100 * LOOKED_AT)):
@@ -116,13 +116,13 @@ class Folders:
         return await self._beneath(work)
 
     async def _look(self, busy: Collection[str]) -> tuple[Seen, ...]:
-        def work(beneath: Beneath) -> tuple[Seen, ...]:
+        def work(beneath: Jail) -> tuple[Seen, ...]:
             found = beneath.files(PENDING, deep=0, most=LOOKED_AT)
             return tuple(seen for seen in found if not is_half_done(seen.name) and mark_of(seen) not in busy)
 
         return await self._beneath(work)
 
-    def _follow(self, beneath: Beneath, seen: Seen, fate: Fate) -> None:
+    def _follow(self, beneath: Jail, seen: Seen, fate: Fate) -> None:
         """Where a file goes is known by its parcel, never by the file: the same name may be another file by now."""
         if fate.state is ParcelState.SENT:
             self._move(beneath, seen, SENT)
@@ -130,7 +130,7 @@ class Folders:
             moved = self._move(beneath, seen, ERROR)
             beneath.write(f"{ERROR}/{ending_in(moved, REASON)}", f"{fate.reason or fate.state}\n")
 
-    def _forgive(self, beneath: Beneath, fates: Mapping[str, Fate]) -> None:
+    def _forgive(self, beneath: Jail, fates: Mapping[str, Fate]) -> None:
         """What was given up on and arrived after all, because somebody tried it again, is no error any more.
 
         It arrived after it was put there: what arrived before was another file, whose number in the file system and
@@ -146,16 +146,16 @@ class Folders:
                 self._move(beneath, seen, SENT)
                 beneath.remove(f"{ERROR}/{ending_in(seen.name, REASON)}")
 
-    def _move(self, beneath: Beneath, seen: Seen, folder: str) -> str:
+    def _move(self, beneath: Jail, seen: Seen, folder: str) -> str:
         # Its time becomes that of the move: retention counts from then, and put back by hand it is a new file.
         failpoint("file.move.before")
         moved = beneath.move(seen.path, folder, at=self._clock.now())
         failpoint("file.move.after")
         return moved
 
-    async def _beneath(self, work: Callable[[Beneath], T]) -> T:
+    async def _beneath(self, work: Callable[[Jail], T]) -> T:
         def held() -> T:
-            with Beneath(self.path) as beneath:
+            with Jail(self.path) as beneath:
                 return work(beneath)
 
         return await on_disk(held)

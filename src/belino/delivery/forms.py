@@ -2,7 +2,7 @@
 
 from belino.domain.limits import FileLimit, SendAs
 from belino.domain.reply import Offer
-from belino.media.image_header import DRAWN_MIMES
+from belino.media.image.header import DRAWN_MIMES
 from belino.media.placeholder import format_duration, format_size
 
 TGS, WEBM = "application/x-tgsticker", "video/webm"

@@ -9,12 +9,12 @@ from belino.domain.blobs import Blobs
 from belino.domain.errors import MediaError, MediaTooLarge
 from belino.domain.media import Blob
 from belino.domain.reply import Offer
-from belino.media.image_header import DRAWN_MIMES, HEADER_BYTES, image_size
+from belino.media.image.header import DRAWN_MIMES, HEADER_BYTES, image_size
 from belino.media.placeholder import format_size, one_line
 from belino.media.webm_header import film_facts
 
 if TYPE_CHECKING:
-    from belino.media.image import ImageFacts
+    from belino.media.image.images import ImageFacts
 
 NAME_CHARS = 120
 # The header of these tells all there is; of others, only a decoder knows how many frames they have.
@@ -22,7 +22,7 @@ _STILL = frozenset({"image/jpeg", "image/bmp"})
 
 
 class Probes(Protocol):
-    """Measures pictures where they can do no harm; see media/image.py."""
+    """Measures pictures where they can do no harm; see media/image/images.py."""
 
     async def probe(self, blob: Blob) -> "ImageFacts": ...
 

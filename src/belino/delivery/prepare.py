@@ -19,7 +19,7 @@ from belino.media.placeholder import format_size, one_line
 
 if TYPE_CHECKING:
     from belino.media.audio_facts import SoundFacts
-    from belino.media.image import Fitted
+    from belino.media.image.images import Fitted
 
 SECONDS = 60.0
 """For one file, waiting for its turn included."""
@@ -29,7 +29,7 @@ SUFFIXES = {"image/jpeg": (".jpg", ".jpeg"), "image/png": (".png",), "image/webp
 
 
 class Fits(Protocol):
-    """Makes pictures fit; see media/image.py."""
+    """Makes pictures fit; see media/image/images.py."""
 
     async def fit(
         self, blob: Blob, *, max_bytes: int, max_side: int | None = None, formats: tuple[str, ...] = ...

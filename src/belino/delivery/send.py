@@ -15,7 +15,7 @@ from belino.delivery.attempt import TooLate, Uncertain, call, is_repeatable, siz
 from belino.delivery.config import DeliveryConfig
 from belino.delivery.connections import ConnectedAccounts
 from belino.delivery.receipts import difference
-from belino.domain.dispatch import Doubt, lease_seconds
+from belino.domain.delivery_doubt import Doubt, lease_seconds
 from belino.domain.error_text import place_of, reason_of
 from belino.domain.errors import (
     AdapterError,
@@ -34,9 +34,9 @@ from belino.domain.limits import Once
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, ReadsBack
-from belino.domain.record import ClaimedParcel, Ready, StoredMessage
 from belino.domain.reply import Parcel, ParcelKind, ParcelState, Receipt
 from belino.domain.store import Outbox
+from belino.domain.stored import ClaimedParcel, Ready, StoredMessage
 from belino.net.clock import SteadyClock
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
-from belino.domain.record import GoneCopies, Tidied, Upload, UploadLimits
 from belino.domain.reply import OutgoingFile
+from belino.domain.stored import GoneCopies, Tidied, Upload, UploadLimits
 
 
 class Blobs(Protocol):

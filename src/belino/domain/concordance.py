@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from belino.domain.context import ThreadSummary
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
 
 NOBODY = 0xFFFFFFFF
 """In `before` and `after`: there is none."""

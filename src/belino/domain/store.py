@@ -10,34 +10,34 @@ from typing import Protocol, TypeVar
 
 from belino.domain.blobs import Blobs, Uploads
 from belino.domain.concordance import Concordance
-from belino.domain.dispatch import Doubt
-from belino.domain.doors import Doors, Pairings
+from belino.domain.credentials import Credentials, Pairings
+from belino.domain.delivery_doubt import Doubt
 from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Step
 from belino.domain.ports import Taken
 from belino.domain.readings import Readings
-from belino.domain.record import (
+from belino.domain.reply import Parcel, ParcelState, Receipt
+from belino.domain.stored import (
     ChannelSummary,
     ClaimedParcel,
     ClaimedTurn,
     ConversationSummary,
-    Judged,
     Meanwhile,
     MediaTally,
     ParcelRecord,
+    ReadPosition,
     Ready,
     RefRecord,
+    ScreenedArrival,
     Session,
     StoredMessage,
     Story,
     Surroundings,
     ThreadSlice,
-    Told,
     TurnEnd,
     Verdict,
 )
-from belino.domain.reply import Parcel, ParcelState, Receipt
 from belino.domain.turn import Usage
 
 T = TypeVar("T")
@@ -75,7 +75,9 @@ class Inbox(Protocol):
         """
         ...
 
-    async def take_in_all(self, arrivals: Sequence[Judged], *, album_wait: timedelta = ALBUM_WAIT) -> tuple[Taken, ...]:
+    async def take_in_all(
+        self, arrivals: Sequence[ScreenedArrival], *, album_wait: timedelta = ALBUM_WAIT
+    ) -> tuple[Taken, ...]:
         """The same for several, in their order, in one transaction: should one fail, none is taken in."""
         ...
 
@@ -292,7 +294,9 @@ class Library(Protocol):
         """The newest `limit` living replies under a message (before a seq); None if the channel has neither."""
         ...
 
-    async def meanwhile(self, conversation: ConversationKey, since: Told, *, until: int, limit: int = 200) -> Meanwhile:
+    async def meanwhile(
+        self, conversation: ConversationKey, since: ReadPosition, *, until: int, limit: int = 200
+    ) -> Meanwhile:
         """What a session that was told up to `since` has missed, up to the message of seq `until`."""
         ...
 
@@ -387,7 +391,7 @@ class Sessions(Protocol):
     async def session(self, conversation: ConversationKey) -> Session: ...
 
 
-class Store(Inbox, Outbox, Library, Archive, Sessions, Blobs, Readings, Uploads, Doors, Pairings, Protocol):
+class Store(Inbox, Outbox, Library, Archive, Sessions, Blobs, Readings, Uploads, Credentials, Pairings, Protocol):
     """Everything belino keeps."""
 
     async def close(self) -> None: ...

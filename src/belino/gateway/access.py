@@ -17,7 +17,7 @@ from belino.domain.message import (
     Unsupported,
 )
 from belino.domain.outcome import Standing
-from belino.domain.record import Asker, StoredMessage, Verdict
+from belino.domain.stored import Requester, StoredMessage, Verdict
 
 EVERYBODY = "*"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,7 +50,7 @@ def decide(
 
 
 def still_may(
-    asker: Asker, conversation: ConversationKey, access: AccessConfig, *, trusts_senders: bool, paired: bool
+    asker: Requester, conversation: ConversationKey, access: AccessConfig, *, trusts_senders: bool, paired: bool
 ) -> Verdict:
     """What whoever asked for an answer would be let do now: an answer must not outlive the right to it."""
     author = asker.author

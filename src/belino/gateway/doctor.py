@@ -17,7 +17,7 @@ from belino.domain.ports import Adapter, Checks, ChecksChannels
 from belino.domain.store import Store
 from belino.gateway.adapter_context import AccountContext
 from belino.gateway.supervise import AdapterHealth
-from belino.media.sandbox import Sandbox
+from belino.media.sandbox.sandbox import Sandbox
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard
 from belino.storage.home import Home

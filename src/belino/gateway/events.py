@@ -10,7 +10,7 @@ from typing import Literal
 from belino.delivery.send import ParcelNews
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import TurnState
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
 
 QUEUE = 1_000
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from belino.domain.errors import BelinoError, NoSuchMessage
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Step
-from belino.domain.record import ParcelRecord, RefRecord, StoredMessage, Story
 from belino.domain.store import Library
+from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Story
 
 
 class SeveralMessages(BelinoError):

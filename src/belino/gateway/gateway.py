@@ -23,7 +23,7 @@ from belino.aio.retry import Retry
 from belino.cassette.journal import Journal
 from belino.cassette.pseudonyms import Secrets
 from belino.config import AdapterConfig, Config
-from belino.context import compact
+from belino.context import line_format
 from belino.context.history import History
 from belino.delivery.prepare import Preparer
 from belino.delivery.send import ParcelNews, Sender
@@ -35,7 +35,7 @@ from belino.domain.media import Blob, MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import CacheSize, Finding, Standing, TurnState
 from belino.domain.ports import Adapter, AdapterContext, Agent, Clock, Taken
-from belino.domain.record import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
+from belino.domain.stored import ClaimedParcel, ParcelRecord, RefRecord, StoredMessage, Tidied
 from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
 from belino.gateway.adapter_context import AccountContext
@@ -49,7 +49,7 @@ from belino.gateway.retry import retry_failed
 from belino.gateway.sessions import Sessions
 from belino.gateway.supervise import AdapterHealth, keep_running
 from belino.media.fetch import Fetcher
-from belino.media.sandbox import Sandbox
+from belino.media.sandbox.sandbox import Sandbox
 from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.guard import Guard
@@ -64,10 +64,10 @@ from belino.turns.runner import TurnRunner
 if TYPE_CHECKING:
     from belino.gateway.rendering import Held
     from belino.media.audio import Sounds
-    from belino.media.glance import Glance, Look
-    from belino.media.image import Fitted, Images
+    from belino.media.image.images import Fitted, Images
+    from belino.media.preview import FilePreview, Glance
     from belino.media.render import Renderer
-    from belino.media.renditions import Rendered, Wish
+    from belino.media.renditions import Rendered, RenderOptions
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class Gateway:
     @cached_property
     def images(self) -> "Images":
         """Decodes pictures, in the sandbox; what it leaves behind when we die is swept with other unfinished files."""
-        from belino.media.image import Images
+        from belino.media.image.images import Images
 
         return Images(self.sandbox, self.home.blobs / "tmp")
 
@@ -244,14 +244,14 @@ class Gateway:
         """The bytes of a ref, for a person; one download ever, whoever asks."""
         return await self._fetcher.fetch(record, progress=progress)
 
-    async def render(self, record: RefRecord, form: str, wish: "Wish") -> "Rendered":
+    async def render(self, record: RefRecord, form: str, wish: "RenderOptions") -> "Rendered":
         """A ref in another form, for a person; made once, whoever asks."""
         from belino.gateway.rendering import render_ref
 
         with self._holding() as held:
             return await render_ref(record, form, wish, library=self.store, renderer=self.renderer, held=held)
 
-    async def glance(self, record: RefRecord, look: "Look") -> "Glance":
+    async def glance(self, record: RefRecord, look: "FilePreview") -> "Glance":
         """What a person sees of a ref before they open it."""
         from belino.gateway.rendering import glance_at
 
@@ -326,7 +326,7 @@ class Gateway:
             **self.store.cache_sizes(),
             "media": self._fetcher.memory_size,
             "token_prices": tokens.cache_size(),
-            "written_lines": compact.cache_size(),
+            "written_lines": line_format.cache_size(),
         }
         for part in made:
             sizes |= part.cache_sizes()

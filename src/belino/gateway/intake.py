@@ -12,8 +12,8 @@ from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Deletion, Edit, Message, Quote, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Accept, Clock, Incoming, Taken
-from belino.domain.record import Judged, StoredMessage, Verdict
 from belino.domain.store import Store
+from belino.domain.stored import ScreenedArrival, StoredMessage, Verdict
 from belino.gateway.access import decide, may_pair
 from belino.gateway.events import EventBus
 from belino.gateway.pairing import offer_pairing
@@ -74,7 +74,7 @@ class Intake:
     async def accept_all(self, incoming: Sequence[Incoming]) -> tuple[Taken, ...]:
         """Take arrivals in, in their order and with few commits. Should one fail, no cursor is past it."""
         taken: list[Taken] = []
-        run: list[Judged] = []
+        run: list[ScreenedArrival] = []
         for arrival, cursor in incoming:
             if _is_about_any(arrival, run):  # what is said of a message is judged by the message as it is stored
                 taken += await self._take(run)
@@ -93,7 +93,7 @@ class Intake:
         """Store how far an account's adapter has read, without an arrival."""
         await self._store.keep_cursor(platform, account, cursor)
 
-    async def _judged(self, arrival: Arrival, cursor: str | None) -> Judged:
+    async def _judged(self, arrival: Arrival, cursor: str | None) -> ScreenedArrival:
         verdict = self._too_long(arrival)
         if verdict is None:
             verdict = await self._judge(arrival)
@@ -102,9 +102,9 @@ class Intake:
         if isinstance(arrival, Message) and arrival.album is not None:
             # Every item prolongs the wait, also one that speaks to nobody: in a group only the first has the mention.
             ready = self._clock.now() + timedelta(milliseconds=self._config.album_window_ms)
-        return Judged(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
+        return ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
 
-    async def _take(self, run: Sequence[Judged]) -> tuple[Taken, ...]:
+    async def _take(self, run: Sequence[ScreenedArrival]) -> tuple[Taken, ...]:
         """Store what was judged, all at once; if one of them cannot be, those before it are, and it says why."""
         if not run:
             return ()
@@ -119,7 +119,7 @@ class Intake:
         await self._tell_all(run, taken)
         return taken
 
-    async def _tell_all(self, run: Sequence[Judged], taken: Sequence[Taken]) -> None:
+    async def _tell_all(self, run: Sequence[ScreenedArrival], taken: Sequence[Taken]) -> None:
         for judged, one in zip(run, taken, strict=True):
             self._counters.arrivals[one.outcome] += 1
             arrival = judged.arrival
@@ -218,7 +218,7 @@ class _Threshold:
         return taken
 
 
-def _is_about_any(arrival: Arrival, run: Sequence[Judged]) -> bool:
+def _is_about_any(arrival: Arrival, run: Sequence[ScreenedArrival]) -> bool:
     """Whether an arrival changes a message that is judged and not stored yet."""
     if isinstance(arrival, Message | Unsupported):
         return False

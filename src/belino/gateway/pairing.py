@@ -3,7 +3,7 @@
 import secrets
 from dataclasses import replace
 
-from belino.domain.doors import Pairings
+from belino.domain.credentials import Pairings
 from belino.domain.message import Message
 from belino.domain.reply import Parcel
 from belino.media.placeholder import clean_name

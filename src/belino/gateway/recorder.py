@@ -19,8 +19,8 @@ from belino.domain.media import Block, FileBlock, ImageBlock, MediaRef, TextBloc
 from belino.domain.message import Arrival, ConversationKey, Edit, Message
 from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.ports import Agent, Clock, Known, Taken
-from belino.domain.record import ClaimedTurn, TurnEnd
 from belino.domain.reply import Parcel, ParcelState
+from belino.domain.stored import ClaimedTurn, TurnEnd
 from belino.domain.turn import ReplyPart, TextDelta, Toolbox, ToolSpec, Turn
 from belino.net.tap import Call
 

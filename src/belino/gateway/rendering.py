@@ -7,17 +7,26 @@ from typing import TYPE_CHECKING
 
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob
-from belino.domain.record import RefRecord
 from belino.domain.store import Library
-from belino.media import glance
-from belino.media.image_header import DRAWN_MIMES
+from belino.domain.stored import RefRecord
+from belino.media import preview
+from belino.media.image.header import DRAWN_MIMES
 from belino.media.render import Renderer
-from belino.media.renditions import CannotRender, Item, Rendered, Wish, as_album_sheet, reason_of, render, seen_item
+from belino.media.renditions import (
+    CannotRender,
+    Item,
+    Rendered,
+    RenderOptions,
+    as_album_sheet,
+    reason_of,
+    render,
+    seen_item,
+)
 from belino.tools.albums import ALBUM_MOST, album_of
-from belino.tools.shelf import title
+from belino.tools.tool_context import title
 
 if TYPE_CHECKING:
-    from belino.media.image import Fitted
+    from belino.media.image.images import Fitted
 
 GIF = "image/gif"
 
@@ -26,7 +35,7 @@ Held = Callable[[RefRecord], Awaitable[Blob]]
 
 
 async def render_ref(
-    record: RefRecord, form: str, wish: Wish, *, library: Library, renderer: Renderer, held: Held
+    record: RefRecord, form: str, wish: RenderOptions, *, library: Library, renderer: Renderer, held: Held
 ) -> Rendered:
     """The ref in this form; a picture's sheet is that of its album. MediaError or NoRange say why it cannot be."""
     item = await _item(record, held)
@@ -42,14 +51,14 @@ async def render_ref(
         raise MediaError(error.why) from error  # what there is instead is told in an agent's words
 
 
-async def glance_at(record: RefRecord, look: glance.Look, *, renderer: Renderer, held: Held) -> glance.Glance:
+async def glance_at(record: RefRecord, look: preview.FilePreview, *, renderer: Renderer, held: Held) -> preview.Glance:
     """What a person sees of the ref before they open it."""
-    return await glance.glance(renderer, await _item(record, held), look)
+    return await preview.glance(renderer, await _item(record, held), look)
 
 
 async def picture_of(record: RefRecord, page: int, *, renderer: Renderer, held: Held) -> "Fitted":
     """A picture that stands for the ref, or one page of it."""
-    return await glance.picture(renderer, await _item(record, held), page)
+    return await preview.picture(renderer, await _item(record, held), page)
 
 
 async def _item(record: RefRecord, held: Held) -> Item:
@@ -60,7 +69,7 @@ async def _item(record: RefRecord, held: Held) -> Item:
         raise MediaError(f"the bytes of {ref.id} cannot be read just now") from error
 
 
-async def _album(records: tuple[RefRecord, ...], wish: Wish, *, renderer: Renderer, held: Held) -> Rendered:
+async def _album(records: tuple[RefRecord, ...], wish: RenderOptions, *, renderer: Renderer, held: Held) -> Rendered:
     """All that can be had of an album on one picture, and a word about the rest."""
     items: list[tuple[str, Item]] = []
     lost: list[str] = []

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from belino.domain.errors import BelinoError
 from belino.domain.outcome import MessageOutcome
-from belino.domain.record import StoredMessage
 from belino.domain.store import Inbox
+from belino.domain.stored import StoredMessage
 from belino.gateway.explain import message_name
 
 

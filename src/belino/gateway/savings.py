@@ -5,7 +5,7 @@ from dataclasses import asdict, astuple, dataclass, fields
 from operator import itemgetter
 from typing import Any
 
-from belino.domain.record import MediaTally, Unfetched
+from belino.domain.stored import MediaTally, Unfetched
 from belino.media.price import Facts, is_text, prices
 
 # A text of any length would be cut somewhere; what a model is shown of one file in other designs is about this much.

@@ -15,8 +15,8 @@ from belino.domain.errors import Busy
 from belino.domain.failpoints import failpoint
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.record import ClaimedTurn, Ready
 from belino.domain.store import Inbox
+from belino.domain.stored import ClaimedTurn, Ready
 from belino.gateway.isolation import Isolation
 
 log = logging.getLogger(__name__)

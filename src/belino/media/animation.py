@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
-from belino.media import image_open
+from belino.media.image import decode
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -50,18 +50,18 @@ def taken(
             for number in numbers:
                 picture.seek(number)
                 found.append((ends[number - 1] if number else 0.0, _opaque(picture, max_side)))
-    except image_open.PILLOW_ERRORS as error:
+    except decode.PILLOW_ERRORS as error:
         if not found:
             raise MediaRefused(f"the {mime} is damaged or cut off") from error
     return found
 
 
-def _ends(source: int, mime: str) -> tuple[list[float], image_open.Header]:
+def _ends(source: int, mime: str) -> tuple[list[float], decode.Header]:
     """The second at which each frame ends."""
-    header = image_open.look(source)
+    header = decode.look(source)
     if header.frames < 2:
         raise MediaRefused("it is a still picture; nothing moves in it")
-    pyvips = image_open.vips()
+    pyvips = decode.vips()
     image = getattr(pyvips.Image, _LOADERS[mime])(pyvips.Source.new_from_descriptor(source))
     told = image.get("delay") if "delay" in image.get_fields() else []
     delays = [*told, *[USUAL] * header.frames][: header.frames]

@@ -14,7 +14,7 @@ from belino.media.audio_facts import LONGEST, SoundFacts, sound_facts
 from belino.media.audio_peaks import LOUDEST, POINTS_AT_MOST, peaks
 
 if TYPE_CHECKING:
-    from belino.media.image import Runs
+    from belino.media.image.images import Runs
 
 VOICE_MIME, VOICE_CODEC = "audio/ogg", "opus"
 """What every platform that has voice messages takes as one."""

@@ -32,11 +32,11 @@ from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob, MediaRef
 from belino.domain.outcome import CacheSize, MediaOutcome
 from belino.domain.ports import Clock
-from belino.domain.record import RefRecord
 from belino.domain.store import Library
-from belino.media.allowance import Allowances, Meter
-from belino.media.incoming import WEB_PAGE, Judge, judged, opened
-from belino.media.memory import Memory
+from belino.domain.stored import RefRecord
+from belino.media.cache import MediaCache
+from belino.media.daily_limit import DailyLimits, Meter
+from belino.media.inspect import WEB_PAGE, Inspector, judged, opened
 from belino.media.placeholder import format_size
 from belino.net.stream import BrokenOff, bounded
 
@@ -114,11 +114,11 @@ class Fetcher:
         self._open_media = open_media
         self._config = config
         self._clock = clock
-        self._memory = Memory(config.memory_bytes, Counter() if counts is None else counts)
+        self._memory = MediaCache(config.memory_bytes, Counter() if counts is None else counts)
         self._room = asyncio.Semaphore(AT_ONCE)
         self._accounts: dict[tuple[str, str], asyncio.Semaphore] = {}
         self._turnstiles: dict[str, _Turnstile] = {}
-        self.allowances = Allowances(library, clock, a_day=config.channel_bytes_per_day, a_fetch=config.max_bytes)
+        self.allowances = DailyLimits(library, clock, a_day=config.channel_bytes_per_day, a_fetch=config.max_bytes)
         self._pinned: Counter[str] = Counter()
         self._held_bytes: int | None = None
 
@@ -242,7 +242,7 @@ class Fetcher:
         with ExitStack() as pins:
             for attempt in range(1, BEGINNINGS + 1):
                 try:
-                    judge = Judge(ref)
+                    judge = Inspector(ref)
                     async with self.allowances.take(channel, ref.size) as meter, self._slot(ref):
                         blob = await self._stream(ref, meter, judge, turnstile)
                         pins.enter_context(self.pin(blob.sha256))  # nobody uses it yet, and counting takes a moment
@@ -258,7 +258,7 @@ class Fetcher:
             await self._make_room(blob.size)
         return blob
 
-    async def _stream(self, ref: MediaRef, meter: Meter, judge: Judge, turnstile: "_Turnstile") -> Blob:
+    async def _stream(self, ref: MediaRef, meter: Meter, judge: Inspector, turnstile: "_Turnstile") -> Blob:
         limit = self._config.max_bytes
         async with opened(self._open_media(ref)) as chunks:
             counted = meter.chunks(chunks)

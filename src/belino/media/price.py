@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from belino.domain.document import Unit
 from belino.domain.media import MediaKind
 from belino.domain.outcome import MediaOutcome
-from belino.domain.record import RefRecord
+from belino.domain.stored import RefRecord
 from belino.domain.tokens import IMAGE_TOKENS_AT_MOST, estimate_image_tokens
 from belino.media.document import reads
-from belino.media.image_header import DRAWN_MIMES
+from belino.media.image.header import DRAWN_MIMES
 from belino.media.placeholder import clean_mime
 from belino.media.sniff.hints import UNKNOWN, hints_of
 

@@ -15,17 +15,17 @@ from belino.domain.outcome import CacheSize
 from belino.domain.readings import Readings
 from belino.domain.tokens import estimate_tokens
 from belino.media.document import pages_without_text
-from belino.media.image_header import BLOCK_MIMES, image_size
-from belino.media.kept import Kept
+from belino.media.image.header import BLOCK_MIMES, image_size
 from belino.media.paging import whole_price
 from belino.media.price import Facts
 from belino.media.ranges import NUMBER_MOST
+from belino.media.rendition_cache import RenditionCache
 from belino.storage.readings import OF_SEVERAL
 
 if TYPE_CHECKING:
     from belino.media.audio_facts import SoundFacts
-    from belino.media.image import Fitted, ImageFacts, Images, Runs
-    from belino.media.likeness import Likenesses
+    from belino.media.image.images import Fitted, ImageFacts, Images, Runs
+    from belino.media.image_matches import Likenesses
     from belino.media.video import Frame, VideoFacts
 
 READER = "document.3"
@@ -45,7 +45,7 @@ F = TypeVar("F")
 
 
 class Draws(Protocol):
-    """Decodes pictures where they can do no harm; see media/image.py."""
+    """Decodes pictures where they can do no harm; see media/image/images.py."""
 
     async def probe(self, blob: Blob) -> "ImageFacts": ...
 
@@ -109,8 +109,8 @@ def make_renderer(
     """A renderer that asks this sandbox; without a store it keeps nothing. `images` shares a cache of pictures."""
     from belino.media.audio import Sounds
     from belino.media.document import Documents
-    from belino.media.image import Images
-    from belino.media.likeness import Likenesses
+    from belino.media.image.images import Images
+    from belino.media.image_matches import Likenesses
     from belino.media.sheet import Sheets
     from belino.media.video import Videos
 
@@ -130,7 +130,7 @@ class Renderer:
 
     def __init__(self, makers: Makers, store: Readings | None = None, likenesses: "Likenesses | None" = None) -> None:
         self._makers = makers
-        self._kept = Kept(store)
+        self._kept = RenditionCache(store)
         self.likenesses = likenesses
         """Recognises pictures that were sent before; None where nothing is kept."""
         self._facts: dict[str, dict[str, Any]] = {}
@@ -335,7 +335,7 @@ def _moment(seconds: float | None) -> str:
 
 
 def _fitted(data: bytes) -> "Fitted":
-    from belino.media.image import Fitted
+    from belino.media.image.images import Fitted
 
     found = image_size(data)
     if found is None or found[0] not in BLOCK_MIMES:

@@ -9,7 +9,7 @@ from belino.domain.document import DocumentText, Unit, Unread
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob
 from belino.domain.tokens import estimate_image_tokens, estimate_tokens
-from belino.media.image_header import DRAWN_MIMES
+from belino.media.image.header import DRAWN_MIMES
 from belino.media.paging import Page, Place, page_of, parse_cursor
 from belino.media.placeholder import format_duration, format_size, one_line
 from belino.media.price import (
@@ -30,7 +30,7 @@ from belino.media.render import Renderer
 from belino.media.sniff import HEAD_BYTES, sniff
 
 if TYPE_CHECKING:
-    from belino.media.image import Fitted
+    from belino.media.image.images import Fitted
     from belino.media.video import VideoFacts
 
 PICTURE_TOKENS = 6_000
@@ -73,7 +73,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class RenderOptions:
     """How much of it, and within which limits."""
 
     pages: tuple[int, int | None] | None = None
@@ -112,7 +112,7 @@ Dress = Callable[[str], str]
 """Puts other people's words between markers."""
 
 
-async def render(renderer: Renderer, item: Item, form: str, wish: Wish) -> Rendered:
+async def render(renderer: Renderer, item: Item, form: str, wish: RenderOptions) -> Rendered:
     """The file in this form, for a person: one of MADE."""
     match form:
         case "text":
@@ -127,7 +127,7 @@ async def render(renderer: Renderer, item: Item, form: str, wish: Wish) -> Rende
             return await as_picture(renderer, item, wish, thumb=form == "thumb")
 
 
-async def as_text(renderer: Renderer, item: Item, wish: Wish, dress: Dress = str) -> Rendered:
+async def as_text(renderer: Renderer, item: Item, wish: RenderOptions, dress: Dress = str) -> Rendered:
     """The text of a document, from the pages or the place that are asked for, as far as there is room."""
     mime = item.blob.mime
     if not item.blob.size:
@@ -154,7 +154,7 @@ async def as_text(renderer: Renderer, item: Item, wish: Wish, dress: Dress = str
     return await _with_scans(renderer, item, wish, rendered, silent, room - price(page.text))
 
 
-async def as_pages(renderer: Renderer, item: Item, wish: Wish, *, thumb: bool = False) -> Rendered:
+async def as_pages(renderer: Renderer, item: Item, wish: RenderOptions, *, thumb: bool = False) -> Rendered:
     """Pages of a PDF as pictures: the first, or those that are asked for, a few at a time."""
     wish = _small(wish) if thumb else wish
     first, last = wish.pages or (1, 1)
@@ -175,7 +175,7 @@ async def as_pages(renderer: Renderer, item: Item, wish: Wish, *, thumb: bool = 
     )
 
 
-async def as_picture(renderer: Renderer, item: Item, wish: Wish, *, thumb: bool = False) -> Rendered:
+async def as_picture(renderer: Renderer, item: Item, wish: RenderOptions, *, thumb: bool = False) -> Rendered:
     """A picture within the limits: upright, without metadata."""
     if item.blob.mime not in DRAWN_MIMES:
         raise CannotRender(f"{item.blob.mime} is not a picture", _COPY)
@@ -187,7 +187,7 @@ async def as_picture(renderer: Renderer, item: Item, wish: Wish, *, thumb: bool 
     return Rendered(about=about, what="a thumb" if thumb else "a picture", pictures=(picture,), labels=("",))
 
 
-async def as_frames(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
+async def as_frames(renderer: Renderer, item: Item, wish: RenderOptions) -> Rendered:
     """A few moments of a video, evenly from the time range or all of it."""
     facts = await renderer.video(item.blob)
     start, end = _times(wish, facts.seconds)
@@ -212,7 +212,7 @@ async def as_frames(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
     )
 
 
-async def as_film_sheet(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
+async def as_film_sheet(renderer: Renderer, item: Item, wish: RenderOptions) -> Rendered:
     """Many moments of a video on one picture, each with its time."""
     facts = await renderer.video(item.blob)
     start, end = _times(wish, facts.seconds)
@@ -224,7 +224,7 @@ async def as_film_sheet(renderer: Renderer, item: Item, wish: Wish) -> Rendered:
     return Rendered(about=about, what=f"a sheet of {SHEET_FRAMES} frames", pictures=(sheet,), labels=("sheet",))
 
 
-async def as_album_sheet(renderer: Renderer, items: Sequence[tuple[str, Item]], wish: Wish) -> Rendered:
+async def as_album_sheet(renderer: Renderer, items: Sequence[tuple[str, Item]], wish: RenderOptions) -> Rendered:
     """The pictures of an album on one, each under its number; `items` come with their refs."""
     numbered = [(str(number), item.blob) for number, (_, item) in enumerate(items, 1)]
     room = _room(items[0][1], wish) - _REF_TOKENS * len(items)
@@ -280,25 +280,25 @@ def reason_of(error: Exception) -> str:
     return one_line(str(error))[:_REASON_CHARS].rstrip(". ")
 
 
-def _small(wish: Wish) -> Wish:
+def _small(wish: RenderOptions) -> RenderOptions:
     return replace(wish, block_side=min(THUMB_SIDE, wish.block_side), block_bytes=min(THUMB_BYTES, wish.block_bytes))
 
 
-def _place(wish: Wish) -> Place:
+def _place(wish: RenderOptions) -> Place:
     if wish.cursor is not None:
         return parse_cursor(wish.cursor)
     first, last = wish.pages or (1, None)
     return Place(part=first, offset=0, last=last or NUMBER_MOST)
 
 
-def _times(wish: Wish, seconds: float | None) -> tuple[float | None, float | None]:
+def _times(wish: RenderOptions, seconds: float | None) -> tuple[float | None, float | None]:
     start, end = wish.times or (None, None)
     if start and seconds is not None and start >= seconds:
         raise CannotRender(f"it lasts only {clock_time(seconds)}; ask for a time before that")
     return start, end
 
 
-def _room(item: Item, wish: Wish) -> int:
+def _room(item: Item, wish: RenderOptions) -> int:
     """Tokens for pictures, once the words beside them are paid."""
     return max(1, (wish.max_tokens or PICTURE_TOKENS) - _WORDS - estimate_tokens(item.title))
 
@@ -316,7 +316,7 @@ def _told(item: Item, text: DocumentText, place: Place, page: Page, notes: str) 
 
 
 async def _with_scans(
-    renderer: Renderer, item: Item, wish: Wish, told: Rendered, silent: Sequence[int], room: int
+    renderer: Renderer, item: Item, wish: RenderOptions, told: Rendered, silent: Sequence[int], room: int
 ) -> Rendered:
     """Pages without text are shown as pictures, as far as there is room; the others are named."""
     which = _named(Unit.PAGE, silent)
@@ -339,7 +339,7 @@ async def _with_scans(
 
 
 async def _pages(
-    renderer: Renderer, item: Item, wish: Wish, numbers: Sequence[int], room: int
+    renderer: Renderer, item: Item, wish: RenderOptions, numbers: Sequence[int], room: int
 ) -> "tuple[tuple[Fitted, ...], list[int]]":
     """Some pages as pictures, the first of these numbers that there is room for."""
     room -= _WORDS

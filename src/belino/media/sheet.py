@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaError, MediaRefused
 from belino.domain.media import Blob
-from belino.media import image_open
-from belino.media.image import FORMATS, MAX_BYTES, Fitted, Images, checked
-from belino.media.image_fit import Search, Wish
-from belino.media.image_open import MAX_SIDE
-from belino.media.image_pixels import PillowPixels
+from belino.media.image import decode
+from belino.media.image.decode import MAX_SIDE
+from belino.media.image.fit import FitLimits, Search
+from belino.media.image.images import FORMATS, MAX_BYTES, Fitted, Images, checked
+from belino.media.image.pixels import PillowPixels
 
 if TYPE_CHECKING:
     from PIL import Image
     from PIL.ImageFont import FreeTypeFont, ImageFont
 
-    from belino.media.image import Runs
+    from belino.media.image.images import Runs
     from belino.media.video import Videos
 
 CELLS_AT_MOST = 30
@@ -103,7 +103,7 @@ def prepare() -> None:
     """Import what the jobs need, and the font; in the child it would be too late."""
     import PIL.ImageDraw  # noqa: F401 - used in functions
 
-    image_open.prepare()
+    decode.prepare()
     _font(LETTERS[0])
 
 
@@ -155,7 +155,7 @@ def stamps(times: Sequence[float]) -> list[str]:
 
 def written(picture: "Image.Image", *, max_bytes: int, max_side: int) -> bytes:
     """The best encoding of a picture in memory."""
-    wish = Wish(max_bytes=max_bytes, max_side=max_side, formats=FORMATS)
+    wish = FitLimits(max_bytes=max_bytes, max_side=max_side, formats=FORMATS)
     return Search(wish).of(PillowPixels(picture), lossy=True).content
 
 
@@ -204,7 +204,7 @@ def _read(content: bytes) -> "Image.Image":
     """A picture that another child made, and ours has checked."""
     from PIL import Image
 
-    image = image_open.vips().Image.new_from_buffer(content, "")
+    image = decode.vips().Image.new_from_buffer(content, "")
     image = image.colourspace("srgb")
     image = image.flatten(background=255) if image.hasalpha() else image
     return Image.frombytes("RGB", (image.width, image.height), image.write_to_memory())

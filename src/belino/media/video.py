@@ -11,12 +11,12 @@ from belino.domain.media import Blob
 from belino.media import sheet as sheets
 from belino.media import stream_open, video_frames
 from belino.media.audio_facts import LONGEST
-from belino.media.image import MAX_BYTES, Fitted, checked
-from belino.media.image_open import MAX_SIDE
+from belino.media.image.decode import MAX_SIDE
+from belino.media.image.images import MAX_BYTES, Fitted, checked
 from belino.media.video_frames import ANIMATIONS, FRAMES_AT_MOST
 
 if TYPE_CHECKING:
-    from belino.media.image import Runs
+    from belino.media.image.images import Runs
 
 FRAME_SIDE, FRAME_BYTES = 1_024, 256 * 1024
 """Of one frame, if nothing else is asked for."""
@@ -219,7 +219,7 @@ def sheet(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def _taken(source: int, options: Mapping[str, Any]) -> Sequence[tuple[float, Any]]:
-    wish = video_frames.Wish(
+    wish = video_frames.FrameOptions(
         count=options["count"],
         start=options["start"],
         end=options["end"],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
 from belino.media import animation, stream_open
-from belino.media.image_open import MAX_PIXELS, MAX_SIDE
+from belino.media.image.decode import MAX_PIXELS, MAX_SIDE
 from belino.media.placeholder import format_duration
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ Taken = tuple[float, "Image.Image"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class FrameOptions:
     """Which frames, and how large at most."""
 
     count: int
@@ -81,7 +81,7 @@ def look(source: int, mime: str) -> dict[str, Any]:
         }
 
 
-def taken(source: int, mime: str, wish: Wish) -> Sequence[Taken]:
+def taken(source: int, mime: str, wish: FrameOptions) -> Sequence[Taken]:
     """The frames that were asked for, each once, with the second at which it is shown."""
     if (found := stream_open.type_of(source, mime)) in ANIMATIONS:
         return animation.taken(source, found, wish.times, wish.max_side)

@@ -5,9 +5,9 @@ import sqlite3
 from datetime import timedelta
 
 from belino.domain.message import ConversationKey
-from belino.domain.record import Grant, GrantKind
-from belino.storage.seal import Keys
-from belino.storage.stamps import from_micros, maybe_from_micros
+from belino.domain.stored import Grant, GrantKind
+from belino.storage.encryption import Keys
+from belino.storage.timestamps import from_micros, maybe_from_micros
 
 _SECRET_BYTES = 32
 _ID_BYTES = 8

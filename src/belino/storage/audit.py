@@ -16,10 +16,10 @@ from belino.domain.reply import ParcelState
 from belino.storage.arrivals import OWN
 from belino.storage.audit_rules import RULES, STRAY_FILE, WITHOUT_FILE, WRONG_SIZE, Rule
 from belino.storage.blobs import BlobFolder, blob_files, known, on_disk, without_row
+from belino.storage.garbage import PREFIXES
 from belino.storage.home import Home
 from belino.storage.messages import OUTCOMES
 from belino.storage.migrations import STEPS, migrate
-from belino.storage.tidy import PREFIXES
 from belino.storage.writer import Readers, Writer, as_store_error, connect
 
 ASIDE = "aside"

@@ -13,8 +13,8 @@ from belino.domain.errors import StoreError
 from belino.storage.audit import audit_files
 from belino.storage.backup import PIECE, Progress, key_check
 from belino.storage.backup_place import CONFIGS, KEY, absolute
+from belino.storage.encryption import KEY_BYTES
 from belino.storage.restore import CONFIG_BYTES, FOLDER_ONLY, examine_database, open_plain, read_manifest, read_plain
-from belino.storage.seal import KEY_BYTES
 from belino.storage.writer import connect
 
 

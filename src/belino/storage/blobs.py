@@ -18,7 +18,7 @@ from typing import TypeVar
 from belino.domain.errors import MediaNotFound, MediaTooLarge
 from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob
-from belino.storage.sink import Sink
+from belino.storage.file_writer import FileWriter
 from belino.storage.writer import store_error_of
 
 PIECE = 1 << 20
@@ -216,13 +216,13 @@ class Partial:
         self.size = 0
         self._hash = hashlib.sha256()
         self._descriptor: int | None = None
-        self._sink: Sink | None = None
+        self._sink: FileWriter | None = None
 
     def open(self) -> None:
         self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         failpoint("blob.created")
         os.fchmod(self._descriptor, 0o600)
-        self._sink = Sink(self._descriptor)
+        self._sink = FileWriter(self._descriptor)
 
     def write(self, batch: Sequence[bytes]) -> None:
         assert self._sink is not None

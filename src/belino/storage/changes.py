@@ -15,17 +15,17 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.reply import ParcelState
 from belino.storage.arrivals import count_duplicate
+from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow
-from belino.storage.places import SEQ_BITS, Channel, Places
-from belino.storage.refs import OWN, Bearer, author_of, refs_of_messages, replace_refs, with_ids, withdraw_refs
-from belino.storage.seal import Keys
-from belino.storage.stamps import to_micros
+from belino.storage.refs import OWN, SourceMessage, author_of, refs_of_messages, replace_refs, with_ids, withdraw_refs
+from belino.storage.row_ids import SEQ_BITS, Channel, RowIds
+from belino.storage.timestamps import to_micros
 
 Change = Edit | Deletion | Reaction | DeliveryStatus
 APPLIED, KEPT, REFUSED, SAME = "applied", "kept", "refused", "same as before"
 
 
-def take_change(connection: sqlite3.Connection, keys: Keys, places: Places, change: Change, now: int) -> Taken:
+def take_change(connection: sqlite3.Connection, keys: Keys, places: RowIds, change: Change, now: int) -> Taken:
     """Keep a change once, and apply it if its message is here."""
     channel = places.channel(connection, change.conversation)
     refs = with_ids(keys, change.conversation, change.media) if isinstance(change, Edit) else ()
@@ -44,7 +44,7 @@ def take_change(connection: sqlite3.Connection, keys: Keys, places: Places, chan
     return Taken(outcome=MessageOutcome.NOTED, reason=reason, trace=trace, refs=refs)
 
 
-def take_edition(connection: sqlite3.Connection, keys: Keys, places: Places, message: Message, row: MessageRow) -> None:
+def take_edition(connection: sqlite3.Connection, keys: Keys, places: RowIds, message: Message, row: MessageRow) -> None:
     """A message that is here comes again; if it was changed later than what is here, take in that change."""
     if row.edited is None or message.edited is None:
         return
@@ -144,7 +144,7 @@ def _edit(connection: sqlite3.Connection, keys: Keys, message: sqlite3.Row, chan
         "UPDATE messages SET text = ?, edited = ? WHERE id = ?", (change["text"], change["sent"], message["id"])
     )
     if refs:
-        bearer = Bearer(
+        bearer = SourceMessage(
             message=message["id"],
             channel=message["channel"],
             conversation=message["conversation"],

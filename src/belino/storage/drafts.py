@@ -6,12 +6,12 @@ from belino.domain.errors import StoreError
 from belino.domain.outcome import TurnState
 from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState
 from belino.storage.outbox import insert_parcels, parcel_row
-from belino.storage.places import Places
+from belino.storage.row_ids import RowIds
 
 OVERTAKEN = "the answer itself was sent in its place"
 
 
-def start_draft(connection: sqlite3.Connection, places: Places, turn_id: int, parcel: Parcel, now: int) -> None:
+def start_draft(connection: sqlite3.Connection, places: RowIds, turn_id: int, parcel: Parcel, now: int) -> None:
     """Put a running turn's draft into the outbox; one that is there already stays as it is."""
     turn = connection.execute("SELECT * FROM turns WHERE id = ? AND state = ?", (turn_id, TurnState.RUNNING)).fetchone()
     if turn is None:

@@ -4,15 +4,15 @@ import sqlite3
 from datetime import datetime, timedelta
 
 from belino.domain.message import ConversationKey
-from belino.storage.places import Places, find_channel
-from belino.storage.stamps import to_micros
+from belino.storage.row_ids import RowIds, find_channel
+from belino.storage.timestamps import to_micros
 
 KEPT = timedelta(days=7)
 """Longer than anybody asks for."""
 
 
 def note_fetched(
-    connection: sqlite3.Connection, places: Places, channel: ConversationKey, size: int, now: datetime
+    connection: sqlite3.Connection, places: RowIds, channel: ConversationKey, size: int, now: datetime
 ) -> None:
     """So many bytes came now."""
     count_bytes(connection, places.channel(connection, channel).id, size, to_micros(now))

@@ -4,11 +4,11 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from belino.domain.context import ThreadSummary
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
+from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
-from belino.storage.places import SEQ_BITS, SEQ_MASK
-from belino.storage.seal import Keys
-from belino.storage.stamps import from_micros
+from belino.storage.row_ids import SEQ_BITS, SEQ_MASK
+from belino.storage.timestamps import from_micros
 
 PEOPLE_NAMED = 5
 

@@ -10,18 +10,18 @@ from belino.domain.media import MediaRef
 from belino.domain.message import ChatType, ConversationKey, Message, Unsupported
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
 from belino.domain.ports import Taken
-from belino.domain.record import ClaimedTurn, Judged, Ready, TurnEnd, Verdict
+from belino.domain.stored import ClaimedTurn, Ready, ScreenedArrival, TurnEnd, Verdict
 from belino.storage.access import count_denied, move_cursor
 from belino.storage.arrivals import count_duplicate
 from belino.storage.changes import apply_changes, take_change, take_edition
+from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow, by_number, insert_message, quote_row, trace_of
 from belino.storage.outbox import insert_parcels
-from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Conversation, Places, call_channel, find_place, key_of
 from belino.storage.refs import (
     FORWARDED,
     OWN,
     QUOTED,
-    Bearer,
+    SourceMessage,
     claim_refs,
     insert_refs,
     marks_of,
@@ -29,10 +29,10 @@ from belino.storage.refs import (
     succeed,
     with_ids,
 )
-from belino.storage.seal import Keys
+from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, Conversation, RowIds, call_channel, find_place, key_of
 from belino.storage.sessions import end_session_turn
-from belino.storage.stamps import from_micros, to_micros
 from belino.storage.threads import adopt_replies, find_root
+from belino.storage.timestamps import from_micros, to_micros
 
 _INSERT_TURN = """
 INSERT INTO turns (id, channel, conversation, number, message, author_id, album, trace, state, reason, attempt,
@@ -54,8 +54,8 @@ class When(NamedTuple):
 def take_in(
     connection: sqlite3.Connection,
     keys: Keys,
-    places: Places,
-    judged: Judged,
+    places: RowIds,
+    judged: ScreenedArrival,
     now: int,
     album_wait: int,
 ) -> Taken:
@@ -77,7 +77,7 @@ def take_in(
 
 
 def _take_message(
-    connection: sqlite3.Connection, keys: Keys, places: Places, message: Message, verdict: Verdict, when: When
+    connection: sqlite3.Connection, keys: Keys, places: RowIds, message: Message, verdict: Verdict, when: When
 ) -> Taken:
     place = places.conversation(connection, message.conversation, when.now)
     call_channel(connection, place.channel, message.channel_name, message.chat_type)
@@ -142,7 +142,7 @@ def message_row(
 
 
 def _take_unsupported(
-    connection: sqlite3.Connection, places: Places, arrival: Unsupported, verdict: Verdict, when: When
+    connection: sqlite3.Connection, places: RowIds, arrival: Unsupported, verdict: Verdict, when: When
 ) -> Taken:
     """Told, not lost: a message without words whose reason says what it was."""
     place = places.conversation(connection, arrival.conversation, when.now)
@@ -223,7 +223,7 @@ def insert_all_refs(
     for role, quote in ((OWN, None), (QUOTED, message.quote), (FORWARDED, message.forward)):
         if quote is None and role != OWN:
             continue
-        bearer = Bearer(
+        bearer = SourceMessage(
             message=row.id,
             channel=row.channel,
             conversation=row.conversation,
@@ -302,7 +302,7 @@ def messages_of_turn(connection: sqlite3.Connection, turn: sqlite3.Row) -> list[
     return sorted({turn["message"], *(row["id"] for row in joined)})
 
 
-def finish_turn(connection: sqlite3.Connection, places: Places, turn_id: int, end: TurnEnd, now: int) -> None:
+def finish_turn(connection: sqlite3.Connection, places: RowIds, turn_id: int, end: TurnEnd, now: int) -> None:
     """End a running turn, with everything that follows from it."""
     if end.state not in _ENDS:
         raise StoreError(f"a turn cannot end as {end.state}")

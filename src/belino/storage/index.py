@@ -23,9 +23,9 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import CacheSize
 from belino.storage import passages, words
 from belino.storage.concordance import ChannelConcordance
+from belino.storage.encryption import Keys
 from belino.storage.found import ChannelRecords, NoRecords
-from belino.storage.places import SEQ_BITS, SEQ_MASK, find_channel
-from belino.storage.seal import Keys
+from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, find_channel
 from belino.storage.segment import FORMAT, Entry, unpack
 from belino.storage.writer import Readers, Writer
 

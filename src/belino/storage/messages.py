@@ -10,13 +10,13 @@ import orjson
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, ConversationKey, Quote
 from belino.domain.outcome import MessageOutcome, Standing, TurnState
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
 from belino.domain.turn import Usage
 from belino.storage.arrivals import count_forgotten
-from belino.storage.places import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
+from belino.storage.encryption import Keys
 from belino.storage.refs import FORWARDED, OWN, QUOTED, make_author, refs_of_messages
-from belino.storage.seal import Keys
-from belino.storage.stamps import from_micros, maybe_from_micros
+from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, SEQ_MASK, find_channel, find_place, key_of
+from belino.storage.timestamps import from_micros, maybe_from_micros
 
 _INSERT = """
 INSERT INTO messages (id, channel, conversation, kind, platform_id, author_id, author_name, author_marks,

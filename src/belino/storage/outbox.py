@@ -7,22 +7,22 @@ from typing import Any
 
 import orjson
 
-from belino.domain.dispatch import Doubt
+from belino.domain.delivery_doubt import Doubt
 from belino.domain.errors import StoreError
 from belino.domain.limits import Markup, SendAs
 from belino.domain.media import MediaRef, kind_of
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MessageOutcome, Standing
-from belino.domain.record import ParcelFile, ParcelRecord, StoredMessage
 from belino.domain.reply import DRAFT_OF, OutgoingFile, Parcel, ParcelKind, ParcelState, Receipt
+from belino.domain.stored import ParcelFile, ParcelRecord, StoredMessage
 from belino.storage.arrivals import count_duplicate
 from belino.storage.changes import apply_changes
+from belino.storage.encryption import Keys
 from belino.storage.messages import MessageRow, by_number, insert_message
-from belino.storage.places import KEY_COLUMNS, SEQ_BITS, Places, find_channel, find_place, key_of
-from belino.storage.refs import Bearer, insert_refs, marks_of, succeed, with_ids
-from belino.storage.seal import Keys
-from belino.storage.stamps import from_micros, to_micros
+from belino.storage.refs import SourceMessage, insert_refs, marks_of, succeed, with_ids
+from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, RowIds, find_channel, find_place, key_of
 from belino.storage.threads import adopt_replies, find_root
+from belino.storage.timestamps import from_micros, to_micros
 
 OpenFile = Callable[[str, str, str, int], OutgoingFile]
 """(sha256, name, mime, size) → a held blob as a file to send."""
@@ -42,7 +42,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT
 
 
 def insert_parcels(
-    connection: sqlite3.Connection, places: Places, turn: sqlite3.Row | None, parcels: Sequence[Parcel], now: int
+    connection: sqlite3.Connection, places: RowIds, turn: sqlite3.Row | None, parcels: Sequence[Parcel], now: int
 ) -> None:
     """Put parcels into the outbox, a turn's or the gateway's own; a key that is there already stays as it is."""
     for parcel in parcels:
@@ -87,7 +87,7 @@ def lay_down_files(connection: sqlite3.Connection, key: str, files: Sequence[Seq
         connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (sha256, f"parcel:{key}"))
 
 
-def put_parcels(connection: sqlite3.Connection, places: Places, parcels: Sequence[Parcel], now: int) -> None:
+def put_parcels(connection: sqlite3.Connection, places: RowIds, parcels: Sequence[Parcel], now: int) -> None:
     """Put parcels into the outbox that no turn made."""
     insert_parcels(connection, places, None, parcels, now)
     for parcel in parcels:
@@ -116,7 +116,7 @@ def carried_files(
 def confirm_parcel(
     connection: sqlite3.Connection,
     keys: Keys,
-    places: Places,
+    places: RowIds,
     key: str,
     receipt: Receipt,
     author: Author,
@@ -294,7 +294,7 @@ def _edit_sent(connection: sqlite3.Connection, row: sqlite3.Row, at: int) -> Non
 def _insert_sent(
     connection: sqlite3.Connection,
     keys: Keys,
-    places: Places,
+    places: RowIds,
     parcel: sqlite3.Row,
     receipt: Receipt,
     author: Author,
@@ -388,7 +388,7 @@ def _insert_sent_files(
         )
         for position, (sha256, name, mime, size, _, caption, *more) in enumerate(orjson.loads(parcel["files"] or b"[]"))
     )
-    bearer = Bearer(
+    bearer = SourceMessage(
         message=row.id,
         channel=row.channel,
         conversation=row.conversation,

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome, Stage, Step
-from belino.domain.record import Story
+from belino.domain.stored import Story
+from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
 from belino.storage.outbox import parcel_record, parcels_of_turn
-from belino.storage.places import find_channel
 from belino.storage.refs import refs_of_message
-from belino.storage.seal import Keys
-from belino.storage.stamps import from_micros, to_micros
+from belino.storage.row_ids import find_channel
+from belino.storage.timestamps import from_micros, to_micros
 
 _STAGES = {stage: position for position, stage in enumerate(Stage)}
 _CHANGES = {"edit": "edited", "deletion": "deleted", "reaction": "reaction"}

@@ -4,12 +4,12 @@ import sqlite3
 from datetime import timedelta
 
 from belino.domain.message import Author
-from belino.domain.record import Pairing
 from belino.domain.reply import Parcel
+from belino.domain.stored import Pairing
+from belino.storage.encryption import Keys
 from belino.storage.outbox import insert_parcels
-from belino.storage.places import Places
-from belino.storage.seal import Keys
-from belino.storage.stamps import from_micros, maybe_from_micros
+from belino.storage.row_ids import RowIds
+from belino.storage.timestamps import from_micros, maybe_from_micros
 
 LIFETIME = timedelta(minutes=10)
 TRIES = 5
@@ -20,7 +20,7 @@ _LIFETIME = LIFETIME // timedelta(microseconds=1)
 
 
 def ask(
-    connection: sqlite3.Connection, keys: Keys, places: Places, sender: Author, parcel: Parcel, code: str, now: int
+    connection: sqlite3.Connection, keys: Keys, places: RowIds, sender: Author, parcel: Parcel, code: str, now: int
 ) -> bool:
     """A stranger's question and our answer to it, or nothing at all."""
     where = parcel.conversation

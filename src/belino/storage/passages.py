@@ -14,7 +14,7 @@ from typing import NamedTuple
 from belino.domain.concordance import Bearer, Occurrences, Passage
 from belino.domain.outcome import MediaOutcome
 from belino.storage import words
-from belino.storage.places import SEQ_MASK
+from belino.storage.row_ids import SEQ_MASK
 from belino.storage.segment import impacts
 
 VERSION = f"1-{words.VERSION}-{sys.byteorder}"

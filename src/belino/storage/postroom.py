@@ -4,18 +4,18 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
-from belino.domain.dispatch import Doubt
+from belino.domain.delivery_doubt import Doubt
 from belino.domain.message import Author, ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.record import ClaimedParcel, ParcelRecord, Ready, StoredMessage
 from belino.domain.reply import Parcel, ParcelState, Receipt
-from belino.storage import dispatch, drafts, outbox
+from belino.domain.stored import ClaimedParcel, ParcelRecord, Ready, StoredMessage
+from belino.storage import drafts, outbox, parcel_state
 from belino.storage.blobs import BlobFolder
-from belino.storage.mend import NOT_TEXT, mended
-from belino.storage.places import Places
+from belino.storage.encryption import Keys
 from belino.storage.reading_room import ReadingRoom
-from belino.storage.seal import Keys
-from belino.storage.stamps import to_micros
+from belino.storage.row_ids import RowIds
+from belino.storage.sanitize import NOT_TEXT, mended
+from belino.storage.timestamps import to_micros
 from belino.storage.writer import Readers, Writer
 
 
@@ -23,20 +23,20 @@ class PostRoom(ReadingRoom):
     """The outbox, beside the bytes its parcels carry."""
 
     def __init__(
-        self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock, keys: Keys, places: Places
+        self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock, keys: Keys, places: RowIds
     ) -> None:
         super().__init__(writer, readers, folder, clock, places)
         self._keys = keys
 
     async def ready_parcels(self) -> tuple[Ready, ...]:
-        return await self._readers.read(dispatch.ready_parcels)
+        return await self._readers.read(parcel_state.ready_parcels)
 
     async def claim_parcel(
         self, conversation: ConversationKey, now: datetime, *, owner: str = ""
     ) -> ClaimedParcel | Ready | None:
         at = to_micros(now)
         return await self._writer.write(
-            lambda connection: dispatch.claim_parcel(connection, conversation, at, owner, self._open_file)
+            lambda connection: parcel_state.claim_parcel(connection, conversation, at, owner, self._open_file)
         )
 
     async def confirm_parcel(
@@ -62,24 +62,28 @@ class PostRoom(ReadingRoom):
     ) -> bool:
         now, at = self._now(), to_micros(ready)
         return await self._writer.write(
-            lambda connection: dispatch.delay_parcel(
+            lambda connection: parcel_state.delay_parcel(
                 connection, key, at, reason, now, fence=fence, failed=failed, doubt=doubt, patience=patience
             )
         )
 
     async def say_anew(self, key: str, reason: str, *, fence: int | None = None) -> bool:
         now = self._now()
-        return await self._writer.write(lambda connection: dispatch.say_anew(connection, key, reason, now, fence=fence))
+        return await self._writer.write(
+            lambda connection: parcel_state.say_anew(connection, key, reason, now, fence=fence)
+        )
 
     async def take_apart(self, key: str, parts: Sequence[Parcel], reason: str, *, fence: int | None = None) -> bool:
         now = self._now()
         return await self._writer.write(
-            lambda connection: dispatch.take_apart(connection, self._places, key, parts, reason, now, fence=fence)
+            lambda connection: parcel_state.take_apart(connection, self._places, key, parts, reason, now, fence=fence)
         )
 
     async def keep_waiting(self, conversation: ConversationKey, reason: str) -> tuple[str, ...]:
         now = self._now()
-        return await self._writer.write(lambda connection: dispatch.keep_waiting(connection, conversation, reason, now))
+        return await self._writer.write(
+            lambda connection: parcel_state.keep_waiting(connection, conversation, reason, now)
+        )
 
     async def end_parcel(
         self,
@@ -93,7 +97,7 @@ class PostRoom(ReadingRoom):
     ) -> bool:
         now = self._now()
         return await self._writer.write(
-            lambda connection: dispatch.end_parcel(
+            lambda connection: parcel_state.end_parcel(
                 connection, self._places, key, state, reason, now, fence=fence, doubt=doubt, notices=notices
             )
         )
@@ -101,16 +105,16 @@ class PostRoom(ReadingRoom):
     async def recover_parcels(self, before: datetime, *, held: str, uncertain: str) -> int:
         now, bound = self._now(), to_micros(before)
         return await self._writer.write(
-            lambda connection: dispatch.recover_parcels(connection, bound, held, uncertain, now)
+            lambda connection: parcel_state.recover_parcels(connection, bound, held, uncertain, now)
         )
 
     async def retry_parcel(self, key: str) -> ParcelRecord | None:
         now = self._now()
-        return await self._writer.write(lambda connection: dispatch.retry_parcel(connection, key, now))
+        return await self._writer.write(lambda connection: parcel_state.retry_parcel(connection, key, now))
 
     async def drop_parcel(self, key: str) -> ParcelRecord | None:
         now = self._now()
-        return await self._writer.write(lambda connection: dispatch.drop_parcel(connection, key, now))
+        return await self._writer.write(lambda connection: parcel_state.drop_parcel(connection, key, now))
 
     async def put_parcels(self, parcels: Sequence[Parcel]) -> None:
         now = self._now()

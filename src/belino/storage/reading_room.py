@@ -8,9 +8,9 @@ from belino.domain.errors import MediaNotFound
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.readings import Likeness, Printed
-from belino.storage import readings, room
+from belino.storage import eviction, readings
 from belino.storage.blobs import find_blob, insert_blob, on_disk
-from belino.storage.mend import NOT_TEXT, mended
+from belino.storage.sanitize import NOT_TEXT, mended
 from belino.storage.shelf import TOUCH_EVERY, Shelf
 
 _ALL_PARTS = (1, (1 << 63) - 1)
@@ -42,7 +42,7 @@ class ReadingRoom(Shelf):
         blob = None if row is None else await self._proven(row)
         if blob is not None:
             now = self._now()
-            await self._writer.write(lambda connection: room.touch(connection, blob.sha256, now, TOUCH_EVERY))
+            await self._writer.write(lambda connection: eviction.touch(connection, blob.sha256, now, TOUCH_EVERY))
         return blob
 
     async def keep_rendition(self, sha256: str, name: str, data: bytes, mime: str, *, also: Sequence[str] = ()) -> Blob:

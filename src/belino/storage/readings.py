@@ -10,7 +10,7 @@ from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
 from belino.domain.readings import Likeness, Printed
-from belino.storage.places import find_channel
+from belino.storage.row_ids import find_channel
 
 RENDITION = "rendition:"
 """What the owner of bytes begins with that can be made again of others."""

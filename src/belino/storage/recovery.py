@@ -8,13 +8,13 @@ import sqlite3
 
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
+from belino.storage.encryption import Keys
 from belino.storage.inbox import messages_of_turn
 from belino.storage.messages import by_number
 from belino.storage.outcomes import note
-from belino.storage.places import find_channel
-from belino.storage.seal import Keys
-from belino.storage.stamps import from_micros
+from belino.storage.row_ids import find_channel
+from belino.storage.timestamps import from_micros
 
 SECOND = 1_000_000
 LONGEST_WAIT_SECONDS = 3_600

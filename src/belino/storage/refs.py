@@ -10,11 +10,11 @@ import orjson
 from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.domain.record import RefRecord
-from belino.storage.gone import forsake, is_gone, note_gone
-from belino.storage.places import KEY_COLUMNS, SEQ_BITS, find_channel, find_place, key_of
-from belino.storage.seal import Keys
-from belino.storage.stamps import from_micros, to_micros
+from belino.domain.stored import RefRecord
+from belino.storage.deletions import forsake, is_gone, note_gone
+from belino.storage.encryption import Keys
+from belino.storage.row_ids import KEY_COLUMNS, SEQ_BITS, find_channel, find_place, key_of
+from belino.storage.timestamps import from_micros, to_micros
 
 OWN, QUOTED, FORWARDED = "own", "quoted", "forwarded"
 _BOT, _AGENT = 1, 2
@@ -35,7 +35,7 @@ RETURNING seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bearer:
+class SourceMessage:
     """The message that brings refs along, and who is to be named as their sender."""
 
     message: int
@@ -74,7 +74,7 @@ def with_ids(keys: Keys, conversation: ConversationKey, refs: Iterable[MediaRef]
 
 
 def insert_refs(
-    connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: Bearer, role: str = OWN
+    connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: SourceMessage, role: str = OWN
 ) -> None:
     """Keep a message's refs; an item known already keeps its row, and one that was taken back is quoted no more."""
     for position, ref in enumerate(refs):
@@ -89,7 +89,7 @@ def insert_refs(
             connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (ref.sha256, f"ref:{ref.id}"))
 
 
-def replace_refs(connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: Bearer) -> None:
+def replace_refs(connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: SourceMessage) -> None:
     """A message now brings these refs of its own; items it keeps keep what became of them, under their new caption."""
     before = _unlink(connection, bearer.message, OWN)
     insert_refs(connection, keys, refs, bearer)
@@ -283,7 +283,7 @@ def _forget_unlinked(connection: sqlite3.Connection, seqs: Iterable[int], now: i
     forsake(connection, let_go, now)
 
 
-def _row(keys: Keys, ref: MediaRef, bearer: Bearer, held: bool) -> tuple[object, ...]:
+def _row(keys: Keys, ref: MediaRef, bearer: SourceMessage, held: bool) -> tuple[object, ...]:
     author = bearer.author
     return (
         ref.id,

@@ -23,7 +23,7 @@ from belino.storage.outbox import take_up_files
 from belino.storage.restore import finish_restore
 from belino.storage.salvage import DamagedDatabase, Row, Tree, Value, open_damaged
 from belino.storage.soundness import quick_check, why_unreadable
-from belino.storage.stamps import to_micros
+from belino.storage.timestamps import to_micros
 from belino.storage.writer import CORRUPTION, connect, primary_code
 
 HELD = "the database was repaired: it may have been sent before; `belino outbox retry` sends it"

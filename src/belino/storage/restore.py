@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from belino.domain.errors import StoreError, StoreFull, StoreTooNew
-from belino.storage import room
+from belino.storage import eviction
 from belino.storage.backup import FORMAT, PIECE, Progress, blob_place, key_check
 from belino.storage.backup_place import CONFIGS, DATABASE, KEY, MANIFEST
 from belino.storage.blobs import sync_folder
+from belino.storage.encryption import KEY_BYTES
 from belino.storage.home import Home
 from belino.storage.lock import lock_folder
 from belino.storage.migrations import STEPS, migrate
-from belino.storage.seal import KEY_BYTES
-from belino.storage.stamps import to_micros
+from belino.storage.timestamps import to_micros
 
 MANIFEST_BYTES = 1 << 20
 CONFIG_BYTES = 1 << 20
@@ -267,7 +267,7 @@ def _stage_blob(backup: int, staged: Path, name: str, size: int) -> bool:
 def _disarm(connection: sqlite3.Connection, lost: Sequence[str], now: int) -> int:
     """Open no door by an old secret, send nothing by itself that may have been sent since. Returns what is held."""
     connection.execute("BEGIN IMMEDIATE")
-    room.lose(connection, lost, now)
+    eviction.lose(connection, lost, now)
     connection.execute("DELETE FROM grants")
     connection.execute("DELETE FROM leases")
     # A backup is made while turns run: that is no crash, and none of them is a suspect.

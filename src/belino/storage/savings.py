@@ -5,7 +5,7 @@ from collections import defaultdict
 
 from belino.domain.media import MediaKind
 from belino.domain.message import ConversationKey
-from belino.domain.record import MediaTally, Unfetched
+from belino.domain.stored import MediaTally, Unfetched
 
 # Bytes that came with the message were nobody's choice.
 _SEEN = "FROM refs WHERE NOT (sha256 IS NOT NULL AND fetched IS NULL)"

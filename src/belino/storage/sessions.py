@@ -7,8 +7,8 @@ from dataclasses import asdict
 import orjson
 
 from belino.domain.message import ConversationKey
-from belino.domain.record import ManifestEntry, Session, Told, TurnEnd
-from belino.storage.places import find_place
+from belino.domain.stored import ManifestEntry, ReadPosition, Session, TurnEnd
+from belino.storage.row_ids import find_place
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def _row(connection: sqlite3.Connection, conversation: int) -> sqlite3.Row | Non
 
 
 def _session(row: sqlite3.Row) -> Session:
-    told = None if row["told_seq"] is None else Told(seq=row["told_seq"], change=row["told_change"])
+    told = None if row["told_seq"] is None else ReadPosition(seq=row["told_seq"], change=row["told_change"])
     manifest = _manifest(row)
     return Session(
         memory=row["memory"],

@@ -12,15 +12,15 @@ from belino.domain.failpoints import failpoint
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.record import GoneCopies, Strays, Tidied, Upload, UploadLimits
 from belino.domain.reply import OutgoingFile
-from belino.storage import blobs, gone, room, uploads
+from belino.domain.stored import GoneCopies, Strays, Tidied, Upload, UploadLimits
+from belino.storage import blobs, deletions, eviction, uploads
 from belino.storage.audit import audit_live
 from belino.storage.blobs import PIECE, BlobFolder, on_disk, read_pieces
-from belino.storage.places import Places
-from belino.storage.proof import Proof
-from belino.storage.stamps import to_micros
-from belino.storage.tidy import tidy
+from belino.storage.checksums import Checksums
+from belino.storage.garbage import tidy
+from belino.storage.row_ids import RowIds
+from belino.storage.timestamps import to_micros
 from belino.storage.uploads import NOTE_BYTES, UploadFile
 from belino.storage.writer import Readers, Writer
 
@@ -35,13 +35,13 @@ log = logging.getLogger(__name__)
 class Shelf:
     """Blobs and uploads over one folder and one writer."""
 
-    def __init__(self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock, places: Places) -> None:
+    def __init__(self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock, places: RowIds) -> None:
         self._writer = writer
         self._readers = readers
         self._folder = folder
         self._clock = clock
         self._places = places
-        self._proof = Proof(clock)
+        self._proof = Checksums(clock)
         self._arriving: set[str] = set()
         self.damaged = 0
         """How often bytes were found not to be what they were, since the store was opened."""
@@ -75,9 +75,9 @@ class Shelf:
     async def purge(self, *, keep: Container[str] = ()) -> tuple[str, ...]:
         gone_at_all: list[str] = []
         past = ""
-        while names := await self._readers.read(partial(gone.forsaken, after=past, limit=AT_ONCE)):
+        while names := await self._readers.read(partial(deletions.forsaken, after=past, limit=AT_ONCE)):
             past = names[-1]
-            work = partial(gone.purge, names=names, keep=keep, arrives=self._folder.is_settling, now=self._now())
+            work = partial(deletions.purge, names=names, keep=keep, arrives=self._folder.is_settling, now=self._now())
             went = await self._writer.write(work)
             failpoint("tidy.row.after")
             await self._let_go(went)
@@ -85,16 +85,16 @@ class Shelf:
         return tuple(gone_at_all)
 
     async def taken_back(self) -> int:
-        return await self._readers.read(gone.count_waiting)
+        return await self._readers.read(deletions.count_waiting)
 
     async def copied(self) -> tuple[GoneCopies, ...]:
-        return await self._readers.read(partial(gone.copied, limit=AT_ONCE))
+        return await self._readers.read(partial(deletions.copied, limit=AT_ONCE))
 
     async def copies_removed(self, ref_ids: Sequence[str]) -> None:
-        await self._writer.write(partial(gone.copies_removed, ref_ids=ref_ids))
+        await self._writer.write(partial(deletions.copies_removed, ref_ids=ref_ids))
 
     async def forget_gone(self, before: datetime) -> None:
-        await self._writer.write(partial(gone.forget_gone, before=to_micros(before)))
+        await self._writer.write(partial(deletions.forget_gone, before=to_micros(before)))
 
     async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
         tidied, self.strays = await tidy(
@@ -114,24 +114,24 @@ class Shelf:
 
     async def touch(self, sha256: str) -> None:
         now = self._now()
-        await self._writer.write(lambda connection: room.touch(connection, sha256, now, TOUCH_EVERY))
+        await self._writer.write(lambda connection: eviction.touch(connection, sha256, now, TOUCH_EVERY))
 
     async def evict(self, limit: int, *, keep: Container[str] = ()) -> int:
-        held = await self._readers.read(room.bytes_held)
+        held = await self._readers.read(eviction.bytes_held)
         if held <= limit:
             return held
-        names = await self._readers.read(lambda connection: room.least_needed(connection, held - limit, keep))
+        names = await self._readers.read(lambda connection: eviction.least_needed(connection, held - limit, keep))
         now = self._now()
         for first in range(0, len(names), AT_ONCE):
             some = names[first : first + AT_ONCE]
-            await self._let_go(await self._writer.write(partial(room.evict, names=some, keep=keep, now=now)))
-        return await self._readers.read(room.bytes_held)
+            await self._let_go(await self._writer.write(partial(eviction.evict, names=some, keep=keep, now=now)))
+        return await self._readers.read(eviction.bytes_held)
 
     async def expire_media(self, before: datetime, *, keep: Container[str] = ()) -> int:
         now, bound, past, count = self._now(), to_micros(before), 0, 0
-        while rows := await self._readers.read(partial(room.aged_refs, before=bound, after=past, limit=AT_ONCE)):
+        while rows := await self._readers.read(partial(eviction.aged_refs, before=bound, after=past, limit=AT_ONCE)):
             past = rows[-1]["seq"]
-            count += await self._writer.write(partial(room.expire, rows=rows, keep=keep, now=now))
+            count += await self._writer.write(partial(eviction.expire, rows=rows, keep=keep, now=now))
         return count
 
     async def start_upload(
@@ -198,14 +198,14 @@ class Shelf:
             return blob
         log.error("the bytes of blob %s are damaged on disk", blob.sha256)
         self.damaged += 1
-        await self._let_go(await self._writer.write(partial(room.lose, names=(blob.sha256,), now=self._now())))
+        await self._let_go(await self._writer.write(partial(eviction.lose, names=(blob.sha256,), now=self._now())))
         return None
 
     async def _let_go(self, names: Sequence[str]) -> None:
         if not names:
             return
         await self._folder.let_go(names)
-        await self._writer.write(partial(gone.files_deleted, sha256s=names))
+        await self._writer.write(partial(deletions.files_deleted, sha256s=names))
         for sha256 in names:
             self._proof.forget(sha256)
 

@@ -15,51 +15,52 @@ from belino.domain.media import Blob, MediaKind
 from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Message
 from belino.domain.outcome import CacheSize, MediaOutcome, Step
 from belino.domain.ports import Clock, Taken
-from belino.domain.record import (
+from belino.domain.reply import Parcel
+from belino.domain.store import ALBUM_WAIT, ATTEMPTS
+from belino.domain.stored import (
     ChannelSummary,
     ClaimedTurn,
     ConversationSummary,
     Grant,
     GrantKind,
-    Judged,
     Meanwhile,
     MediaTally,
     Pairing,
+    ReadPosition,
     Ready,
     RefRecord,
+    ScreenedArrival,
     Session,
     StoredMessage,
     Story,
     Surroundings,
     ThreadSlice,
-    Told,
     TurnEnd,
     Verdict,
 )
-from belino.domain.reply import Parcel
-from belino.domain.store import ALBUM_WAIT, ATTEMPTS
 from belino.domain.turn import Usage
 from belino.storage import (
     access,
-    aging,
+    deletions,
     fetches,
-    gone,
     inbox,
     messages,
     outcomes,
     pairing,
     recovery,
     refs,
+    retention,
     sessions,
     summaries,
     uploads,
 )
 from belino.storage.blobs import BlobFolder
+from belino.storage.changes_since import meanwhile
+from belino.storage.encryption import Keys, load_keys
+from belino.storage.history_import import take_history
 from belino.storage.home import Home
 from belino.storage.index import Index
 from belino.storage.lock import lock_folder
-from belino.storage.meanwhile import meanwhile
-from belino.storage.mend import NOT_TEXT, mended
 from belino.storage.migrations import migrate
 from belino.storage.opening import (
     forget_old_key,
@@ -68,15 +69,14 @@ from belino.storage.opening import (
     refuse_missing_database,
     refuse_missing_key,
 )
-from belino.storage.places import Places, find_channel
 from belino.storage.postroom import PostRoom
-from belino.storage.recall import take_history
 from belino.storage.restore import finish_restore
+from belino.storage.row_ids import RowIds, find_channel
+from belino.storage.sanitize import NOT_TEXT, mended
 from belino.storage.savings import tallies
-from belino.storage.seal import Keys, load_keys
 from belino.storage.soundness import quick_check, why_unreadable
-from belino.storage.stamps import to_micros
 from belino.storage.threads import around, thread
+from belino.storage.timestamps import to_micros
 from belino.storage.writer import (
     CORRUPTION,
     WRITER_PAGES,
@@ -124,7 +124,7 @@ class SqliteStore(PostRoom):
     def __init__(
         self, home: Home, clock: Clock, keys: Keys, connection: sqlite3.Connection, folder: BlobFolder, lock: int
     ) -> None:
-        places = Places()
+        places = RowIds()
         writer = Writer(connection, undone=places.undo, settle=places.arrivals.write)
         super().__init__(writer, Readers(home.database), folder, clock, keys, places)
         self.home = home
@@ -186,10 +186,12 @@ class SqliteStore(PostRoom):
         ready: datetime | None = None,
         album_wait: timedelta = ALBUM_WAIT,
     ) -> Taken:
-        judged = Judged(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
+        judged = ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
         return (await self.take_in_all((judged,), album_wait=album_wait))[0]
 
-    async def take_in_all(self, arrivals: Sequence[Judged], *, album_wait: timedelta = ALBUM_WAIT) -> tuple[Taken, ...]:
+    async def take_in_all(
+        self, arrivals: Sequence[ScreenedArrival], *, album_wait: timedelta = ALBUM_WAIT
+    ) -> tuple[Taken, ...]:
         now, wait = self._now(), album_wait // timedelta(microseconds=1)
         keys, places = self._keys, self._places
 
@@ -301,7 +303,9 @@ class SqliteStore(PostRoom):
             lambda connection: thread(connection, self._keys, channel, root, before=before, limit=limit)
         )
 
-    async def meanwhile(self, conversation: ConversationKey, since: Told, *, until: int, limit: int = 200) -> Meanwhile:
+    async def meanwhile(
+        self, conversation: ConversationKey, since: ReadPosition, *, until: int, limit: int = 200
+    ) -> Meanwhile:
         return await self._readers.read(
             lambda connection: meanwhile(connection, self._keys, conversation, since, until=until, limit=limit)
         )
@@ -359,7 +363,7 @@ class SqliteStore(PostRoom):
         )
 
     async def gone_since(self, channel: ConversationKey, ref_id: str) -> datetime | None:
-        return await self._readers.read(lambda connection: gone.gone_since(connection, channel, ref_id))
+        return await self._readers.read(lambda connection: deletions.gone_since(connection, channel, ref_id))
 
     async def note_fetched(self, channel: ConversationKey, size: int) -> None:
         now = self._clock.now()
@@ -375,7 +379,7 @@ class SqliteStore(PostRoom):
         return size
 
     async def expire_messages(self, before: datetime) -> int:
-        return await aging.expire_messages(self._readers, self._writer, to_micros(before), self._now())
+        return await retention.expire_messages(self._readers, self._writer, to_micros(before), self._now())
 
     async def counts(self) -> Mapping[str, int]:
         return await self._readers.read(summaries.counts)

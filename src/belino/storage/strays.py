@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from belino.domain.record import Strays, Tidied
+from belino.domain.stored import Strays, Tidied
 from belino.storage import blobs
 from belino.storage.blobs import BlobFolder, on_disk
 from belino.storage.writer import Writer

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from belino.domain.message import ChatType, ConversationKey
 from belino.domain.outcome import TurnState
-from belino.domain.record import ChannelSummary, ConversationSummary
 from belino.domain.reply import ParcelState
-from belino.storage.places import KEY_COLUMNS, Places, call_channel, key_of
-from belino.storage.stamps import maybe_from_micros
+from belino.domain.stored import ChannelSummary, ConversationSummary
+from belino.storage.row_ids import KEY_COLUMNS, RowIds, call_channel, key_of
+from belino.storage.timestamps import maybe_from_micros
 
 _SNIPPET_CHARS = 200
 
@@ -26,7 +26,7 @@ _COUNTS = {
 
 
 def open_conversation(
-    connection: sqlite3.Connection, places: Places, key: ConversationKey, name: str, chat_type: ChatType, now: int
+    connection: sqlite3.Connection, places: RowIds, key: ConversationKey, name: str, chat_type: ChatType, now: int
 ) -> None:
     """Make a conversation known before anything was said in it."""
     place = places.conversation(connection, key, now)

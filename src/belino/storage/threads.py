@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 
 from belino.domain.context import ThreadActivity
 from belino.domain.message import ConversationKey
-from belino.domain.record import Nearby, StoredMessage, Surroundings, ThreadSlice
+from belino.domain.stored import Nearby, StoredMessage, Surroundings, ThreadSlice
+from belino.storage.encryption import Keys
 from belino.storage.messages import SELECT, load
-from belino.storage.places import SEQ_BITS, SEQ_MASK, find_channel
-from belino.storage.seal import Keys
-from belino.storage.stamps import from_micros, maybe_from_micros, to_micros
+from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, find_channel
+from belino.storage.timestamps import from_micros, maybe_from_micros, to_micros
 
 _HOUR = timedelta(hours=1)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from belino.domain.errors import OverDailyLimit, UploadError, UploadsFull
 from belino.domain.message import ConversationKey
-from belino.domain.record import Upload, UploadLimits
+from belino.domain.stored import Upload, UploadLimits
 from belino.storage import fetches
 from belino.storage.blobs import PIECE, insert_blob, sync_folder
-from belino.storage.gone import forsake
-from belino.storage.sink import write_all
-from belino.storage.stamps import from_micros
+from belino.storage.deletions import forsake
+from belino.storage.file_writer import write_all
+from belino.storage.timestamps import from_micros
 
 NOTE_BYTES = 8 << 20
 """At most this much has to be sent again after the process was killed."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.faults import Changed, Endless, Fault, NoLength, Trickle, Truncate, WrongLength
 
 if TYPE_CHECKING:

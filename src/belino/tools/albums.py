@@ -1,8 +1,8 @@
 """The album a picture belongs to: what came with it, in one message or in several that are one to their sender."""
 
 from belino.domain.message import ConversationKey
-from belino.domain.record import RefRecord
 from belino.domain.store import Library
+from belino.domain.stored import RefRecord
 
 ALBUM_MOST = 30
 """So many are laid on one sheet."""

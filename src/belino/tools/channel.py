@@ -4,22 +4,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from belino.context.compact import header, labels, line, short_time
+from belino.context.json_format import json_text, media_json, message_json, thread_json
+from belino.context.line_format import header, labels, line, short_time
 from belino.context.snapshot import context_message
-from belino.context.wire import json_text, media_json, message_json, thread_json
 from belino.domain.context import ThreadContext, Truncation
 from belino.domain.errors import ToolError
 from belino.domain.graphemes import cut
 from belino.domain.media import Block, MediaRef, TextBlock
 from belino.domain.message import Quote
 from belino.domain.outcome import MediaOutcome, Standing
-from belino.domain.record import StoredMessage
+from belino.domain.stored import StoredMessage
 from belino.domain.turn import ToolSpec
 from belino.media.placeholder import clean_name, disarm, placeholder
 from belino.tools.arguments import LIST_ITEMS, Arguments
 from belino.tools.media import FORMATS, read_cursor, wish_of
 from belino.tools.renditions import Ask, fetch_one
-from belino.tools.shelf import Shelf
+from belino.tools.tool_context import ToolContext
 
 MESSAGE_CHARS = 40_000
 REPLIES_DEFAULT, REPLIES_MOST = 50, 200
@@ -53,7 +53,7 @@ CHANNEL_MESSAGES = ToolSpec(
 )
 
 
-async def channel_messages(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block, ...]:
+async def channel_messages(shelf: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
     """A thread, messages by id, or a media item the way `fetch_media` gives it."""
     known = ("thread_id", "message_ids", "media_artifact_id", "max_replies", "cursor", "format")
     arguments = Arguments(given, known)
@@ -93,7 +93,7 @@ class Page:
         return str(self.replies[0].seq) if self.omitted else None
 
 
-async def _thread(shelf: Shelf, name: str, *, before: int | None, limit: int, style: str) -> str:
+async def _thread(shelf: ToolContext, name: str, *, before: int | None, limit: int, style: str) -> str:
     named = next(iter(await shelf.library.messages(shelf.channel, [name])), None)
     root = named.root if named is not None and named.root is not None else name
     note = await shelf.history.thread(shelf.channel, root) if shelf.history else ""
@@ -106,7 +106,7 @@ async def _thread(shelf: Shelf, name: str, *, before: int | None, limit: int, st
     return "\n".join(lines)
 
 
-async def _page(shelf: Shelf, root: str, *, before: int | None, limit: int) -> Page | None:
+async def _page(shelf: ToolContext, root: str, *, before: int | None, limit: int) -> Page | None:
     found = await shelf.library.thread(shelf.channel, root, before=before, limit=limit + 1)
     if found is None:
         return None
@@ -120,7 +120,7 @@ async def _page(shelf: Shelf, root: str, *, before: int | None, limit: int) -> P
     return Page(thread_id=root, root=found.root, replies=found.replies[first:], total=found.total, omitted=omitted)
 
 
-async def _page_lines(shelf: Shelf, page: Page) -> str:
+async def _page_lines(shelf: ToolContext, page: Page) -> str:
     told = f"Thread {line([clean_name(page.thread_id)])}: {len(page.replies)} of {page.total} replies"
     if page.root is None:
         told += "; its first message is not here"
@@ -146,7 +146,7 @@ def _page_json(page: Page) -> dict[str, object]:
     }
 
 
-async def _as_lines(shelf: Shelf, messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
+async def _as_lines(shelf: ToolContext, messages: Sequence[StoredMessage], missing: Sequence[str]) -> str:
     today = shelf.clock.now()
     lines = []
     if messages:
@@ -157,7 +157,7 @@ async def _as_lines(shelf: Shelf, messages: Sequence[StoredMessage], missing: Se
     return "\n".join(lines)
 
 
-async def _line(shelf: Shelf, message: StoredMessage, today: datetime) -> str:
+async def _line(shelf: ToolContext, message: StoredMessage, today: datetime) -> str:
     """A message with all it carries; in a context, where many stand side by side, quotes are cut."""
     marks = labels(message.author, message.standing is not Standing.MAY_COMMAND)
     facts = ((len(message.text) > MESSAGE_CHARS, "cut"), (message.edited, "edited"), (message.deleted, "deleted"))
@@ -167,7 +167,7 @@ async def _line(shelf: Shelf, message: StoredMessage, today: datetime) -> str:
     return line([*fields, f"({', '.join(marks)})"] if marks else fields)
 
 
-async def _told(shelf: Shelf, message: StoredMessage) -> str:
+async def _told(shelf: ToolContext, message: StoredMessage) -> str:
     """What it carries from elsewhere, its media, its words."""
     parts: list[str] = []
     for label, carried in (("in reply to", message.quote), ("forwarded from", message.forward)):
@@ -182,7 +182,7 @@ async def _told(shelf: Shelf, message: StoredMessage) -> str:
     return "\n".join(parts)
 
 
-async def _placeholder(shelf: Shelf, ref: MediaRef) -> str:
+async def _placeholder(shelf: ToolContext, ref: MediaRef) -> str:
     record = await shelf.library.ref(shelf.channel, ref.id)
     return placeholder(ref, record.outcome if record else MediaOutcome.NOT_FOUND)
 

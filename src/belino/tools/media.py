@@ -3,20 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from belino.context.compact import line, short_time
-from belino.context.wire import iso_time, json_text, media_json
+from belino.context.json_format import iso_time, json_text, media_json
+from belino.context.line_format import line, short_time
 from belino.domain.errors import ToolError
 from belino.domain.media import Block, MediaKind, TextBlock
 from belino.domain.outcome import MediaOutcome
-from belino.domain.record import RefRecord
+from belino.domain.stored import RefRecord
 from belino.domain.turn import ToolSpec
 from belino.media.placeholder import clean_mime, clean_name, format_size, one_line
 from belino.media.price import Price, facts_of, prices
 from belino.media.ranges import NoRange, parse_pages, parse_times
-from belino.media.renditions import LEAST_TOKENS, MOST_TOKENS, Wish
+from belino.media.renditions import LEAST_TOKENS, MOST_TOKENS, RenderOptions
 from belino.tools.arguments import Arguments
 from belino.tools.renditions import FORMS, Ask, fetch_one
-from belino.tools.shelf import Shelf
+from belino.tools.tool_context import ToolContext
 
 FORMATS = ("compact", "json")
 LIST_DEFAULT = 20
@@ -69,7 +69,7 @@ FETCH_MEDIA = ToolSpec(
 )
 
 
-async def list_media(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block, ...]:
+async def list_media(shelf: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
     """The channel's media, newest first, a page at a time."""
     arguments = Arguments(given, ("kind", "since", "limit", "cursor", "format"))
     kind = arguments.choice("kind", [*MediaKind], "")
@@ -86,7 +86,7 @@ async def list_media(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block, 
     return (TextBlock(text=_list_json(listed, cursor) if style == "json" else _list_lines(listed, cursor)),)
 
 
-async def fetch_media(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block, ...]:
+async def fetch_media(shelf: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
     """One item in the form that is asked for."""
     arguments = Arguments(given, ("ref", "mediaRef", "as", "pages", "time_range", "max_tokens", "cursor", "again"))
     ref_id = arguments.text("ref") or arguments.text("mediaRef")
@@ -97,12 +97,12 @@ async def fetch_media(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block,
     return await fetch_one(shelf, ref_id, ask)
 
 
-def wish_of(shelf: Shelf, arguments: Arguments | None = None) -> Wish:
+def wish_of(shelf: ToolContext, arguments: Arguments | None = None) -> RenderOptions:
     """How much an agent wants, within what it can be given."""
     given = arguments or Arguments({}, ())
     pages, times = given.text("pages"), given.text("time_range")
     try:
-        return Wish(
+        return RenderOptions(
             pages=parse_pages(pages) if pages else None,
             times=parse_times(times) if times else None,
             cursor=given.text("cursor"),
@@ -140,7 +140,7 @@ class _Listed:
         return ", ".join(filter(None, (told, "read" if self.is_read else "", self.likeness)))
 
 
-async def _listed(shelf: Shelf, records: Sequence[RefRecord]) -> list[_Listed]:
+async def _listed(shelf: ToolContext, records: Sequence[RefRecord]) -> list[_Listed]:
     renderer, side = shelf.renderer, shelf.image_block_side
     read = await renderer.read_before([record.ref.sha256 for record in records if record.ref.sha256])
     ids = [record.ref.id for record in records]

@@ -7,13 +7,13 @@ from belino.domain.errors import MediaError
 from belino.domain.media import Blob, MediaRef
 from belino.domain.tokens import estimate_image_tokens
 from belino.media.fetch import Fetcher
-from belino.media.image_header import BLOCK_MIMES, DRAWN_MIMES, HEADER_BYTES, carries_metadata, image_size
+from belino.media.image.header import BLOCK_MIMES, DRAWN_MIMES, HEADER_BYTES, carries_metadata, image_size
 from belino.media.placeholder import clean_mime, format_size
 from belino.media.render import Draws
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 
 if TYPE_CHECKING:
-    from belino.media.image import Fitted
+    from belino.media.image.images import Fitted
 
 UNKNOWN = "application/octet-stream"
 

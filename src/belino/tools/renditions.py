@@ -5,11 +5,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 
-from belino.context.compact import fenced
+from belino.context.line_format import fenced
 from belino.domain.document import Unread
 from belino.domain.errors import MediaError, ToolError
 from belino.domain.media import Blob, Block, ImageBlock, TextBlock
-from belino.domain.record import RefRecord
+from belino.domain.stored import RefRecord
 from belino.media.placeholder import format_duration
 from belino.media.price import PDF, THUMB_BYTES, THUMB_SIDE, facts_of, has_text, is_sound, is_text, prices, side_within
 from belino.media.ranges import NoRange
@@ -18,7 +18,7 @@ from belino.media.renditions import (
     CannotRender,
     Item,
     Rendered,
-    Wish,
+    RenderOptions,
     as_album_sheet,
     as_film_sheet,
     as_frames,
@@ -30,7 +30,7 @@ from belino.media.renditions import (
 )
 from belino.tools.albums import ALBUM_MOST, album_of
 from belino.tools.pictures import Looked, look, measured, shown
-from belino.tools.shelf import Shelf, find_ref, held, placed, title
+from belino.tools.tool_context import ToolContext, find_ref, held, placed, title
 
 FORMS = ("auto", "image", "thumb", "text", "frames", "sheet", "file")
 
@@ -43,11 +43,11 @@ class Ask:
     """What the agent wants of an item."""
 
     form: str = "auto"
-    wish: Wish
+    wish: RenderOptions
     again: bool = False
 
 
-async def fetch_one(shelf: Shelf, ref_id: str, ask: Ask) -> tuple[Block, ...]:
+async def fetch_one(shelf: ToolContext, ref_id: str, ask: Ask) -> tuple[Block, ...]:
     """The way every tool takes. A ref of another channel is answered exactly like an unknown one."""
     record = await find_ref(shelf, ref_id)
     if ask.form in _SEEN and not shelf.sees_images:
@@ -69,7 +69,7 @@ async def fetch_one(shelf: Shelf, ref_id: str, ask: Ask) -> tuple[Block, ...]:
             raise ToolError(f"{record.ref.id}: {reason_of(error)}; as=file gives the path of a copy") from error
 
 
-async def _formed(shelf: Shelf, record: RefRecord, blob: Blob, looked: Looked, ask: Ask) -> tuple[Block, ...]:
+async def _formed(shelf: ToolContext, record: RefRecord, blob: Blob, looked: Looked, ask: Ask) -> tuple[Block, ...]:
     if not blob.size and ask.form not in ("auto", "file"):
         raise CannotRender(EMPTY)
     form = _meant(ask, looked)
@@ -121,7 +121,7 @@ def _instead(looked: Looked) -> str:
     return "as=text gives its text" if has_text(looked.mime) else "as=file gives the path of a copy"
 
 
-async def _sheet(shelf: Shelf, record: RefRecord, item: Item, looked: Looked, wish: Wish) -> Rendered:
+async def _sheet(shelf: ToolContext, record: RefRecord, item: Item, looked: Looked, wish: RenderOptions) -> Rendered:
     """Of what moves, its moments; of a picture, the album that it belongs to."""
     if looked.mime.startswith("video/"):
         return await as_film_sheet(shelf.renderer, item, wish)
@@ -135,7 +135,7 @@ async def _sheet(shelf: Shelf, record: RefRecord, item: Item, looked: Looked, wi
     raise ToolError(f"{record.ref.id} is not part of an album; {_instead(looked)}")
 
 
-async def _album_sheet(shelf: Shelf, records: Sequence[RefRecord], wish: Wish) -> Rendered:
+async def _album_sheet(shelf: ToolContext, records: Sequence[RefRecord], wish: RenderOptions) -> Rendered:
     """All that can be had of an album on one picture, and a word about the rest."""
     items: list[tuple[str, Item]] = []
     lost: list[str] = []
@@ -160,7 +160,7 @@ async def _album_sheet(shelf: Shelf, records: Sequence[RefRecord], wish: Wish) -
     return replace(sheet, about=f"{sheet.about}{missing}")
 
 
-async def _blocks(shelf: Shelf, record: RefRecord, blob: Blob, rendered: Rendered) -> tuple[Block, ...]:
+async def _blocks(shelf: ToolContext, record: RefRecord, blob: Blob, rendered: Rendered) -> tuple[Block, ...]:
     """A rendition as an agent is given it: our words, then theirs between markers, then the pictures."""
     words = f"{rendered.about}\n{_fenced(shelf, rendered.text)}" if rendered.text else rendered.about
     await shelf.note(record, rendered.what, rendered.tokens)
@@ -172,11 +172,11 @@ async def _blocks(shelf: Shelf, record: RefRecord, blob: Blob, rendered: Rendere
     return TextBlock(text=words), *pictures
 
 
-def _fenced(shelf: Shelf, text: str) -> str:
+def _fenced(shelf: ToolContext, text: str) -> str:
     return fenced("file", [text], shelf.fence)
 
 
-def _shown_before(shelf: Shelf, record: RefRecord, key: str) -> TextBlock | None:
+def _shown_before(shelf: ToolContext, record: RefRecord, key: str) -> TextBlock | None:
     """A note instead of bytes the agent has in its context already, by ref or by hash."""
     name = title(record)
     if key in shelf.shown_now:
@@ -189,7 +189,7 @@ def _shown_before(shelf: Shelf, record: RefRecord, key: str) -> TextBlock | None
 
 
 async def _as_picture(
-    shelf: Shelf, record: RefRecord, item: Item, looked: Looked, wish: Wish, *, thumb: bool
+    shelf: ToolContext, record: RefRecord, item: Item, looked: Looked, wish: RenderOptions, *, thumb: bool
 ) -> tuple[Block, ...]:
     max_bytes = min(THUMB_BYTES, shelf.image_block_bytes) if thumb else shelf.image_block_bytes
     max_side = min(THUMB_SIDE, shelf.image_block_side) if thumb else shelf.image_block_side
@@ -215,7 +215,7 @@ async def _as_picture(
     return TextBlock(text=f"{about} {seen.changes} The original is at {original.path}."), picture, original
 
 
-async def _likeness(shelf: Shelf, record: RefRecord, blob: Blob) -> str:
+async def _likeness(shelf: ToolContext, record: RefRecord, blob: Blob) -> str:
     """That the picture was sent before, for an agent that may have seen it then."""
     likenesses = shelf.renderer.likenesses
     note = await likenesses.note(shelf.channel, record.ref.id, blob) if likenesses else ""
@@ -223,7 +223,7 @@ async def _likeness(shelf: Shelf, record: RefRecord, blob: Blob) -> str:
 
 
 async def _as_file(
-    shelf: Shelf, record: RefRecord, item: Item, looked: Looked, *, why: str = "", prices_too: bool = False
+    shelf: ToolContext, record: RefRecord, item: Item, looked: Looked, *, why: str = "", prices_too: bool = False
 ) -> tuple[Block, ...]:
     """A copy in the session's folder; asked for no form in particular, also what other forms there are and cost."""
     blob = item.blob
@@ -235,7 +235,7 @@ async def _as_file(
     return TextBlock(text=about), file
 
 
-async def _described(shelf: Shelf, item: Item) -> tuple[str, bool]:
+async def _described(shelf: ToolContext, item: Item) -> tuple[str, bool]:
     """What is worth knowing of a file that is not shown, found in its bytes, and whether it cannot be read.
 
     The prices told of it are right then.
@@ -254,7 +254,7 @@ async def _described(shelf: Shelf, item: Item) -> tuple[str, bool]:
     return "", False
 
 
-async def _heard(shelf: Shelf, blob: Blob) -> str:
+async def _heard(shelf: ToolContext, blob: Blob) -> str:
     facts = await shelf.renderer.sound(blob)
     waves = await shelf.renderer.waveform(blob)
     lasts = f" It lasts {format_duration(facts.seconds)}." if facts.seconds else ""
@@ -262,7 +262,7 @@ async def _heard(shelf: Shelf, blob: Blob) -> str:
     return f"{lasts} How loud, from 0 to 9, beginning to end: {loud}."
 
 
-async def _forms(shelf: Shelf, record: RefRecord, blob: Blob, *, unread: bool) -> str:
+async def _forms(shelf: ToolContext, record: RefRecord, blob: Blob, *, unread: bool) -> str:
     if unread:
         return ""  # what was just found not to be had is not offered
     facts = replace(facts_of(record), mime=blob.mime, size=blob.size, held=True)

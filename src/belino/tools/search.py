@@ -4,15 +4,15 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
+from belino.context.json_format import json_text
 from belino.context.results import results_json, results_lines
 from belino.context.search import search
-from belino.context.wire import json_text
 from belino.domain.context import SearchPage
 from belino.domain.media import Block, TextBlock
 from belino.domain.turn import ToolSpec
 from belino.tools.arguments import LIST_ITEMS, Arguments
 from belino.tools.media import FORMATS
-from belino.tools.shelf import Shelf
+from belino.tools.tool_context import ToolContext
 
 RESULTS_DEFAULT, RESULTS_MOST = 8, 50
 INTENT_CHARS = 2_000
@@ -46,7 +46,7 @@ CHANNEL_CONTEXT = ToolSpec(
 )
 
 
-async def channel_context(shelf: Shelf, given: Mapping[str, object]) -> tuple[Block, ...]:
+async def channel_context(shelf: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
     """The messages that serve an intent best, without the one that is being answered."""
     arguments = Arguments(given, ("intent", "since", "authors", "max_results", "cursor", "format"))
     now = shelf.clock.now()

@@ -23,15 +23,15 @@ from belino.domain.media import Block, MediaKind, TextBlock, kind_of
 from belino.domain.ports import Clock, HttpClient
 from belino.domain.reply import Offer
 from belino.domain.turn import ToolSpec
-from belino.media.allowance import Meter
-from belino.media.beneath import Beneath
-from belino.media.image_header import HEADER_BYTES
+from belino.media.daily_limit import Meter
+from belino.media.image.header import HEADER_BYTES
+from belino.media.jail import Jail
 from belino.media.paths import safe_name
 from belino.media.placeholder import clean_mime, clean_name, format_size
 from belino.net.guard import parse_url
 from belino.net.stream import bounded
 from belino.tools.arguments import Arguments
-from belino.tools.shelf import Shelf, find_ref, held
+from belino.tools.tool_context import ToolContext, find_ref, held
 
 PATH_CHARS = 4_096
 URL_CHARS = 2_048
@@ -83,7 +83,7 @@ class Outlet:
     """Take the file for sending; says when it goes out. ToolError if it is one too many."""
 
 
-async def send_media(shelf: Shelf, outlet: Outlet, given: Mapping[str, object]) -> tuple[Block, ...]:
+async def send_media(shelf: ToolContext, outlet: Outlet, given: Mapping[str, object]) -> tuple[Block, ...]:
     """Put one file into the reply, and tell what will become of it."""
     arguments = Arguments(given, ("path", "ref", "url", "caption", "as"))
     named = [name for name in ("path", "ref", "url") if given.get(name) is not None]
@@ -100,7 +100,7 @@ async def send_media(shelf: Shelf, outlet: Outlet, given: Mapping[str, object]) 
     return (TextBlock(text=f"{_about(offer)} {when} {_plan(decision)}."),)
 
 
-async def _offered(shelf: Shelf, outlet: Outlet, arguments: Arguments, way: str) -> Offer:
+async def _offered(shelf: ToolContext, outlet: Outlet, arguments: Arguments, way: str) -> Offer:
     try:
         match way:
             case "path":
@@ -114,7 +114,7 @@ async def _offered(shelf: Shelf, outlet: Outlet, arguments: Arguments, way: str)
 
 
 async def _from_path(outlet: Outlet, path: str) -> Offer:
-    with Beneath(outlet.folder) as beneath:
+    with Jail(outlet.folder) as beneath:
         for place in _places(outlet.folder, path):
             try:
                 with beneath.open(place) as file:
@@ -137,7 +137,7 @@ def _places(folder: Path, path: str) -> Iterator[str]:
         yield from (f"{place}/{path.removeprefix('./')}" for place in FOLDERS)
 
 
-async def _from_ref(shelf: Shelf, outlet: Outlet, ref_id: str) -> Offer:
+async def _from_ref(shelf: ToolContext, outlet: Outlet, ref_id: str) -> Offer:
     record = await find_ref(shelf, ref_id)
     blob = await held(shelf, record)
     head = await shelf.fetcher.read(blob, HEADER_BYTES)

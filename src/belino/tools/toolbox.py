@@ -13,8 +13,8 @@ from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
-from belino.domain.record import ManifestEntry
 from belino.domain.store import Archive, Library
+from belino.domain.stored import ManifestEntry
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.fetch import Fetcher
 from belino.media.placeholder import one_line
@@ -24,7 +24,7 @@ from belino.tools.channel import CHANNEL_MESSAGES, channel_messages
 from belino.tools.media import FETCH_MEDIA, LIST_MEDIA, fetch_media, list_media
 from belino.tools.search import CHANNEL_CONTEXT, channel_context
 from belino.tools.sending import SEND_MEDIA, Outlet, send_media
-from belino.tools.shelf import Notes, Shelf
+from belino.tools.tool_context import Notes, ToolContext
 
 CALLS_AT_MOST = 1_000
 """Tool calls of one turn; each is a row in its story."""
@@ -71,7 +71,7 @@ def make_toolbox(
     both may change while the turn runs. `answers` are the ids of the messages it is about. Without an `outlet` nothing
     can be sent.
     """
-    shelf = Shelf(
+    shelf = ToolContext(
         channel=conversation.whole_channel,
         library=library,
         archive=archive,

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from belino.context.compact import fenced
+from belino.context.line_format import fenced
 from belino.context.manifest import suppressed
 from belino.domain.errors import ToolError
 from belino.domain.media import Block, ImageBlock, MediaKind, MediaRef, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
-from belino.domain.record import ManifestEntry, RefRecord
 from belino.domain.store import Library
+from belino.domain.stored import ManifestEntry, RefRecord
 from belino.domain.turn import Toolbox
 from belino.media.placeholder import placeholder
 

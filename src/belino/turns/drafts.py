@@ -17,9 +17,9 @@ from belino.domain.limits import Limits
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import TurnState
 from belino.domain.ports import Clock, Drafts
-from belino.domain.record import ClaimedTurn, StoredMessage, TurnEnd
 from belino.domain.reply import DRAFT_OF, Parcel, ParcelKind, ParcelState, Reply
 from belino.domain.store import Outbox
+from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd
 
 log = logging.getLogger(__name__)
 

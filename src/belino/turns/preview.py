@@ -7,14 +7,14 @@ from belino.context.assemble import StructuredContext, assemble, context_json
 from belino.context.budget import ContextConfig
 from belino.context.costs import Cost, costs
 from belino.context.history import History
+from belino.context.json_format import json_text
 from belino.context.prompt import system_prompt
-from belino.context.wire import json_text
 from belino.domain.errors import BelinoError, NoSuchMessage
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.record import ClaimedTurn, Session, StoredMessage
 from belino.domain.store import Store
+from belino.domain.stored import ClaimedTurn, Session, StoredMessage
 from belino.domain.tokens import estimate_tokens
 from belino.domain.turn import ReplyPart, Turn
 from belino.tools.toolbox import SPECS

@@ -8,16 +8,16 @@ from datetime import timedelta
 
 from belino.context.assemble import StructuredContext, assemble
 from belino.context.budget import ContextConfig
+from belino.context.changes import meanwhile_blocks
 from belino.context.manifest import RECOVERED_AT_MOST, to_recover
-from belino.context.meanwhile import meanwhile_blocks
 from belino.context.prompt import context_blocks, message_blocks
 from belino.domain.errors import BelinoError
 from belino.domain.media import Block, MediaRef, TextBlock
 from belino.domain.message import ConversationKey, Quote
 from belino.domain.outcome import MediaOutcome, Stage, Step
 from belino.domain.ports import Agent, Clock
-from belino.domain.record import ClaimedTurn, Meanwhile, RefRecord, Session, StoredMessage, Told
 from belino.domain.store import Store
+from belino.domain.stored import ClaimedTurn, Meanwhile, ReadPosition, RefRecord, Session, StoredMessage
 from belino.domain.tokens import estimate_tokens
 from belino.turns.attach import AttachedPictures, PictureAttacher
 
@@ -37,7 +37,7 @@ class TurnPrompt:
     """A turn's content, and what is true once the agent has accepted it."""
 
     blocks: tuple[Block, ...]
-    told: Told | None
+    told: ReadPosition | None
     """How far the agent knows its channel then; None leaves that as it was."""
     recovers: bool
     steps: tuple[Step, ...]
@@ -75,7 +75,7 @@ class PromptBuilder:
         # Both asked before the messages are read: what comes in between is told twice rather than never.
         newest = await self._newest(claimed.conversation) if told is None else 0
         news = await self._store.meanwhile(
-            claimed.conversation, told or Told(seq=until, change=ALL_CHANGES), until=until
+            claimed.conversation, told or ReadPosition(seq=until, change=ALL_CHANGES), until=until
         )
         messages = await self._messages(claimed)
         unclaimed = await self._unclaimed(claimed)

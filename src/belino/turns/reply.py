@@ -25,10 +25,10 @@ from belino.domain.limits import Limits, Once
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Adapter, Clock, HttpClient
-from belino.domain.record import ClaimedTurn
 from belino.domain.reply import Offer, Parcel, ParcelState, Reply
 from belino.domain.store import Store
-from belino.media.allowance import Allowances
+from belino.domain.stored import ClaimedTurn
+from belino.media.daily_limit import DailyLimits
 from belino.storage.home import Home
 from belino.tools.sending import Outlet
 
@@ -70,7 +70,7 @@ class Replies:
         images: Callable[[], Probes],
         max_bytes: int,
         http: HttpClient,
-        allowances: Allowances,
+        allowances: DailyLimits,
         home: Home,
         clock: Clock,
         put: Callable[[ConversationKey], None],

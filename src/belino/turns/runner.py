@@ -22,9 +22,9 @@ from belino.domain.media import ImageBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step, TurnState
 from belino.domain.ports import Adapter, Agent, Clock, Drafts, ShowsTyping
-from belino.domain.record import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.reply import Parcel
 from belino.domain.store import Store
+from belino.domain.stored import ClaimedTurn, RefRecord, Session, TurnEnd
 from belino.domain.turn import (
     Accepted,
     Compacted,

@@ -9,9 +9,9 @@ from belino.domain.errors import StoreError
 from belino.domain.media import Blob, ImageBlock
 from belino.domain.outcome import MediaOutcome, Stage, Step, TurnState
 from belino.domain.ports import Clock
-from belino.domain.record import ClaimedTurn, ManifestEntry, RefRecord, Session, Told, TurnEnd
 from belino.domain.reply import Offer, Parcel
 from belino.domain.store import Store
+from belino.domain.stored import ClaimedTurn, ManifestEntry, ReadPosition, RefRecord, Session, TurnEnd
 from belino.domain.turn import Compacted, Refused, Usage
 from belino.media.fetch import Fetcher, Progress
 from belino.turns.counters import Counters
@@ -44,7 +44,7 @@ class TurnProgress:
         self._again: set[str] = set()
         """Of those given, the refs that a compaction had taken."""
         self._recovers = False
-        self._told: Told | None = None
+        self._told: ReadPosition | None = None
         self._took = False
         self._compacted = False
         self._anew = False
@@ -104,7 +104,7 @@ class TurnProgress:
         self._counters.media[MediaOutcome.REFUSED] += 1
         await self._note_media(part.ref, "refused by the model", part.why)
 
-    def tells(self, told: Told | None, *, recovers: bool) -> None:
+    def tells(self, told: ReadPosition | None, *, recovers: bool) -> None:
         """How far this turn tells the agent of its channel, and whether it makes a compaction good."""
         self._told = told
         self._recovers = recovers

@@ -9,17 +9,17 @@ from starlette.responses import Response
 from belino import __version__
 from belino.domain.errors import NoSuchMessage
 from belino.domain.message import ChatType, ConversationKey
-from belino.domain.record import GrantKind
+from belino.domain.stored import GrantKind
 from belino.gateway import savings
 from belino.gateway.doctor import examine
 from belino.gateway.explain import Explanation, SeveralMessages, as_json, explain
 from belino.gateway.retry import NotFailed, retried_json
-from belino.web.answers import Code, Refusal, answer, bad_request, not_found
 from belino.web.fields import Fields, parse_conversation
+from belino.web.impersonation import visitor_of
 from belino.web.recordings import recording_json
-from belino.web.site import Call, Site
+from belino.web.request_context import RouteCall, Site
+from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.uploads import CHUNK_BYTES
-from belino.web.visits import visitor_of
 from belino.web.wire import Json, channel_json, conversation_json, finding_json
 
 NAME_CHARS = 100
@@ -27,12 +27,12 @@ SLUG_CHARS = 40
 MESSAGE_NAME_CHARS = 1_100
 
 
-async def healthz(call: Call) -> Response:
+async def healthz(call: RouteCall) -> Response:
     """Alive; says nothing else to strangers."""
     return answer({"ok": True})
 
 
-async def me(call: Call) -> Response:
+async def me(call: RouteCall) -> Response:
     """Who the visitor is and what they may send."""
     response = answer(me_json(call.site))
     call.site.cookie.rename(call.request, response, call.visitor, call.site.gateway.clock.now())
@@ -55,7 +55,7 @@ def me_json(site: Site) -> Json:
     }
 
 
-async def list_conversations(call: Call) -> Response:
+async def list_conversations(call: RouteCall) -> Response:
     """Every conversation and its last message."""
     found = await call.store.conversations()
     agents = call.site.gateway.agents
@@ -67,7 +67,7 @@ async def list_conversations(call: Call) -> Response:
     return answer({"conversations": listed})
 
 
-async def open_conversation(call: Call) -> Response:
+async def open_conversation(call: RouteCall) -> Response:
     """A new web conversation under a readable address nobody has yet."""
     fields = await call.fields("name")
     name = fields.text("name", most=NAME_CHARS).strip()
@@ -91,12 +91,12 @@ def slug(name: str) -> str:
     return re.sub(r"[\W_]+", "-", folded).strip("-")[:SLUG_CHARS].rstrip("-") or secrets.token_hex(4)
 
 
-async def explain_message(call: Call) -> Response:
+async def explain_message(call: RouteCall) -> Response:
     """The story of one message."""
     return answer(as_json(await _explained(call, call.query("message"))))
 
 
-async def retry_message(call: Call) -> Response:
+async def retry_message(call: RouteCall) -> Response:
     """Answer a message whose turn failed once more."""
     message = (await _explained(call, await call.fields("message"))).message
     try:
@@ -106,7 +106,7 @@ async def retry_message(call: Call) -> Response:
     return answer(retried_json(retried))
 
 
-async def _explained(call: Call, fields: Fields) -> Explanation:
+async def _explained(call: RouteCall, fields: Fields) -> Explanation:
     """The message that is named; a channel's token must name it by its conversation, which must be its own."""
     name = fields.text("message", most=MESSAGE_NAME_CHARS)
     if call.visitor.grant.kind is GrantKind.CHANNEL:
@@ -125,7 +125,7 @@ async def _explained(call: Call, fields: Fields) -> Explanation:
     return explanation
 
 
-async def status(call: Call) -> Response:
+async def status(call: RouteCall) -> Response:
     """The gateway at a glance."""
     gateway = call.site.gateway
     return answer(
@@ -145,7 +145,7 @@ async def status(call: Call) -> Response:
     )
 
 
-async def show_savings(call: Call) -> Response:
+async def show_savings(call: RouteCall) -> Response:
     """Media seen and fetched, and what the rest would have cost."""
     return answer(savings.as_json(await call.store.media_tallies()))
 
@@ -171,17 +171,17 @@ def adapters_json(site: Site) -> list[Json]:
     ]
 
 
-async def list_channels(call: Call) -> Response:
+async def list_channels(call: RouteCall) -> Response:
     """Every channel and what it holds."""
     return answer({"channels": [channel_json(summary) for summary in await call.store.channels()]})
 
 
-async def audit(call: Call) -> Response:
+async def audit(call: RouteCall) -> Response:
     """Whether every arrival, attachment, parcel and blob is accounted for."""
     return answer((await call.site.gateway.audit()).as_json())
 
 
-async def doctor(call: Call) -> Response:
+async def doctor(call: RouteCall) -> Response:
     """What is well and what is not, and the cure."""
     gateway = call.site.gateway
     findings = await examine(

@@ -20,7 +20,7 @@ from belino.web import (
     chat,
     context,
     fetches,
-    flushes,
+    flush,
     hooks,
     logins,
     mcp,
@@ -34,15 +34,15 @@ from belino.web import (
     recordings,
     uploads,
 )
-from belino.web.answers import Code, Refusal, not_found, refusal_of, refuse, stopping
 from belino.web.auth import Requires
 from belino.web.connections import connection_of
-from belino.web.site import Call, Site
+from belino.web.request_context import RouteCall, Site
+from belino.web.responses import Code, Refusal, not_found, refusal_of, refuse, stopping
 
 log = logging.getLogger(__name__)
 
 Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
-Handler = Callable[[Call], Awaitable[Answer]]
+Handler = Callable[[RouteCall], Awaitable[Answer]]
 
 DEFAULT_HEADERS = {
     "x-content-type-options": "nosniff",
@@ -90,7 +90,7 @@ class _Guard:
         visitor = None
         if self._requires is not Requires.OPEN:
             visitor = await self._site.admit(request, self._requires)
-        answer = await self._handler(Call(site=self._site, request=request, known_visitor=visitor))
+        answer = await self._handler(RouteCall(site=self._site, request=request, known_visitor=visitor))
         await answer(scope, receive, send)
 
 
@@ -198,7 +198,7 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
         GuardedRoute("/api/savings", api.show_savings, requires=person, site=site),
         GuardedRoute("/api/channels", api.list_channels, requires=person, site=site),
         GuardedRoute("/api/outbox", outbox.list_parcels, requires=person, site=site),
-        GuardedRoute("/api/outbox/flush", flushes.flush, requires=person, site=site, methods=["POST"]),
+        GuardedRoute("/api/outbox/flush", flush.flush, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/outbox/{key}", outbox.show_parcel, requires=person, site=site),
         GuardedRoute("/api/outbox/{key}/retry", outbox.retry, requires=person, site=site, methods=["POST"]),
         GuardedRoute("/api/outbox/{key}", outbox.drop, requires=person, site=site, methods=["DELETE"]),

@@ -13,9 +13,9 @@ from starlette.requests import HTTPConnection
 from belino.domain.errors import ConfigError
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.record import Grant, GrantKind
-from belino.web.answers import Code, Refusal, not_found
+from belino.domain.stored import Grant, GrantKind
 from belino.web.connections import peer_of
+from belino.web.responses import Code, Refusal, not_found
 
 SECRET_CHARS = 256
 SAFE_METHODS = frozenset({"GET", "HEAD"})

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from belino.domain.errors import BelinoError
-from belino.web.answers import Code, Refusal, bad_request, encode, refusal_of
 from belino.web.auth import Visitor
 from belino.web.events import Subscription
 from belino.web.fields import Fields, parse_conversation, parse_json
 from belino.web.messages import HISTORY_FIELDS, SAY_FIELDS, abort, history, say
-from belino.web.site import Site
+from belino.web.request_context import Site
+from belino.web.responses import Code, Refusal, bad_request, encode, refusal_of
 from belino.web.wire import Json
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, Generic, TypeVar
 
 from belino.domain.ports import Clock
-from belino.web.answers import busy
+from belino.web.responses import busy
 
 log = logging.getLogger(__name__)
 

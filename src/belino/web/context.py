@@ -9,8 +9,8 @@ from belino.context.search import search
 from belino.domain.errors import NoSuchMessage, ToolError
 from belino.tools.arguments import Arguments
 from belino.turns.preview import as_json, preview
-from belino.web.answers import answer, bad_request, not_found
-from belino.web.site import Call
+from belino.web.request_context import RouteCall
+from belino.web.responses import answer, bad_request, not_found
 
 MESSAGE_ID_CHARS = 256
 INTENT_CHARS = 2_000
@@ -19,7 +19,7 @@ CURSOR_CHARS = 256
 RESULTS_DEFAULT, RESULTS_MOST = 8, 50
 
 
-async def show_context(call: Call) -> Response:
+async def show_context(call: RouteCall) -> Response:
     """Word for word what a session that begins with a message is told, and its price."""
     query = call.query("conversation", "at")
     conversation = query.conversation()
@@ -43,7 +43,7 @@ async def show_context(call: Call) -> Response:
     return answer(as_json(told))
 
 
-async def search_channel(call: Call) -> Response:
+async def search_channel(call: RouteCall) -> Response:
     """What `channel_context` finds in a conversation's channel."""
     query = call.query("conversation", "intent", "since", "authors", "limit", "cursor")
     conversation = query.conversation()

@@ -9,12 +9,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from belino.domain.errors import BelinoError, MediaError, MediaTooLarge
-from belino.domain.record import RefRecord
+from belino.domain.stored import RefRecord
 from belino.media.ranges import NoRange, parse_pages, parse_times
-from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Rendered, Wish
-from belino.web.answers import Code, Refusal, answer, bad_request, encode, not_found, refusal_of
+from belino.media.renditions import LEAST_TOKENS, MADE, MOST_TOKENS, Rendered, RenderOptions
 from belino.web.fields import Fields
-from belino.web.site import Call, Site
+from belino.web.request_context import RouteCall, Site
+from belino.web.responses import Code, Refusal, answer, bad_request, encode, not_found, refusal_of
 from belino.web.wire import Json, record_json
 
 LINES = "application/x-ndjson"
@@ -23,7 +23,7 @@ TELL_SECONDS = 0.2
 _REF = re.compile(r"[a-z0-9]{1,8}_[a-z0-9]{12}")
 
 
-async def fetch_media(call: Call) -> "Response | ProgressAnswer":
+async def fetch_media(call: RouteCall) -> "Response | ProgressAnswer":
     """The ref as listings tell it, once its bytes are here, and what it is made into if a form is asked for.
 
     Asked for as lines, how far the bytes are as well.
@@ -55,7 +55,7 @@ class Wanted:
     """A form, and how much of it."""
 
     form: str
-    wish: Wish
+    wish: RenderOptions
 
 
 def _wanted(fields: Fields) -> Wanted | None:
@@ -67,7 +67,7 @@ def _wanted(fields: Fields) -> Wanted | None:
         raise bad_request(f"The body: as must be one of {', '.join(MADE)}, file.")
     pages, times = (fields.text(name, most=40, default="") for name in ("pages", "time_range"))
     try:
-        wish = Wish(
+        wish = RenderOptions(
             pages=parse_pages(pages) if pages else None,
             times=parse_times(times) if times else None,
             cursor=fields.text("cursor", most=40, default="") or None,

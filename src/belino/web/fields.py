@@ -8,7 +8,7 @@ import orjson
 
 from belino.domain.errors import BelinoError
 from belino.domain.message import ConversationKey
-from belino.web.answers import Refusal, bad_request
+from belino.web.responses import Refusal, bad_request
 
 DEPTH = 32
 CONVERSATION_CHARS = 512

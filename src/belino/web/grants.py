@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from belino.domain.ports import Clock
-from belino.domain.record import Grant
+from belino.domain.stored import Grant
 
 CACHED = 1_000
 EXPIRY_SECONDS = 1.0

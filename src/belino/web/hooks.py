@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from belino.domain.failpoints import failpoint
 from belino.domain.ports import Hook, HookAnswer, ScreensHooks, TakesHooks
-from belino.web.answers import Code, Refusal, busy, not_found, refuse
-from belino.web.site import Call, read_body
+from belino.web.request_context import RouteCall, read_body
+from belino.web.responses import Code, Refusal, busy, not_found, refuse
 
 HOOK_BYTES = 1024 * 1024
 HOOK_SECONDS = 10.0
@@ -17,7 +17,7 @@ TAKE_SECONDS = 30.0
 _CODES = {401: Code.UNAUTHORIZED, 403: Code.FORBIDDEN, 404: Code.NOT_FOUND, 429: Code.BUSY, 503: Code.BUSY}
 
 
-async def take_hook(call: Call) -> Response:
+async def take_hook(call: RouteCall) -> Response:
     """Answer a webhook; an adapter says 200 only after commit."""
     params = call.request.path_params
     platform, account = params["platform"], params["account"]

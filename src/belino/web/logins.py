@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from starlette.responses import Response
 
-from belino.domain.doors import Doors
-from belino.domain.record import Grant, GrantKind
-from belino.web.answers import answer, not_found
+from belino.domain.credentials import Credentials
+from belino.domain.stored import Grant, GrantKind
 from belino.web.auth import SECRET_CHARS, refuse_foreign_page, unauthorized
-from belino.web.site import Call
+from belino.web.request_context import RouteCall
+from belino.web.responses import answer, not_found
 from belino.web.wire import grant_json
 
 LOGIN_BYTES = 1_024
@@ -17,7 +17,7 @@ NOTE_CHARS = 100
 MOST_DAYS = 3650
 
 
-async def log_in(call: Call) -> Response:
+async def log_in(call: RouteCall) -> Response:
     """Trade the one-time secret of a login address for a cookie; every attempt counts until it succeeds."""
     refuse_foreign_page(call.request, call.site.origins)
     fields = await call.fields("token", limit=LOGIN_BYTES, seconds=LOGIN_SECONDS)
@@ -34,7 +34,7 @@ async def log_in(call: Call) -> Response:
     return response
 
 
-async def log_out(call: Call) -> Response:
+async def log_out(call: RouteCall) -> Response:
     """End this login; its open sockets close within seconds."""
     await call.site.grants.revoke(call.visitor.grant.id)
     response = answer({"ok": True})
@@ -42,7 +42,7 @@ async def log_out(call: Call) -> Response:
     return response
 
 
-async def make_login(call: Call) -> Response:
+async def make_login(call: RouteCall) -> Response:
     """A fresh login address, for `belino login`."""
     server = call.site.gateway.config.server
     scheme = "https" if call.site.origins.is_secure(call.request) else "http"
@@ -50,18 +50,18 @@ async def make_login(call: Call) -> Response:
     return answer({"url": await login_url(call.store, root, minutes=server.login_minutes)})
 
 
-async def login_url(doors: Doors, root: str, *, minutes: int) -> str:
+async def login_url(doors: Credentials, root: str, *, minutes: int) -> str:
     """An address whose fragment, which browsers never send, logs in once."""
     _, secret = await doors.grant(GrantKind.LOGIN, lifetime=timedelta(minutes=minutes))
     return f"{root.rstrip('/')}/#token={secret}"
 
 
-async def list_tokens(call: Call) -> Response:
+async def list_tokens(call: RouteCall) -> Response:
     """The secrets handed to programs that still open a conversation."""
     return answer({"tokens": [grant_json(grant) for grant in await _tokens(call)]})
 
 
-async def make_token(call: Call) -> Response:
+async def make_token(call: RouteCall) -> Response:
     """A secret for one conversation's tools and messages; shown once."""
     fields = await call.fields("conversation", "note", "days")
     conversation = fields.conversation()
@@ -76,7 +76,7 @@ async def make_token(call: Call) -> Response:
     return answer({**grant_json(grant), "token": secret}, status=201)
 
 
-async def revoke_token(call: Call) -> Response:
+async def revoke_token(call: RouteCall) -> Response:
     """Take a secret back; its open sockets close within seconds. A browser's login has its own way out."""
     grant_id = call.request.path_params["grant_id"]
     if grant_id not in {grant.id for grant in await _tokens(call)} or not await call.site.grants.revoke(grant_id):
@@ -84,5 +84,5 @@ async def revoke_token(call: Call) -> Response:
     return Response(status_code=204)
 
 
-async def _tokens(call: Call) -> list[Grant]:
+async def _tokens(call: RouteCall) -> list[Grant]:
     return [grant for grant in await call.store.grants() if grant.kind is GrantKind.CHANNEL]

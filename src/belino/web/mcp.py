@@ -4,9 +4,9 @@ from starlette.types import Receive, Scope, Send
 
 from belino.domain.message import ConversationKey
 from belino.tools.server import McpDoor
-from belino.web.answers import bad_request
 from belino.web.fields import parse_conversation
-from belino.web.site import Call
+from belino.web.request_context import RouteCall
+from belino.web.responses import bad_request
 
 CONVERSATION_HEADER = "x-belino-conversation"
 
@@ -21,7 +21,7 @@ class McpAnswer:
         await self._app(scope, receive, send)
 
 
-async def serve_mcp(call: Call) -> McpAnswer:
+async def serve_mcp(call: RouteCall) -> McpAnswer:
     """A channel's token opens its own conversation; the program beside the gateway names one."""
     named = call.request.headers.get(CONVERSATION_HEADER)
     conversation = parse_conversation(named) if named else call.visitor.grant.conversation

@@ -11,10 +11,10 @@ from starlette.types import Receive, Scope, Send
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob, MediaKind
 from belino.domain.outcome import MediaOutcome
-from belino.domain.record import RefRecord
-from belino.web.answers import Code, Refusal, answer, bad_request, not_found
+from belino.domain.stored import RefRecord
 from belino.web.mimes import media_file_name, served_type
-from belino.web.site import Call
+from belino.web.request_context import RouteCall
+from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.wire import record_json, tidied_json
 
 CHUNK_BYTES = 256 * 1024
@@ -33,7 +33,7 @@ _RANGE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")
 _ATTR_CHARS = "!#$&+-.^_`|~"
 
 
-async def serve_media(call: Call) -> "Response | FileAnswer":
+async def serve_media(call: RouteCall) -> "Response | FileAnswer":
     """One file by its public name; unknown, foreign and no longer held are one answer."""
     record = await named_record(call)
     blob = await held_bytes(call, record)
@@ -49,7 +49,7 @@ async def serve_media(call: Call) -> "Response | FileAnswer":
     return await _open(call, blob, headers, first, last - first + 1, status=206)
 
 
-async def list_media(call: Call) -> Response:
+async def list_media(call: RouteCall) -> Response:
     """What was sent, newest first, for `belino media ls` and galleries."""
     query = call.query("channel", "kind", "limit", "before")
     channel = query.conversation("channel").whole_channel if query.has("channel") else None
@@ -67,14 +67,14 @@ async def list_media(call: Call) -> Response:
     return answer({"media": [record_json(record) for record in records]})
 
 
-async def tidy_up(call: Call) -> Response:
+async def tidy_up(call: RouteCall) -> Response:
     """Let go of what lies around in the state folder; `dry_run` only counts, `all_strays` puts every stray aside."""
     fields = await call.fields("dry_run", "all_strays")
     wanted = {name: bool(fields.number(name, least=0, most=1)) for name in ("dry_run", "all_strays")}
     return answer(tidied_json(await call.site.gateway.tidy(**wanted)))
 
 
-async def named_record(call: Call) -> RefRecord:
+async def named_record(call: RouteCall) -> RefRecord:
     """The ref whose public name is in the path; unknown and foreign are one answer."""
     match = _FILE_NAME.fullmatch(call.request.path_params["filename"])
     record = await call.store.ref_by_public_name(match.group(1)) if match else None
@@ -85,7 +85,7 @@ async def named_record(call: Call) -> RefRecord:
     return record
 
 
-async def held_bytes(call: Call, record: RefRecord) -> Blob:
+async def held_bytes(call: RouteCall, record: RefRecord) -> Blob:
     """The bytes; those that were held and are found damaged or missing are fetched again, if they can be."""
     blob = await call.store.blob(record.ref.sha256) if record.ref.sha256 else None
     if blob is None and record.outcome is MediaOutcome.HELD:
@@ -98,7 +98,7 @@ async def held_bytes(call: Call, record: RefRecord) -> Blob:
     return blob
 
 
-def is_known_already(call: Call, etag: str) -> bool:
+def is_known_already(call: RouteCall, etag: str) -> bool:
     """Whether the client says that it has these very bytes."""
     wanted = call.request.headers.get("if-none-match")
     return wanted is not None and (wanted.strip() == "*" or etag in re.split(r"\s*,\s*", wanted.strip()))
@@ -169,7 +169,9 @@ class FileAnswer:
                 self._file.close()
 
 
-async def _open(call: Call, blob: Blob, headers: dict[str, str], first: int, length: int, *, status: int) -> FileAnswer:
+async def _open(
+    call: RouteCall, blob: Blob, headers: dict[str, str], first: int, length: int, *, status: int
+) -> FileAnswer:
     headers["content-length"] = str(length)
     if call.request.method == "HEAD":
         return FileAnswer(None, status=status, headers=headers, length=length)

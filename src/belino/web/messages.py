@@ -11,13 +11,13 @@ from belino.domain.errors import Busy, StoreError
 from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
-from belino.domain.record import GrantKind, StoredMessage
-from belino.web.answers import Code, Refusal, answer, bad_request
+from belino.domain.stored import GrantKind, StoredMessage
 from belino.web.attachments import ATTACHMENTS, Luggage, as_ref, parse_attachments
 from belino.web.auth import Visitor
 from belino.web.fields import Fields, parse_json
-from belino.web.site import JSON_BYTES, Call, Site
-from belino.web.visits import speak
+from belino.web.impersonation import speak
+from belino.web.request_context import JSON_BYTES, RouteCall, Site
+from belino.web.responses import Code, Refusal, answer, bad_request
 from belino.web.wire import Json, message_json
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ LARGE_BODY_SECONDS = 120.0
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-async def post_message(call: Call) -> Response:
+async def post_message(call: RouteCall) -> Response:
     """Say something over HTTP; answered when it is on disk."""
     announced = call.request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) <= JSON_BYTES:
@@ -45,7 +45,7 @@ async def post_message(call: Call) -> Response:
     return answer(said)
 
 
-async def get_messages(call: Call) -> Response:
+async def get_messages(call: RouteCall) -> Response:
     """A page of history over HTTP."""
     return answer(await history(call.site, call.visitor, call.query(*HISTORY_FIELDS)))
 
@@ -86,7 +86,7 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
     return await _said(site, stored)
 
 
-async def _say_at_length(call: Call) -> Json:
+async def _say_at_length(call: RouteCall) -> Json:
     """Say something with large attachments: few such bodies at once, unpacked one at a time like large frames."""
     # Base64 takes four bytes for three.
     limit = call.site.gateway.config.server.frame_attachment_bytes * 4 // 3 + JSON_BYTES

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from belino.domain.outcome import CacheSize
 from belino.gateway.savings import Savings, savings
-from belino.web.site import Call
+from belino.web.request_context import RouteCall
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -27,7 +27,7 @@ _SAVED = {
 }
 
 
-async def show_metrics(call: Call) -> Response:
+async def show_metrics(call: RouteCall) -> Response:
     """The Prometheus text format. The library is loaded by the first who asks."""
     from prometheus_client import CollectorRegistry
     from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest

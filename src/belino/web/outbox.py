@@ -2,16 +2,16 @@
 
 from starlette.responses import Response
 
-from belino.domain.record import ParcelRecord
 from belino.domain.reply import ParcelState
-from belino.web.answers import Code, Refusal, answer, bad_request, not_found
-from belino.web.site import Call
+from belino.domain.stored import ParcelRecord
+from belino.web.request_context import RouteCall
+from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.wire import parcel_json
 
 LISTED = 500
 
 
-async def list_parcels(call: Call) -> Response:
+async def list_parcels(call: RouteCall) -> Response:
     """The outbox, newest first; `unsent=1` leaves out what was sent and what was dropped."""
     query = call.query("limit", "state", "conversation", "unsent")
     state = query.text("state", most=16) if query.has("state") else None
@@ -26,29 +26,29 @@ async def list_parcels(call: Call) -> Response:
     return answer({"parcels": [parcel_json(parcel) for parcel in parcels]})
 
 
-async def show_parcel(call: Call) -> Response:
+async def show_parcel(call: RouteCall) -> Response:
     """One parcel."""
     return answer(parcel_json(await _known(call)))
 
 
-async def retry(call: Call) -> Response:
+async def retry(call: RouteCall) -> Response:
     """Send it now: what was held or given up, or waits for its next try."""
     return await _decided(call, await call.site.gateway.retry_parcel((await _known(call)).key))
 
 
-async def drop(call: Call) -> Response:
+async def drop(call: RouteCall) -> Response:
     """Never send it."""
     return await _decided(call, await call.site.gateway.drop_parcel((await _known(call)).key))
 
 
-async def _known(call: Call) -> ParcelRecord:
+async def _known(call: RouteCall) -> ParcelRecord:
     parcel = await call.store.parcel(call.request.path_params["key"])
     if parcel is None:
         raise not_found()
     return parcel
 
 
-async def _decided(call: Call, decided: ParcelRecord | None) -> Response:
+async def _decided(call: RouteCall, decided: ParcelRecord | None) -> Response:
     if decided is None:
         raise Refusal(409, Code.CONFLICT, too_late(await _known(call)))
     return answer(parcel_json(decided))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from belino.delivery.send import ParcelNews
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
-from belino.domain.record import StoredMessage
 from belino.domain.store import Store
+from belino.domain.stored import StoredMessage
 from belino.gateway.events import Notice, TurnNotice
 from belino.web.wire import Json
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from starlette.responses import Response
 
-from belino.web.answers import not_found
-from belino.web.site import Call
+from belino.web.request_context import RouteCall
+from belino.web.responses import not_found
 
 STATIC = Path(__file__).parent / "static"
 
@@ -31,17 +31,17 @@ _FILES = {
 }
 
 
-async def index(call: Call) -> Response:
+async def index(call: RouteCall) -> Response:
     """The page."""
     return _serve(call, "index.html")
 
 
-async def static(call: Call) -> Response:
+async def static(call: RouteCall) -> Response:
     """One of the page's files."""
     return _serve(call, call.request.path_params["path"])
 
 
-def _serve(call: Call, name: str) -> Response:
+def _serve(call: RouteCall, name: str) -> Response:
     path = _FILES.get(name)
     if path is None:
         raise not_found()

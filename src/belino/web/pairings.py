@@ -3,8 +3,8 @@
 from starlette.responses import Response
 
 from belino.gateway.pairing import plain_code
-from belino.web.answers import Code, Refusal, answer, not_found
-from belino.web.site import Call
+from belino.web.request_context import RouteCall
+from belino.web.responses import Code, Refusal, answer, not_found
 from belino.web.wire import pairing_json
 
 CODE_CHARS = 64
@@ -13,12 +13,12 @@ WRONG = (
 )
 
 
-async def list_pairings(call: Call) -> Response:
+async def list_pairings(call: RouteCall) -> Response:
     """Who waits and who is paired; never a code, which only the stranger can bring."""
     return answer({"pairings": [pairing_json(pairing) for pairing in await call.store.pairings()]})
 
 
-async def approve(call: Call) -> Response:
+async def approve(call: RouteCall) -> Response:
     """Let in whom a code was given to, into direct messages of that account and nothing else."""
     fields = await call.fields("code")
     paired = await call.store.pair(plain_code(fields.text("code", most=CODE_CHARS)))
@@ -27,7 +27,7 @@ async def approve(call: Call) -> Response:
     return answer(pairing_json(paired), status=201)
 
 
-async def revoke(call: Call) -> Response:
+async def revoke(call: RouteCall) -> Response:
     """Take a pairing back; what they write next is denied."""
     who = call.query("who").conversation("who")
     if not await call.store.unpair(who.platform, who.account, who.channel):

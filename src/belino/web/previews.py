@@ -6,23 +6,23 @@ from starlette.responses import Response
 
 from belino.domain.document import Unit
 from belino.domain.errors import MediaError, MediaNotFound
-from belino.domain.record import RefRecord
-from belino.media.glance import CHARS, Drawing, Glance, Look, Loudness, Nothing, Poster, Shape, Words
+from belino.domain.stored import RefRecord
+from belino.media.preview import CHARS, Drawing, FilePreview, Glance, Loudness, Nothing, Poster, Shape, Words
 from belino.media.ranges import NUMBER_MOST, NoRange
 from belino.media.renditions import reason_of
-from belino.web.answers import Code, Refusal, answer, bad_request
 from belino.web.media import SAFE_HEADERS, held_bytes, is_known_already, named_record
 from belino.web.mimes import media_file_name
-from belino.web.site import Call
+from belino.web.request_context import RouteCall
+from belino.web.responses import Code, Refusal, answer, bad_request
 from belino.web.wire import Json
 
 OFFSET_MOST = 100_000_000
 
 
-async def show_preview(call: Call) -> Response:
+async def show_preview(call: RouteCall) -> Response:
     """The file at a glance: words, a listing, a waveform, or where a picture of it is."""
     query = call.query("part", "offset", "chars")
-    look = Look(
+    look = FilePreview(
         part=query.number("part", least=1, most=NUMBER_MOST) or 1,
         offset=query.number("offset", least=0, most=OFFSET_MOST) or 0,
         chars=query.number("chars", least=1, most=CHARS) or CHARS,
@@ -36,7 +36,7 @@ async def show_preview(call: Call) -> Response:
     return answer({"ref": record.ref.id, **glance_json(seen, record)})
 
 
-async def show_picture(call: Call) -> Response:
+async def show_picture(call: RouteCall) -> Response:
     """A picture of the file, drawn by us: a video's poster, a page of a PDF."""
     page = call.query("page").number("page", least=1, most=NUMBER_MOST) or 1
     record = await named_record(call)

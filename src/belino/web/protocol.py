@@ -13,9 +13,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
-from belino.web.answers import Code, Refusal, busy, refuse, stopping
 from belino.web.auth import Origins
 from belino.web.connections import STATE_KEY, ClientConnection, ConnectionPool, peer_of
+from belino.web.responses import Code, Refusal, busy, refuse, stopping
 
 log = logging.getLogger(__name__)
 

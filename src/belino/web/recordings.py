@@ -6,18 +6,18 @@ from starlette.responses import Response
 
 from belino.domain.errors import StoreError
 from belino.gateway.recorder import Recording, RecordingRefused
-from belino.web.answers import Code, Refusal, answer, bad_request
 from belino.web.fields import Fields
-from belino.web.site import Call
+from belino.web.request_context import RouteCall
+from belino.web.responses import Code, Refusal, answer, bad_request
 from belino.web.wire import Json
 
 
-async def show_recording(call: Call) -> Response:
+async def show_recording(call: RouteCall) -> Response:
     """How the recording stands; null where there is none."""
     return answer({"recording": recording_json(call.site.gateway.recorder.state())})
 
 
-async def start_recording(call: Call) -> Response:
+async def start_recording(call: RouteCall) -> Response:
     """Begin to record one conversation, or all of them."""
     fields = await call.fields("conversation", "without_text", "without_media")
     where = fields.conversation("conversation") if fields.has("conversation") else None
@@ -30,7 +30,7 @@ async def start_recording(call: Call) -> Response:
     return answer({"recording": recording_json(begun)}, status=201)
 
 
-async def stop_recording(call: Call) -> Response:
+async def stop_recording(call: RouteCall) -> Response:
     """End the recording and write its cassette, on this machine."""
     try:
         written = await call.site.gateway.stop_recording()

@@ -19,7 +19,7 @@ from belino import __version__
 from belino.config import ServerConfig
 from belino.domain.errors import ConfigError
 from belino.domain.message import ChatType
-from belino.domain.record import GrantKind
+from belino.domain.stored import GrantKind
 from belino.net.listener import stop_accepting
 from belino.web.api import web_conversation
 from belino.web.app import make_app
@@ -28,7 +28,7 @@ from belino.web.chat import FRAME_BYTES
 from belino.web.connections import ConnectionPool, shares_of
 from belino.web.logins import login_url
 from belino.web.protocol import BoundedHttp, BoundedSocket, TlsFront
-from belino.web.site import House, Site
+from belino.web.request_context import House, Site
 
 GRACE_SECONDS = 3
 CANCEL_SECONDS = 1.0

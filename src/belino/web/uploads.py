@@ -4,11 +4,11 @@ import re
 
 from starlette.responses import Response
 
-from belino.domain.record import Upload
-from belino.web.answers import Code, Refusal, answer, bad_request, not_found
+from belino.domain.stored import Upload
 from belino.web.attachments import FILE_NAME_CHARS
 from belino.web.mimes import normal_mime
-from belino.web.site import Call, body_chunks, too_large
+from belino.web.request_context import RouteCall, body_chunks, too_large
+from belino.web.responses import Code, Refusal, answer, bad_request, not_found
 from belino.web.wire import upload_json
 
 CHUNK_BYTES = 4 * 1024 * 1024
@@ -18,7 +18,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-async def start_upload(call: Call) -> Response:
+async def start_upload(call: RouteCall) -> Response:
     """Announce a file: where it goes, how large it is, and what it must hash to."""
     fields = await call.fields("conversation", "file_name", "mime_type", "size", "sha256")
     conversation = fields.conversation()
@@ -45,12 +45,12 @@ async def start_upload(call: Call) -> Response:
     return answer({**upload_json(upload), "chunk_bytes": CHUNK_BYTES}, status=201)
 
 
-async def show_upload(call: Call) -> Response:
+async def show_upload(call: RouteCall) -> Response:
     """Where an upload stands, so that it can be resumed."""
     return answer(upload_json(await _upload(call)))
 
 
-async def extend_upload(call: Call) -> Response:
+async def extend_upload(call: RouteCall) -> Response:
     """Append the raw body at exactly `Upload-Offset`; what arrived before a broken line counts."""
     offset = _offset(call)
     with call.site.extending.enter(call.request.path_params["upload_id"]):
@@ -65,7 +65,7 @@ async def extend_upload(call: Call) -> Response:
         return answer(upload_json(await call.store.extend_upload(upload.id, offset, chunks)))
 
 
-async def drop_upload(call: Call) -> Response:
+async def drop_upload(call: RouteCall) -> Response:
     """Give an upload up."""
     upload = await _upload(call)
     await call.store.drop_upload(upload.id)
@@ -73,7 +73,7 @@ async def drop_upload(call: Call) -> Response:
     return Response(status_code=204)
 
 
-async def _upload(call: Call) -> Upload:
+async def _upload(call: RouteCall) -> Upload:
     upload_id = call.request.path_params["upload_id"]
     upload = await call.store.upload(upload_id) if _ID.fullmatch(upload_id) else None
     if upload is None or not call.visitor.may_see(upload.conversation):
@@ -81,7 +81,7 @@ async def _upload(call: Call) -> Upload:
     return upload
 
 
-async def _refuse_too_many(call: Call) -> None:
+async def _refuse_too_many(call: RouteCall) -> None:
     """Forget what ended meanwhile, then count what is still open under this grant."""
     most = call.site.gateway.config.server.open_uploads
     begun = call.site.uploads.get(call.visitor.grant.id, set())
@@ -96,7 +96,7 @@ async def _refuse_too_many(call: Call) -> None:
         raise Refusal(429, Code.BUSY, message, headers={"Retry-After": "1"})
 
 
-def _offset(call: Call) -> int:
+def _offset(call: RouteCall) -> int:
     text = call.request.headers.get("upload-offset", "")
     if not re.fullmatch(r"[0-9]{1,16}", text):
         raise bad_request("The header Upload-Offset must say where the body begins.")

@@ -1,10 +1,12 @@
 """Values as clients see them: spelled out field by field, so that nothing leaves by accident."""
 
-from belino.domain.dispatch import Doubt
+from belino.domain.delivery_doubt import Doubt
 from belino.domain.media import MediaRef
 from belino.domain.message import Author
 from belino.domain.outcome import Finding, MediaOutcome
-from belino.domain.record import (
+from belino.domain.reply import ParcelState
+from belino.domain.store import Store
+from belino.domain.stored import (
     ChannelSummary,
     ConversationSummary,
     Grant,
@@ -15,10 +17,8 @@ from belino.domain.record import (
     Tidied,
     Upload,
 )
-from belino.domain.reply import ParcelState
-from belino.domain.store import Store
 from belino.domain.turn import Usage
-from belino.media.glance import promised
+from belino.media.preview import promised
 from belino.media.price import said_type
 from belino.web.mimes import media_file_name
 

@@ -9,7 +9,7 @@ from belino.domain.document import DocumentText, Unit, Unread
 from belino.domain.errors import MediaError, MediaRefused
 from belino.domain.media import Blob
 from belino.media.document import MAX_CHARS, READS, Documents, _module, pages_without_text, prepare, reads
-from belino.media.sandbox import Sandbox
+from belino.media.sandbox.sandbox import Sandbox
 from media.document.made import SCANNED, line, make_pdf, make_word, words
 from media.videos import Here, Lying
 

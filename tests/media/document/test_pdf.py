@@ -8,7 +8,7 @@ import pytest
 from belino.domain.document import DocumentText, Unit, Unread
 from belino.media.document import pdf
 from belino.media.document.parts import HIDDEN_NOTE, CannotRead, Wish
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from media.document.made import SCANNED, line, make_pdf
 
 

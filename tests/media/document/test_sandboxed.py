@@ -7,7 +7,7 @@ import pytest
 
 from belino.domain.media import Blob
 from belino.media.document import Documents
-from belino.media.sandbox import Sandbox
+from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import sniff
 from belino.testing.documents import document_files
 from media.document.office97 import early_word, make_slides97, make_word97, words

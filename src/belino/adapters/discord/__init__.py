@@ -24,6 +24,7 @@ from belino.adapters.discord.send import channel_of, edit, send
 from belino.adapters.discord.socket import Listener, Session, session_of
 from belino.adapters.discord.town import Town
 from belino.adapters.discord.works import WORKS
+from belino.domain.capabilities import Capabilities
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
@@ -31,7 +32,6 @@ from belino.domain.message import Arrival, ConversationKey, Deletion, Message, U
 from belino.domain.outcome import Finding, MessageOutcome
 from belino.domain.ports import Accept, AdapterContext, KeepsCursor, OpensSockets, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
-from belino.domain.works import Works
 from belino.net.raw import Raw, as_table, count, line, table, whole, words
 
 __all__ = ["REF_LETTERS", "SETUP", "Adapter", "Config", "hosts"]
@@ -67,7 +67,7 @@ class Adapter:
 
     platform: ClassVar[str] = PLATFORM
     limits: Limits = LIMITS
-    works: ClassVar[Sequence[Works]] = WORKS
+    works: ClassVar[Sequence[Capabilities]] = WORKS
 
     def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._config = config

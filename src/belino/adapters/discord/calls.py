@@ -7,7 +7,7 @@ from datetime import datetime
 from urllib.parse import quote, urlencode
 
 from belino.adapters.discord.pacing import Pacing
-from belino.domain.dispatch import SLOWEST_BYTES_A_SECOND
+from belino.domain.delivery_doubt import SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized, Unreached
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import DEFAULT_RETRY_AFTER, error_for

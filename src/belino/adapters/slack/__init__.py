@@ -35,6 +35,7 @@ from belino.adapters.slack.send import edit, send
 from belino.adapters.slack.socket import SocketMode
 from belino.adapters.slack.status import THINKING, UPLOADING, Status
 from belino.adapters.slack.works import WORKS
+from belino.domain.capabilities import Capabilities
 from belino.domain.errors import BelinoError, ConfigError
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
@@ -42,7 +43,6 @@ from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, AdapterContext, Hook, HookAnswer, Incoming, OpensSockets, hand_in
 from belino.domain.reply import Parcel, Receipt
-from belino.domain.works import Works
 from belino.net.guard import host_of
 from belino.net.raw import Raw, as_table, line, table, words
 from belino.net.redact import Secret
@@ -125,7 +125,7 @@ class Adapter:
 
     platform: ClassVar[str] = PLATFORM
     limits: Limits = LIMITS
-    works: ClassVar[Sequence[Works]] = WORKS
+    works: ClassVar[Sequence[Capabilities]] = WORKS
 
     def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._config = config

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlencode
 
 from belino.adapters.slack.raw import parsed
-from belino.domain.dispatch import SLOWEST_BYTES_A_SECOND
+from belino.domain.delivery_doubt import SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import DEFAULT_RETRY_AFTER, error_for

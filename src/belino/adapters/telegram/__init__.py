@@ -23,6 +23,7 @@ from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
 from belino.adapters.telegram.people import PLATFORM, Me
 from belino.adapters.telegram.send import edit, send
 from belino.adapters.telegram.works import WORKS
+from belino.domain.capabilities import Capabilities
 from belino.domain.errors import AdapterError, ConfigError
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
@@ -30,7 +31,6 @@ from belino.domain.message import Arrival, ConversationKey
 from belino.domain.outcome import Finding
 from belino.domain.ports import Accept, AdapterContext, Hook, HookAnswer, Incoming, Question, hand_in
 from belino.domain.reply import Parcel, Receipt
-from belino.domain.works import Works
 from belino.net.raw import Raw, as_table, table, whole, words
 from belino.net.redact import Secret
 from belino.net.stream import retried
@@ -113,7 +113,7 @@ class Adapter:
 
     platform: ClassVar[str] = PLATFORM
     limits: Limits = LIMITS
-    works: ClassVar[Sequence[Works]] = WORKS
+    works: ClassVar[Sequence[Capabilities]] = WORKS
 
     def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._config = config

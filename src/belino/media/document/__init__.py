@@ -18,7 +18,7 @@ from belino.domain.media import Blob
 from belino.media.document.parts import NOTE_CHARS, NOTES_AT_MOST, TITLE_CHARS, CannotRead, Wish
 
 if TYPE_CHECKING:
-    from belino.media.image import Fitted, Runs
+    from belino.media.image.images import Fitted, Runs
 
 MAX_CHARS = 2_000_000
 PARTS_AT_MOST = 10_000
@@ -130,7 +130,7 @@ class Documents:
 
     async def page(self, blob: Blob, number: int, *, max_bytes: int, max_side: int) -> "Fitted":
         """A page of a PDF as a picture; MediaRefused if there is no such page, or it cannot be drawn."""
-        from belino.media.image import Images
+        from belino.media.image.images import Images
 
         drawn = self._output("page")
         options = {"number": number, "max_side": max(1, min(max_side, PAGE_SIDE_AT_MOST))}

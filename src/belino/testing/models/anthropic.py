@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.models import (
     ModelAnswer,
     ModelCut,

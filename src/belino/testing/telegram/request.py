@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.ports import Clock
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.file_server import FakeUpload, form_parts
 from belino.testing.platform_server import Json, SlidingWindow, retry_after
 

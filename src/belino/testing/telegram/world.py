@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from belino.domain.ports import Clock
-from belino.media.image_header import image_size
+from belino.media.image.header import image_size
 from belino.testing.file_server import FakeUpload, HostedFile
 from belino.testing.files import make_jpeg
 from belino.testing.platform_server import Json

@@ -1,0 +1,512 @@
+"""Stored values: messages, turns, parcels, refs, uploads and grants as the store returns them."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from belino.domain.context import ThreadActivity
+from belino.domain.delivery_doubt import Doubt
+from belino.domain.limits import SendAs
+from belino.domain.media import MediaKind, MediaRef
+from belino.domain.message import Arrival, Author, ChatType, ConversationKey, Quote
+from belino.domain.outcome import MediaOutcome, MessageOutcome, Standing, Step, TurnState
+from belino.domain.reply import Parcel, ParcelKind, ParcelState
+from belino.domain.turn import Usage
+
+NOTHING_SPENT = Usage()
+LONGEST_COUNT = 20
+"""Digits of a platform's largest message number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What access decided about an arrival."""
+
+    standing: Standing
+    reason: str
+    answer: bool = False
+    """A turn shall answer it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenedArrival:
+    """An arrival on its way into the store, with what was decided about it."""
+
+    arrival: Arrival
+    verdict: Verdict
+    cursor: str | None = None
+    ready: datetime | None = None
+    """When its turn may start; at once, if not said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage:
+    """A message as the store keeps it."""
+
+    seq: int
+    """Grows with every message of its channel; what pages catch up by."""
+    conversation: ConversationKey
+    id: str
+    author: Author
+    sent: datetime
+    received: datetime
+    text: str
+    media: tuple[MediaRef, ...]
+    standing: Standing
+    outcome: MessageOutcome
+    reason: str
+    trace: str
+    reply_to: str | None = None
+    quote: Quote | None = None
+    forward: Quote | None = None
+    album: str | None = None
+    edited: datetime | None = None
+    deleted: datetime | None = None
+    reactions: tuple[tuple[str, int], ...] = ()
+    """Emoji and how many people put it there."""
+    root: str | None = None
+    """The message whose thread it is in: its conversation's thread, or where the chain of its replies began."""
+
+    @property
+    def place_in_album(self) -> tuple[datetime, int, int]:
+        """What an album's items are sorted by: platforms that tell whole seconds count their messages."""
+        counted = self.id.isascii() and self.id.isdecimal() and len(self.id) <= LONGEST_COUNT
+        return self.sent, int(self.id) if counted else 0, self.seq
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearby:
+    """A message before an anchor, with the life of the thread under it."""
+
+    message: StoredMessage
+    activity: ThreadActivity | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a channel looks like from one of its messages."""
+
+    channel_name: str
+    nearby: tuple[Nearby, ...]
+    """Oldest first."""
+    replies_elsewhere: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadSlice:
+    """The newest replies of a thread, and the truth about all of them."""
+
+    root: StoredMessage | None
+    replies: tuple[StoredMessage, ...]
+    """Oldest first."""
+    total: int
+    first: datetime | None
+    """When the oldest reply of all was sent."""
+
+
+class Happening(StrEnum):
+    """What may become of a message after it was said."""
+
+    EDITED = "edited"
+    DELETED = "deleted"
+    REACTED = "reacted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPosition:
+    """How much of a channel a session was told: the last message and the last change."""
+
+    seq: int = 0
+    change: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meanwhile:
+    """What arrived and changed since a session was last told."""
+
+    arrived: tuple[StoredMessage, ...]
+    """Oldest first, the newest of them if they are many; never what agents of ours said."""
+    total_arrived: int
+    changed: tuple[tuple[StoredMessage, Happening], ...]
+    """Messages the session was told of before, once each for what became of them, oldest change first."""
+    replies_elsewhere: int
+    now: ReadPosition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelSummary:
+    """A channel and what it holds."""
+
+    channel: ConversationKey
+    name: str
+    chat_type: ChatType
+    messages: int
+    media: int
+    media_held: int
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfetched:
+    """Media of one sort that nobody has asked for."""
+
+    kind: MediaKind
+    mime: str
+    width: int | None
+    height: int | None
+    items: int
+    size: int
+    """Of all of them together, as far as the platform said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaTally:
+    """What came into a channel, and what of it was fetched."""
+
+    channel: ConversationKey
+    name: str
+    messages: int
+    seen: int
+    fetched: int
+    fetched_bytes: int
+    unfetched: tuple[Unfetched, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationSummary:
+    """A conversation and its last message."""
+
+    conversation: ConversationKey
+    name: str
+    messages: int
+    last: datetime | None
+    last_author: str
+    last_text: str
+    waiting: int
+    """Turns waiting or running."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedTurn:
+    """A turn somebody works on."""
+
+    id: int
+    conversation: ConversationKey
+    number: int
+    """Counts the conversation's turns from 1."""
+    attempt: int
+    """Counts from 1, and again from 1 after a retry."""
+    messages: tuple[StoredMessage, ...]
+    """What it answers: one message, or the items of an album."""
+    trace: str
+    chat_type: ChatType = ChatType.DIRECT
+    suspect: bool = False
+    """It was running when the process died, and runs alone since."""
+    interruptions: int = 0
+    """How often the process died while it was the only turn that ran."""
+    retries: int = 0
+    """How often a person had it run again after it failed."""
+
+    @property
+    def reply_to(self) -> str | None:
+        """The message that the answer is shown as a reply to.
+
+        In a direct conversation an answer follows its message and needs none, except after a retry.
+        """
+        return None if self.chat_type is ChatType.DIRECT and not self.retries else self.messages[0].id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEntry:
+    """A media item the agent of a conversation was shown."""
+
+    artifact_id: str
+    display_name: str
+    media_type: str
+    content_hash: str
+    source_message_id: str
+    source_thread_id: str | None
+    included_at_turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnd:
+    """Everything that ends a turn, in one transaction."""
+
+    state: TurnState
+    reason: str = ""
+    parcels: tuple[Parcel, ...] = ()
+    shown: tuple[ManifestEntry, ...] = ()
+    compacted: bool = False
+    """The agent's memory was compacted: nothing shown before is in its context any more."""
+    lost: tuple[str, ...] = ()
+    """Refs that went from the agent's memory while the rest of it stayed."""
+    told: ReadPosition | None = None
+    """How far the agent was told of its channel; None leaves it as it was."""
+    recovered: tuple[str, ...] | None = None
+    """The refs attached again after a compaction, which is over with it; None if none was to be made good."""
+    memory: bytes | None = None
+    """None leaves the session's memory as it is."""
+    anew: bool = False
+    """The agent had forgotten everything, and began with this turn."""
+    agent: str = ""
+    """The kind of agent that answered, whose memory is nothing to another kind; empty leaves it as it was."""
+    usage: Usage = NOTHING_SPENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What the store remembers of a conversation's agent."""
+
+    memory: bytes | None
+    turns: int
+    """Turns ended so far."""
+    manifest: tuple[ManifestEntry, ...]
+    """Everything the agent was ever shown."""
+    lost: tuple[str, ...] = ()
+    """The refs of the manifest that its memory dropped since: not in its context any more."""
+    compacted: bool = False
+    """Its memory was compacted and nothing was attached again yet."""
+    told: ReadPosition | None = None
+    """How far it was told of its channel; None until it was given the structured context."""
+    agent: str = ""
+    """The kind of agent it is the session of; empty before the first turn ended."""
+
+    def found_by(self, agent: str) -> "Session":
+        """The session as an agent of this kind finds it: one of another kind remembers nothing of it."""
+        if not agent or self.agent in ("", agent):
+            return self
+        return replace(self.forgotten(), agent=agent)
+
+    def forgotten(self) -> "Session":
+        """The session of an agent that remembers nothing: told nothing, and shown nothing that it still has."""
+        shown = tuple(entry.artifact_id for entry in self.manifest)
+        return replace(self, memory=None, lost=shown, compacted=False, told=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requester:
+    """Whose message a parcel answers, and in what sort of place."""
+
+    author: Author
+    chat_type: ChatType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedParcel:
+    """A parcel somebody is about to send, and has for itself as long as its lease lasts."""
+
+    parcel: Parcel
+    attempt: int
+    """Counts from 1."""
+    created: datetime
+    fence: int = 0
+    """Grows with every claim in the conversation: who has an older one is no longer listened to."""
+    failures: int = 0
+    """Tries that came to nothing since a person last asked for it."""
+    doubt: Doubt = Doubt.NONE
+    insisted: bool = False
+    """A person wants it sent, whatever became of earlier calls."""
+    asker: Requester | None = None
+    """None for what nobody asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParcelFile:
+    """A file in a parcel, as listings show it."""
+
+    name: str
+    mime: str
+    size: int
+    send_as: SendAs
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParcelRecord:
+    """A parcel and where it is."""
+
+    key: str
+    conversation: ConversationKey
+    kind: ParcelKind
+    text: str
+    state: ParcelState
+    attempts: int
+    reason: str
+    created: datetime
+    changed: datetime
+    ready: datetime
+    message_id: str | None
+    trace: str = ""
+    files: tuple[ParcelFile, ...] = ()
+    doubt: Doubt = Doubt.NONE
+    dropped: bool = False
+    """A person does not want it sent any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefRecord:
+    """A ref, who sent it, and what became of it."""
+
+    ref: MediaRef
+    conversation: ConversationKey
+    author: Author
+    sent: datetime
+    outcome: MediaOutcome
+    reason: str
+    public_name: str
+    """The name it is served under: a keyed hash, no extension."""
+    seq: int
+    """What listings are paged by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What happened to one message, from arrival to receipt."""
+
+    message: StoredMessage
+    steps: tuple[Step, ...]
+    refs: tuple[RefRecord, ...]
+    parcels: tuple[ParcelRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """Bytes arriving piece by piece. Complete when offset = size; then `sha256` is known."""
+
+    id: str
+    conversation: ConversationKey
+    file_name: str
+    mime: str
+    size: int
+    offset: int
+    created: datetime
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadLimits:
+    """How many bytes uploads may bring."""
+
+    channel_bytes_per_day: int
+    """For one channel within 24 hours, together with what is fetched for it."""
+    total_bytes: int
+    """In all channels together, as long as no message took them."""
+
+
+class GrantKind(StrEnum):
+    """What a secret opens."""
+
+    LOGIN = "login"
+    """Once, for a browser session."""
+    BROWSER = "browser"
+    """Everything a person may do."""
+    PROGRAM = "program"
+    """Everything, for the CLI while this gateway runs."""
+    CHANNEL = "channel"
+    """One conversation's tools and messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A secret that was handed out; only its hash is kept."""
+
+    id: str
+    kind: GrantKind
+    conversation: ConversationKey | None
+    note: str
+    created: datetime
+    expires: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """Somebody who wrote to an account directly: paired, or waiting for an operator to approve their code."""
+
+    platform: str
+    account: str
+    sender_id: str
+    name: str
+    """As they call themselves, made harmless; it proves nothing."""
+    at: datetime
+    """Paired since, or asked at."""
+    expires: datetime | None = None
+    """When the code ends; None once paired."""
+    tries_left: int = 0
+    """Wrong codes the operator may still enter before this one opens nothing."""
+
+    @property
+    def is_paired(self) -> bool:
+        return self.expires is None
+
+    @property
+    def who(self) -> str:
+        """How an operator names them: `platform:account:sender`, percent-encoded like a conversation."""
+        return str(ConversationKey(platform=self.platform, account=self.account, channel=self.sender_id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """A conversation with something to do, and when."""
+
+    conversation: ConversationKey
+    at: datetime
+    alone: bool = False
+    """Its turn was running when the process died: no other turn may run beside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tidied:
+    """What lay around on the shelf, and how many bytes of it went, or would."""
+
+    deleted: int = 0
+    """Bytes and copies of what was taken back and had not gone yet."""
+    unused: int = 0
+    """Blobs that no ref, upload, parcel or rendition used."""
+    strays: int = 0
+    """Files that no row lists, left in their place."""
+    put_aside: int = 0
+    """Files that no row lists, moved to `blobs/aside/`."""
+    brought_back: int = 0
+    """Files moved back from there, because a row lists them again."""
+    expired: int = 0
+    """Files deleted from there, because no row has listed them for a week."""
+    lost: int = 0
+    """Rows whose file is gone; their refs are fetched again, or say that they cannot be."""
+    unfinished: int = 0
+    """Temporary files that nobody wrote to any more."""
+    freed: int = 0
+
+    @property
+    def total(self) -> int:
+        moved = self.strays + self.put_aside + self.brought_back + self.expired
+        return self.deleted + self.unused + moved + self.lost + self.unfinished
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strays:
+    """Blob files that no row lists: a killed process left them, or the database is not the one they belong to."""
+
+    left: int = 0
+    """Those in their place."""
+    left_bytes: int = 0
+    files: int = 0
+    """All blob files in their place, strays or not."""
+    aside: int = 0
+    """Those in `blobs/aside/`."""
+    aside_bytes: int = 0
+    missing: int = 0
+    """Rows without a file while `blobs/` holds none at all; they stay, since the folder may come back."""
+
+    @property
+    def too_many(self) -> bool:
+        """Whether they are more than a tenth of all blobs: more than killed processes leave."""
+        return self.left * 10 > self.files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoneCopies:
+    """Refs that were taken back, and the conversations in whose folders copies of them may lie."""
+
+    conversations: tuple[ConversationKey, ...]
+    refs: tuple[str, ...]

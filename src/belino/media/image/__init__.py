@@ -1,0 +1,1 @@
+"""Image: what a picture is, and the best copy of it under a limit."""

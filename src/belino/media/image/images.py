@@ -1,0 +1,213 @@
+"""Images: probe a picture and make the best copy of it under a limit, both in the sandbox."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from mmap import PROT_READ, mmap
+from pathlib import Path
+from typing import Any, Protocol
+
+from belino.domain.errors import MediaRefused
+from belino.domain.media import Blob
+from belino.domain.outcome import CacheSize
+from belino.media.image import decode
+from belino.media.image.decode import Header
+from belino.media.image.fit import FitLimits, Search
+from belino.media.image.strip import strip
+
+THUMB_SIDE = 256
+THUMB_BYTES = 64 * 1024
+MAX_BYTES = 32 * 1024 * 1024
+"""A limit above this one is taken for this one: nobody takes a larger picture."""
+FORMATS = ("image/jpeg", "image/png", "image/webp")
+"""What is written; what is handed on as it came may be a GIF too."""
+TAKEN = frozenset({*FORMATS, "image/gif"})
+CACHE_BYTES = 16 * 1024 * 1024
+FACTS_KEPT = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageFacts:
+    """What a picture is, as it is seen upright."""
+
+    mime: str
+    width: int
+    height: int
+    frames: int
+    has_alpha: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A picture made to fit."""
+
+    data: bytes = field(repr=False)
+    mime: str
+    width: int
+    height: int
+
+
+class Runs(Protocol):
+    """The sandbox, as far as pictures need it."""
+
+    async def run(
+        self, job: str, source: int | Path, options: Mapping[str, Any] = ..., *, output: Path | None = None
+    ) -> dict[str, Any]: ...
+
+
+class Images:
+    """Asks the sandbox, and believes only what it can check."""
+
+    def __init__(self, sandbox: Runs, scratch: Path) -> None:
+        self._sandbox = sandbox
+        self._scratch = scratch
+        from cachebox import LRUCache  # Brings asyncio along, which the sandbox's parent can do without.
+
+        self._facts: LRUCache[str, ImageFacts] = LRUCache(FACTS_KEPT)
+        self._fitted: dict[tuple[str, int, int | None, tuple[str, ...]], Fitted] = {}
+
+    def cache_sizes(self) -> Mapping[str, CacheSize]:
+        """What is remembered of pictures."""
+        held = sum(len(fitted.data) for fitted in self._fitted.values())
+        return {
+            "image_facts": CacheSize.of_entries(len(self._facts), most=FACTS_KEPT, each=600),
+            "fitted_images": CacheSize(entries=len(self._fitted), bytes=held, most_bytes=CACHE_BYTES),
+        }
+
+    async def probe(self, blob: Blob) -> ImageFacts:
+        """What the picture is; MediaRefused if it is none that is decoded, or too large."""
+        known = self._facts.get(blob.sha256)
+        if known is None:
+            known = _facts(await self._sandbox.run("image.probe", blob.path))
+            self._facts[blob.sha256] = known
+        return known
+
+    async def fit(
+        self, blob: Blob, *, max_bytes: int, max_side: int | None = None, formats: tuple[str, ...] = FORMATS
+    ) -> Fitted:
+        """The best copy within the limits: upright, in sRGB, without metadata, still."""
+        key = (blob.sha256, max_bytes, max_side, formats)
+        if (known := self._fitted.pop(key, None)) is None:
+            options = {"max_bytes": min(max_bytes, MAX_BYTES), "max_side": max_side, "formats": list(formats)}
+            known = await self._made("image.fit", blob, options, max_bytes=min(max_bytes, MAX_BYTES))
+        self._keep(key, known)
+        return known
+
+    async def thumb(self, blob: Blob, *, max_side: int = THUMB_SIDE) -> Fitted:
+        """A copy that is just large enough to be recognised."""
+        return await self.fit(blob, max_bytes=THUMB_BYTES, max_side=max_side)
+
+    async def _made(self, job: str, blob: Blob, options: Mapping[str, Any], *, max_bytes: int) -> Fitted:
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        output = self._scratch / f"picture-{os.urandom(8).hex()}"
+        try:
+            await self._sandbox.run(job, blob.path, options, output=output)
+            data = _read(output, max_bytes)
+        finally:
+            output.unlink(missing_ok=True)
+        return checked(data, max_bytes=max_bytes, max_side=options["max_side"])
+
+    def _keep(self, key: tuple[str, int, int | None, tuple[str, ...]], fitted: Fitted) -> None:
+        """Newest last; the oldest make room."""
+        self._fitted[key] = fitted
+        held = sum(len(each.data) for each in self._fitted.values())
+        while held > CACHE_BYTES:
+            held -= len(self._fitted.pop(next(iter(self._fitted))).data)
+
+
+def _facts(told: Mapping[str, Any]) -> ImageFacts:
+    match told:
+        case {
+            "mime": str(mime),
+            "width": int(width),
+            "height": int(height),
+            "frames": int(frames),
+            "has_alpha": bool(alpha),
+        }:
+            if mime in decode.MIMES and min(width, height, frames) > 0:
+                return ImageFacts(mime=mime, width=width, height=height, frames=frames, has_alpha=alpha)
+    raise MediaRefused("decoding the picture gave no proper answer")
+
+
+def _read(path: Path, limit: int) -> bytes:
+    with path.open("rb") as file:
+        return file.read(limit + 1)
+
+
+def checked(data: bytes, *, max_bytes: int, max_side: int | None) -> Fitted:
+    """The child may be in an enemy's hands: type and size are read from the bytes it wrote."""
+    from belino.media.image.header import image_size
+
+    found = image_size(data)
+    if found is None or found[0] not in TAKEN or len(data) > max_bytes:
+        raise MediaRefused("decoding the picture gave no picture")
+    mime, width, height = found
+    if max(width, height) > (max_side or decode.MAX_SIDE):
+        raise MediaRefused("decoding the picture gave one that is too large")
+    return Fitted(data=data, mime=mime, width=width, height=height)
+
+
+# What follows runs in the sandbox's child.
+
+
+def prepare() -> None:
+    """Import what the jobs need; in the child it would be too late."""
+    decode.prepare()
+
+
+def probe(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the picture is, from its header."""
+    header = decode.look(source)
+    width, height = header.upright
+    return {
+        "mime": header.mime,
+        "width": width,
+        "height": height,
+        "frames": header.frames,
+        "has_alpha": header.has_alpha,
+        "orientation": header.orientation,
+    }
+
+
+def fit(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The best copy under `max_bytes`, `max_side` and `max_pixels` in one of the `formats`."""
+    wish = FitLimits(
+        max_bytes=options["max_bytes"],
+        max_side=options.get("max_side"),
+        max_pixels=options.get("max_pixels"),
+        formats=tuple(options.get("formats") or FORMATS),
+    )
+    header = decode.look(source)
+    if (content := _as_it_is(source, header, wish)) is not None:
+        width, height = header.upright
+        return _written(target, content, {"mime": header.mime, "width": width, "height": height, "quality": 100})
+    search = Search(wish)
+    found = search.best(source, header)
+    facts = {"mime": found.mime, "width": found.width, "height": found.height, "quality": found.quality}
+    return _written(target, found.content, {**facts, "encodes": search.encodes})
+
+
+def thumb(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy that is just large enough to be recognised."""
+    return fit(source, target, {"max_bytes": THUMB_BYTES, "max_side": THUMB_SIDE, **options})
+
+
+def _as_it_is(source: int, header: Header, wish: FitLimits) -> bytes | None:
+    """The picture as it came, without its metadata, if nothing else is wrong with it."""
+    taken = header.mime in wish.formats or (header.mime == "image/gif" and set(FORMATS) <= set(wish.formats))
+    still = header.frames == 1 or header.mime == "image/png"
+    if not (taken and still and header.plain and header.orientation == 1):
+        return None
+    if wish.box(header.width, header.height) != (header.width, header.height):
+        return None
+    if header.size > 2 * wish.max_bytes:
+        return None
+    content = strip(header.mime, mmap(source, 0, prot=PROT_READ), wish.max_bytes)
+    return content if content is not None and decode.is_whole(source, header) else None
+
+
+def _written(target: int, content: bytes, facts: Mapping[str, Any]) -> dict[str, Any]:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(target, left) :]
+    return {"encodes": 0, **facts, "bytes": len(content)}

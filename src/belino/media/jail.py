@@ -1,0 +1,278 @@
+"""Jail: open files below a folder that is held open; no link is followed, and what was checked is what is read.
+
+A path is only words; between a look at it and the next use of it, it may lead elsewhere. So a folder is opened once,
+everything is named relative to that handle, and the kernel itself refuses whatever would leave it.
+"""
+
+import errno
+import os
+import secrets
+import stat
+import struct
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from belino.domain.errors import MediaError, MediaNotFound, MediaRefused, StoreError
+from belino.storage.blobs import on_disk
+from belino.storage.file_writer import write_all
+
+PIECE = 1 << 20
+DEEP = 8
+"""Folders within folders that are looked into."""
+NUMBERS_AT_MOST = 100
+"""Tried for a name that is taken; a script that puts the same name there every minute gets a random one then."""
+NAME_BYTES = 255
+EXTENSION_CHARS = 20
+TAIL_BYTES = 48
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without O_NONBLOCK, opening a pipe nobody writes to would wait for ever.
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+# linux/openat2.h; the number is the same on every architecture Python runs on but one, which then walks.
+_OPENAT2 = 437
+_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+_NOT_HERE = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.E2BIG)
+_LINKS = (errno.ELOOP, errno.EXDEV)
+
+
+class Unfinished(MediaRefused):
+    """Somebody still writes to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A file's name beneath the folder, and what told it from others when it was seen."""
+
+    path: str
+    inode: int
+    mtime_ns: int
+    atime_ns: int
+    size: int
+    plain: bool
+    """A regular file with this one name, and neither link, pipe nor device."""
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """Equal for one file as long as nobody writes to it."""
+        return self.inode, self.mtime_ns, self.size
+
+
+class PlainFile:
+    """A regular file held open."""
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor = descriptor
+        self.seen = _seen(path, os.fstat(descriptor))
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Its bytes, read in a thread. Unfinished if somebody wrote to it meanwhile."""
+        at = 0
+        # What has grown is not followed: it may grow as fast as it is read.
+        while at <= self.seen.size and (piece := await on_disk(os.pread, self._descriptor, PIECE, at)):
+            at += len(piece)
+            yield piece
+        if _seen(self.seen.path, os.fstat(self._descriptor)).identity != self.seen.identity or at != self.seen.size:
+            raise Unfinished("it was changed while it was read")
+
+
+class Jail:
+    """A folder held open. Whatever becomes of its name, this very folder is meant."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._handle = os.open(folder, _FOLDER)
+        except OSError as error:
+            raise StoreError("the conversation's folder is not a folder of its own") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._handle)
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[PlainFile]:
+        """The regular file of this name; MediaError says why there is none to be had."""
+        try:
+            descriptor = _open_beneath(self._handle, path, _PLAIN)
+        except (OSError, ValueError) as error:
+            raise _as_media_error(error) from error
+        try:
+            _must_be_plain(os.fstat(descriptor))
+            yield PlainFile(descriptor, path)
+        finally:
+            os.close(descriptor)
+
+    def files(self, folder: str, *, deep: int = DEEP, most: int) -> Iterator[Seen]:
+        """What lies in a folder beneath and in the folders in it, by name; folders themselves are not told."""
+        waiting = [(folder, deep)]
+        left = most
+        while waiting and left > 0:
+            path, levels = waiting.pop()
+            for entry, status in self._entries(path):
+                if stat.S_ISDIR(status.st_mode):
+                    waiting += [(f"{path}/{entry}", levels - 1)] if levels else []
+                    continue
+                yield _seen(f"{path}/{entry}", status)
+                left -= 1
+                if not left:
+                    return
+
+    def move(self, path: str, folder: str, *, at: datetime) -> str:
+        """Rename into another folder, dated `at`; where its name is taken it gets a number. Returns its new name."""
+        source, _, name = path.rpartition("/")
+        with self._folder(source) as here, self._folder(folder) as there:
+            free = _free_name(there, name)
+            times = (at.timestamp(), at.timestamp())
+            # Killed right after the rename, it still has one time that says when it was moved.
+            before = os.stat(name, dir_fd=here, follow_symlinks=False).st_mtime_ns
+            os.utime(name, ns=(int(times[0] * 1e9), before), dir_fd=here, follow_symlinks=False)
+            os.rename(name, free, src_dir_fd=here, dst_dir_fd=there)
+            os.utime(free, times, dir_fd=there, follow_symlinks=False)
+        return free
+
+    def write(self, path: str, text: str) -> None:
+        """A new small file of ours, only for us; one that is there already stays as it is."""
+        folder, _, name = path.rpartition("/")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with self._folder(folder) as handle:
+            try:
+                descriptor = os.open(name, flags, 0o600, dir_fd=handle)
+            except FileExistsError:
+                return
+            try:
+                write_all(descriptor, text.encode(errors="replace"))
+            finally:
+                os.close(descriptor)
+
+    def remove(self, path: str) -> None:
+        """Delete a file, if it is there."""
+        folder, _, name = path.rpartition("/")
+        with self._folder(folder) as handle:
+            try:
+                os.unlink(name, dir_fd=handle)
+            except FileNotFoundError:
+                return
+
+    def _entries(self, folder: str) -> list[tuple[str, os.stat_result]]:
+        found = {}
+        with suppress(FileNotFoundError), self._folder(folder) as handle, os.scandir(handle) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # it was moved or deleted while we looked
+                    found[entry.name] = entry.stat(follow_symlinks=False)
+        return sorted(found.items())
+
+    @contextmanager
+    def _folder(self, path: str) -> Iterator[int]:
+        handle = _open_beneath(self._handle, path, _FOLDER)
+        try:
+            yield handle
+        finally:
+            os.close(handle)
+
+
+def _seen(path: str, status: os.stat_result) -> Seen:
+    plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+    return Seen(
+        path=path,
+        inode=status.st_ino,
+        mtime_ns=status.st_mtime_ns,
+        atime_ns=status.st_atime_ns,
+        size=status.st_size,
+        plain=plain,
+    )
+
+
+def _must_be_plain(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise MediaRefused("it is not a regular file")
+    if status.st_nlink != 1:
+        # A hard link is how a file from elsewhere gets a name in here.
+        raise MediaRefused("it is known under another name, too")
+
+
+def _as_media_error(error: OSError | ValueError) -> MediaError:
+    code = error.errno if isinstance(error, OSError) else errno.EINVAL
+    if code in _LINKS:
+        return MediaRefused("it is a link")
+    if code in (errno.ENOENT, errno.ENOTDIR, errno.EINVAL, errno.ENAMETOOLONG):
+        return MediaNotFound("there is no such file")
+    return MediaRefused(f"it cannot be opened ({errno.errorcode.get(code or 0, 'error')})")
+
+
+def ending_in(stem: str, ending: str) -> str:
+    """A name with this ending; where that is longer than a name may be, the stem loses some of its middle."""
+    whole, room = os.fsencode(stem), NAME_BYTES - len(os.fsencode(ending))
+    if len(whole) > room:
+        # What tells two long names apart, a number or an ending, stands at the end.
+        head, tail = (part.decode(errors="ignore") for part in (whole[: room - TAIL_BYTES - 3], whole[-TAIL_BYTES:]))
+        stem = f"{head}…{tail}"
+    return f"{stem}{ending}"
+
+
+def _free_name(folder: int, name: str) -> str:
+    stem, dot, extension = name.rpartition(".")
+    if not stem or len(extension) > EXTENSION_CHARS:
+        stem, dot, extension = name, "", ""
+    numbers = (f"-{count}" for count in range(2, NUMBERS_AT_MOST + 1))
+    for number in ("", *numbers):
+        candidate = ending_in(stem, f"{number}{dot}{extension}") if number else name
+        try:
+            os.stat(candidate, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return candidate
+    return ending_in(stem, f"-{secrets.token_hex(8)}{dot}{extension}")
+
+
+def _open_beneath(handle: int, path: str, flags: int) -> int:
+    """A descriptor of what lies under this name beneath the handle; OSError or ValueError if nothing does."""
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts) or "\0" in path:
+        raise ValueError("not a name beneath a folder")
+    try:
+        return _openat2(handle, path, flags)
+    except OSError as error:
+        if error.errno not in _NOT_HERE:
+            raise
+    return _walk(handle, parts, flags)
+
+
+def _openat2(handle: int, path: str, flags: int) -> int:
+    import ctypes
+
+    # Python tells its audit hooks of every file it opens; this one it does not see.
+    sys.audit("open", path, None, flags)
+    how = struct.pack("=QQQ", flags, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
+    found = ctypes.CDLL(None, use_errno=True).syscall(
+        ctypes.c_long(_OPENAT2),
+        ctypes.c_int(handle),
+        ctypes.c_char_p(os.fsencode(path)),
+        ctypes.c_char_p(how),
+        ctypes.c_size_t(len(how)),
+    )
+    if found < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return int(found)
+
+
+def _walk(handle: int, parts: list[str], flags: int) -> int:
+    """The same, step by step, for a kernel without openat2 (before Linux 5.6) or a container that forbids it."""
+    here = os.dup(handle)
+    try:
+        for part in parts[:-1]:
+            below = os.open(part, _FOLDER, dir_fd=here)
+            os.close(here)
+            here = below
+        return os.open(parts[-1], flags, dir_fd=here)
+    finally:
+        os.close(here)

@@ -1,0 +1,108 @@
+"""Rendition cache: one maker at a time for each rendition, and nothing is made twice."""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from belino.domain.document import DocumentText
+from belino.domain.errors import MediaNotFound, StoreError
+from belino.domain.failpoints import failpoint
+from belino.domain.readings import Readings
+
+log = logging.getLogger(__name__)
+
+Make = Callable[[], Awaitable[tuple[bytes, str]]]
+
+
+class RenditionCache:
+    """Renditions and readings by the hash of their source; without a store nothing outlasts its caller."""
+
+    def __init__(self, store: Readings | None) -> None:
+        self._store = store
+        self._makers: dict[tuple[str, str], _Maker] = {}
+
+    async def once(self, sha256: str, name: str, make: Make, *, also: Sequence[str] = ()) -> tuple[bytes, str]:
+        """The rendition of this name and its type: as it was kept, or made now and kept; `also` made of others."""
+        async with self.alone(sha256, name):
+            found = await self.found(sha256, name)
+            if found is not None:
+                return found
+            data, mime = await make()
+            failpoint("rendition.made")
+            await self.keep(sha256, name, data, mime, also=also)
+            failpoint("rendition.kept")
+            return data, mime
+
+    async def found(self, sha256: str, name: str) -> tuple[bytes, str] | None:
+        """The rendition, if it is here and still what it was."""
+        blob = await self._store.rendition(sha256, name) if self._store else None
+        data = None if blob is None else await asyncio.to_thread(_read, blob.path)
+        if blob is None or data is None:
+            return None
+        if hashlib.sha256(data).hexdigest() != blob.sha256:
+            log.warning("the rendition %s of %s is damaged; it is made again", name, sha256)
+            return None
+        return data, blob.mime
+
+    async def keep(self, sha256: str, name: str, data: bytes, mime: str, *, also: Sequence[str] = ()) -> None:
+        """Keep a rendition; a store that cannot only makes it dearer next time."""
+        if self._store is None:
+            return
+        try:
+            await self._store.keep_rendition(sha256, name, data, mime, also=also)
+        except MediaNotFound:
+            raise  # deleted while it was made: nobody may have it any more
+        except StoreError as error:
+            log.warning("the rendition %s of %s is not kept: %s", name, sha256, type(error).__name__)
+
+    async def reading(self, sha256: str, reader: str, parts: tuple[int, int]) -> DocumentText | None:
+        """What was read of these bytes, with its parts from … to."""
+        return None if self._store is None else await self._store.reading(sha256, reader, parts=parts)
+
+    async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
+        """Those of these bytes that were read."""
+        return await self._store.read_before(sha256s) if self._store and sha256s else frozenset()
+
+    async def keep_reading(self, sha256: str, reader: str, text: DocumentText) -> None:
+        """Keep what was read beside what was read before."""
+        if self._store is None:
+            return
+        try:
+            named = await self._store.keep_reading(sha256, reader, text)
+        except StoreError as error:
+            log.warning("the text of %s is not kept: %s", sha256, type(error).__name__)
+            return
+        if not named:
+            raise MediaNotFound("the bytes it was read from were deleted meanwhile")
+
+    @asynccontextmanager
+    async def alone(self, sha256: str, name: str) -> AsyncIterator[None]:
+        """Whoever else wants the same waits, and finds it made."""
+        key = (sha256, name)
+        maker = self._makers.setdefault(key, _Maker())
+        maker.users += 1
+        try:
+            async with maker.lock:
+                yield
+        finally:
+            maker.users -= 1
+            if not maker.users:
+                self._makers.pop(key, None)
+
+
+class _Maker:
+    """Something being made, and how many wait for it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.users = 0
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

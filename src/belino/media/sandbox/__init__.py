@@ -1,0 +1,1 @@
+"""Sandbox: decode hostile bytes in a process without files, network or programs."""

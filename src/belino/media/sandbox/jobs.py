@@ -1,0 +1,28 @@
+"""Jobs of the sandbox: a name, and the function that runs in the child.
+
+A function takes the source's descriptor, the target's if the job writes a file, and the options; it answers a small
+value that JSON can hold. A module may have a `prepare()` that imports what its functions need: the child can open no
+file, so nothing can be imported later.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+JOBS: Mapping[str, str] = MappingProxyType(
+    {
+        "image.probe": "belino.media.image.images:probe",
+        "image.fit": "belino.media.image.images:fit",
+        "image.thumb": "belino.media.image.images:thumb",
+        "image.greys": "belino.media.image_greys:greys",
+        "document.read": "belino.media.document:read",
+        "document.page": "belino.media.document:page",
+        "audio.probe": "belino.media.audio:probe",
+        "audio.waveform": "belino.media.audio:waveform",
+        "audio.voice": "belino.media.audio:voice",
+        "audio.mono": "belino.media.audio:mono",
+        "video.probe": "belino.media.video:probe",
+        "video.frames": "belino.media.video:frames",
+        "video.sheet": "belino.media.video:sheet",
+        "sheet.album": "belino.media.sheet:album",
+    }
+)

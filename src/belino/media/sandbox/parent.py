@@ -1,0 +1,207 @@
+"""Parent process of the sandbox: holds the decoders and forks a child behind walls for each job.
+
+It is started by the gateway with an empty environment, decodes nothing itself, and ends when the gateway does.
+"""
+
+import errno
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from belino.domain.errors import MediaError
+from belino.media.sandbox.walls import leave_the_network, raise_walls
+
+ANSWER_BYTES = 16 * 1024
+"""An answer must fit into a pipe that nobody reads before the child is gone."""
+REQUEST_BYTES = 64 * 1024
+WORDS_AT_MOST = 300
+LENGTH_BYTES = 4
+THREADS_AT_MOST = 128
+"""More than fit into a child's memory, each with a stack of the usual size."""
+LOOK_SECONDS = 0.05
+"""How often children's threads are counted: thousands can start within this time, not all that a system has."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Child:
+    job: int
+    deadline: float
+    killed_for: str = ""
+
+
+def main(descriptor: int, modules: list[str], paths: list[str]) -> None:
+    """Prepare, say so, and fork until the gateway is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    control = socket.socket(fileno=descriptor)
+    leave_the_network()
+    sys.path += paths
+    try:
+        _prepare(modules)
+    except ImportError as error:
+        _tell(control, {"failed": str(error)[:WORDS_AT_MOST]})
+        return
+    gc.collect()
+    gc.freeze()
+    _tell(control, {"ready": True})
+    _serve(control)
+
+
+def _prepare(modules: list[str]) -> None:
+    for name in modules:
+        prepare = getattr(importlib.import_module(name), "prepare", None)
+        if prepare is not None:
+            prepare()
+
+
+def _serve(control: socket.socket) -> None:
+    awake, wake = os.pipe()
+    os.set_blocking(awake, False)
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    children: dict[int, _Child] = {}
+    try:
+        while True:
+            ready, _, _ = select.select([control.fileno(), awake], [], [], _until_next(children))
+            if awake in ready:
+                os.read(awake, 4096)
+            _bury(control, children)
+            _kill_unruly(children)
+            if control.fileno() in ready and not _take(control, children):
+                return
+    finally:
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _until_next(children: dict[int, _Child]) -> float | None:
+    pending = [child.deadline for child in children.values() if not child.killed_for]
+    return max(0.0, min(LOOK_SECONDS, min(pending) - time.monotonic())) if pending else None
+
+
+def _bury(control: socket.socket, children: dict[int, _Child]) -> None:
+    for pid in list(children):
+        gone, status = os.waitpid(pid, os.WNOHANG)
+        if gone:
+            child = children.pop(pid)
+            code = os.waitstatus_to_exitcode(status)
+            _tell(control, {"job": child.job, "code": code, "killed_for": child.killed_for})
+
+
+def _kill_unruly(children: dict[int, _Child]) -> None:
+    for pid, child in children.items():
+        if child.killed_for:
+            continue
+        if child.deadline <= time.monotonic():
+            child.killed_for = "time"
+        elif _count_threads(pid) > THREADS_AT_MOST:
+            child.killed_for = "threads"
+        if child.killed_for:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _count_threads(pid: int) -> int:
+    """No limit does this: the one on processes does not bind root, and counts all that a user runs."""
+    try:
+        return Path(f"/proc/{pid}/task").stat().st_nlink - 2
+    except OSError:
+        return 0
+
+
+def _take(control: socket.socket, children: dict[int, _Child]) -> bool:
+    """Start what is asked for; False when the gateway is gone."""
+    head, descriptors, _, _ = socket.recv_fds(control, LENGTH_BYTES, 3)
+    if len(head) < LENGTH_BYTES:
+        return False
+    request = json.loads(_exactly(control, int.from_bytes(head)))
+    if "kill" in request:
+        for pid, child in children.items():
+            if child.job == request["kill"]:
+                os.kill(pid, signal.SIGKILL)
+        return True
+    parent, pid = os.getpid(), os.fork()
+    if not pid:
+        _be_the_child(parent, request, descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    children[pid] = _Child(job=request["job"], deadline=time.monotonic() + request["seconds"])
+    return True
+
+
+def _exactly(control: socket.socket, size: int) -> bytes:
+    read = b""
+    while len(read) < size:
+        piece = control.recv(size - len(read))
+        if not piece:
+            raise EOFError("the gateway is gone")
+        read += piece
+    return read
+
+
+def _tell(control: socket.socket, message: dict[str, Any]) -> None:
+    control.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _be_the_child(parent: int, request: dict[str, Any], descriptors: list[int]) -> None:
+    """Everything after the fork; never returns."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        answer, *files = descriptors
+        _close_others(descriptors)
+        function = _function(request["function"])
+        raise_walls(parent=parent, memory=request["memory"], seconds=request["cpu"])
+        written = json.dumps(_do(function, files, request["options"])).encode()
+        if len(written) <= ANSWER_BYTES:
+            os.write(answer, written)
+            code = 0
+        else:
+            os.write(answer, b'{"error": "answer"}')
+    finally:
+        os._exit(code)
+
+
+def _close_others(kept: list[int]) -> None:
+    last = 3
+    for descriptor in sorted(kept):
+        os.closerange(last, descriptor)
+        last = descriptor + 1
+    os.closerange(last, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") > 0 else 4096)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, _, attribute = name.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def _do(function: Callable[..., Any], files: list[int], options: dict[str, Any]) -> dict[str, Any]:
+    try:
+        if files:
+            os.lseek(files[0], 0, os.SEEK_SET)
+        return {"result": function(*files, options)}
+    except MediaError as error:
+        return {"refused": str(error)[:WORDS_AT_MOST]}
+    except MemoryError:
+        return {"error": "memory"}
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return {"error": "room" if full else type(error).__name__[:60]}
+    except Exception as error:  # noqa: BLE001 - a decoder may raise anything; the child ends here
+        # What a decoder says may quote the file; its kind of trouble is enough.
+        return {"error": type(error).__name__[:60]}
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), json.loads(sys.argv[2]), json.loads(sys.argv[3]))

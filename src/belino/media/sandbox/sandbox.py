@@ -1,0 +1,250 @@
+"""Sandbox: run one job on hostile bytes in a child that is forked for it and ends with it.
+
+The gateway never decodes: it asks a prepared parent, a process of its own, to fork a child behind walls (limits, no
+files but the ones handed over, no network, no programs) and reads its short answer. Whatever becomes of the child, the
+caller gets an answer or a MediaError, and nothing is left over.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import math
+import os
+import signal
+import stat
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Literal, Self
+
+from belino.domain.errors import MediaError, MediaRefused, StoreError
+from belino.media.placeholder import format_size, one_line
+from belino.media.sandbox.jobs import JOBS
+from belino.media.sandbox.line import Ended, Line, LineLost
+from belino.media.sandbox.parent import ANSWER_BYTES, WORDS_AT_MOST
+from belino.media.sandbox.walls import CPU_SECONDS, MEMORY_BYTES
+
+Level = Literal["full", "limited", "none"]
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 2
+WAITING_AT_MOST = 64
+
+_TRIAL = "sandbox.trial"
+_TRIAL_FUNCTION = "belino.media.sandbox.walls:try_walls"
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+
+
+class Sandbox:
+    """Runs jobs on untrusted bytes, two at once; the prepared parent is started with the first."""
+
+    def __init__(
+        self,
+        level: Literal["auto", "required"] = "auto",
+        *,
+        jobs: Mapping[str, str] = JOBS,
+        paths: Sequence[str] = (),
+    ) -> None:
+        self.level: Level = "none"
+        """What the walls are worth, once `examine` has tried them."""
+        self.leaks: tuple[str, ...] = ()
+        """What a decoder that was taken over could do."""
+        self._required = level == "required"
+        self._jobs = {**jobs, _TRIAL: _TRIAL_FUNCTION}
+        self._paths = tuple(paths)
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._opening = asyncio.Lock()
+        self._trying = asyncio.Lock()
+        self._inside = 0
+        self._closed = False
+        self._line: Line | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the prepared parent, and with it whatever it runs."""
+        self._closed = True
+        line, self._line = self._line, None
+        if line is not None:
+            await line.close()
+
+    async def run(
+        self,
+        job: str,
+        source: int | Path,
+        options: Mapping[str, Any] = _NO_OPTIONS,
+        *,
+        output: Path | None = None,
+        seconds: float = CPU_SECONDS,
+        memory: int = MEMORY_BYTES,
+    ) -> dict[str, Any]:
+        """The job's answer. A job that writes makes `output`, a new file, which is there only if it went well."""
+        if self._required and not await self._is_full():
+            could = " and ".join(self.leaks)
+            raise MediaError(f'nothing was decoded: media.sandbox is "required", and here a decoder could {could}')
+        with ExitStack() as closing, ExitStack() as undoing:
+            files = [_open_source(source, closing)]
+            if output is not None:
+                files.append(_open_output(output, closing))
+                undoing.callback(output.unlink, missing_ok=True)
+            answer = await self._admit(job, files, options, seconds, memory)
+            undoing.pop_all()
+            return answer
+
+    async def examine(self) -> Level:
+        """Try the walls from inside: full if nothing gets out, limited if something does, none without a sandbox."""
+        try:
+            answer = await self._admit(_TRIAL, [], _NO_OPTIONS, CPU_SECONDS, MEMORY_BYTES)
+            self.leaks = tuple(str(leak) for leak in answer.get("open", ("lie",)))
+            self.level = "limited" if self.leaks else "full"
+        except MediaRefused:
+            # It did not come back from running a program.
+            self.leaks, self.level = ("run programs",), "limited"
+        except MediaError:
+            self.leaks, self.level = ("not be started",), "none"
+        return self.level
+
+    async def _is_full(self) -> bool:
+        # One after the other: a trial that finds no room would say that there is no sandbox.
+        async with self._trying:
+            return self.level == "full" or await self.examine() == "full"
+
+    async def _admit(
+        self, job: str, files: Sequence[int], options: Mapping[str, Any], seconds: float, memory: int
+    ) -> dict[str, Any]:
+        if job not in self._jobs:
+            raise MediaError(f"the sandbox knows no job {job!r}")
+        if self._inside >= AT_ONCE + WAITING_AT_MOST:
+            raise MediaError("too many files wait to be decoded; try again later")
+        self._inside += 1
+        try:
+            async with self._room:
+                return await self._do(job, files, options, seconds, memory)
+        finally:
+            self._inside -= 1
+
+    async def _do(
+        self, job: str, files: Sequence[int], options: Mapping[str, Any], seconds: float, memory: int
+    ) -> dict[str, Any]:
+        request = {
+            "function": self._jobs[job], "options": dict(options), "memory": memory, "cpu": max(1, math.ceil(seconds))
+        }  # fmt: skip
+        try:
+            ended, answer = await self._try(request, files, seconds)
+        except LineLost:
+            # The parent was gone or went meanwhile, which is not the file's fault: once more with a new one.
+            try:
+                ended, answer = await self._try(request, files, seconds)
+            except LineLost as error:
+                raise MediaError("the sandbox died twice; nothing was decoded") from error
+        return _result(ended, answer, seconds=seconds, memory=memory)
+
+    async def _try(self, request: Mapping[str, Any], files: Sequence[int], seconds: float) -> tuple[Ended, bytes]:
+        line = await self._open_line()
+        with ExitStack() as closing:
+            for target in files[1:]:
+                os.ftruncate(target, 0)
+            reading, writing = os.pipe()
+            closing.callback(os.close, reading)
+            closing.callback(os.close, writing)
+            os.set_blocking(reading, False)
+            ended = await line.ask(request, (writing, *files), seconds=seconds)
+            # The child is gone and nobody else writes: what is in the pipe is all there will be.
+            with contextlib.suppress(BlockingIOError):
+                return ended, os.read(reading, ANSWER_BYTES + 1)
+            return ended, b""
+
+    async def _open_line(self) -> Line:
+        async with self._opening:
+            if self._line is not None and self._line.lost:
+                line, self._line = self._line, None
+                await line.close()
+            if self._closed:
+                raise MediaError("belino is stopping; nothing was decoded")
+            if self._line is None:
+                modules = sorted({function.partition(":")[0] for function in self._jobs.values()})
+                self._line = await Line.open(modules, self._paths)
+            return self._line
+
+
+def _open_source(source: int | Path, closing: ExitStack) -> int:
+    """A descriptor of a regular file that can only be read."""
+    if isinstance(source, Path):
+        try:
+            descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise MediaError("the bytes to decode are not there any more") from error
+        closing.callback(os.close, descriptor)
+    else:
+        descriptor = source
+    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode) or flags & os.O_ACCMODE != os.O_RDONLY:
+        raise MediaError("only a plain file that was opened for reading can be decoded")
+    return descriptor
+
+
+def _open_output(output: Path, closing: ExitStack) -> int:
+    try:
+        descriptor = os.open(output, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError("there is no room for a decoded file; nothing was decoded") from error
+    closing.callback(os.close, descriptor)
+    return descriptor
+
+
+def _result(ended: Ended, answer: bytes, *, seconds: float, memory: int) -> dict[str, Any]:
+    """What the child answered; or what became of it, as an error."""
+    too_long = f"decoding it took longer than {seconds:g} s"
+    if ended.killed_for == "threads":
+        raise MediaRefused("decoding it started too many threads")
+    if ended.killed_for or ended.code == -signal.SIGXCPU:
+        raise MediaRefused(too_long)
+    if ended.code == -signal.SIGKILL:
+        raise MediaRefused("decoding it was stopped by the system, most likely for want of memory")
+    if ended.code < 0:
+        raise MediaRefused(f"decoding it crashed ({_signal_name(-ended.code)})")
+    told = _told(answer)
+    match told:
+        case {"result": dict(result)} if ended.code == 0:
+            return result
+        case {"refused": str(why)}:
+            raise MediaRefused(one_line(why[:WORDS_AT_MOST]))
+        case {"error": "memory"}:
+            raise MediaRefused(f"decoding it needs more than {format_size(memory)} of memory")
+        case {"error": "room"}:
+            raise MediaError("there is no room on the disk for what is made of it")
+        case {"error": str(what)} if what.isidentifier():
+            log.info("a decoder ended with %s", what[:60])
+            raise MediaRefused("it could not be decoded")
+    raise MediaRefused("decoding it gave no proper answer")
+
+
+def _told(answer: bytes) -> object:
+    """The child may be in an enemy's hands: its answer is other people's bytes."""
+    if len(answer) > ANSWER_BYTES:
+        return None
+    try:
+        return json.loads(answer, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

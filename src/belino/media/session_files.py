@@ -1,0 +1,37 @@
+"""Session files: copies of media in a session's folder, found by the ref in their name."""
+
+from collections.abc import Collection
+from datetime import datetime
+from pathlib import Path
+
+from belino.media.jail import Jail
+from belino.media.paths import MARK
+
+INCOMING = "incoming"
+LOOKED_AT = 100_000
+
+
+def remove_copies(folder: Path, refs: Collection[str]) -> int:
+    """Delete every copy of these refs beneath a conversation's folder. Returns how many there were."""
+    marks = [f"{MARK}{ref}" for ref in refs]
+    with Jail(folder) as beneath:
+        copies = [
+            seen.path
+            for seen in beneath.files(INCOMING, most=LOOKED_AT)
+            if any(mark in seen.path.removeprefix(f"{INCOMING}/") for mark in marks)
+        ]
+        for path in copies:
+            beneath.remove(path)
+    return len(copies)
+
+
+def remove_older(folder: Path, before: datetime) -> int:
+    """Delete what nobody has written or read beneath the session's folder since then. Returns how much there was."""
+    bound = before.timestamp() * 1e9
+    with Jail(folder) as beneath:
+        old = [
+            seen.path for seen in beneath.files(INCOMING, most=LOOKED_AT) if max(seen.mtime_ns, seen.atime_ns) < bound
+        ]
+        for path in old:
+            beneath.remove(path)
+    return len(old)

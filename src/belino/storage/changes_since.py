@@ -1,0 +1,109 @@
+"""Changes since a read position: new messages, edits, deletions and reactions of a channel."""
+
+import sqlite3
+from collections.abc import Sequence
+
+from belino.domain.message import ConversationKey, Deletion, Edit, Reaction
+from belino.domain.stored import Happening, Meanwhile, ReadPosition, StoredMessage
+from belino.storage.encryption import Keys
+from belino.storage.messages import by_number
+from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, ConversationRow, find_place
+
+# What a turn of the same session answers is told as its message; a turn that failed or was stopped left no memory.
+_UNTOLD = "m.deleted IS NULL AND m.author_marks & 2 = 0 AND (t.state IS NULL OR t.state IN ('failed', 'aborted'))"
+_HAPPENINGS = {Edit.kind: Happening.EDITED, Deletion.kind: Happening.DELETED, Reaction.kind: Happening.REACTED}
+
+
+def meanwhile(
+    connection: sqlite3.Connection,
+    keys: Keys,
+    conversation: ConversationKey,
+    since: ReadPosition,
+    *,
+    until: int,
+    limit: int,
+) -> Meanwhile:
+    """What came into the conversation's own place up to a message, and every change of what was there before."""
+    place = find_place(connection, conversation)
+    if place is None:
+        return Meanwhile(arrived=(), total_arrived=0, changed=(), replies_elsewhere=0, now=ReadPosition(seq=until))
+    arrived = _arrived(connection, place, since.seq, until)
+    return Meanwhile(
+        arrived=_in_time(by_number(connection, keys, arrived[-limit:])) if arrived else (),
+        total_arrived=len(arrived),
+        changed=_changed(connection, keys, place, conversation.thread, since, limit),
+        replies_elsewhere=_elsewhere(connection, place, since.seq, until),
+        now=ReadPosition(seq=max(since.seq, until), change=_last_change(connection, place)),
+    )
+
+
+def _arrived(connection: sqlite3.Connection, place: ConversationRow, since: int, until: int) -> Sequence[int]:
+    between = _between(place, since, until)
+    rows = connection.execute(
+        f"SELECT m.sent, m.id FROM messages m INDEXED BY messages_of_conversation LEFT JOIN turns t ON t.id = m.turn "  # noqa: S608
+        f"WHERE m.conversation = ? AND m.id > ? AND m.id <= ? AND m.outcome <> 'recalled' AND {_UNTOLD}",
+        (place.conversation, *between),
+    )
+    # What was recalled came late and has a late number: when it was said tells whether the session missed it.
+    recalled = connection.execute(
+        "SELECT m.sent, m.id FROM messages m INDEXED BY messages_in_time LEFT JOIN turns t ON t.id = m.turn "  # noqa: S608
+        "WHERE m.conversation = ? AND m.sent > (SELECT sent FROM messages WHERE id = ?) "
+        f"AND m.sent <= (SELECT sent FROM messages WHERE id = ?) AND m.outcome = 'recalled' AND {_UNTOLD}",
+        (place.conversation, *between),
+    )
+    return [number for _, number in sorted(map(tuple, (*rows, *recalled)))]
+
+
+def _in_time(messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
+    return tuple(sorted(messages, key=lambda message: (message.sent, message.seq)))
+
+
+def _elsewhere(connection: sqlite3.Connection, place: ConversationRow, since: int, until: int) -> int:
+    """Replies in other threads, the agent's own left out."""
+    found = connection.execute(
+        "SELECT count(*) FROM messages m JOIN conversations v ON v.id = m.conversation WHERE m.id > ? AND m.id <= ? "
+        "AND m.conversation <> ? AND v.thread <> '' AND m.outcome <> 'recalled' AND m.deleted IS NULL "
+        "AND m.author_marks & 2 = 0",
+        (*_between(place, since, until), place.conversation),
+    )
+    return int(found.fetchone()[0])
+
+
+def _changed(
+    connection: sqlite3.Connection,
+    keys: Keys,
+    place: ConversationRow,
+    thread: str | None,
+    since: ReadPosition,
+    limit: int,
+) -> tuple[tuple[StoredMessage, Happening], ...]:
+    """Each message once for each sort of thing that happened to it, as it is now; what is deleted only for that."""
+    rows = connection.execute(
+        "SELECT c.kind, m.id, m.deleted FROM changes c INDEXED BY changes_in_order "
+        "JOIN messages m ON m.channel = c.channel AND m.platform_id = c.message_id "
+        "WHERE c.channel = ? AND c.number > ? AND c.outcome = 'applied' AND c.kind <> 'delivery' AND m.id <= ? "
+        "AND (m.conversation = ? OR m.platform_id = ?) ORDER BY c.number",
+        (place.channel, since.change, _between(place, 0, since.seq)[1], place.conversation, thread),
+    )
+    happened: dict[tuple[int, Happening], None] = {}
+    for row in rows:
+        what = Happening.DELETED if row["deleted"] is not None else _HAPPENINGS[row["kind"]]
+        happened.pop((row["id"], what), None)
+        happened[row["id"], what] = None
+    last = list(happened)[-limit:]
+    if not last:
+        return ()
+    messages = {message.seq: message for message in by_number(connection, keys, [number for number, _ in last])}
+    return tuple((messages[seq], what) for number, what in last if (seq := number & SEQ_MASK) in messages)
+
+
+def _last_change(connection: sqlite3.Connection, place: ConversationRow) -> int:
+    found = connection.execute(
+        "SELECT max(number) FROM changes WHERE channel = ? AND number IS NOT NULL", (place.channel,)
+    )
+    return int(found.fetchone()[0] or 0)
+
+
+def _between(place: ConversationRow, since: int, until: int) -> tuple[int, int]:
+    first = place.channel << SEQ_BITS
+    return first + min(max(since, 0), SEQ_MASK), first + min(max(until, 0), SEQ_MASK)

@@ -1,0 +1,133 @@
+"""Eviction: which blobs go first when media fills the disk, which go by age, and which never."""
+
+import sqlite3
+from collections.abc import Container, Iterator, Sequence
+
+from belino.domain.outcome import MediaOutcome
+from belino.storage.deletions import forsake, note_deletion
+from belino.storage.readings import RENDITION
+
+EVICTED = "its bytes made room for others; asked for again, they are fetched again"
+DAMAGED = "its bytes were damaged on disk"
+
+# What has its last word already says it better than its age does.
+_AGEING = tuple(
+    str(outcome)
+    for outcome in (
+        MediaOutcome.REFERENCED,
+        MediaOutcome.HELD,
+        MediaOutcome.OVER_DAILY_LIMIT,
+        MediaOutcome.FAILED,
+    )
+)
+_AGEING_MARKS = ", ".join("?" * len(_AGEING))
+
+
+def bytes_held(connection: sqlite3.Connection) -> int:
+    """All the bytes on the shelf."""
+    return int(connection.execute("SELECT coalesce(sum(size), 0) FROM blobs").fetchone()[0])
+
+
+def least_needed(connection: sqlite3.Connection, too_many: int, keep: Container[str]) -> tuple[str, ...]:
+    """Blobs that would free so many bytes, those used longest ago first, as far as any may go."""
+    found: list[str] = []
+    for row in connection.execute("SELECT sha256, size FROM blobs ORDER BY kept, sha256"):
+        if too_many <= 0:
+            break
+        if row["sha256"] not in keep and _may_go(connection, row["sha256"]):
+            found.append(row["sha256"])
+            too_many -= row["size"]
+    return tuple(found)
+
+
+def evict(connection: sqlite3.Connection, names: Sequence[str], keep: Container[str], now: int) -> tuple[str, ...]:
+    """Forget these blobs, all but those somebody has come to need; their refs are promises again."""
+    gone = tuple(name for name in names if name not in keep and _may_go(connection, name))
+    for name in gone:
+        connection.execute("DELETE FROM renditions WHERE blob = ?", (name,))
+        for owner in _owners(connection, name):
+            connection.execute(
+                "UPDATE refs SET outcome = ?, reason = ?, ended = ? WHERE id = ?",
+                (MediaOutcome.REFERENCED, EVICTED, now, owner.removeprefix("ref:")),
+            )
+        connection.execute("DELETE FROM blob_uses WHERE sha256 = ?", (name,))
+        connection.execute("DELETE FROM blobs WHERE sha256 = ?", (name,))
+    note_deletion(connection, gone, now)
+    return gone
+
+
+def aged_refs(connection: sqlite3.Connection, before: int, after: int, limit: int) -> Sequence[sqlite3.Row]:
+    """Refs stored before a time that are not known to be gone, in order, past a number."""
+    return connection.execute(
+        "SELECT seq, id, sha256 FROM refs WHERE seq > ? AND stored < ? "  # noqa: S608  only marks are put together
+        f"AND outcome IN ({_AGEING_MARKS}) ORDER BY seq LIMIT ?",
+        (after, before, *_AGEING, limit),
+    ).fetchall()
+
+
+def expire(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row], keep: Container[str], now: int) -> int:
+    """These refs let go of their bytes for good; what a parcel still has to send stays on the shelf."""
+    gone = [row for row in rows if row["sha256"] is None or row["sha256"] not in keep]
+    for row in gone:
+        connection.execute(
+            "UPDATE refs SET outcome = ?, reason = ?, ended = ? WHERE id = ?",
+            (MediaOutcome.EXPIRED, f"{row['id']} is older than media is kept here", now, row["id"]),
+        )
+        connection.execute("DELETE FROM blob_uses WHERE owner = ? AND sha256 = ?", (f"ref:{row['id']}", row["sha256"]))
+    forsake(connection, [row["sha256"] for row in gone if row["sha256"] is not None], now)
+    return len(gone)
+
+
+def lose(connection: sqlite3.Connection, names: Sequence[str], now: int) -> tuple[str, ...]:
+    """These bytes are damaged, or no longer in their place: forget them, and say so to whoever wants them.
+
+    A ref that was fetched is a promise again; what came with its message cannot be had twice. Returns those that went.
+    """
+    gone = []
+    for name in names:
+        for owner in _owners(connection, name):
+            connection.execute(
+                "UPDATE refs SET outcome = iif(fetched IS NULL, ?, ?), reason = iif(fetched IS NULL, ?, ?), ended = ? "
+                "WHERE id = ?",
+                (
+                    MediaOutcome.NOT_FOUND,
+                    MediaOutcome.REFERENCED,
+                    f"{DAMAGED}, and only its sender has them",
+                    f"{DAMAGED}; asked for again, they are fetched again",
+                    now,
+                    owner.removeprefix("ref:"),
+                ),
+            )
+        connection.execute("DELETE FROM renditions WHERE blob = ?", (name,))
+        connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner NOT LIKE 'parcel:%'", (name,))
+        gone += [name] * connection.execute("DELETE FROM blobs WHERE sha256 = ?", (name,)).rowcount
+    return tuple(gone)
+
+
+def touch(connection: sqlite3.Connection, sha256: str, now: int, every: int) -> None:
+    """Note that these bytes were asked for; a note younger than `every` is good enough."""
+    connection.execute("UPDATE blobs SET kept = ? WHERE sha256 = ? AND kept < ?", (now, sha256, now - every))
+
+
+def _may_go(connection: sqlite3.Connection, sha256: str) -> bool:
+    """Only what refs and renditions use, all of it to be had or made again, and nothing of a running turn."""
+    owners = tuple(_owners(connection, sha256))
+    return bool(owners) and all(_can_return(connection, owner) for owner in owners)
+
+
+def _owners(connection: sqlite3.Connection, sha256: str) -> Iterator[str]:
+    for row in connection.execute("SELECT owner FROM blob_uses WHERE sha256 = ?", (sha256,)).fetchall():
+        yield row["owner"]
+
+
+def _can_return(connection: sqlite3.Connection, owner: str) -> bool:
+    if owner.startswith(RENDITION):
+        return True
+    if not owner.startswith("ref:"):
+        return False  # an upload no message has taken yet, or a parcel that is not delivered
+    row = connection.execute(
+        "SELECT fetched IS NOT NULL AND NOT EXISTS (SELECT 1 FROM message_refs l JOIN messages m ON m.id = l.message "
+        "JOIN turns t ON t.id = m.turn WHERE l.ref = refs.seq AND t.state = 'running') FROM refs WHERE id = ?",
+        (owner.removeprefix("ref:"),),
+    ).fetchone()
+    return row is None or bool(row[0])

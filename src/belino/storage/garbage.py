@@ -1,0 +1,109 @@
+"""Garbage collection of blobs: unused ones, files without a row, rows without a file, unfinished files."""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from belino.domain.stored import Strays, Tidied
+from belino.storage import blobs, deletions, eviction, uploads
+from belino.storage.blobs import BlobFolder, on_disk
+from belino.storage.strays import StraySweep
+from belino.storage.timestamps import to_micros
+from belino.storage.writer import Readers, Writer
+
+FRESH = timedelta(hours=1)
+"""A blob younger than this may be waiting for its first use, and a temporary file may still be written to."""
+AT_ONCE = 200
+"""Blobs that go in one transaction, so that arrivals need not wait for all of them."""
+PREFIXES = tuple(f"{number:02x}" for number in range(256))
+
+
+async def tidy(
+    readers: Readers,
+    writer: Writer,
+    folder: BlobFolder,
+    *,
+    now: datetime,
+    open_for: timedelta,
+    dry_run: bool,
+    all_strays: bool = False,
+) -> tuple[Tidied, Strays]:
+    """Find all of it, a little at a time, and let it go unless it is only to be counted; strays are put aside."""
+    before = now - FRESH
+    found = await _unused(readers, writer, folder, kept_before=to_micros(before), now=to_micros(now), dry_run=dry_run)
+    sizes, files, lost = dict[str, int](), 0, list[str]()
+    for prefix in PREFIXES:
+        lying = await on_disk(folder.lying, prefix)
+        known = await readers.read(partial(blobs.known, prefix=prefix))
+        files += len(lying)
+        sizes |= {name: size for name, size in lying.items() if name not in known and not folder.is_settling(name)}
+        lost += [name for name in known if name not in lying]
+    found, lost = await _bring_back(folder, lost, found, dry_run=dry_run)
+    missing = 0
+    if files or found.brought_back or all_strays:
+        found = await _lost(writer, lost, found, now=to_micros(now), dry_run=dry_run)
+    else:
+        missing = len(lost)  # not one file is there: the folder is gone, or its disk is not mounted
+    sweep = StraySweep(writer, folder, now=now, open_for=open_for, dry_run=dry_run, all_strays=all_strays)
+    found, strays = await sweep.run(sizes, files, found)
+    return await _unfinished(readers, folder, before, found, dry_run=dry_run), replace(strays, missing=missing)
+
+
+async def _unused(
+    readers: Readers, writer: Writer, folder: BlobFolder, *, kept_before: int, now: int, dry_run: bool
+) -> Tidied:
+    found, past = Tidied(), ""
+    while page := await readers.read(partial(blobs.unused_blobs, kept_before=kept_before, after=past, limit=AT_ONCE)):
+        names, past = [name for name, _ in page], page[-1][0]
+        if not dry_run:
+            forget = partial(_forget_unused, names=names, kept_before=kept_before, now=now)
+            names = list(await writer.write(forget))
+            await folder.let_go(names)
+            await writer.write(partial(deletions.files_deleted, sha256s=names))
+        found = replace(
+            found,
+            unused=found.unused + len(names),
+            freed=found.freed + sum(size for name, size in page if name in names),
+        )
+    return found
+
+
+def _forget_unused(connection: sqlite3.Connection, names: Sequence[str], kept_before: int, now: int) -> tuple[str, ...]:
+    forgotten = blobs.forget_unused(connection, names, kept_before)
+    deletions.note_deletion(connection, forgotten, now)
+    return forgotten
+
+
+async def _bring_back(
+    folder: BlobFolder, names: Sequence[str], found: Tidied, *, dry_run: bool
+) -> tuple[Tidied, list[str]]:
+    """Files that a row lists return from `blobs/aside/`; also returns the names of those that are nowhere."""
+    missing = [name for name in names if not folder.place(name).exists()]
+    aside = {name for name in missing if (folder.aside / name).is_file()}
+    if not dry_run:
+        for name in aside:
+            await on_disk(folder.bring_back, name)
+    return replace(found, brought_back=len(aside)), [name for name in missing if name not in aside]
+
+
+async def _lost(writer: Writer, names: Sequence[str], found: Tidied, *, now: int, dry_run: bool) -> Tidied:
+    """A file is there before its row and goes after it, so that a row without a file is none of our doing."""
+    if dry_run:
+        return replace(found, lost=len(names))
+    for first in range(0, len(names), AT_ONCE):
+        went = await writer.write(partial(eviction.lose, names=names[first : first + AT_ONCE], now=now))
+        found = replace(found, lost=found.lost + len(went))
+    return found
+
+
+async def _unfinished(
+    readers: Readers, folder: BlobFolder, before: datetime, found: Tidied, *, dry_run: bool
+) -> Tidied:
+    arriving = await readers.read(uploads.unfinished_uploads)
+    keep = {uploads.file_of(folder.temporary, upload_id).name for upload_id in arriving}
+    stale = await on_disk(lambda: folder.unfinished(before.timestamp(), keep=keep))
+    if not dry_run:
+        await on_disk(folder.discard, stale)
+    return replace(found, unfinished=len(stale), freed=found.freed + sum(stale.values()))

@@ -1,0 +1,303 @@
+"""Parcel state: claims, leases and ends of parcels that are being sent."""
+
+import sqlite3
+from collections.abc import Sequence
+
+import orjson
+
+from belino.domain.delivery_doubt import Doubt, lease_seconds
+from belino.domain.errors import StoreError
+from belino.domain.message import ChatType, ConversationKey
+from belino.domain.reply import Parcel, ParcelState
+from belino.domain.stored import ClaimedParcel, ParcelRecord, Ready, Requester
+from belino.storage.drafts import settled
+from belino.storage.outbox import (
+    SELECT,
+    OpenFile,
+    detach_edit,
+    insert_parcels,
+    lay_down_files,
+    parcel_of,
+    parcel_record,
+    parcel_row,
+    stored_file,
+    take_up_files,
+)
+from belino.storage.refs import author_of
+from belino.storage.row_ids import KEY_COLUMNS, RowIds, find_place, key_of
+from belino.storage.timestamps import from_micros
+
+ON_THEIR_WAY = "('ready', 'sending')"
+PASSED_AFTER = 60_000_000
+"""Microseconds after its first try, what is behind a file that waits for its next one may go before it."""
+DROPPED = "dropped by a person"
+
+
+def ready_parcels(connection: sqlite3.Connection) -> tuple[Ready, ...]:
+    """Every conversation with a parcel to send, and when the first of them may go."""
+    rows = connection.execute(
+        f"SELECT min(p.ready) AS first, {KEY_COLUMNS} FROM parcels p "  # noqa: S608
+        "JOIN conversations v ON v.id = p.conversation JOIN channels c ON c.id = p.channel "
+        f"WHERE p.state IN {ON_THEIR_WAY} GROUP BY p.conversation ORDER BY first, min(p.id)"
+    )
+    return tuple(Ready(conversation=key_of(row), at=from_micros(row["first"])) for row in rows)
+
+
+def claim_parcel(
+    connection: sqlite3.Connection, conversation: ConversationKey, now: int, owner: str, open_file: OpenFile
+) -> ClaimedParcel | Ready | None:
+    """The parcel whose turn it is. One found `sending` is claimed again: whoever sent it is gone."""
+    place = find_place(connection, conversation)
+    if place is None:
+        return None
+    lease = connection.execute("SELECT * FROM leases WHERE conversation = ?", (place.conversation,)).fetchone()
+    row = _next(connection, place.conversation, now)
+    if row is None:
+        return None
+    at = row if isinstance(row, int) else now
+    if lease is not None:
+        at = max(at, lease["patience"], lease["until"] if lease["owner"] not in ("", owner) else 0)
+    if isinstance(row, int) or at > now:
+        return Ready(conversation=conversation, at=from_micros(at))
+    return _claimed(connection, settled(connection, row, now), now, owner, open_file)
+
+
+def delay_parcel(
+    connection: sqlite3.Connection,
+    key: str,
+    ready: int,
+    reason: str,
+    now: int,
+    *,
+    fence: int | None,
+    failed: bool,
+    doubt: Doubt | None,
+    patience: bool,
+) -> bool:
+    """Not sent this time: ready again, later. False, and nothing changes, if somebody else has it by now."""
+    row = parcel_row(connection, key)
+    _refuse_sent(row)
+    if not _is_ours(connection, row, fence):
+        return False
+    connection.execute(
+        "UPDATE parcels SET state = 'ready', ready = ?, reason = ?, changed = ?, failures = failures + ?, doubt = ? "
+        "WHERE id = ?",
+        (ready, reason, now, int(failed), row["doubt"] if doubt is None else doubt, row["id"]),
+    )
+    if patience:
+        connection.execute(
+            "INSERT INTO leases VALUES (?, '', 0, 0, ?) ON CONFLICT DO UPDATE SET patience = excluded.patience",
+            (row["conversation"], ready),
+        )
+    return True
+
+
+def say_anew(connection: sqlite3.Connection, key: str, reason: str, now: int, *, fence: int | None) -> bool:
+    """The message it was to change is gone: ready at once, as a text. False if somebody else has it by now."""
+    row = parcel_row(connection, key)
+    _refuse_sent(row)
+    if not _is_ours(connection, row, fence):
+        return False
+    detach_edit(connection, row, now)
+    connection.execute(
+        "UPDATE parcels SET state = 'ready', ready = ?, reason = ?, changed = ? WHERE id = ?",
+        (now, reason, now, row["id"]),
+    )
+    return True
+
+
+def take_apart(
+    connection: sqlite3.Connection,
+    places: RowIds,
+    key: str,
+    parts: Sequence[Parcel],
+    reason: str,
+    now: int,
+    *,
+    fence: int | None,
+) -> bool:
+    """Several parcels in place of one: the first has its key. False if somebody else has it by now."""
+    row = parcel_row(connection, key)
+    _refuse_sent(row)
+    if not _is_ours(connection, row, fence):
+        return False
+    first, *others = parts
+    files = [stored_file(file) for file in first.files]
+    lay_down_files(connection, key, orjson.loads(row["files"] or b"[]"))
+    take_up_files(connection, key, files)
+    connection.execute(
+        "UPDATE parcels SET files = ?, state = 'ready', ready = ?, reason = ?, changed = ? WHERE id = ?",
+        (orjson.dumps(files), now, reason, now, row["id"]),
+    )
+    insert_parcels(connection, places, None, others, now)
+    for other in others:
+        connection.execute(
+            "UPDATE parcels SET turn = ?, doubt = ? WHERE key = ?", (row["turn"], row["doubt"], other.key)
+        )
+    return True
+
+
+def keep_waiting(
+    connection: sqlite3.Connection, conversation: ConversationKey, reason: str, now: int
+) -> tuple[str, ...]:
+    """Why parcels that could leave do not; the keys of those that said something else before."""
+    place = find_place(connection, conversation)
+    rows = connection.execute(
+        f"UPDATE parcels SET reason = ?1, changed = ?2 WHERE conversation = ?3 AND state IN {ON_THEIR_WAY} "  # noqa: S608
+        "AND reason <> ?1 RETURNING key",
+        (reason, now, -1 if place is None else place.conversation),
+    )
+    return tuple(row["key"] for row in rows.fetchall())
+
+
+def end_parcel(
+    connection: sqlite3.Connection,
+    places: RowIds,
+    key: str,
+    state: ParcelState,
+    reason: str,
+    now: int,
+    *,
+    fence: int | None,
+    doubt: Doubt | None,
+    notices: Sequence[Parcel],
+) -> bool:
+    """Not sent and not to be tried again by itself; later parcels may go, notices of its end among them."""
+    row = parcel_row(connection, key)
+    _refuse_sent(row)
+    if not _is_ours(connection, row, fence):
+        return False
+    connection.execute(
+        "UPDATE parcels SET state = ?, reason = ?, changed = ?, doubt = ? WHERE id = ?",
+        (state, reason, now, row["doubt"] if doubt is None else doubt, row["id"]),
+    )
+    insert_parcels(connection, places, None, notices, now)
+    for notice in notices:
+        connection.execute(
+            "UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL AND state = 'ready'", (row["turn"], notice.key)
+        )
+    if notices:
+        connection.execute("UPDATE parcels SET text = '', plain = '' WHERE id = ?", (row["id"],))
+    return True
+
+
+def recover_parcels(connection: sqlite3.Connection, before: int, held: str, uncertain: str, now: int) -> int:
+    """After a start: nobody else sends, and what waited since before then does not leave by itself any more.
+
+    What was put off at a time that is yet to come was so by a clock that has been turned back since: it is due now.
+    """
+    connection.execute("UPDATE leases SET owner = '', until = 0")
+    connection.execute(
+        "UPDATE leases SET patience = 0 WHERE conversation IN "
+        "(SELECT conversation FROM parcels WHERE state = 'ready' AND changed > ?)",
+        (now,),
+    )
+    connection.execute("UPDATE parcels SET ready = ?1 WHERE state = 'ready' AND changed > ?1", (now,))
+    stopped = connection.execute(
+        "UPDATE parcels SET state = 'uncertain', reason = ?, changed = ?, doubt = max(doubt, ?) "
+        "WHERE state = 'sending' AND coalesce(asked, created) < ?",
+        (uncertain, now, Doubt.UNANSWERED, before),
+    ).rowcount
+    waited = connection.execute(
+        "UPDATE parcels SET state = 'held', reason = ?, changed = ? "
+        "WHERE state = 'ready' AND coalesce(asked, created) < ?",
+        (held, now, before),
+    ).rowcount
+    return int(stopped + waited)
+
+
+def retry_parcel(connection: sqlite3.Connection, key: str, now: int) -> ParcelRecord | None:
+    """A person wants it sent, now; None if it is not one that rests or waits."""
+    changed = connection.execute(
+        "UPDATE parcels SET state = 'ready', ready = ?, asked = ?, changed = ?, reason = '', failures = 0, "
+        "tried = NULL, message_id = NULL WHERE key = ? AND dropped = 0 AND state NOT IN ('sending', 'sent')",
+        (now, now, now, key),
+    ).rowcount
+    if not changed:
+        return None
+    row = parcel_row(connection, key)
+    take_up_files(connection, key, orjson.loads(row["files"] or b"[]"))
+    return parcel_record(row)
+
+
+def drop_parcel(connection: sqlite3.Connection, key: str, now: int) -> ParcelRecord | None:
+    """A person does not want it sent; None if it is not one that rests or waits."""
+    changed = connection.execute(
+        "UPDATE parcels SET state = 'dead', dropped = 1, reason = ?, changed = ? "
+        "WHERE key = ? AND dropped = 0 AND state NOT IN ('sending', 'sent')",
+        (DROPPED, now, key),
+    ).rowcount
+    if not changed:
+        return None
+    row = parcel_row(connection, key)
+    lay_down_files(connection, key, orjson.loads(row["files"] or b"[]"))
+    return parcel_record(row)
+
+
+def _next(connection: sqlite3.Connection, conversation: int, now: int) -> sqlite3.Row | int | None:
+    """The row whose turn it is, when one will be, or None if there is none."""
+    first: int | None = None
+    rows = connection.execute(
+        f"{SELECT} WHERE p.state IN {ON_THEIR_WAY} AND p.conversation = ? ORDER BY p.id", (conversation,)
+    )
+    for row in rows:
+        if row["state"] == ParcelState.SENDING or row["ready"] <= now:
+            found: sqlite3.Row = row
+            return found
+        # Normally files come first; one that fails must not keep the words of its reply for ever.
+        passed = row["tried"] + PASSED_AFTER if row["files"] and row["tried"] is not None else None
+        at = row["ready"] if passed is None or passed <= now else min(passed, row["ready"])
+        first = at if first is None else min(first, at)
+        if passed is None or passed > now:
+            return first
+    return first
+
+
+def _claimed(
+    connection: sqlite3.Connection, row: sqlite3.Row, now: int, owner: str, open_file: OpenFile
+) -> ClaimedParcel:
+    parcel = parcel_of(row, open_file)
+    died = row["state"] == ParcelState.SENDING
+    doubt = Doubt(row["doubt"]).unanswered() if died else Doubt(row["doubt"])
+    connection.execute(
+        "UPDATE parcels SET state = 'sending', attempts = attempts + 1, changed = ?, failures = failures + ?, "
+        "doubt = ?, tried = coalesce(tried, ?) WHERE id = ?",
+        (now, int(died), doubt, now, row["id"]),
+    )
+    until = now + int(lease_seconds(sum(file.size for file in parcel.files)) * 1_000_000)
+    (fence,) = connection.execute(
+        "INSERT INTO leases VALUES (?, ?, 1, ?, 0) ON CONFLICT DO UPDATE SET owner = excluded.owner, "
+        "fence = fence + 1, until = excluded.until RETURNING fence",
+        (row["conversation"], owner, until),
+    ).fetchone()
+    return ClaimedParcel(
+        parcel=parcel,
+        attempt=row["attempts"] + 1,
+        created=from_micros(row["created"]),
+        fence=fence,
+        failures=row["failures"] + int(died),
+        doubt=doubt,
+        insisted=row["asked"] is not None and not died,
+        asker=_asker(connection, row),
+    )
+
+
+def _asker(connection: sqlite3.Connection, parcel: sqlite3.Row) -> Requester | None:
+    row = connection.execute(
+        "SELECT m.author_id, m.author_name, m.author_marks, c.chat_type FROM turns t "
+        "JOIN messages m ON m.id = t.message JOIN channels c ON c.id = m.channel WHERE t.id = ?",
+        (parcel["turn"],),
+    ).fetchone()
+    return None if row is None else Requester(author=author_of(row), chat_type=ChatType(row["chat_type"]))
+
+
+def _is_ours(connection: sqlite3.Connection, row: sqlite3.Row, fence: int | None) -> bool:
+    if fence is None:
+        return True
+    lease = connection.execute("SELECT fence FROM leases WHERE conversation = ?", (row["conversation"],)).fetchone()
+    return lease is not None and lease["fence"] == fence
+
+
+def _refuse_sent(row: sqlite3.Row) -> None:
+    if row["state"] == ParcelState.SENT:
+        raise StoreError(f"parcel {row['key']} is sent already")

@@ -1,0 +1,134 @@
+"""Retention: delete messages and their media after the configured days."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+import orjson
+
+from belino.storage.arrivals import OWN, count_forgotten
+from belino.storage.messages import trace_of
+from belino.storage.refs import drop_refs
+from belino.storage.row_ids import SEQ_BITS, SEQ_MASK
+from belino.storage.writer import Readers, Writer
+
+AT_ONCE = 200
+"""Messages that go in one transaction, so that arrivals need not wait for a month of them."""
+
+# A turn's last word is not spoken while it waits or runs, nor while any of its parcels is still to be seen.
+_AT_WORK = """
+SELECT 1 FROM turns t WHERE t.id = m.turn AND (t.state IN ('waiting', 'running') OR EXISTS (
+    SELECT 1 FROM parcels p WHERE p.turn = t.id AND p.state IN ('ready', 'sending', 'held')))
+"""
+_ENDED_WITHOUT_MESSAGES = """
+SELECT * FROM turns t WHERE t.id = ? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = t.message)
+AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn = t.id AND m.album IS NOT NULL AND m.turn IS NOT NULL)
+"""
+
+
+async def expire_messages(readers: Readers, writer: Writer, before: int, now: int) -> int:
+    """Forget what was stored before then, a little at a time. Returns how many messages went."""
+    count = 0
+    for channel in await readers.read(_channels):
+        past = channel << SEQ_BITS
+        while aged := await readers.read(partial(_aged, after=past, before=before)):
+            past = aged[-1]
+            count += await writer.write(partial(forget_messages, numbers=aged, now=now))
+    while strays := await readers.read(partial(_stray_changes, before=before)):
+        await writer.write(partial(_forget_strays, strays=strays))
+    return count
+
+
+def forget_messages(connection: sqlite3.Connection, numbers: Sequence[int], now: int) -> int:
+    """One channel's messages and all that is theirs, but for those a turn is at work on. Returns how many went."""
+    going = connection.execute(
+        f"SELECT id, channel, platform_id, turn, {OWN} AS own FROM messages m WHERE id IN ({_marks(numbers)}) "  # noqa: S608
+        f"AND NOT EXISTS ({_AT_WORK}) ORDER BY id",
+        tuple(numbers),
+    ).fetchall()
+    if not going:
+        return 0
+    gone = [row["id"] for row in going]
+    _forget_refs(connection, gone, now)
+    _forget_changes(connection, going[0]["channel"], [row["platform_id"] for row in going])
+    connection.executemany("DELETE FROM steps WHERE trace = ?", [(trace_of(number),) for number in gone])
+    connection.execute(f"DELETE FROM messages WHERE id IN ({_marks(gone)})", gone)  # noqa: S608
+    connection.execute(
+        "UPDATE channels SET aged_seq = max(aged_seq, ?) WHERE id = ?", (gone[-1] & SEQ_MASK, gone[-1] >> SEQ_BITS)
+    )
+    count_forgotten(connection, going[0]["channel"], sum(not row["own"] for row in going))
+    for turn in sorted({row["turn"] for row in going if row["turn"] is not None}):
+        _forget_turn(connection, turn)
+    return len(gone)
+
+
+def _channels(connection: sqlite3.Connection) -> tuple[int, ...]:
+    return tuple(row["id"] for row in connection.execute("SELECT id FROM channels ORDER BY id"))
+
+
+def _aged(connection: sqlite3.Connection, after: int, before: int) -> Sequence[int]:
+    """The next of a channel's messages. They lie in the order they were stored, so the first young one ends them."""
+    rows = connection.execute(
+        "SELECT id, received FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
+        (after, after | SEQ_MASK, AT_ONCE),
+    ).fetchall()
+    young = next((position for position, row in enumerate(rows) if row["received"] >= before), len(rows))
+    return [row["id"] for row in rows[:young]]
+
+
+def _forget_refs(connection: sqlite3.Connection, messages: Sequence[int], now: int) -> None:
+    bearers = connection.execute(
+        f"SELECT DISTINCT message FROM message_refs WHERE message IN ({_marks(messages)})",  # noqa: S608
+        tuple(messages),
+    ).fetchall()
+    for row in bearers:
+        drop_refs(connection, row["message"], now)
+
+
+def _forget_changes(connection: sqlite3.Connection, channel: int, message_ids: Iterable[str]) -> None:
+    last = count = 0
+    for message_id in message_ids:
+        what = (channel, message_id)
+        connection.execute("DELETE FROM reactions WHERE channel = ? AND message_id = ?", what)
+        changes = connection.execute(
+            "DELETE FROM changes INDEXED BY changes_of_message WHERE channel = ? AND message_id = ? RETURNING number",
+            what,
+        ).fetchall()
+        count += len(changes)
+        last = max(last, *(row["number"] or 0 for row in changes), 0)
+    count_forgotten(connection, channel, count)
+    connection.execute("UPDATE channels SET aged_change = max(aged_change, ?) WHERE id = ?", (last, channel))
+
+
+def _forget_turn(connection: sqlite3.Connection, number: int) -> None:
+    """A turn goes with the last of its messages, and takes what it sent along; the sent message itself ages alone."""
+    turn = connection.execute(_ENDED_WITHOUT_MESSAGES, (number,)).fetchone()
+    if turn is None:
+        return
+    for parcel in connection.execute("DELETE FROM parcels WHERE turn = ? RETURNING key, files", (number,)).fetchall():
+        for file in orjson.loads(parcel["files"] or b"[]"):
+            connection.execute(
+                "DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (file[0], f"parcel:{parcel['key']}")
+            )
+    connection.execute("DELETE FROM turns WHERE id = ?", (number,))
+    connection.execute(
+        "UPDATE conversations SET aged_turns = max(aged_turns, ?) WHERE id = ?", (turn["number"], turn["conversation"])
+    )
+
+
+def _stray_changes(connection: sqlite3.Connection, before: int) -> Sequence[sqlite3.Row]:
+    """Changes of messages that never came, or came and went."""
+    return connection.execute(
+        "SELECT channel, message_id FROM changes c WHERE received < ? AND NOT EXISTS "
+        "(SELECT 1 FROM messages m WHERE m.channel = c.channel AND m.platform_id = c.message_id) LIMIT ?",
+        (before, AT_ONCE),
+    ).fetchall()
+
+
+def _forget_strays(connection: sqlite3.Connection, strays: Sequence[sqlite3.Row]) -> None:
+    for channel, message_id in {tuple(row) for row in strays}:
+        _forget_changes(connection, channel, [message_id])
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ",".join("?" * len(values))

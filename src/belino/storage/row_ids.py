@@ -1,0 +1,151 @@
+"""Row ids of channels and conversations, cached by the writer so that intake does not look them up."""
+
+import sqlite3
+from dataclasses import dataclass
+
+from belino.domain.message import ChatType, ConversationKey
+from belino.domain.outcome import CacheSize
+from belino.storage.arrivals import ArrivalTally
+
+SEQ_BITS = 40
+SEQ_MASK = (1 << SEQ_BITS) - 1
+_REMEMBERED = 50_000
+
+
+class Channel:
+    """A channel the writer knows, with the last seq it gave out."""
+
+    __slots__ = ("chat_type", "id", "name", "seq")
+
+    def __init__(self, id: int, name: str, chat_type: str, seq: int) -> None:  # noqa: A002
+        self.id = id
+        self.name = name
+        self.chat_type = chat_type
+        self.seq = seq
+
+
+class Conversation:
+    """A conversation the writer knows, with the last turn number it gave out."""
+
+    __slots__ = ("channel", "id", "turns")
+
+    def __init__(self, id: int, channel: Channel, turns: int) -> None:  # noqa: A002
+        self.id = id
+        self.channel = channel
+        self.turns = turns
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """Where a reader must look: nothing outside `channel` is any of its business."""
+
+    channel: int
+    conversation: int
+
+
+class RowIds:
+    """The writer's memory. It is void after any rollback: call `undo`."""
+
+    def __init__(self) -> None:
+        self._channels: dict[tuple[str, str, str], Channel] = {}
+        self._conversations: dict[ConversationKey, Conversation] = {}
+        self.turn: int | None = None
+        """The last turn id given out."""
+        self.arrivals = ArrivalTally()
+
+    def undo(self) -> None:
+        """Work was rolled back: neither what is remembered of it nor what was counted holds."""
+        self.forget()
+        self.arrivals.undo()
+
+    def forget(self) -> None:
+        self._channels.clear()
+        self._conversations.clear()
+        self.turn = None
+
+    @property
+    def size(self) -> CacheSize:
+        known = len(self._channels) + len(self._conversations)
+        return CacheSize.of_entries(known, most=2 * _REMEMBERED, each=300)
+
+    def next_turn(self, connection: sqlite3.Connection) -> int:
+        if self.turn is None:
+            self.turn = int(connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()[0])
+        self.turn += 1
+        return self.turn
+
+    def conversation(self, connection: sqlite3.Connection, key: ConversationKey, now: int) -> Conversation:
+        """The conversation, made known if it is not."""
+        known = self._conversations.get(key)
+        if known is not None:
+            return known
+        if len(self._conversations) >= _REMEMBERED:
+            self.forget()
+        channel = self.channel(connection, key)
+        row = connection.execute(
+            "INSERT INTO conversations (channel, thread, name, created) VALUES (?, ?, '', ?) "
+            "ON CONFLICT DO UPDATE SET created = created RETURNING id, aged_turns",
+            (channel.id, key.thread or "", now),
+        ).fetchone()
+        turns = connection.execute(
+            "SELECT coalesce(max(number), 0) FROM turns WHERE conversation = ? "
+            "AND state IN ('waiting', 'running', 'answered', 'failed', 'aborted')",
+            (row[0],),
+        ).fetchone()[0]
+        made = self._conversations[key] = Conversation(row[0], channel, max(turns, row["aged_turns"]))
+        return made
+
+    def channel(self, connection: sqlite3.Connection, key: ConversationKey) -> Channel:
+        """The channel, made known if it is not."""
+        names = (key.platform, key.account, key.channel)
+        known = self._channels.get(names)
+        if known is not None:
+            return known
+        row = connection.execute(
+            "INSERT INTO channels (platform, account, channel, name, chat_type) VALUES (?, ?, ?, '', ?) "
+            "ON CONFLICT DO UPDATE SET name = name RETURNING id, name, chat_type, aged_seq",
+            (*names, ChatType.DIRECT.value),
+        ).fetchone()
+        first = row["id"] << SEQ_BITS
+        last = connection.execute("SELECT max(id) FROM messages WHERE id BETWEEN ? AND ?", (first, first | SEQ_MASK))
+        seq = max((last.fetchone()[0] or 0) & SEQ_MASK, row["aged_seq"])
+        made = self._channels[names] = Channel(row["id"], row["name"], row["chat_type"], seq)
+        return made
+
+
+def call_channel(connection: sqlite3.Connection, channel: Channel, name: str | None, chat_type: str) -> None:
+    """Keep a channel's latest name and type."""
+    chosen = name or channel.name
+    if chosen != channel.name or chat_type != channel.chat_type:
+        connection.execute("UPDATE channels SET name = ?, chat_type = ? WHERE id = ?", (chosen, chat_type, channel.id))
+        channel.name, channel.chat_type = chosen, chat_type
+
+
+def find_channel(connection: sqlite3.Connection, key: ConversationKey) -> int | None:
+    """The channel's number, if anything is known of it."""
+    row = connection.execute(
+        "SELECT id FROM channels WHERE platform = ? AND account = ? AND channel = ?",
+        (key.platform, key.account, key.channel),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def find_place(connection: sqlite3.Connection, key: ConversationKey) -> ConversationRow | None:
+    """The conversation's numbers, if anything is known of it."""
+    row = connection.execute(
+        "SELECT v.channel, v.id FROM channels c JOIN conversations v ON v.channel = c.id "
+        "WHERE c.platform = ? AND c.account = ? AND c.channel = ? AND v.thread = ?",
+        (key.platform, key.account, key.channel, key.thread or ""),
+    ).fetchone()
+    return None if row is None else ConversationRow(row[0], row[1])
+
+
+def key_of(row: sqlite3.Row) -> ConversationKey:
+    """The conversation a row with platform, account, channel_key and thread belongs to."""
+    return ConversationKey(
+        platform=row["platform"], account=row["account"], channel=row["channel_key"], thread=row["thread"] or None
+    )
+
+
+# What `key_of` needs, for a query that names its conversations table v and its channels table c.
+KEY_COLUMNS = "c.platform, c.account, c.channel AS channel_key, v.thread"

@@ -1,0 +1,25 @@
+"""Sanitize text: characters that SQLite cannot store, replaced before they reach it."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import TypeVar
+
+import orjson
+
+T = TypeVar("T")
+
+# Half a surrogate pair is valid JSON and no text: better stored with a mark than offered, and refused, for ever.
+NOT_TEXT = (UnicodeEncodeError, orjson.JSONEncodeError)
+
+
+def mended(value: T) -> T:
+    """The same value with a mark in place of every half surrogate pair."""
+    if isinstance(value, str):
+        return type(value)(value.encode("utf-8", "replace").decode())
+    if isinstance(value, tuple):
+        return type(value)(mended(item) for item in value)
+    if isinstance(value, Mapping):
+        return type(value)({mended(key): mended(item) for key, item in value.items()})  # type: ignore[call-arg]
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: mended(getattr(value, field.name)) for field in fields(value)})
+    return value

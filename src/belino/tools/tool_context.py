@@ -1,0 +1,121 @@
+"""Tool context: what the tools of one channel work on, and their common way to bytes."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from belino.context.history import History
+from belino.domain.errors import (
+    MediaError,
+    MediaExpired,
+    MediaNotFound,
+    MediaRefused,
+    MediaTooLarge,
+    OverDailyLimit,
+    StoreError,
+    ToolError,
+)
+from belino.domain.media import Blob, FileBlock, ImageBlock, MediaKind
+from belino.domain.message import ConversationKey
+from belino.domain.outcome import Stage, Step
+from belino.domain.ports import Clock
+from belino.domain.store import Archive, Library
+from belino.domain.stored import ManifestEntry, RefRecord
+from belino.media.fetch import Fetcher
+from belino.media.paths import place, stored_name
+from belino.media.placeholder import clean_name, format_size
+from belino.media.render import Renderer
+
+REF_ID = re.compile(r"[a-z0-9]{1,8}_[a-z0-9]{12}")
+
+Notes = Callable[[Step], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """Everything the media tools work on; the channel is fixed here, no argument can change it."""
+
+    channel: ConversationKey
+    library: Library
+    archive: Archive
+    fetcher: Fetcher
+    history: History | None
+    """Asks the platform for what is not stored; None where nobody may be asked."""
+    folder: Path
+    clock: Clock
+    renderer: Renderer
+    sees_images: bool
+    image_block_bytes: int
+    image_block_side: int
+    fence: str
+    """The marker around what files say; nobody's to guess."""
+    notes: Notes | None
+    manifest: Sequence[ManifestEntry]
+    shown: Callable[[ImageBlock], None] | None
+    shown_now: set[str]
+    """Refs and hashes given as pictures since this toolbox was made."""
+    answers: Collection[str] = ()
+    """The ids of the messages that the turn answers."""
+
+    async def note(self, record: RefRecord, what: str, tokens: int) -> None:
+        """For `explain`: what was made of a ref; never a word of what it says."""
+        if self.notes is not None:
+            step = Step(
+                at=self.clock.now(),
+                stage=Stage.MEDIA,
+                outcome="rendered",
+                reason=f"{what}: about {tokens} tokens",
+                subject=record.ref.id,
+            )
+            await self.notes(step)
+
+
+async def find_ref(shelf: ToolContext, ref_id: str) -> RefRecord:
+    """A ref of this channel; one of another is as unknown as one that never was."""
+    record = await shelf.library.ref(shelf.channel, ref_id) if REF_ID.fullmatch(ref_id) else None
+    if record is None:
+        if REF_ID.fullmatch(ref_id) and await shelf.library.gone_since(shelf.channel, ref_id) is not None:
+            raise ToolError(f"{ref_id} was deleted by its sender; do not use what you saw of it")
+        raise ToolError("there is no such media in this channel; list_media shows what there is")
+    return record
+
+
+async def held(shelf: ToolContext, record: RefRecord) -> Blob:
+    """The bytes of a ref, fetched if need be; a ToolError says why they cannot be had."""
+    ref = record.ref.id
+    try:
+        return await shelf.fetcher.fetch(record)
+    except MediaTooLarge as error:
+        raise ToolError(f"{ref} is over {format_size(error.limit)}; ask the sender for a smaller copy") from error
+    except OverDailyLimit as error:
+        limit = format_size(error.limit)
+        raise ToolError(
+            f"this channel may fetch {limit} a day and {ref} does not fit any more; try tomorrow"
+        ) from error
+    except (MediaExpired, MediaNotFound) as error:
+        raise ToolError(f"the platform no longer has {ref} (expired); ask the sender to send it again") from error
+    except MediaRefused as error:
+        raise ToolError(f"the bytes of {ref} were refused; ask the sender for the file in another form") from error
+    except MediaError as error:
+        raise ToolError(f"{ref} could not be fetched just now; try again in a moment") from error
+    except StoreError as error:
+        raise ToolError(f"{ref} could not be kept: the gateway's disk is full or failing; tell the operator") from error
+
+
+async def placed(shelf: ToolContext, record: RefRecord, blob: Blob, mime: str) -> FileBlock:
+    """A copy of the bytes in the session's folder."""
+    try:
+        path = await asyncio.to_thread(place, shelf.folder, stored_name(record.ref), blob.path)
+    except StoreError as error:
+        raise ToolError(f"{record.ref.id} could not be copied to your folder: {error}") from error
+    return FileBlock(path=path, mime=mime, ref=record.ref.id, sha256=blob.sha256)
+
+
+def title(record: RefRecord) -> str:
+    """What we call a ref: its name, or what it is."""
+    ref = record.ref
+    name = clean_name(ref.file_name or "") or f"{ref.kind.value.capitalize()} {ref.id}"
+    # A sticker's caption is the emoji it stands for, which says more than its bytes.
+    return f"{name} ({clean_name(ref.caption)})" if ref.kind is MediaKind.STICKER and ref.caption else name
