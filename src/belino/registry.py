@@ -1,4 +1,4 @@
-"""Find an adapter, agent or provider by name: our own module first, then an installed package's entry point."""
+"""Registry: find an adapter, agent or provider by name, in belino first, then by entry point."""
 
 import importlib
 import importlib.util

@@ -1,4 +1,4 @@
-"""An agent without a model, and honest about it: it shows what an agent is given and what the toolbox answers."""
+"""Demo agent, without a model: it shows what an agent is given and what the toolbox answers."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Pictures as people send them, made on the spot: photographs, screens, pages, drawings, with and without alpha."""
+"""Gallery of pictures as people send them, made on the spot: photographs, screens, pages, drawings."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reads one document after the other, ours or markitdown's way, each in a child forked from a process that is warm.
+"""Reading documents one after the other, our way or markitdown's, each in a child of a warm process.
 
 `python -m belino.bench._reading ours|markitdown`: a path on each line in, a line of JSON out.
 """

@@ -1,4 +1,4 @@
-"""Conversations to measure on: those of a corpus, or made ones of the same shape."""
+"""Talk to measure on: conversations of a corpus, or made ones of the same shape."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a long thread costs an agent and its platform, beside a design that sends the thread again with every turn."""
+"""Context: what a long thread costs an agent, beside a design that sends the thread with every turn."""
 
 import asyncio
 import time

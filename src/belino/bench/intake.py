@@ -1,4 +1,4 @@
-"""How fast arrivals become durable: offered together, beside one commit for each, on the same disk in the same run."""
+"""Intake: how fast arrivals become durable, beside one commit for each on the same disk."""
 
 import asyncio
 import time

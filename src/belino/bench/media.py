@@ -1,4 +1,4 @@
-"""Pictures made to fit, types told and bytes streamed, beside the usual ways, on the same files in the same run."""
+"""Media: pictures fitted, types sniffed and bytes streamed, beside the usual ways on the same files."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a workspace costs in calls: belino, which keeps what it hears, beside an app that asks at every reply."""
+"""Slack: API calls of a workspace, beside an app that reads the channel at every reply."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""How often a file's type is told exactly, whole and from its first bytes, beside other tools on the same files."""
+"""Sniff: how often a file's type is right, whole and from its first bytes, beside other tools."""
 
 import mimetypes
 import shutil

@@ -1,4 +1,4 @@
-"""What starting costs: CPU of the help, CPU to the first healthy answer, memory after ten turns, beside bare Python."""
+"""Start: CPU of the help and to the first healthy answer, memory after ten turns, beside bare Python."""
 
 import base64
 import http.client

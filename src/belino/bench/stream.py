@@ -1,4 +1,4 @@
-"""What streaming a gigabyte costs: CPU of the way from a socket to a blob beside curl writing a file, and memory."""
+"""Stream: CPU and memory of a gigabyte from a socket to a blob, beside curl writing a file."""
 
 import json
 import os

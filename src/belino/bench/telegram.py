@@ -1,4 +1,4 @@
-"""What a busy group costs: belino, which fetches what is asked for, beside a bot that downloads whatever arrives."""
+"""Telegram: bytes and calls of a busy group, beside a bot that downloads whatever arrives."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""Domain values as JSON and back, by the fields of their dataclasses."""
+"""Codec: domain values to JSON and back, by the fields of their dataclasses."""
 
 import base64
 import types

@@ -1,4 +1,4 @@
-"""The running gateway, as its commands reach it: address and token from run.json, one HTTP request per question."""
+"""Client of the running gateway: address and token from run.json, one HTTP request per question."""
 
 import fcntl
 import http.client

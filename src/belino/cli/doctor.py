@@ -30,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> int:
     if args.repair:
-        from belino.cli.repairing import run_repair
+        from belino.cli.repair import run_repair
 
         return run_repair(args)
     home = Home.at(args.home)

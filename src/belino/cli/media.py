@@ -13,8 +13,8 @@ from belino.cli.client import GatewayClient, Unknown, running_gateway
 from belino.cli.command import NotRunning
 from belino.cli.files import CHUNK, Target, fit_file, sniff_files, written
 from belino.cli.gc import DESCRIPTION, gc, gc_arguments
-from belino.cli.planning import plan_files
-from belino.cli.rendering import LINES, form_arguments, price_file, render_ref, text_arguments, text_file
+from belino.cli.plan import plan_files
+from belino.cli.renditions import LINES, form_arguments, price_file, render_ref, text_arguments, text_file
 from belino.cli.show import clean, progress_bar, shorten, show_json, show_table
 from belino.domain.errors import BelinoError
 from belino.domain.limits import SendAs

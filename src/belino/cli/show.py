@@ -1,4 +1,4 @@
-"""What a person sees: tables in colour on a terminal, plain aligned columns elsewhere, JSON on request.
+"""Show results: tables in colour on a terminal, plain columns elsewhere, JSON on request.
 
 Tables are laid out here because rich cuts cells where a terminal is narrow, and ids are there to be copied.
 """

@@ -1,4 +1,4 @@
-"""Change one table of a belino.toml or belino.json and leave every other word of it as it was."""
+"""Edit one table of a belino.toml or belino.json and leave the rest of the file as it was."""
 
 import json
 import re

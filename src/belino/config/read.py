@@ -1,4 +1,4 @@
-"""belino.toml or belino.json → Config."""
+"""Read belino.toml or belino.json into a Config."""
 
 import json
 import tomllib

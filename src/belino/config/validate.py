@@ -1,4 +1,4 @@
-"""One dataclass from one table, every mistake told in one sentence; the only module that knows pydantic."""
+"""Validate one table into its dataclass, each mistake in one sentence; the only module that knows pydantic."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The structured context of a turn, from the store: its channel at a glance, and its thread."""
+"""Assemble the structured context of a turn from the store: its channel and its thread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

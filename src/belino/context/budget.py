@@ -1,4 +1,4 @@
-"""What the agent's context may cost, and the one pure function that chooses what fits."""
+"""Budget of the agent's context, and the pure function that chooses what fits."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

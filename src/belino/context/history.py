@@ -1,4 +1,4 @@
-"""What was said before we listened: asked of the platform once, kept in the store, and known to be whole from then on.
+"""History from before we listened: asked of the platform once, stored, and known to be complete or not.
 
 While an account listens, every arrival is stored. So a channel needs one call after a start, and a thread none if its
 first message was heard live; an older thread is asked for once and known to be whole for a while.

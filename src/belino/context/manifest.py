@@ -1,4 +1,4 @@
-"""What of the media an agent was ever shown is still in its context, and what a compaction took from it."""
+"""Manifest: which media shown to an agent is still in its context, and what a compaction removed."""
 
 from collections.abc import Iterable
 

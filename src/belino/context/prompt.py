@@ -1,4 +1,4 @@
-"""Values → content blocks: our own static words apart from everybody else's, which stand between markers."""
+"""Prompt: values to content blocks; our own static text apart from everything from outside, which is fenced."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The channel at a glance: the message being answered, and snippets of what was said just before it."""
+"""Snapshot of a channel: the message being answered, and excerpts of what was said just before."""
 
 from collections.abc import Container, Sequence
 from dataclasses import replace

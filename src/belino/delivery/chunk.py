@@ -1,4 +1,4 @@
-"""Long text as parts a platform takes: cut between paragraphs, else lines, sentences, words, at worst characters.
+"""Chunk long text for a platform: between paragraphs, else lines, sentences or words.
 
 The bodies of the parts, joined, are the text. A code fence that is open at a cut is closed there and opened again.
 """

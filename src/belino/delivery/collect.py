@@ -1,4 +1,4 @@
-"""The files a reply offers: handed over by a tool, named in its text, or waiting in the folder `pending`.
+"""Collect the files of a reply: passed by a tool, named in its text, or waiting in the folder `pending`.
 
 There is no fourth way. A file counts only if it lies in the conversation's own `outgoing/`; anything else a text names
 is text. Its bytes are copied from the file that was looked at, and those bytes are what is sent.

@@ -1,4 +1,4 @@
-"""What an operator may decide about sending."""
+"""Config of sending."""
 
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What becomes of each file a reply offers: sent as it is, made to fit, re-encoded or refused, and why."""
+"""Decide for each file of a reply: sent as it is, fitted, re-encoded or refused, and why."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Text with styles in the markup of each platform: whatever the text is, the result is well formed."""
+"""Dialects of markup: styled text in the markup of each platform, always well formed."""
 
 import re
 from collections.abc import Callable

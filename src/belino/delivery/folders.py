@@ -1,4 +1,4 @@
-"""A conversation's `outgoing/`: what waits in `pending`, and where it goes once its fate is known."""
+"""Folders of a conversation's `outgoing/`: what waits in `pending`, and where it moves when it has ended."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress

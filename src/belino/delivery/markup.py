@@ -1,4 +1,4 @@
-"""An agent's Markdown, read once, as text with styles."""
+"""Markup of an agent: its Markdown, parsed once, as text with styles."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A reply as parcels: one platform call each, under the adapter's limits, with keys that a retry repeats."""
+"""Plan a reply as parcels: one platform call each, within the adapter's limits, with keys that survive a retry."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Files made ready to leave: fitted, re-encoded, or refused with the reason; each result is a blob of its own."""
+"""Prepare files for sending: fitted, re-encoded, or refused with the reason; each result is a blob."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence

@@ -1,4 +1,4 @@
-"""What the platform says it stored, against what was sent."""
+"""Receipts: compare what the platform says it stored with what was sent."""
 
 from belino.domain.limits import SendAs
 from belino.domain.reply import OutgoingFile, Parcel, Receipt, StoredFile

@@ -1,4 +1,4 @@
-"""The outbox on its way: each conversation's parcels in order, claimed, sent, confirmed, or ended with a reason."""
+"""Send the outbox: each conversation's parcels in order, claimed, sent, confirmed, or ended with a reason."""
 
 import logging
 import secrets

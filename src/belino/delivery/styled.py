@@ -1,4 +1,4 @@
-"""Text with styles as spans over it: what is left of Markdown once it is read, before any platform's markup."""
+"""Styled text: spans over plain text, between Markdown and a platform's markup."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Accounting check: values that say whether every arrival, attachment, parcel and blob is accounted for."""
+"""Audit values: whether every arrival, attachment, parcel and blob is accounted for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

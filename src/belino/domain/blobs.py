@@ -1,4 +1,4 @@
-"""Bytes as the store keeps them: whole ones by their hash, and those that a client still sends piece by piece."""
+"""Blobs port: whole bytes by their hash, and uploads that a client still sends in pieces."""
 
 from collections.abc import AsyncIterator, Callable, Container, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What the agent is told about a channel and a thread, and what a search of them found: deterministic values."""
+"""Context values: what an agent reads about a channel and a thread, and what a search of them found."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Where text may be cut without breaking what a reader sees as one character.
+"""Graphemes: where text may be cut without breaking what a reader sees as one character.
 
 A close approximation of the extended grapheme clusters of UAX #29 on the standard library's tables. Where it differs it
 keeps more together, never less.

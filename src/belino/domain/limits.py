@@ -1,4 +1,4 @@
-"""What a platform accepts, as data on its adapter."""
+"""Limits of a platform, as data on its adapter."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What became of a message, a media item, a turn, and why: closed sets, so that nothing can end silently."""
+"""Outcome of a message, a media item or a turn, with its reason: closed sets, so that nothing ends silently."""
 
 from dataclasses import dataclass
 from datetime import datetime

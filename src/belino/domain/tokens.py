@@ -1,4 +1,4 @@
-"""What text and pictures cost a model, estimated by script and word, without a vocabulary.
+"""Tokens that text and pictures cost a model, estimated by script and word, without a vocabulary.
 
 Tokenizers keep short and English words whole, cut the long words of other languages into pieces, and spend close to a
 token on every ideograph; an estimate of one quarter of the length is wrong by a factor of two as soon as the script

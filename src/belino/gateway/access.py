@@ -1,4 +1,4 @@
-"""Denied, observed or may command: one decision for every kind of arrival, made without looking at anything else."""
+"""Access: denied, observed or may command, one decision for every kind of arrival, before its content is read."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What differs between a recording and its replay: arrivals, outcomes, prompts, tools, calls and parcels. Pure."""
+"""Compare a recording with its replay: arrivals, outcomes, prompts, tools, calls and parcels."""
 
 import json
 import re

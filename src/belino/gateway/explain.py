@@ -1,4 +1,4 @@
-"""What happened to one message, and why: told from the store alone, so that it works after a restart."""
+"""Explain what happened to one message, and why, from the store alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Construct everything, run everything, close everything."""
+"""Gateway: construct everything, run everything, close everything."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Take an arrival in: its size, who sent it and where, is it new; then store it, tell it and wake its session."""
+"""Intake of an arrival: check its size and sender, drop duplicates, store it, publish it, wake its session."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence

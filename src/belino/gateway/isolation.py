@@ -1,4 +1,4 @@
-"""Ordinary turns run side by side, suspects of a crash each alone: what may be claimed now, and what is woken later."""
+"""Isolation: ordinary turns run side by side, suspects of a crash one at a time."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""How a stranger gets in by direct message: a code that they are told once and that an operator approves."""
+"""Pairing: a stranger's direct message gets a code once, and an operator approves it."""
 
 import secrets
 from dataclasses import replace

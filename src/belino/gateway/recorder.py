@@ -1,4 +1,4 @@
-"""Record conversations: what arrived, what agents were told and answered, what was called, and what became of it.
+"""Recorder of conversations: arrivals, prompts, answers, platform calls and outcomes.
 
 Nothing is written before the access decision: an adapter reports what it parsed, and that is kept only if the arrival
 is taken in. Calls are written only for conversations in which an arrival was taken in since the recording began.

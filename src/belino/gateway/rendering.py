@@ -1,4 +1,4 @@
-"""A ref in the form that a person asks for: of any channel, and pictures are always seen."""
+"""Rendering of a ref for a person, from any channel."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

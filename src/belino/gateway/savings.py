@@ -1,4 +1,4 @@
-"""What laziness saved: media that was seen and never fetched, in bytes and in tokens an eager design would spend."""
+"""Savings: media that was seen and never fetched, in bytes and in tokens."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, fields

@@ -1,4 +1,4 @@
-"""One ordered worker per conversation with turns to run, a bounded number at once, and bounded room to wait."""
+"""Sessions: one ordered worker per conversation with turns to run, a bounded number at once."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Keep an adapter running: restart it when it dies, wait longer each time, and never take its neighbours along."""
+"""Supervise an adapter: restart it with back-off when it fails, without affecting the others."""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Frames of an animated GIF or WebP, decoded in one go; runs in the sandbox's child."""
+"""Animation: frames of a GIF or WebP, decoded in one pass; runs in the sandbox's child."""
 
 import io
 import os

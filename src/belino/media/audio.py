@@ -1,4 +1,4 @@
-"""Sounds: what one is, how loud it goes, and the same in another form; decoding happens in the sandbox only."""
+"""Audio: what a sound is, how loud it goes, and the same in another form; decoded in the sandbox."""
 
 import os
 from collections.abc import AsyncIterator, Mapping

@@ -1,4 +1,4 @@
-"""How long a sound or a video lasts and how it is encoded, read from its headers; nothing is decoded."""
+"""Audio facts: length and encoding of a sound or video, from its headers, without decoding."""
 
 import os
 import struct

@@ -1,4 +1,4 @@
-"""How loud a sound goes: every sample while that is quick, else a moment of each part; runs in the sandbox's child."""
+"""Audio peaks: how loud a sound goes, every sample while that is quick, else a part of each section."""
 
 import time
 from collections.abc import Iterable, Sequence

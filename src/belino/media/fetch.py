@@ -1,4 +1,4 @@
-"""Ref → blob: once at a time, bounded, at most once ever, every end an outcome."""
+"""Fetch a blob for a ref: one at a time, bounded, at most once ever, every end an outcome."""
 
 import asyncio
 import logging

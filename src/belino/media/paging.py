@@ -1,4 +1,4 @@
-"""A document's text in pages of so many tokens: each begins exactly where the one before it ended.
+"""Paging: a document's text in pages of so many tokens, each beginning where the one before it ended.
 
 What a document says is other people's text like any message: it is disarmed before anybody counts or cuts it, so that
 a place in it means the same each time.

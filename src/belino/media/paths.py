@@ -1,4 +1,4 @@
-"""Names we dare write, and copies of blobs inside a session's folder, beneath a directory handle."""
+"""Paths: names that are safe to write, and copies of blobs inside a session's folder."""
 
 import errno
 import os

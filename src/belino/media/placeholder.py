@@ -1,4 +1,4 @@
-"""Write the line that stands for a ref, and keep everybody else from writing one.
+"""Placeholder: the line that stands for a ref, and the escape that keeps others from forging one.
 
 A placeholder is our word to the agent that a ref exists. File names, captions, MIME strings and message texts are other
 people's words: whatever in them looks like a placeholder has its bracket written `［` before an agent reads it. The

@@ -1,4 +1,4 @@
-"""What each rendition of a file costs, told before it is made: from what is said of the file, then from what is known.
+"""Price of each rendition of a file, before it is made: from its metadata, then from what was measured.
 
 Tokens are what a model pays, bytes what must be fetched from the platform first, seconds about how long it takes.
 """

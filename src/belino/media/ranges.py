@@ -1,4 +1,4 @@
-"""Which pages, and which seconds, as people and models write them: `3-5`, `0:30-1:10`."""
+"""Ranges of pages and seconds, as people and models write them: `3-5`, `0:30-1:10`."""
 
 import re
 

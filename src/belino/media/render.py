@@ -1,4 +1,4 @@
-"""Renditions of a blob: text, pages, frames, sheets, a waveform; each made once, in the sandbox, whoever asks."""
+"""Render a blob: text, pages, frames, sheets, a waveform; each made once, in the sandbox."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""One file in the form that is asked for: what we tell of it, its own words, and pictures of it."""
+"""Renditions of one file for an agent: what it is, its text, and pictures of it."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Open a hostile sound or video in the sandbox: as the type its bytes are, and nothing but the one descriptor."""
+"""Stream open: a hostile sound or video, opened in the sandbox as the type its bytes are."""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a WebM says of its picture, read from its beginning; nothing is decoded."""
+"""WebM header: what the file says of its picture, without decoding."""
 
 import struct
 from collections.abc import Iterator

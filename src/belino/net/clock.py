@@ -1,4 +1,4 @@
-"""The machine's own time, and one that never goes back."""
+"""Clock of the machine: wall time, and one that never goes back."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Sockets that are opened only where the guard lets them: aiohttp with our eyes on every address it resolved."""
+"""Connect only where the guard allows it: aiohttp's connector with a check on every address."""
 
 import socket
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""Which addresses belino connects to: public ones, and others only where the operator's configuration names them.
+"""Guard: which addresses belino connects to, public ones, and others only where the configuration says so.
 
 The decision is about the address a socket is about to be opened to, never about a name. Python's `is_global` is not
 asked: up to 3.11 it takes NAT64, 6to4, site-local and multicast addresses for public ones.

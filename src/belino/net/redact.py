@@ -1,4 +1,4 @@
-"""Secrets that cannot be shown, and log lines in which none can stand."""
+"""Redact secrets: values that cannot be printed, and log lines without them."""
 
 import json
 import logging

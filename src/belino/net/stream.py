@@ -1,4 +1,4 @@
-"""Bounded, deadlined chunks: no body is endless, oversized or kept open by a trickle, and one that breaks goes on."""
+"""Stream of bounded chunks: no body is endless, oversized or kept open by a trickle."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping

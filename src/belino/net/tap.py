@@ -1,4 +1,4 @@
-"""Platform calls, overheard: an HTTP client that reports what was sent and answered on behalf of a conversation.
+"""Tap: an HTTP client that reports platform calls to a recording.
 
 Only calls that are made on behalf of a conversation are reported. What an adapter asks for on its own account (polls,
 sockets, directories) mixes conversations, and people who were denied, so it is never reported.

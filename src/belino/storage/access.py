@@ -1,4 +1,4 @@
-"""Who was turned away, how far each account has read, and which secrets open which door."""
+"""Access rows: denied senders, read cursors of accounts, and credentials."""
 
 import secrets
 import sqlite3

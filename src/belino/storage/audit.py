@@ -1,4 +1,4 @@
-"""Accounting check of a store: counters against rows, rows against each other, rows against files.
+"""Audit of a store: counters against rows, rows against each other, rows against files.
 
 Works on a live store, on a state folder that no gateway uses, and on the parts of a backup. It changes nothing.
 """

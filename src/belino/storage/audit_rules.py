@@ -1,4 +1,4 @@
-"""Rules of the accounting check: what no store may hold, each as a query for the rows that break it."""
+"""Audit rules: what no store may hold, each as a query for the rows that break it."""
 # ruff: noqa: S608  only our own words are put together
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""A copy of the state folder, made while a gateway may be at work: database, bytes, key and configuration."""
+"""Backup of the state folder, made while a gateway may run: database, blobs, key and configuration."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Verify a backup: read all of it back, and compare it with what it says of itself."""
+"""Backup check: read a backup back and compare it with its manifest."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""What an operator may decide about scheduled backups."""
+"""Backup config: when scheduled backups are made, where, and how many are kept."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta

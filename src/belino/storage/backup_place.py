@@ -1,4 +1,4 @@
-"""Where a backup is written: under a temporary name beside its folder, and renamed once it is complete."""
+"""Backup place: a backup is written under a temporary name and renamed once it is complete."""
 
 import fcntl
 import glob

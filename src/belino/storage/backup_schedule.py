@@ -1,4 +1,4 @@
-"""Scheduled backups on disk: which there are, when the next is due, and which are deleted after a new one."""
+"""Backup schedule on disk: which backups there are, when the next is due, and which are deleted after it."""
 
 import secrets
 import sqlite3

@@ -1,4 +1,4 @@
-"""Bytes by sha256: hashed while they are written, visible only when whole, kept while anything uses them."""
+"""Blobs in a folder, by sha256: hashed while written, visible only when complete, kept while used."""
 
 import asyncio
 import hashlib

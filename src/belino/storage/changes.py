@@ -1,4 +1,4 @@
-"""What happens to messages after they were said: edits, deletions, reactions and news of delivery.
+"""Changes to stored messages: edits, deletions, reactions and delivery reports.
 
 A change may come before its message. It is kept then, and applied when the message comes.
 """

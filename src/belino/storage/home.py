@@ -1,4 +1,4 @@
-"""The state folder: where everything lies, and that nobody else may look into it."""
+"""Home: the state folder, where everything lies, readable by its owner only."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Arrivals in, turns out: what is taken in, and who works on what."""
+"""Inbox: arrivals are stored and turns are claimed and ended."""
 
 import sqlite3
 from dataclasses import astuple

@@ -1,4 +1,4 @@
-"""One process at a time works on a state folder."""
+"""Lock: one process at a time works on a state folder."""
 
 import fcntl
 import os

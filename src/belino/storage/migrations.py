@@ -1,4 +1,4 @@
-"""The tables, as a list of steps that only ever grows."""
+"""Migrations: the tables, as a list of steps that is only ever appended to."""
 
 import sqlite3
 

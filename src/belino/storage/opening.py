@@ -1,4 +1,4 @@
-"""Start checks: a database or key that is missing beside other state is reported, never replaced silently."""
+"""Opening checks: a database or key that is missing beside other state is reported, never replaced."""
 
 import secrets
 import sqlite3

@@ -1,4 +1,4 @@
-"""The story of one message: steps noted on the way, merged with those the rows themselves tell."""
+"""Outcomes of one message: recorded steps, merged with what the rows themselves show."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence

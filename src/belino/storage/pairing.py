@@ -1,4 +1,4 @@
-"""Who asked to be let in by direct message, and who was: a table apart from every list of a channel."""
+"""Pairing rows: strangers who wrote directly, and those who were approved."""
 
 import sqlite3
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Turns run again: those that a crash interrupted, and those that failed and that a person wants answered.
+"""Recovery of turns: those that a crash interrupted, and failed ones that a person retries.
 
 A process that dies cannot say why. The only evidence is which turns were running: one that ran alone is counted,
 several are not, because any of them, or something outside, may have been the reason.

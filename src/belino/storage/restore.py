@@ -1,4 +1,4 @@
-"""A backup made the state folder's own again: looked at as if an enemy had packed it, moved in when it is whole."""
+"""Restore a backup: verified as if an enemy had made it, moved in when it is complete."""
 
 import errno
 import hashlib

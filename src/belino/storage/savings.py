@@ -1,4 +1,4 @@
-"""What was seen and what was fetched: media that came along with its message, as uploads do, counts as neither."""
+"""Savings: media seen against media fetched; uploads count as neither."""
 
 import sqlite3
 from collections import defaultdict

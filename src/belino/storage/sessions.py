@@ -1,4 +1,4 @@
-"""What agents remember: memory, turns ended, how far they were told, and the manifest of media they were shown."""
+"""Sessions of agents: memory, turns ended, read positions, and the manifest of media they were shown."""
 
 import logging
 import sqlite3

@@ -1,4 +1,4 @@
-"""The store at a glance: channels, conversations and numbers for status and metrics."""
+"""Summaries of the store: channels, conversations and numbers for status and metrics."""
 
 import sqlite3
 from collections.abc import Mapping

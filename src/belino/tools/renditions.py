@@ -1,4 +1,4 @@
-"""One media item of the channel in the form the agent asks for; whatever cannot be had ends in a sentence."""
+"""Renditions for the agent: one media item of the channel in the form it asks for, or a sentence why not."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""channel_context: find what was said in the channel."""
+"""Search tool channel_context: find what was said in the channel."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace

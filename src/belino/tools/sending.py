@@ -1,4 +1,4 @@
-"""send_media: a file of the conversation's folders, media of this channel or a public URL goes into the reply."""
+"""Sending tool send_media: a file of the conversation, media of this channel or a public URL joins the reply."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager

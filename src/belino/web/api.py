@@ -1,4 +1,4 @@
-"""What a person or the command line may ask about the running gateway."""
+"""API of the running gateway for a person or the command line."""
 
 import re
 import secrets

@@ -1,4 +1,4 @@
-"""Every route and what it requires, and the one door all of them lie behind."""
+"""App: every route with what it requires, behind one entry."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What a client attaches: bytes in the frame or a finished upload. Nothing a client writes is ever a path."""
+"""Attachments of a client: bytes in the frame or a finished upload, never a path."""
 
 import asyncio
 import binascii

@@ -1,4 +1,4 @@
-"""Who asks: Host and Origin, cookie and bearer, logins and what each grant may see."""
+"""Auth: Host and Origin, cookie and bearer token, logins and what each grant may see."""
 
 import ipaddress
 from collections import deque

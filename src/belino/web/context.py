@@ -1,4 +1,4 @@
-"""What an agent would be told of a conversation, and what a search of its channel finds."""
+"""Context of a conversation as an agent would read it, and a search of its channel."""
 
 from urllib.parse import unquote
 

@@ -1,4 +1,4 @@
-"""A person asks for the bytes of a ref, and may watch them come."""
+"""Fetches by a person: the bytes of a ref, with progress."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Webhooks: calls of platforms, screened by their headers, read within limits, and handed raw to their adapter."""
+"""Hooks: webhook calls of platforms, screened by their headers, read within limits, passed raw to their adapter."""
 
 import asyncio
 from dataclasses import replace

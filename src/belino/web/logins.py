@@ -1,4 +1,4 @@
-"""Logging in and out, and the secrets handed to others."""
+"""Logins: log in and out, and tokens for others."""
 
 from datetime import timedelta
 

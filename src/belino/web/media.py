@@ -1,4 +1,4 @@
-"""Bytes we hold, served so that a browser can show them and never run them."""
+"""Media served to browsers: shown where that is safe, never run."""
 
 import asyncio
 import re

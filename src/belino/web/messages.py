@@ -1,4 +1,4 @@
-"""What is said and what was said: the same for the chat socket and for HTTP."""
+"""Messages: post one and read the history, the same for the chat socket and for HTTP."""
 
 import asyncio
 import logging

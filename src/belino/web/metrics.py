@@ -1,4 +1,4 @@
-"""Numbers for Prometheus, read from the store and the gateway when they are asked for."""
+"""Metrics for Prometheus, read from the store and the gateway on request."""
 
 import os
 from collections.abc import Iterable, Mapping

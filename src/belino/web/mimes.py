@@ -1,4 +1,4 @@
-"""The few types a browser may be told; everything else is a download of unknown bytes."""
+"""Mimes: the types a browser may be given; everything else is a download of unknown bytes."""
 
 import re
 

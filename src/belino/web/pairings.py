@@ -1,4 +1,4 @@
-"""Strangers who asked to be let in, and those who were: seen and approved by the person the gateway belongs to."""
+"""Pairings: strangers who wrote directly, listed and approved by the operator."""
 
 from starlette.responses import Response
 

@@ -1,4 +1,4 @@
-"""What the page shows of a file before anybody opens it; only of bytes that are here, none is fetched for a look."""
+"""Previews of files for the page, only of bytes that are stored; none is fetched for one."""
 
 import hashlib
 

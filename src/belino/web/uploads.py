@@ -1,4 +1,4 @@
-"""Files on their way in: begun, appended to at an exact offset, resumed, given up."""
+"""Uploads: begun, appended to at an exact offset, resumed, cancelled."""
 
 import re
 

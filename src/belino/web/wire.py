@@ -1,4 +1,4 @@
-"""Values as clients see them: spelled out field by field, so that nothing leaves by accident."""
+"""Wire format: values as clients see them, field by field, so that nothing leaves by accident."""
 
 from belino.domain.delivery_doubt import Doubt
 from belino.domain.media import MediaRef

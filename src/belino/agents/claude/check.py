@@ -1,4 +1,4 @@
-"""What the doctor can find out about the API: whether it is there, and whether it takes our key."""
+"""Check of the Claude API for the doctor: whether it answers and accepts our key."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The CLI's process: its command line, its own small environment, its folder, and its end.
+"""Child process of the CLI: its command line, its small environment, its folder, and its end.
 
 The SDK's own transport gives the child everything that stands in our environment; nothing of that is the agent's.
 """

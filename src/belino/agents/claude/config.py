@@ -1,4 +1,4 @@
-"""What an operator may set about Claude."""
+"""Config of the Claude agent."""
 
 import re
 from dataclasses import dataclass, field

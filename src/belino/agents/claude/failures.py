@@ -1,4 +1,4 @@
-"""What went wrong at the model's API, as a sentence; never its words, which may hold an address or a person's text."""
+"""Failures of the model's API as a sentence, without its own words, which may hold an address or a person's text."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the CLI says, message by message, as parts of a reply."""
+"""Listen to the CLI: its messages as parts of a reply."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A toolbox that answers again what it answered before: a turn that is tried once more does nothing twice."""
+"""Replay of tool answers: a turn that is tried again does nothing twice."""
 
 import json
 from collections import defaultdict

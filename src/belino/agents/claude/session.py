@@ -1,4 +1,4 @@
-"""One conversation's CLI while it lives: started or resumed, asked, ended."""
+"""Session of one conversation with the CLI: started or resumed, asked, ended."""
 
 import asyncio
 import importlib

@@ -1,4 +1,4 @@
-"""Blocks as the Messages API and the SDK's tools take them, and back."""
+"""Wire format: content blocks as the Messages API and the SDK's tools take them, and back."""
 
 import base64
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What the doctor can find out about a model: one call that costs nothing."""
+"""Check of a model for the doctor, with one call that costs nothing."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""One turn with a model: ask, run the tools it wants, ask again, until it has answered."""
+"""Exchange with a model for one turn: ask, run the tools it wants, ask again, until it has answered."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence

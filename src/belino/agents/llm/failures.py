@@ -1,4 +1,4 @@
-"""What a provider's error means: a picture it will not take, a time to wait, or a sentence for the operator."""
+"""Failures of a provider: a picture it refuses, a time to wait, or a sentence for the operator."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is remembered of a conversation: whole turns within a budget, the pictures of the last few."""
+"""Memory of a conversation: whole turns within a budget, and the pictures of the last few."""
 
 import json
 import logging

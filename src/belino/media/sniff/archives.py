@@ -1,4 +1,4 @@
-"""Types that live inside another: office files in zip, stickers in gzip."""
+"""Archives: types that live inside another, such as office files in ZIP and stickers in gzip."""
 
 import re
 import zlib

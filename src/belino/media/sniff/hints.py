@@ -1,4 +1,4 @@
-"""What a name or a declared type suggests: looked at only where the bytes leave room."""
+"""Hints: what a name or a declared type suggests, used only where the bytes leave room."""
 
 import re
 from dataclasses import dataclass

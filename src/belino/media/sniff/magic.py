@@ -1,4 +1,4 @@
-"""Types that begin with bytes of their own."""
+"""Magic bytes: types that begin with bytes of their own."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Office files of old, and others that keep streams in a small file system of their own."""
+"""OLE files: old office files, and others that keep streams in a small file system of their own."""
 
 from collections.abc import Iterator
 

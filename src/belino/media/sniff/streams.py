@@ -1,4 +1,4 @@
-"""Sound and moving pictures: containers that say in their first boxes, pages or frames what they carry."""
+"""Streams of sound and video: containers that name their content in their first boxes, pages or frames."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Files and refs in another form: their text, pictures of them, and what that would cost an agent."""
+"""Renditions of files and refs: their text, pictures of them, and what that would cost an agent."""
 
 import asyncio
 import base64

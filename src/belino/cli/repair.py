@@ -1,4 +1,4 @@
-"""belino doctor --repair: salvage a damaged database, and say what was kept and what was lost."""
+"""Repair: belino doctor --repair, salvage a damaged database and report what was kept and lost."""
 
 from argparse import Namespace
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""belino media plan: what would become of local files on a platform, tried out on copies that nobody is sent."""
+"""Plan: belino media plan, what would become of local files on a platform, on copies that are not sent."""
 
 import asyncio
 import tempfile
