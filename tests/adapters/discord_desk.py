@@ -8,7 +8,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.net.redact import Secret
 from belino.testing.discord import TOKEN, DiscordServer
-from belino.testing.discord_shapes import Json
+from belino.testing.discord.shapes import Json
 
 
 class Bot(Seat[Adapter]):

@@ -12,7 +12,7 @@ from belino.domain.message import Arrival, Deletion, Edit, Message, Reaction
 from belino.domain.reply import Parcel
 from belino.testing import FakeClock, Trial, check_adapter, make_jpeg, make_pdf
 from belino.testing.discord import BOT_ID, TOKEN, DiscordServer
-from belino.testing.telegram_faults import Answer
+from belino.testing.faults import CannedAnswer
 
 BotAt = Callable[..., Bot]
 SEND = "POST /channels/{channel}/messages"
@@ -43,7 +43,7 @@ async def test_discord_keeps_the_adapter_contract(discord: DiscordServer, discor
             conversation=place(room),
             secrets=[TOKEN],
             media={ref.item: content for ref, content in zip(first.media, (picture, report), strict=True)},
-            refuse=lambda status, headers: discord.fail(SEND, Answer(status=status, headers=headers)),
+            refuse=lambda status, headers: discord.fail(SEND, CannedAnswer(status=status, headers=headers)),
         )
     )
     assert len(checked) == 9

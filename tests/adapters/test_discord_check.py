@@ -12,7 +12,7 @@ from belino.domain.errors import ConfigError
 from belino.domain.outcome import Finding
 from belino.net.redact import Secret
 from belino.testing.discord import BOT_ID, TOKEN, DiscordServer
-from belino.testing.telegram_faults import Answer
+from belino.testing.faults import CannedAnswer
 
 GUILDS, APPLICATION = "GET /users/@me/guilds", "GET /applications/@me"
 
@@ -21,8 +21,8 @@ async def found(bot: Bot) -> dict[str, Finding]:
     return {finding.name.removeprefix("discord:default "): finding for finding in await bot.adapter.check()}
 
 
-def answer(value: object) -> Answer:
-    return Answer(status=200, body=json.dumps(value).encode(), headers={"Content-Type": "application/json"})
+def answer(value: object) -> CannedAnswer:
+    return CannedAnswer(status=200, body=json.dumps(value).encode(), headers={"Content-Type": "application/json"})
 
 
 async def test_all_is_well(discord: DiscordServer, discord_bot: Bot) -> None:
@@ -39,7 +39,7 @@ async def test_the_link_is_made_of_the_applications_id_which_need_not_be_the_bot
 ) -> None:
     discord.fail(APPLICATION, answer({"id": "77", "flags": 1 << 19}))
     assert invite_link("77") in (await found(discord_bot))["servers"].cure
-    discord.fail(APPLICATION, Answer(status=502))
+    discord.fail(APPLICATION, CannedAnswer(status=502))
     findings = await found(discord_bot)
     assert not findings["intent"].ok and invite_link(BOT_ID) in findings["servers"].cure
 
@@ -66,7 +66,7 @@ async def test_a_missing_intent_an_empty_world_and_missing_permissions_have_thei
 async def test_what_cannot_be_looked_at_is_said_and_keeps_nothing_else_from_being_seen(
     discord: DiscordServer, discord_bot: Bot
 ) -> None:
-    discord.fail(GUILDS, Answer(status=502))
+    discord.fail(GUILDS, CannedAnswer(status=502))
     discord.fail("GET /gateway/bot", answer({"url": "wss://x", "session_start_limit": {"remaining": 3}}))
     findings = await found(discord_bot)
     assert not findings["servers"].ok and findings["intent"].ok

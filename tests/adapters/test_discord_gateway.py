@@ -26,8 +26,8 @@ from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.redact import Secret
 from belino.testing.discord import BOT_ID, TOKEN, DiscordServer
-from belino.testing.discord_faults import cloudflare_ban, slow_down
-from belino.testing.telegram_faults import Answer
+from belino.testing.discord.request import cloudflare_ban, slow_down
+from belino.testing.faults import CannedAnswer
 
 BotAt = Callable[..., Bot]
 HISTORY, CHANNEL = "GET /channels/{channel}/messages", "GET /channels/{channel}"
@@ -241,7 +241,7 @@ async def test_a_channel_that_cannot_be_asked_for_now_is_no_reason_to_lose_a_mes
         await until(lambda: discord_bot.taken)
     thread = discord.thread(room, ada, "new")
     discord.say(thread, ada, "hello")
-    discord.fail(CHANNEL, Answer(status=502))
+    discord.fail(CHANNEL, CannedAnswer(status=502))
     later = discord_bot_at(discord)
     with pytest.raises(AdapterError):
         await later.listen(discord_bot.cursor)
@@ -287,7 +287,7 @@ async def test_without_the_content_intent_it_listens_all_the_same_and_says_so(
 async def test_too_many_sessions_are_waited_out(discord: DiscordServer, discord_bot: Bot) -> None:
     limit = {"total": 1000, "remaining": 0, "reset_after": 7000, "max_concurrency": 1}
     body = json.dumps({"url": discord.gateway_url, "shards": 1, "session_start_limit": limit}).encode()
-    discord.fail("GET /gateway/bot", Answer(status=200, body=body, headers={"Content-Type": "application/json"}))
+    discord.fail("GET /gateway/bot", CannedAnswer(status=200, body=body, headers={"Content-Type": "application/json"}))
     with pytest.raises(RateLimited) as limited:
         await discord_bot.listen()
     assert limited.value.retry_after == 7
@@ -297,7 +297,7 @@ async def test_too_many_sessions_are_waited_out(discord: DiscordServer, discord_
     "fault", [cloudflare_ban(9), slow_down(9), slow_down(9, "global")], ids=["page", "user", "all"]
 )
 async def test_who_is_asked_to_wait_before_the_start_waits(
-    discord: DiscordServer, discord_bot: Bot, fault: Answer
+    discord: DiscordServer, discord_bot: Bot, fault: CannedAnswer
 ) -> None:
     discord.fail("GET /users/@me", fault)
     with pytest.raises(RateLimited) as limited:

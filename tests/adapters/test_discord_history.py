@@ -12,9 +12,9 @@ from belino.domain.message import Arrival, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_faults import slow_down
-from belino.testing.discord_shapes import Json
-from belino.testing.telegram_faults import Answer
+from belino.testing.discord.request import slow_down
+from belino.testing.discord.shapes import Json
+from belino.testing.faults import CannedAnswer
 
 BotAt = Callable[..., Bot]
 HISTORY = "GET /channels/{channel}/messages"
@@ -130,7 +130,7 @@ async def test_a_channel_discord_fails_to_tell_of_does_not_keep_it_from_the_othe
 ) -> None:
     monkeypatch.setattr("belino.net.stream.backoff", lambda *args, **named: 0.0)
     ada = await miss_two(discord, discord_bot)
-    discord.fail(HISTORY, Answer(status=500), times=3 * broken)
+    discord.fail(HISTORY, CannedAnswer(status=500), times=3 * broken)
     later = discord_bot_at(discord)
     if broken == 2:
         with pytest.raises(AdapterError, match="500"):

@@ -12,11 +12,10 @@ from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Message
 from belino.testing import FakeClock, make_gif, make_jpeg, make_png
 from belino.testing.discord import TOKEN, DiscordServer
-from belino.testing.discord_faults import CDN, refusal
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.discord_shapes import Json
-from belino.testing.telegram_faults import Answer, Truncate
-from belino.testing.telegram_shapes import Upload
+from belino.testing.discord.request import CDN, DiscordPace, refusal
+from belino.testing.discord.shapes import Json
+from belino.testing.faults import CannedAnswer, Truncate
+from belino.testing.file_server import FakeUpload
 
 BotAt = Callable[..., Bot]
 MESSAGE, REFRESH = "GET /channels/{channel}/messages/{message}", "POST /attachments/refresh-urls"
@@ -58,7 +57,7 @@ async def test_files_whose_links_discord_makes_us_wait_for_come_all_the_same() -
     async with DiscordServer(pace=pace) as server:
         ada, bot, pictures = server.user("ada"), Bot(server), [make_jpeg(64, 48 + number) for number in range(5)]
         said = await heard(bot, server, ada, ada, files=pictures)
-        server.fail(MESSAGE, Answer(status=502, body=b"<html>Bad Gateway</html>"))
+        server.fail(MESSAGE, CannedAnswer(status=502, body=b"<html>Bad Gateway</html>"))
         assert [await bot.fetch(ref) for ref in said.media] == pictures
         await bot.client.close()
         assert server.calls[MESSAGE] == 6
@@ -79,9 +78,9 @@ async def test_a_link_that_expires_under_way_is_asked_for_again_once(
 ) -> None:
     said = await heard(discord_bot, discord, room, ada, files=[PICTURE])
     for status in (401, 403, 404):
-        discord.fail(CDN, Answer(status=status, body=b"This content is no longer available."))
+        discord.fail(CDN, CannedAnswer(status=status, body=b"This content is no longer available."))
         assert await discord_bot.fetch(said.media[0]) == PICTURE
-    discord.fail(CDN, Answer(status=404, body=b"gone"), times=2)
+    discord.fail(CDN, CannedAnswer(status=404, body=b"gone"), times=2)
     with pytest.raises(MediaExpired):
         await discord_bot.fetch(said.media[0])
 
@@ -90,7 +89,7 @@ async def test_a_download_that_breaks_off_is_continued(
     discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json
 ) -> None:
     content = bytes(range(256)) * 4096
-    said = await heard(discord_bot, discord, room, ada, files=[Upload(content=content, name="a.bin")])
+    said = await heard(discord_bot, discord, room, ada, files=[FakeUpload(content=content, name="a.bin")])
     discord.fail(CDN, Truncate(at=300_000))
     assert await discord_bot.fetch(said.media[0]) == content
     assert discord.bytes_served == len(content)
@@ -137,7 +136,7 @@ async def test_stickers_come_from_the_cdn_by_their_id(
 async def test_the_file_of_a_command_is_fetched_by_a_renewed_link(discord: DiscordServer, discord_bot: Bot) -> None:
     ada = discord.user("ada")
     channel = discord.dm(ada)
-    kept = discord.cdn.put(channel["id"], discord.ids.next(), Upload(content=PICTURE, name="harbour.jpg"))
+    kept = discord.cdn.put(channel["id"], discord.ids.next(), FakeUpload(content=PICTURE, name="harbour.jpg"))
     ref = replace(REF, locator={"path": f"attachments/{channel['id']}/{kept['id']}/harbour.jpg"})
     assert await discord_bot.fetch(ref) == PICTURE
     assert discord.calls[REFRESH] == 1

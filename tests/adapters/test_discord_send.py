@@ -28,10 +28,9 @@ from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
 from belino.net.clock import SystemClock
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_faults import cloudflare_ban, refusal, slow_down
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.discord_shapes import Json
-from belino.testing.telegram_faults import Answer, Reset, Stall
+from belino.testing.discord.request import DiscordPace, cloudflare_ban, refusal, slow_down
+from belino.testing.discord.shapes import Json
+from belino.testing.faults import CannedAnswer, Reset, Stall
 
 BotAt = Callable[..., Bot]
 SEND, EDIT = "POST /channels/{channel}/messages", "PATCH /channels/{channel}/messages/{message}"
@@ -173,7 +172,7 @@ async def test_a_draft_grows_and_one_that_cannot_be_changed_any_more_is_to_be_sa
     ids=lambda answer: str(answer.status),
 )
 async def test_what_may_not_be_a_reply_is_said_without_being_one(
-    discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json, answer: Answer
+    discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json, answer: CannedAnswer
 ) -> None:
     asked = discord.say(room, ada, "hello?")
     discord.fail(SEND, answer)
@@ -186,7 +185,7 @@ async def test_what_may_not_be_a_reply_is_said_without_being_one(
 async def test_a_page_of_somebody_before_discord_is_no_word_of_discords(
     discord: DiscordServer, discord_bot: Bot, room: Json, status: int
 ) -> None:
-    discord.fail(SEND, Answer(status=status, body=b"<html>Just a moment...</html>"))
+    discord.fail(SEND, CannedAnswer(status=status, body=b"<html>Just a moment...</html>"))
     with pytest.raises(AdapterError, match="before Discord") as failed:
         await discord_bot.adapter.send(parcel(room, "hello"))
     assert not isinstance(failed.value, Undeliverable)
@@ -214,14 +213,14 @@ async def test_drafts_are_shown_where_the_settings_say(
         (refusal(403, 50007, "Cannot send messages to this user"), "takes no direct messages"),
         (refusal(404, 10003, "Unknown Channel"), "is gone"),
         (refusal(413, 40005, "Request entity too large"), "no file that large"),
-        (Answer(status=413, body=b"<html>"), "no file that large"),
+        (CannedAnswer(status=413, body=b"<html>"), "no file that large"),
         (refusal(400, 50035, "Invalid Form Body"), "Invalid Form Body"),
         (refusal(400, 200000, "Message was blocked"), "moderation rules"),
     ],
     ids=lambda value: str(getattr(value, "status", "")),
 )
 async def test_what_discord_will_never_take_is_given_up_with_the_reason(
-    discord: DiscordServer, discord_bot: Bot, room: Json, answer: Answer, says: str
+    discord: DiscordServer, discord_bot: Bot, room: Json, answer: CannedAnswer, says: str
 ) -> None:
     discord.fail(SEND, answer)
     with pytest.raises(Undeliverable, match=says):
@@ -239,7 +238,7 @@ async def test_a_conversation_that_is_no_channel_is_told_without_a_call(
 
 
 async def test_a_bad_gateway_may_be_tried_again(discord: DiscordServer, discord_bot: Bot, room: Json) -> None:
-    discord.fail(SEND, Answer(status=502, body=b"<html>bad gateway</html>"))
+    discord.fail(SEND, CannedAnswer(status=502, body=b"<html>bad gateway</html>"))
     with pytest.raises(AdapterError) as failed:
         await discord_bot.adapter.send(parcel(room, "hello"))
     assert not isinstance(failed.value, Undeliverable)
@@ -257,7 +256,7 @@ async def test_a_bad_gateway_may_be_tried_again(discord: DiscordServer, discord_
     ids=["route", "global", "page", "shared"],
 )
 async def test_a_429_closes_the_channel_or_everything_and_nothing_is_called_meanwhile(
-    discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json, fault: Answer, elsewhere: bool
+    discord: DiscordServer, discord_bot: Bot, room: Json, ada: Json, fault: CannedAnswer, elsewhere: bool
 ) -> None:
     discord.fail(SEND, fault)
     for _ in range(3):

@@ -38,7 +38,7 @@ from belino.domain.ports import (
 from belino.domain.reply import Parcel, ParcelKind
 from belino.net.redact import Secret
 from belino.testing import FakeClock, SlackServer, Trial, check_adapter
-from belino.testing.telegram_faults import Answer, Hang, Reset
+from belino.testing.faults import CannedAnswer, Hang, Reset
 
 
 async def test_it_keeps_the_contract_of_adapters(slack: SlackServer, apps: Apps) -> None:
@@ -56,7 +56,7 @@ async def test_it_keeps_the_contract_of_adapters(slack: SlackServer, apps: Apps)
         conversation=place(slack.dm(ada)),
         secrets=[slack.bot_token, slack.app_token, slack.signing_secret],
         deliver=deliver,
-        refuse=lambda status, headers: slack.fail("chat.postMessage", Answer(status=status, headers=headers)),
+        refuse=lambda status, headers: slack.fail("chat.postMessage", CannedAnswer(status=status, headers=headers)),
     )
     checked = await check_adapter(trial)
     assert {"a parcel is seen once", "nothing is acknowledged before it is stored", "429 is RateLimited"} <= set(
@@ -183,7 +183,7 @@ async def test_an_event_that_comes_twice_has_one_id(slack: SlackServer, app: App
 
 @pytest.mark.parametrize("error", ["invalid_auth", "account_inactive", "token_revoked"])
 async def test_a_token_slack_does_not_take_is_the_operators_business(slack: SlackServer, app: App, error: str) -> None:
-    slack.fail("auth.test", Answer(status=200, body=f'{{"ok": false, "error": "{error}"}}'.encode()))
+    slack.fail("auth.test", CannedAnswer(status=200, body=f'{{"ok": false, "error": "{error}"}}'.encode()))
     with pytest.raises(Unauthorized, match=r"api\.slack\.com/apps"):
         await app.listen()
 
@@ -217,7 +217,7 @@ async def test_a_slack_that_ends_every_line_at_once_is_not_asked_in_a_tight_loop
 async def test_an_unreachable_line_is_tried_again_before_the_account_is_down(slack: SlackServer, apps: Apps) -> None:
     clock = FakeClock()
     app = apps(clock=clock)
-    slack.fail("apps.connections.open", Answer(status=502, body=b"<html>"), times=2)
+    slack.fail("apps.connections.open", CannedAnswer(status=502, body=b"<html>"), times=2)
     async with app.listening(waits=False):
         await until(lambda: slack.calls["apps.connections.open"] == 2)
         await until(lambda: clock.sleeping)
@@ -333,7 +333,7 @@ async def test_an_answer_whose_draft_was_deleted_is_to_be_said_anew(slack: Slack
 
 async def test_a_channel_that_had_enough_is_left_alone_and_the_others_are_not(slack: SlackServer, app: App) -> None:
     ada, bob = slack.user("Ada"), slack.user("Bob")
-    slack.fail("chat.postMessage", Answer(status=429, headers={"Retry-After": "30"}))
+    slack.fail("chat.postMessage", CannedAnswer(status=429, headers={"Retry-After": "30"}))
     for expected in (1, 1):
         with pytest.raises(RateLimited):
             await app.adapter.send(Parcel(key="k", conversation=place(slack.dm(ada)), text="hi"))
@@ -346,7 +346,7 @@ async def test_a_channel_that_had_enough_is_left_alone_and_the_others_are_not(sl
     [("not_in_channel", "/invite"), ("is_archived", "archived"), ("restricted_action", "settings"), ("moon", "moon")],
 )
 async def test_a_refusal_says_why_and_what_to_do(slack: SlackServer, app: App, error: str, says: str) -> None:
-    slack.fail("chat.postMessage", Answer(status=200, body=f'{{"ok": false, "error": "{error}"}}'.encode()))
+    slack.fail("chat.postMessage", CannedAnswer(status=200, body=f'{{"ok": false, "error": "{error}"}}'.encode()))
     with pytest.raises(Undeliverable, match=says):
         await app.adapter.send(Parcel(key="k", conversation=place({"id": "C0NOWHERE"}), text="hi"))
 
@@ -404,7 +404,7 @@ def test_tokens_go_to_slacks_own_hosts_alone() -> None:
 
 
 async def test_no_token_is_in_an_error(slack: SlackServer, app: App) -> None:
-    for fault in (Answer(status=500, body=b"?"), Reset()):
+    for fault in (CannedAnswer(status=500, body=b"?"), Reset()):
         slack.fail("chat.postMessage", fault)
         with pytest.raises(AdapterError) as caught:
             await app.adapter.send(Parcel(key="k", conversation=place({"id": "C0NOWHERE"}), text="hi"))
@@ -415,7 +415,7 @@ async def test_no_token_is_in_an_error(slack: SlackServer, app: App) -> None:
 async def test_a_message_of_which_nobody_knows_whether_it_was_taken_is_looked_for(
     slack: SlackServer, app: App, body: bytes
 ) -> None:
-    slack.fail("chat.postMessage", Answer(status=200, body=body))
+    slack.fail("chat.postMessage", CannedAnswer(status=200, body=body))
     with pytest.raises(Unanswered):
         await app.adapter.send(Parcel(key="k", conversation=place(slack.dm(slack.user("Ada"))), text="hi"))
 

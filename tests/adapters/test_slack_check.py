@@ -8,7 +8,7 @@ from adapters.slack_desk import App, Apps
 from belino.adapters.slack import SETUP
 from belino.adapters.slack.manifest import EVENTS, SCOPES, manifest
 from belino.testing import FakeClock, SlackServer
-from belino.testing.telegram_faults import Answer
+from belino.testing.faults import CannedAnswer
 
 
 async def test_an_app_that_is_well_is_found_well(slack: SlackServer, app: App) -> None:
@@ -69,7 +69,7 @@ async def test_an_unreachable_slack_and_a_wrong_clock_are_found(slack: SlackServ
     app = apps(clock=FakeClock(slack.clock.now() + timedelta(hours=1)))
     found = next(finding for finding in await app.adapter.check() if finding.name.endswith("clock"))
     assert not found.ok
-    slack.fail("auth.test", Answer(status=502, body=b"<html>"))
+    slack.fail("auth.test", CannedAnswer(status=502, body=b"<html>"))
     (found,) = await apps().adapter.check()
     assert not found.ok
 

@@ -11,7 +11,7 @@ from adapters.desk import until
 from adapters.in_house import at_work, kept, seen
 from belino.gateway.gateway import Gateway
 from belino.testing import SlackServer, make_jpeg
-from belino.testing.slack_shapes import Json
+from belino.testing.slack.shapes import Json
 
 
 def settings(server: SlackServer, **more: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from belino.domain.errors import AdapterError, RateLimited
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel
 from belino.testing import FakeClock, SlackPace, SlackServer, make_png
-from belino.testing.telegram_faults import Answer
+from belino.testing.faults import CannedAnswer
 
 
 async def passing(clock: FakeClock, happened: Callable[[], object]) -> None:
@@ -142,7 +142,7 @@ async def test_a_slack_that_tells_what_is_nearest_to_the_gap_first_is_heard_to_t
     )
     more = {"has_more": True, "response_metadata": {"next_cursor": "more"}}
     for told in ({**first, **more}, second):
-        slack.fail("conversations.history", Answer(status=200, body=json.dumps({"ok": True, **told}).encode()))
+        slack.fail("conversations.history", CannedAnswer(status=200, body=json.dumps({"ok": True, **told}).encode()))
     clock = FakeClock(slack.clock.now())
     app = apps(clock=clock)
     async with app.listening(json.dumps({"channels": {"C0GENERAL1": f"{clock.now().timestamp() - 10:.6f}"}})):
@@ -194,7 +194,7 @@ async def test_a_gap_that_was_not_filled_is_remembered_over_a_restart(slack: Sla
     slack.deliveries.subscribed.clear()
     slack.say(general, ada, "two")
     slack.deliveries.subscribed |= {"message.channels"}
-    slack.fail("conversations.history", Answer(status=429, headers={"Retry-After": "600"}))
+    slack.fail("conversations.history", CannedAnswer(status=429, headers={"Retry-After": "600"}))
     second = apps(clock=FakeClock(slack.clock.now()))
     async with second.listening(first.cursor):
         await until(lambda: slack.calls["conversations.history"] == 1)
@@ -213,7 +213,7 @@ async def test_a_long_break_of_the_line_is_caught_up_with(slack: SlackServer, ap
     async with app.listening():
         slack.say(general, ada, "one")
         await until(lambda: app.texts == ["one"])
-        slack.fail("apps.connections.open", Answer(status=502, body=b"<html>"), times=3)
+        slack.fail("apps.connections.open", CannedAnswer(status=502, body=b"<html>"), times=3)
         slack.drop_sockets()
         await until(lambda: clock.sleeping)
         slack.deliveries.subscribed.clear()
@@ -244,7 +244,7 @@ def test_the_newest_message_counts_whatever_comes_later() -> None:
 
 
 async def test_a_history_that_fails_is_an_error_that_may_pass(slack: SlackServer, app: App) -> None:
-    slack.fail("conversations.history", Answer(status=500, body=b"?"))
+    slack.fail("conversations.history", CannedAnswer(status=500, body=b"?"))
     with pytest.raises(AdapterError):
         await app.adapter.history(place({"id": "C0NOWHERE"}))
 

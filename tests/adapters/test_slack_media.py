@@ -24,8 +24,8 @@ from belino.domain.limits import SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Message
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind
-from belino.testing import FakeClock, SlackServer, Upload, make_jpeg, make_png
-from belino.testing.telegram_faults import Answer, Reset, Truncate
+from belino.testing import FakeClock, FakeUpload, SlackServer, make_jpeg, make_png
+from belino.testing.faults import CannedAnswer, Reset, Truncate
 
 
 def sent(slack: SlackServer, **fields: Any) -> MediaRef:
@@ -60,7 +60,7 @@ async def test_a_redirect_within_slack_takes_the_token_along(slack: SlackServer,
 
 async def test_a_login_page_is_no_picture_and_says_which_scope_is_missing(slack: SlackServer, app: App) -> None:
     ref = sent(slack, files=[make_png(8, 8)])
-    slack.fail("file", Answer(status=200, headers={"Content-Type": "text/html"}, body=b"<html>Sign in</html>"))
+    slack.fail("file", CannedAnswer(status=200, headers={"Content-Type": "text/html"}, body=b"<html>Sign in</html>"))
     with pytest.raises(MediaRefused, match="files:read"):
         await app.fetch(ref)
     slack.scopes.discard("files:read")
@@ -70,10 +70,10 @@ async def test_a_login_page_is_no_picture_and_says_which_scope_is_missing(slack:
 
 async def test_a_link_that_does_not_hold_is_asked_for_again_once(slack: SlackServer, app: App) -> None:
     ref = sent(slack, files=[make_png(8, 8)])
-    slack.fail("file", Answer(status=404, body=b"gone"))
+    slack.fail("file", CannedAnswer(status=404, body=b"gone"))
     assert await app.fetch(ref) == make_png(8, 8)
     assert (slack.calls["files.info"], slack.calls["file"]) == (2, 2)
-    slack.fail("file", Answer(status=404, body=b"gone"), times=2)
+    slack.fail("file", CannedAnswer(status=404, body=b"gone"), times=2)
     with pytest.raises(MediaExpired, match="sl_k3v9d0q2m7xa"):
         await app.fetch(ref)
 
@@ -87,7 +87,7 @@ async def test_a_page_that_tells_of_trouble_is_no_login_and_the_file_is_asked_fo
     app = apps(clock=clock)
     ref = sent(slack, files=[make_png(8, 8)])
     headers = {"Content-Type": "text/html", "Retry-After": "1"}
-    slack.fail(where, Answer(status=status, headers=headers, body=b"<html>Slack is having trouble</html>"))
+    slack.fail(where, CannedAnswer(status=status, headers=headers, body=b"<html>Slack is having trouble</html>"))
     async with asyncio.TaskGroup() as group:
         fetching = group.create_task(app.fetch(ref))
         while not fetching.done():
@@ -99,7 +99,7 @@ async def test_a_page_that_tells_of_trouble_is_no_login_and_the_file_is_asked_fo
 @pytest.mark.parametrize("status", [401, 403])
 async def test_who_is_not_let_in_is_told_which_scope_may_be_missing(slack: SlackServer, app: App, status: int) -> None:
     ref = sent(slack, files=[make_png(8, 8)])
-    slack.fail("file", Answer(status=status, body=b"no"), times=2)
+    slack.fail("file", CannedAnswer(status=status, body=b"no"), times=2)
     with pytest.raises(MediaRefused, match="files:read"):
         await app.fetch(ref)
 
@@ -114,7 +114,7 @@ async def test_a_deleted_file_has_expired_without_a_download(slack: SlackServer,
 
 async def test_a_stream_that_breaks_off_goes_on_where_it_was(slack: SlackServer, app: App) -> None:
     content = bytes(range(256)) * 4096
-    ref = sent(slack, files=[Upload(content=content, name="film.bin")])
+    ref = sent(slack, files=[FakeUpload(content=content, name="film.bin")])
     slack.fail("file", Truncate(at=300_000))
     assert await app.fetch(ref) == content
     assert slack.bytes_served < 2 * len(content)
@@ -136,15 +136,15 @@ async def test_a_stream_that_breaks_off_goes_on_where_it_was(slack: SlackServer,
 async def test_the_token_is_shown_to_no_other_page(slack: SlackServer, app: App, link: str) -> None:
     ref = sent(slack, files=[make_png(8, 8)])
     body = f'{{"ok": true, "file": {{"id": "{ref.item}", "url_private": "{link.format(url=slack.url)}"}}}}'
-    slack.fail("files.info", Answer(status=200, body=body.encode()))
+    slack.fail("files.info", CannedAnswer(status=200, body=body.encode()))
     with pytest.raises((AddressRefused, MediaRefused)):
         await app.fetch(ref)
     assert slack.calls["file"] == slack.calls["api.test"] == 0
 
 
 async def test_a_page_somebody_sent_is_a_file(slack: SlackServer, app: App) -> None:
-    ref = sent(slack, files=[Upload(content=b"<html>mine</html>", name="mine.html", mime="text/html")])
-    page = Answer(
+    ref = sent(slack, files=[FakeUpload(content=b"<html>mine</html>", name="mine.html", mime="text/html")])
+    page = CannedAnswer(
         status=200,
         headers={"Content-Type": "text/html", "Content-Disposition": "attachment"},
         body=b"<html>mine</html>",
@@ -156,11 +156,11 @@ async def test_a_page_somebody_sent_is_a_file(slack: SlackServer, app: App) -> N
 async def test_a_page_somebody_sent_is_known_by_its_length_where_slack_does_not_call_it_a_file(
     slack: SlackServer, app: App
 ) -> None:
-    ref = sent(slack, files=[Upload(content=b"<html>mine</html>", name="mine.html", mime="text/html")])
+    ref = sent(slack, files=[FakeUpload(content=b"<html>mine</html>", name="mine.html", mime="text/html")])
     html = {"Content-Type": "text/html; charset=utf-8"}
-    slack.fail("file", Answer(status=200, headers=html, body=b"<html>mine</html>"))
+    slack.fail("file", CannedAnswer(status=200, headers=html, body=b"<html>mine</html>"))
     assert await app.fetch(ref) == b"<html>mine</html>"
-    slack.fail("file", Answer(status=200, headers=html, body=b"<html>Sign in to Slack</html>"))
+    slack.fail("file", CannedAnswer(status=200, headers=html, body=b"<html>Sign in to Slack</html>"))
     with pytest.raises(MediaRefused, match="files:read"):
         await app.fetch(ref)
 
@@ -168,7 +168,7 @@ async def test_a_page_somebody_sent_is_known_by_its_length_where_slack_does_not_
 async def test_a_file_that_proves_to_be_kept_elsewhere_is_not_to_be_sent_again(slack: SlackServer, app: App) -> None:
     ref = sent(slack, files=[make_png(8, 8)])
     body = b'{"ok": true, "file": {"id": "F0GOOGLE01", "mode": "external", "is_external": true}}'
-    slack.fail("files.info", Answer(status=200, body=body))
+    slack.fail("files.info", CannedAnswer(status=200, body=body))
     with pytest.raises(MediaRefused, match="kept elsewhere"):
         await app.fetch(ref)
 
@@ -201,7 +201,7 @@ async def test_files_are_found_again_although_slack_keeps_them_and_their_caption
     receipt = await app.adapter.send(parcel)
     (message,) = slack.messages[parcel.conversation.channel].values()
     message["text"] = ":boat: from <https://example.org/boats>, ask <mailto:ada@example.org|ada@example.org>"
-    shape = slack.shelf.files[message["files"][0]].shape
+    shape = slack.files.by_id[message["files"][0]].shape
     shape |= {"name": "our_boat__2.png", "size": shape["size"] - 9}  # where it was made is taken out
     found = await app.adapter.find_sent(parcel)
     assert found is not None
@@ -214,7 +214,7 @@ async def test_bytes_that_were_not_taken_are_not_shown(slack: SlackServer, app: 
     parcel = Parcel(
         key="k", conversation=place(slack.dm(slack.user("Ada"))), files=(outgoing("one.png", make_png(8, 8)),)
     )
-    slack.fail("upload", Answer(status=status, headers={"Location": f"{slack.url}/elsewhere"}, body=b""))
+    slack.fail("upload", CannedAnswer(status=status, headers={"Location": f"{slack.url}/elsewhere"}, body=b""))
     with pytest.raises(AdapterError):
         await app.adapter.send(parcel)
     assert slack.calls["files.completeUploadExternal"] == 0
@@ -250,7 +250,7 @@ async def test_an_upload_that_breaks_off_has_shown_nothing_and_may_be_begun_agai
 async def test_a_file_whose_message_slack_does_not_name_is_sent_all_the_same(slack: SlackServer, app: App) -> None:
     ada = slack.user("Ada")
     parcel = Parcel(key="k", conversation=place(slack.dm(ada)), files=(outgoing("one.png", make_png(8, 8)),))
-    slack.fail("files.info", Answer(status=429, headers={"Retry-After": "60"}), times=9)
+    slack.fail("files.info", CannedAnswer(status=429, headers={"Retry-After": "60"}), times=9)
     receipt = await app.adapter.send(parcel)
     assert receipt.message_id
     assert len(slack.sent) == 1
@@ -279,7 +279,7 @@ async def test_a_refused_upload_says_why(slack: SlackServer, app: App) -> None:
     with pytest.raises(Undeliverable, match="files:write"):
         await app.adapter.send(parcel)
     slack.scopes.add("files:write")
-    slack.fail("files.completeUploadExternal", Answer(status=429, headers={"Retry-After": "3"}))
+    slack.fail("files.completeUploadExternal", CannedAnswer(status=429, headers={"Retry-After": "3"}))
     with pytest.raises(RateLimited):
         await app.adapter.send(parcel)
 

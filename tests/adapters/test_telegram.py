@@ -23,7 +23,7 @@ from belino.domain.reply import Parcel
 from belino.net.clock import SystemClock
 from belino.net.redact import Secret
 from belino.testing import FakeClock, TelegramServer, Trial, check_adapter, make_jpeg, make_pdf
-from belino.testing.telegram_faults import Answer, Fault, Reset
+from belino.testing.faults import CannedAnswer, Fault, Reset
 
 BotAt = Callable[..., Bot]
 
@@ -65,7 +65,7 @@ async def test_telegram_keeps_the_adapter_contract(server: TelegramServer, bot_a
             secrets=[CANARY],
             deliver=deliver,
             media=media,
-            refuse=lambda status, headers: server.fail("sendMessage", Answer(status=status, headers=headers)),
+            refuse=lambda status, headers: server.fail("sendMessage", CannedAnswer(status=status, headers=headers)),
         )
     )
     assert len(checked) == 10
@@ -135,7 +135,7 @@ async def test_several_arrivals_of_one_update_move_the_cursor_only_with_the_last
 
 
 async def test_it_is_connected_once_telegram_has_said_who_it_is(server: TelegramServer, bot: Bot) -> None:
-    server.fail("getMe", Answer(status=502, description="Bad Gateway"))
+    server.fail("getMe", CannedAnswer(status=502, description="Bad Gateway"))
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(bot.adapter.connected())
         with pytest.raises(AdapterError):
@@ -203,9 +203,9 @@ class Restless(SystemClock):
     "fault",
     [
         Reset(),
-        Answer(status=502, body=b"<html>Bad Gateway</html>"),
-        Answer(status=429, parameters={"retry_after": 3}),
-        Answer(status=200, body=b"<html>Sign in to the hotel's network</html>"),
+        CannedAnswer(status=502, body=b"<html>Bad Gateway</html>"),
+        CannedAnswer(status=429, parameters={"retry_after": 3}),
+        CannedAnswer(status=200, body=b"<html>Sign in to the hotel's network</html>"),
     ],
     ids=["broken", "bad_gateway", "too_many", "unreadable"],
 )
@@ -238,20 +238,20 @@ async def test_updates_that_are_too_long_together_are_taken_one_by_one(
 @pytest.mark.parametrize(
     ("answer", "error", "says"),
     [
-        (Answer(status=429, parameters={"retry_after": 17}), RateLimited, "17 seconds"),
-        (Answer(status=429, headers={"Retry-After": "9"}, body=b"busy"), RateLimited, "9 seconds"),
-        (Answer(status=502, body=b"<html>Bad Gateway</html>"), Unreached, "status 502"),
-        (Answer(status=500, description="Internal Server Error: restart"), Unreached, "status 500"),
-        (Answer(status=404, body=b"<html>Not Found</html>"), Unreached, "status 404"),
-        (Answer(status=401, description="Unauthorized"), Unauthorized, "@BotFather"),
-        (Answer(status=200, body=b"[]"), AdapterError, "cannot be read"),
-        (Answer(status=200, body=b'{"ok": true, "result": {}}'), AdapterError, "cannot be read"),
-        (Answer(status=200, body=b'{"ok": true, "result": [{}]}'), AdapterError, "without a number"),
-        (Answer(status=200, body=b"[" * 100_000), AdapterError, "cannot be read"),
+        (CannedAnswer(status=429, parameters={"retry_after": 17}), RateLimited, "17 seconds"),
+        (CannedAnswer(status=429, headers={"Retry-After": "9"}, body=b"busy"), RateLimited, "9 seconds"),
+        (CannedAnswer(status=502, body=b"<html>Bad Gateway</html>"), Unreached, "status 502"),
+        (CannedAnswer(status=500, description="Internal Server Error: restart"), Unreached, "status 500"),
+        (CannedAnswer(status=404, body=b"<html>Not Found</html>"), Unreached, "status 404"),
+        (CannedAnswer(status=401, description="Unauthorized"), Unauthorized, "@BotFather"),
+        (CannedAnswer(status=200, body=b"[]"), AdapterError, "cannot be read"),
+        (CannedAnswer(status=200, body=b'{"ok": true, "result": {}}'), AdapterError, "cannot be read"),
+        (CannedAnswer(status=200, body=b'{"ok": true, "result": [{}]}'), AdapterError, "without a number"),
+        (CannedAnswer(status=200, body=b"[" * 100_000), AdapterError, "cannot be read"),
     ],
 )
 async def test_what_telegram_says_instead_of_updates_is_an_error_that_fits(
-    server: TelegramServer, bot_at: BotAt, answer: Answer, error: type[AdapterError], says: str
+    server: TelegramServer, bot_at: BotAt, answer: CannedAnswer, error: type[AdapterError], says: str
 ) -> None:
     bot = bot_at(server.url, clock=Restless())
     server.fail("getUpdates", answer, times=POLL_TRIES)
@@ -273,7 +273,7 @@ async def test_a_server_that_answers_empty_at_once_is_not_asked_in_a_tight_loop(
 ) -> None:
     clock = FakeClock()
     bot = bot_at(server.url, clock=clock)
-    server.fail("getUpdates", Answer(status=200, body=b'{"ok": true, "result": []}'), times=2)
+    server.fail("getUpdates", CannedAnswer(status=200, body=b'{"ok": true, "result": []}'), times=2)
     async with bot.listening():
         await until(lambda: clock.sleeping)
         assert server.calls["getUpdates"] == 1
@@ -288,7 +288,7 @@ async def test_a_server_that_tells_the_same_again_is_not_asked_in_a_tight_loop(
     clock = FakeClock()
     bot = bot_at(server.url, clock=clock)
     same = json.dumps({"ok": True, "result": [sample("text")]}).encode()
-    server.fail("getUpdates", Answer(status=200, body=same), times=20)
+    server.fail("getUpdates", CannedAnswer(status=200, body=same), times=20)
     async with bot.listening():
         await until(lambda: clock.sleeping)
         assert server.calls["getUpdates"] == 2
@@ -367,8 +367,13 @@ async def test_the_token_stands_in_no_error_and_no_log(
     caplog.set_level(logging.DEBUG)
     ada = server.user("Ada")
     said: list[str] = [repr(bot.config), repr(bot.adapter)]
-    echoes = Answer(status=400, description=f"Bad Request: no such bot{CANARY}", parameters={})
-    for fault in (echoes, Answer(status=500), Reset(), Answer(status=301, headers={"Location": "https://x.example/"})):
+    echoes = CannedAnswer(status=400, description=f"Bad Request: no such bot{CANARY}", parameters={})
+    for fault in (
+        echoes,
+        CannedAnswer(status=500),
+        Reset(),
+        CannedAnswer(status=301, headers={"Location": "https://x.example/"}),
+    ):
         server.fail("*", fault)
         with pytest.raises(AdapterError) as caught:
             await bot.adapter.send(Parcel(key="p", conversation=place(ada), text="hi"))

@@ -17,7 +17,7 @@ from belino.domain.ports import Checks, Hook, TakesHooks
 from belino.net.clock import SystemClock
 from belino.net.redact import Secret
 from belino.testing import FakeClock, TelegramServer
-from belino.testing.telegram_faults import Answer
+from belino.testing.faults import CannedAnswer
 
 BotAt = Callable[..., Bot]
 SECRET = "canary-hook-secret"
@@ -168,10 +168,10 @@ async def test_a_webhook_in_the_way_and_one_that_is_missing_are_found(
 async def test_a_wrong_token_and_a_silent_server_are_found(server: TelegramServer, bot: Bot, bot_at: BotAt) -> None:
     wrong: dict[str, Any] = await findings(bot_at(server.url, token="4242:another-token"))
     assert not wrong["token"][0] and "@BotFather" in wrong["token"][2]
-    server.fail("getMe", Answer(status=503, body=b""))
+    server.fail("getMe", CannedAnswer(status=503, body=b""))
     silent = await findings(bot)
     assert not silent["token"][0] and "reaches the Bot API" in silent["token"][2]
-    server.fail("getWebhookInfo", Answer(status=404, description="Not Found"))
+    server.fail("getWebhookInfo", CannedAnswer(status=404, description="Not Found"))
     partly = await findings(bot)
     assert partly["token"][0] and not partly["webhook"][0]
 

@@ -11,8 +11,8 @@ from adapters.telegram_samples import parsed
 from belino.domain.errors import AdapterError, MediaError, MediaExpired, MediaTooLarge, RateLimited, Unauthorized
 from belino.domain.media import MediaRef
 from belino.domain.message import Message
-from belino.testing import FakeClock, TelegramServer, Upload, make_jpeg
-from belino.testing.telegram_faults import Answer, Truncate
+from belino.testing import FakeClock, FakeUpload, TelegramServer, make_jpeg
+from belino.testing.faults import CannedAnswer, Truncate
 
 BotAt = Callable[..., Bot]
 MEGABYTE = 1024 * 1024
@@ -36,7 +36,7 @@ async def test_the_bytes_are_the_platforms_and_cost_one_link_and_one_download(se
 async def test_a_file_over_20_mb_is_refused_without_a_call_and_says_what_to_do(
     server: TelegramServer, bot: Bot
 ) -> None:
-    ref = sent(server, document=Upload(content=b"", size=25 * MEGABYTE))
+    ref = sent(server, document=FakeUpload(content=b"", size=25 * MEGABYTE))
     with pytest.raises(MediaTooLarge, match=r"up to 20 MB, and this one has 25.0 MB; ask the sender") as caught:
         await bot.fetch(ref)
     assert caught.value.limit == 20 * MEGABYTE == bot.adapter.limits.fetch_bytes
@@ -46,7 +46,7 @@ async def test_a_file_over_20_mb_is_refused_without_a_call_and_says_what_to_do(
 async def test_a_file_whose_size_was_not_told_is_refused_when_telegram_says_so(
     server: TelegramServer, bot: Bot
 ) -> None:
-    ref = replace(sent(server, document=Upload(content=b"", size=25 * MEGABYTE)), size=None)
+    ref = replace(sent(server, document=FakeUpload(content=b"", size=25 * MEGABYTE)), size=None)
     with pytest.raises(MediaTooLarge, match="up to 20 MB, and this one is larger"):
         await bot.fetch(ref)
     assert server.calls["file"] == 0
@@ -55,7 +55,7 @@ async def test_a_file_whose_size_was_not_told_is_refused_when_telegram_says_so(
 async def test_a_server_of_ones_own_hands_out_larger_files(bot_at: BotAt) -> None:
     async with telegram(big_files=True) as server:
         bot = bot_at(server.url, local_files=True)
-        ref = sent(server, document=Upload(content=b"x" * 1000, size=25 * MEGABYTE))
+        ref = sent(server, document=FakeUpload(content=b"x" * 1000, size=25 * MEGABYTE))
         assert ref.size == 25 * MEGABYTE
         async with bot.adapter.open_media(ref):
             pass
@@ -65,7 +65,7 @@ async def test_a_server_of_ones_own_hands_out_larger_files(bot_at: BotAt) -> Non
 
 async def test_a_link_whose_hour_is_over_is_asked_for_again_once(server: TelegramServer, bot: Bot) -> None:
     ref = sent(server, photo=make_jpeg(64, 48))
-    server.fail("file", Answer(status=404, description="Not Found"))
+    server.fail("file", CannedAnswer(status=404, description="Not Found"))
     assert await bot.fetch(ref) == make_jpeg(64, 48)
     assert (server.calls["getFile"], server.calls["file"]) == (2, 2)
 
@@ -83,7 +83,7 @@ async def test_a_stream_that_is_opened_late_gets_a_fresh_link(bot_at: BotAt) -> 
 
 async def test_a_file_that_is_gone_has_expired_and_is_named(server: TelegramServer, bot: Bot) -> None:
     ref = sent(server, photo=make_jpeg(64, 48))
-    server.fail("getFile", Answer(status=400, description="Bad Request: invalid file_id"))
+    server.fail("getFile", CannedAnswer(status=400, description="Bad Request: invalid file_id"))
     with pytest.raises(MediaExpired, match=r"tg_k3v9d0q2m7xa .*invalid file_id"):
         await bot.fetch(ref)
 
@@ -92,7 +92,7 @@ async def test_a_fresh_link_that_leads_nowhere_is_no_proof_that_the_file_is_gone
     server: TelegramServer, bot: Bot
 ) -> None:
     ref = sent(server, photo=make_jpeg(64, 48))
-    server.fail("file", Answer(status=404, description="Not Found"), times=2)
+    server.fail("file", CannedAnswer(status=404, description="Not Found"), times=2)
     with pytest.raises(MediaError, match=r"tg_k3v9d0q2m7xa leads nowhere") as told:
         await bot.fetch(ref)
     assert not isinstance(told.value, MediaExpired)
@@ -119,14 +119,14 @@ async def test_a_link_that_is_not_to_be_had_just_now_is_asked_for_again_and_what
     server: TelegramServer, bot: Bot
 ) -> None:
     ref = sent(server, photo=make_jpeg(64, 48))
-    server.fail("getFile", Answer(status=502, body=b"<html>"))
-    server.fail("getFile", Answer(status=429, parameters={"retry_after": 1, "adaptive_retry": 10}))
+    server.fail("getFile", CannedAnswer(status=502, body=b"<html>"))
+    server.fail("getFile", CannedAnswer(status=429, parameters={"retry_after": 1, "adaptive_retry": 10}))
     assert await bot.fetch(ref) == make_jpeg(64, 48)
     assert (server.calls["getFile"], server.calls["file"]) == (3, 1)
-    server.fail("getFile", Answer(status=400, description="Bad Request: file is too big"))
+    server.fail("getFile", CannedAnswer(status=400, description="Bad Request: file is too big"))
     with pytest.raises(MediaTooLarge):
         await bot.fetch(ref)
-    server.fail("getFile", Answer(status=429, parameters={"retry_after": 600}))
+    server.fail("getFile", CannedAnswer(status=429, parameters={"retry_after": 600}))
     with pytest.raises(RateLimited):
         await bot.fetch(ref)
     assert server.calls["getFile"] == 5
@@ -134,9 +134,9 @@ async def test_a_link_that_is_not_to_be_had_just_now_is_asked_for_again_and_what
 
 async def test_a_busy_server_is_tried_again_and_a_refused_token_is_not(server: TelegramServer, bot: Bot) -> None:
     ref = sent(server, photo=make_jpeg(64, 48))
-    server.fail("file", Answer(status=502, body=b"<html>"))
+    server.fail("file", CannedAnswer(status=502, body=b"<html>"))
     assert await bot.fetch(ref) == make_jpeg(64, 48)
-    server.fail("file", Answer(status=401, description="Unauthorized"))
+    server.fail("file", CannedAnswer(status=401, description="Unauthorized"))
     with pytest.raises(Unauthorized):
         await bot.fetch(ref)
 
@@ -151,7 +151,7 @@ async def test_a_path_on_the_servers_disk_is_fetched_over_http_and_never_opened(
 ) -> None:
     ref = sent(server, photo=make_jpeg(64, 48))
     bot = bot_at(server.url, local_files=True)
-    path = server.shelf.by_id[ref.locator["file_id"]].path
+    path = server.files.by_id[ref.locator["file_id"]].path
     async with bot.adapter.open_media(ref):
         pass  # the server now hands out the file
     _answer_path(server, f"{folder}/{path}")
@@ -171,4 +171,4 @@ async def test_a_path_that_leads_elsewhere_is_not_followed(server: TelegramServe
 def _answer_path(server: TelegramServer, path: str) -> None:
     escaped = path.replace("\\", "\\\\")
     body = '{"ok": true, "result": {"file_id": "f", "file_unique_id": "u", "file_path": "' + escaped + '"}}'
-    server.fail("getFile", Answer(status=200, body=body.encode()))
+    server.fail("getFile", CannedAnswer(status=200, body=body.encode()))

@@ -25,8 +25,8 @@ from belino.domain.limits import Markup, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Edits, ShowsTyping, ShowsUpload
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, StoredFile
-from belino.testing import FakeClock, Pace, TelegramServer, make_gif, make_jpeg, make_pdf, make_png, make_webp
-from belino.testing.telegram_faults import Answer, Reset, Stall
+from belino.testing import FakeClock, TelegramPace, TelegramServer, make_gif, make_jpeg, make_pdf, make_png, make_webp
+from belino.testing.faults import CannedAnswer, Reset, Stall
 
 BotAt = Callable[..., Bot]
 
@@ -166,10 +166,10 @@ async def test_markup_that_telegrams_servers_find_too_much_is_refused_markup_too
     server: TelegramServer, bot: Bot, why: str
 ) -> None:
     outgoing = parcel(server.user("Ada"), text="<b>x</b>", markup=Markup.HTML)
-    server.fail("sendMessage", Answer(status=400, description=f"Bad Request: {why}"))
+    server.fail("sendMessage", CannedAnswer(status=400, description=f"Bad Request: {why}"))
     with pytest.raises(MarkupRefused):
         await bot.adapter.send(outgoing)
-    server.fail("sendMessage", Answer(status=400, description=f"Bad Request: {why}"))
+    server.fail("sendMessage", CannedAnswer(status=400, description=f"Bad Request: {why}"))
     with pytest.raises(Undeliverable):
         await bot.adapter.send(replace(outgoing, markup=Markup.PLAIN))
 
@@ -180,23 +180,25 @@ async def test_markup_that_telegrams_servers_find_too_much_is_refused_markup_too
 async def test_a_message_that_telegram_took_without_a_readable_receipt_may_have_arrived(
     server: TelegramServer, bot: Bot, body: bytes
 ) -> None:
-    server.fail("sendMessage", Answer(status=200, body=body))
+    server.fail("sendMessage", CannedAnswer(status=200, body=body))
     with pytest.raises(Unanswered):
         await bot.adapter.send(parcel(server.user("Ada"), text="hello"))
 
 
 async def test_two_films_that_telegram_shows_later_are_two_messages(server: TelegramServer, bot: Bot) -> None:
     group = server.group("Engine room")
-    later = Answer(status=200, body=b'{"ok": true, "result": {"message_id": 0, "date": 1767268800}}')
+    later = CannedAnswer(status=200, body=b'{"ok": true, "result": {"message_id": 0, "date": 1767268800}}')
     server.fail("sendVideo", later, times=2)
     receipts = [await bot.adapter.send(parcel(group, FILM, key=key)) for key in ("p-1", "p-2")]
     assert len({receipt.message_id for receipt in receipts}) == 2
     assert "0" not in {receipt.message_id for receipt in receipts}
 
 
-@pytest.mark.parametrize("answer", [Answer(status=302, body=b""), Answer(status=200, body=b'{"ok": false}')])
+@pytest.mark.parametrize(
+    "answer", [CannedAnswer(status=302, body=b""), CannedAnswer(status=200, body=b'{"ok": false}')]
+)
 async def test_a_message_that_telegram_did_not_take_did_not_arrive(
-    server: TelegramServer, bot: Bot, answer: Answer
+    server: TelegramServer, bot: Bot, answer: CannedAnswer
 ) -> None:
     server.fail("sendMessage", answer)
     with pytest.raises(AdapterError) as caught:
@@ -208,7 +210,7 @@ async def test_a_message_that_telegram_did_not_take_did_not_arrive(
 async def test_a_page_that_a_proxy_answers_with_is_no_refusal_of_telegrams(
     server: TelegramServer, bot: Bot, status: int
 ) -> None:
-    server.fail("sendMessage", Answer(status=status, body=b"<html>Blocked by the firewall</html>"))
+    server.fail("sendMessage", CannedAnswer(status=status, body=b"<html>Blocked by the firewall</html>"))
     with pytest.raises(AdapterError, match=f"before Telegram.* {status}") as caught:
         await bot.adapter.send(parcel(server.user("Ada"), text="hello"))
     assert not isinstance(caught.value, (Unanswered, Undeliverable, Unauthorized))
@@ -221,7 +223,7 @@ async def test_a_method_that_a_server_does_not_have_says_nothing_against_the_tok
         (parcel(server.user("Ada"), text="hello"), Undeliverable),
         (parcel(server.user("Ada"), PDF, replace(PDF, name="other.pdf")), TogetherRefused),
     ):
-        server.fail("*", Answer(status=404, description="Not Found: method not found"))
+        server.fail("*", CannedAnswer(status=404, description="Not Found: method not found"))
         with pytest.raises(refused, match="method not found"):
             await bot.adapter.send(outgoing)
 
@@ -230,7 +232,7 @@ async def test_of_an_album_that_was_too_many_in_its_middle_a_part_may_have_arriv
     server: TelegramServer, bot: Bot
 ) -> None:
     why = 'Bad Request: failed to send message #2 with the error message "Too Many Requests: retry after 8"'
-    server.fail("sendMediaGroup", Answer(status=400, description=why))
+    server.fail("sendMediaGroup", CannedAnswer(status=400, description=why))
     with pytest.raises(Unanswered, match="in the middle of the album"):
         await bot.adapter.send(parcel(server.user("Ada"), PDF, replace(PDF, name="other.pdf")))
 
@@ -238,17 +240,17 @@ async def test_of_an_album_that_was_too_many_in_its_middle_a_part_may_have_arriv
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(status=413, body=b"<html>413 Request Entity Too Large</html>"),
-        Answer(
+        CannedAnswer(status=413, body=b"<html>413 Request Entity Too Large</html>"),
+        CannedAnswer(
             status=400,
             description='Bad Request: failed to send message #2 with the error message "MEDIA_INVALID"',
         ),
-        Answer(status=400, description="Bad Request: group send failed"),
+        CannedAnswer(status=400, description="Bad Request: group send failed"),
     ],
     ids=["too large", "one is bad", "group"],
 )
 async def test_an_album_that_telegram_will_not_take_may_go_file_by_file(
-    server: TelegramServer, bot: Bot, answer: Answer
+    server: TelegramServer, bot: Bot, answer: CannedAnswer
 ) -> None:
     server.fail("sendMediaGroup", answer)
     with pytest.raises(TogetherRefused):
@@ -257,7 +259,7 @@ async def test_an_album_that_telegram_will_not_take_may_go_file_by_file(
 
 @pytest.mark.parametrize(("why", "says"), [("TOPIC_CLOSED", "is closed"), ("message thread not found", "is gone")])
 async def test_a_topic_that_takes_no_answers_is_named(server: TelegramServer, bot: Bot, why: str, says: str) -> None:
-    server.fail("sendMessage", Answer(status=400, description=f"Bad Request: {why}"))
+    server.fail("sendMessage", CannedAnswer(status=400, description=f"Bad Request: {why}"))
     with pytest.raises(Undeliverable, match=f"the topic {says}"):
         await bot.adapter.send(parcel(server.group("Ferry"), text="at nine", thread="5"))
 
@@ -290,16 +292,22 @@ async def test_whoever_takes_no_voice_messages_gets_neither_voice_nor_file(serve
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (Answer(status=413, description="Request Entity Too Large"), "no file that large"),
-        (Answer(status=413, body=b"<html>413 Request Entity Too Large</html>"), "no file that large"),
-        (Answer(status=400, description="Bad Request: file is too big"), "no file that large"),
-        (Answer(status=400, description="Bad Request: wrong file identifier/HTTP URL specified"), "not read the file"),
-        (Answer(status=400, description="Bad Request: not enough rights to send documents to the chat"), "not enough"),
-        (Answer(status=403, description="Forbidden: bot was blocked by the user"), "blocked by the user"),
+        (CannedAnswer(status=413, description="Request Entity Too Large"), "no file that large"),
+        (CannedAnswer(status=413, body=b"<html>413 Request Entity Too Large</html>"), "no file that large"),
+        (CannedAnswer(status=400, description="Bad Request: file is too big"), "no file that large"),
+        (
+            CannedAnswer(status=400, description="Bad Request: wrong file identifier/HTTP URL specified"),
+            "not read the file",
+        ),
+        (
+            CannedAnswer(status=400, description="Bad Request: not enough rights to send documents to the chat"),
+            "not enough",
+        ),
+        (CannedAnswer(status=403, description="Forbidden: bot was blocked by the user"), "blocked by the user"),
     ],
 )
 async def test_a_file_telegram_will_never_take_is_undeliverable_with_a_sentence(
-    server: TelegramServer, bot: Bot, answer: Answer, says: str
+    server: TelegramServer, bot: Bot, answer: CannedAnswer, says: str
 ) -> None:
     server.fail("sendDocument", answer)
     with pytest.raises(Undeliverable, match=says):
@@ -326,7 +334,7 @@ async def test_a_file_whose_bytes_are_gone_or_changed_is_not_half_sent(server: T
 async def test_a_second_try_uploads_the_whole_file_again(server: TelegramServer, bot: Bot) -> None:
     large = file("large.bin", "application/octet-stream", bytes(range(256)) * 12_000, SendAs.DOCUMENT)
     outgoing = parcel(server.user("Ada"), large)
-    for fault in (Reset(), Answer(status=502, body=b"<html>Bad Gateway</html>")):
+    for fault in (Reset(), CannedAnswer(status=502, body=b"<html>Bad Gateway</html>")):
         server.fail("sendDocument", fault)
         with pytest.raises(AdapterError):
             await bot.adapter.send(outgoing)
@@ -368,7 +376,7 @@ async def test_bytes_are_read_no_faster_than_telegram_takes_them(server: Telegra
 async def test_a_chat_that_is_to_be_left_alone_is_not_even_asked(server: TelegramServer, bot_at: BotAt) -> None:
     clock = FakeClock()
     bot, ada, bob = bot_at(server.url, clock=clock), server.user("Ada"), server.user("Bob")
-    server.fail("sendMessage", Answer(status=429, parameters={"retry_after": 7}))
+    server.fail("sendMessage", CannedAnswer(status=429, parameters={"retry_after": 7}))
     with pytest.raises(RateLimited):
         await bot.adapter.send(parcel(ada, text="one"))
     clock.shift(6.5)
@@ -386,7 +394,7 @@ async def test_a_bot_that_has_had_enough_of_all_chats_asks_none(server: Telegram
     bot = bot_at(server.url, clock=clock)
     for number in range(20):
         await bot.adapter.send(parcel(server.user(f"User {number}"), text="hi"))
-    server.fail("sendMessage", Answer(status=429, parameters={"retry_after": 7}))
+    server.fail("sendMessage", CannedAnswer(status=429, parameters={"retry_after": 7}))
     with pytest.raises(RateLimited):
         await bot.adapter.send(parcel(server.user("Ada"), text="hi"))
     with pytest.raises(RateLimited):
@@ -396,7 +404,7 @@ async def test_a_bot_that_has_had_enough_of_all_chats_asks_none(server: Telegram
 
 async def test_more_than_thirty_calls_a_second_wait_for_their_second(bot_at: BotAt) -> None:
     clock = FakeClock()
-    async with telegram(pace=Pace(all_per_second=1000)) as server, asyncio.TaskGroup() as group:
+    async with telegram(pace=TelegramPace(all_per_second=1000)) as server, asyncio.TaskGroup() as group:
         bot = bot_at(server.url, clock=clock)
         for number in range(31):
             group.create_task(bot.adapter.send(parcel(server.user(f"User {number}"), text="hi")))
@@ -407,7 +415,7 @@ async def test_more_than_thirty_calls_a_second_wait_for_their_second(bot_at: Bot
 
 
 async def test_a_wait_is_obeyed_to_the_millisecond_where_telegram_names_it(server: TelegramServer, bot: Bot) -> None:
-    server.fail("sendMessage", Answer(status=429, parameters={"retry_after": 2, "adaptive_retry": 1250}))
+    server.fail("sendMessage", CannedAnswer(status=429, parameters={"retry_after": 2, "adaptive_retry": 1250}))
     with pytest.raises(RateLimited) as caught:
         await bot.adapter.send(parcel(server.user("Ada"), text="hi"))
     assert caught.value.retry_after == 1.25
@@ -415,7 +423,7 @@ async def test_a_wait_is_obeyed_to_the_millisecond_where_telegram_names_it(serve
 
 async def test_a_wait_that_only_the_sentence_names_is_obeyed_too(server: TelegramServer, bot: Bot) -> None:
     body = b'{"ok": false, "error_code": 429, "description": "Too Many Requests: retry after 35"}'
-    server.fail("sendMessage", Answer(status=429, body=body))
+    server.fail("sendMessage", CannedAnswer(status=429, body=body))
     with pytest.raises(RateLimited) as caught:
         await bot.adapter.send(parcel(server.user("Ada"), text="hi"))
     assert caught.value.retry_after == 35
@@ -448,20 +456,20 @@ async def test_a_message_that_was_deleted_is_not_changed_and_nothing_is_shown_in
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(status=400, description="Bad Request: MESSAGE_EDIT_TIME_EXPIRED"),
-        Answer(
+        CannedAnswer(status=400, description="Bad Request: MESSAGE_EDIT_TIME_EXPIRED"),
+        CannedAnswer(
             status=400,
             description="Bad Request: group chat was upgraded to a supergroup chat",
             parameters={"migrate_to_chat_id": -1007},
         ),
-        Answer(status=404, description="Not Found: method not found"),
-        Answer(status=404, description="Not Found"),
-        Answer(status=404, body=b"404: Not Found"),
+        CannedAnswer(status=404, description="Not Found: method not found"),
+        CannedAnswer(status=404, description="Not Found"),
+        CannedAnswer(status=404, body=b"404: Not Found"),
     ],
     ids=["too old", "group moved", "an old server", "a small server", "a smaller server"],
 )
 async def test_a_draft_that_can_no_longer_be_changed_does_not_cost_the_answer(
-    server: TelegramServer, bot: Bot, answer: Answer
+    server: TelegramServer, bot: Bot, answer: CannedAnswer
 ) -> None:
     server.fail("editMessageText", answer)
     with pytest.raises(NothingToEdit):
@@ -473,7 +481,7 @@ async def test_an_answer_whose_question_is_gone_goes_without_its_reply(
     server: TelegramServer, bot: Bot, why: str
 ) -> None:
     group = server.group("Ferry")
-    server.fail("sendMessage", Answer(status=400, description=f"Bad Request: {why}"))
+    server.fail("sendMessage", CannedAnswer(status=400, description=f"Bad Request: {why}"))
     await bot.adapter.send(parcel(group, text="at nine", reply_to="4711"))
     assert [message["text"] for message in server.sent] == ["at nine"]
     first, second = (request.fields for request in server.requests)

@@ -17,7 +17,7 @@ from belino.domain.message import ConversationKey
 from belino.domain.turn import ReplyPart, ToolSpec, Turn
 from belino.net.redact import Secret
 from belino.testing import make_png
-from belino.testing.models import Failure, ModelServer, anthropic, gemini, openai
+from belino.testing.models import ModelFailure, ModelServer, anthropic, gemini, openai
 from belino.testing.models.anthropic import MessagesServer
 from belino.testing.models.gemini import GeminiServer
 from belino.testing.models.openai import OpenAIServer
@@ -51,7 +51,7 @@ class Wire:
     server: type[ModelServer]
     path: str
     images: Callable[[Mapping[str, Any]], list[bytes]]
-    refusal: Failure
+    refusal: ModelFailure
     """How this provider says that it will not take a picture, without saying which."""
     more: Mapping[str, Any] = field(default_factory=dict)
 
@@ -69,14 +69,14 @@ class Wire:
             await agent.close()
 
 
-_BAD_OPENAI = Failure(status=400, kind="invalid_image_format", message=openai.UNSUPPORTED)
+_BAD_OPENAI = ModelFailure(status=400, kind="invalid_image_format", message=openai.UNSUPPORTED)
 WIRES = {
     "anthropic": Wire(
         model="anthropic:claude-haiku-5-5",
         server=MessagesServer,
         path="",
         images=anthropic.images,
-        refusal=Failure(status=400, kind="invalid_request_error", message="Could not process image"),
+        refusal=ModelFailure(status=400, kind="invalid_request_error", message="Could not process image"),
     ),
     "chat": Wire(
         model="openai:gpt-5-mini",
@@ -91,7 +91,7 @@ WIRES = {
         server=OpenAIServer,
         path="/v1",
         images=openai.images,
-        refusal=Failure(status=200, kind="invalid_image", message="The image data you provided is not valid."),
+        refusal=ModelFailure(status=200, kind="invalid_image", message="The image data you provided is not valid."),
         more={"api": "responses"},
     ),
     "gemini": Wire(
@@ -99,21 +99,21 @@ WIRES = {
         server=GeminiServer,
         path="",
         images=gemini.images,
-        refusal=Failure(status=400, message="Unable to process input image."),
+        refusal=ModelFailure(status=400, message="Unable to process input image."),
     ),
     "groq": Wire(
         model="groq:meta-llama/llama-4-scout-17b-16e-instruct",
         server=OpenAIServer,
         path="/v1",
         images=openai.images,
-        refusal=Failure(status=400, kind="invalid_request_error", message="invalid image data"),
+        refusal=ModelFailure(status=400, kind="invalid_request_error", message="invalid image data"),
     ),
     "ollama": Wire(
         model="ollama:llava",
         server=OpenAIServer,
         path="/v1",
         images=openai.images,
-        refusal=Failure(status=500, kind="api_error", message="Failed to load image or audio file"),
+        refusal=ModelFailure(status=500, kind="api_error", message="Failed to load image or audio file"),
     ),
 }
 

@@ -15,13 +15,21 @@ from belino.domain.media import FileBlock, TextBlock
 from belino.domain.turn import Accepted, Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
 from belino.media.image.header import image_size
 from belino.testing.files import make_png
-from belino.testing.models import Answer, Asked, Call, Cut, Failure, Hang, Reply
+from belino.testing.models import (
+    ModelAnswer,
+    ModelCut,
+    ModelFailure,
+    ModelHang,
+    ModelReply,
+    ModelRequest,
+    ModelToolCall,
+)
 from belino.testing.models.anthropic import MessagesServer, images, texts
 
 pytestmark = pytest.mark.slow
 
 PHOTO = f"[Image: photo.jpg, 245KB, image/jpeg, ref:{REF}]"
-FETCH = Call(tool="mcp__belino__fetch_media", arguments={"ref": REF})
+FETCH = ModelToolCall(tool="mcp__belino__fetch_media", arguments={"ref": REF})
 
 
 def noisy_png() -> bytes:
@@ -35,13 +43,13 @@ def noisy_png() -> bytes:
     return file.getvalue()
 
 
-def last_words(asked: Asked) -> str:
+def last_words(asked: ModelRequest) -> str:
     return texts({"messages": asked.body["messages"][-1:]})
 
 
 async def test_an_answer_is_streamed_and_its_price_told(tmp_path: Path) -> None:
     async with (
-        MessagesServer([Answer(text="Hello, Ann. How are you?", input_tokens=1000)], key=KEY) as server,
+        MessagesServer([ModelAnswer(text="Hello, Ann. How are you?", input_tokens=1000)], key=KEY) as server,
         settled(tmp_path, server, instructions="Be brief.") as room,
     ):
         parts = await room().say("hi")
@@ -69,7 +77,7 @@ async def test_a_tool_gives_a_picture_of_half_a_megabyte_to_the_model(tmp_path: 
     shown = noisy_png()
     assert len(shown) > 400_000
     box = Box((TextBlock(text="photo.jpg: image/png"), picture(shown)))
-    script = [Answer(text="Let me look.", calls=(FETCH,)), Answer(text="It is noise.")]
+    script = [ModelAnswer(text="Let me look.", calls=(FETCH,)), ModelAnswer(text="It is noise.")]
     async with MessagesServer(script) as server, settled(tmp_path, server) as room:
         parts = await room().say(f"{PHOTO} what is it?", box=box)
     assert box.calls == [("fetch_media", {"ref": REF})]
@@ -84,7 +92,7 @@ async def test_a_tool_gives_a_picture_of_half_a_megabyte_to_the_model(tmp_path: 
 
 
 async def test_a_tool_that_fails_tells_the_model_its_sentence(tmp_path: Path) -> None:
-    script = [Answer(calls=(FETCH,)), Answer(text="It is gone.")]
+    script = [ModelAnswer(calls=(FETCH,)), ModelAnswer(text="It is gone.")]
     async with MessagesServer(script) as server, settled(tmp_path, server) as room:
         assert final(await room().say("look", box=Box("the platform no longer has it"))) == "It is gone."
     (result,) = server.asked[1].body["messages"][-1]["content"]
@@ -96,7 +104,7 @@ async def test_a_long_result_and_a_file_reach_the_model_as_text(tmp_path: Path) 
     path = tmp_path / "song.mp3"
     box = Box((long, FileBlock(path=path, mime="audio/mpeg", ref=REF, sha256="0" * 64, note="3 minutes")))
     async with (
-        MessagesServer([Answer(calls=(FETCH,)), Answer(text="ok")]) as server,
+        MessagesServer([ModelAnswer(calls=(FETCH,)), ModelAnswer(text="ok")]) as server,
         settled(tmp_path, server) as room,
     ):
         await room().say("listen", box=box)
@@ -123,7 +131,7 @@ async def test_words_are_delivered_as_written_and_open_nothing(tmp_path: Path) -
 
 async def test_a_new_agent_goes_on_where_the_old_one_ended(tmp_path: Path) -> None:
     memory, shown = Memory(), make_png(20, 10)
-    async with MessagesServer([Answer(text="one"), Answer(text="two", input_tokens=1000)]) as server:
+    async with MessagesServer([ModelAnswer(text="one"), ModelAnswer(text="two", input_tokens=1000)]) as server:
         async with settled(tmp_path, server) as room:
             await room(memory=memory).say("my name is Ann", picture(shown))
         moved = tmp_path.rename(tmp_path.with_name("another-place"))
@@ -193,12 +201,12 @@ async def test_who_finds_no_process_free_waits_and_is_told(tmp_path: Path) -> No
 
 
 async def test_two_conversations_at_once_never_see_each_other(tmp_path: Path) -> None:
-    def script(asked: Asked) -> Reply:
+    def script(asked: ModelRequest) -> ModelReply:
         words = texts(asked.body)
         name = "a" if "I am a" in words else "b"
         if "result for" in words:
-            return Answer(text=f"done {name}")
-        return Answer(calls=(Call(tool="mcp__belino__fetch_media", arguments={"ref": name}),))
+            return ModelAnswer(text=f"done {name}")
+        return ModelAnswer(calls=(ModelToolCall(tool="mcp__belino__fetch_media", arguments={"ref": name}),))
 
     async with MessagesServer(script) as server, settled(tmp_path, server) as room:
         boxes = {name: Box((TextBlock(text=f"result for {name}"),)) for name in "ab"}
@@ -223,10 +231,10 @@ async def test_two_conversations_at_once_never_see_each_other(tmp_path: Path) ->
 async def test_a_refused_picture_is_dropped_and_never_sent_again(tmp_path: Path, message: str) -> None:
     good, bad, memory = make_png(10, 10), make_png(33, 44), Memory()
 
-    def script(asked: Asked) -> Reply:
+    def script(asked: ModelRequest) -> ModelReply:
         if bad in images(asked.body):
-            return Failure(status=400, kind="invalid_request_error", message=message)
-        return Answer(text=f"answer {len(asked.body['messages'])}")
+            return ModelFailure(status=400, kind="invalid_request_error", message=message)
+        return ModelAnswer(text=f"answer {len(asked.body['messages'])}")
 
     async with MessagesServer(script) as server:
         async with settled(tmp_path, server) as room:
@@ -248,10 +256,14 @@ async def test_a_refused_picture_of_a_tool_is_dropped_too(tmp_path: Path) -> Non
     bad = make_png(33, 44)
     result = (TextBlock(text="photo.jpg"), picture(bad))
 
-    def script(asked: Asked) -> Reply:
+    def script(asked: ModelRequest) -> ModelReply:
         if images(asked.body):
-            return Failure(status=400, kind="invalid_request_error", message="Could not process image")
-        return Answer(text="I cannot see it.") if "cannot be shown" in texts(asked.body) else Answer(calls=(FETCH,))
+            return ModelFailure(status=400, kind="invalid_request_error", message="Could not process image")
+        return (
+            ModelAnswer(text="I cannot see it.")
+            if "cannot be shown" in texts(asked.body)
+            else ModelAnswer(calls=(FETCH,))
+        )
 
     async with MessagesServer(script) as server, settled(tmp_path, server) as room:
         here = room()
@@ -267,10 +279,10 @@ async def test_a_refused_picture_of_a_tool_is_dropped_too(tmp_path: Path) -> Non
 async def test_a_picture_refused_after_it_was_taken_costs_the_memory_not_the_session(tmp_path: Path) -> None:
     old, angry = make_png(10, 10), False
 
-    def script(asked: Asked) -> Reply:
+    def script(asked: ModelRequest) -> ModelReply:
         if angry and images(asked.body):
-            return Failure(status=400, kind="invalid_request_error", message="image: no longer allowed")
-        return Answer(text="fine")
+            return ModelFailure(status=400, kind="invalid_request_error", message="image: no longer allowed")
+        return ModelAnswer(text="fine")
 
     async with MessagesServer(script) as server, settled(tmp_path, server) as room:
         here = room()
@@ -287,24 +299,24 @@ async def test_a_picture_refused_after_it_was_taken_costs_the_memory_not_the_ses
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        (Failure(status=401, kind="authentication_error", message=f"invalid {KEY}"), "refused the API key"),
-        (Failure(status=429, kind="rate_limit_error", message="slow down"), "rate limit is reached"),
-        (Failure(status=529, kind="overloaded_error", message="Overloaded"), "overloaded"),
-        (Failure(status=500, message="oops"), "status 500"),
-        (Failure(status=404, kind="not_found_error", message="model: x"), "does not know the model"),
-        (Failure(status=400, kind="invalid_request_error", message="no"), "refused the request (status 400)"),
+        (ModelFailure(status=401, kind="authentication_error", message=f"invalid {KEY}"), "refused the API key"),
+        (ModelFailure(status=429, kind="rate_limit_error", message="slow down"), "rate limit is reached"),
+        (ModelFailure(status=529, kind="overloaded_error", message="Overloaded"), "overloaded"),
+        (ModelFailure(status=500, message="oops"), "status 500"),
+        (ModelFailure(status=404, kind="not_found_error", message="model: x"), "does not know the model"),
+        (ModelFailure(status=400, kind="invalid_request_error", message="no"), "refused the request (status 400)"),
         (
-            Failure(status=400, kind="invalid_request_error", message="Your credit balance is too low to access"),
+            ModelFailure(status=400, kind="invalid_request_error", message="Your credit balance is too low to access"),
             "no credit left",
         ),
-        (Cut(text="some words and"), "broke off"),
+        (ModelCut(text="some words and"), "broke off"),
     ],
     ids=["401", "429", "529", "500", "404", "400", "credit", "cut"],
 )
-async def test_trouble_at_the_api_ends_the_turn_with_a_sentence(tmp_path: Path, reply: Reply, words: str) -> None:
-    replies: list[Reply] = [reply] * 8
+async def test_trouble_at_the_api_ends_the_turn_with_a_sentence(tmp_path: Path, reply: ModelReply, words: str) -> None:
+    replies: list[ModelReply] = [reply] * 8
     async with (
-        MessagesServer(lambda asked: replies[0] if replies else Answer(text="fine")) as server,
+        MessagesServer(lambda asked: replies[0] if replies else ModelAnswer(text="fine")) as server,
         settled(tmp_path, server) as room,
     ):
         here = room()
@@ -317,9 +329,9 @@ async def test_trouble_at_the_api_ends_the_turn_with_a_sentence(tmp_path: Path, 
 
 
 async def test_a_busy_model_is_asked_again_and_people_are_told(tmp_path: Path) -> None:
-    busy = Failure(status=429, kind="rate_limit_error", message="slow", headers={"retry-after": "0"})
+    busy = ModelFailure(status=429, kind="rate_limit_error", message="slow", headers={"retry-after": "0"})
     async with (
-        MessagesServer([busy, Answer(text="at last")]) as server,
+        MessagesServer([busy, ModelAnswer(text="at last")]) as server,
         settled(tmp_path, server, retries=2) as room,
     ):
         parts = await room().say("hi")
@@ -329,7 +341,7 @@ async def test_a_busy_model_is_asked_again_and_people_are_told(tmp_path: Path) -
 
 async def test_an_aborted_turn_ends_its_process_and_leaves_no_trace(tmp_path: Path) -> None:
     async with (
-        MessagesServer([Answer(text="one"), Hang(text="I begin and"), Answer(text="three")]) as server,
+        MessagesServer([ModelAnswer(text="one"), ModelHang(text="I begin and"), ModelAnswer(text="three")]) as server,
         settled(tmp_path, server) as room,
     ):
         here = room()
@@ -354,7 +366,7 @@ async def test_an_aborted_turn_ends_its_process_and_leaves_no_trace(tmp_path: Pa
 
 async def test_a_process_that_dies_fails_its_turn_and_the_next_one_works(tmp_path: Path) -> None:
     async with (
-        MessagesServer([Answer(text="one"), Hang(text="I begin and"), Answer(text="three")]) as server,
+        MessagesServer([ModelAnswer(text="one"), ModelHang(text="I begin and"), ModelAnswer(text="three")]) as server,
         settled(tmp_path, server) as room,
     ):
         here = room()
@@ -388,10 +400,10 @@ async def test_a_lost_transcript_is_told_and_the_conversation_may_start_anew(tmp
 async def test_after_compaction_a_picture_that_is_shown_again_is_in_the_next_request(tmp_path: Path) -> None:
     shown, memory = make_png(60, 50), Memory()
 
-    def script(asked: Asked) -> Reply:
+    def script(asked: ModelRequest) -> ModelReply:
         if "TEXT ONLY" in last_words(asked):
-            return Answer(text="<summary>They spoke of a picture.</summary>")
-        return Answer(text="fine", input_tokens=150_000)
+            return ModelAnswer(text="<summary>They spoke of a picture.</summary>")
+        return ModelAnswer(text="fine", input_tokens=150_000)
 
     async with MessagesServer(script) as server:
         async with settled(tmp_path, server, compact_tokens=100_000) as room:
@@ -451,7 +463,7 @@ async def test_files_that_came_by_chat_configure_nothing(tmp_path: Path) -> None
 async def test_a_tool_that_is_not_allowed_does_nothing(tmp_path: Path, tool: str) -> None:
     made = tmp_path / "made"
     arguments = {"command": f"touch {made}", "file_path": str(made), "content": "x", "url": "http://127.0.0.1:9/"}
-    script = [Answer(calls=(Call(tool=tool, arguments=arguments),)), Answer(text="I may not.")]
+    script = [ModelAnswer(calls=(ModelToolCall(tool=tool, arguments=arguments),)), ModelAnswer(text="I may not.")]
     async with MessagesServer(script) as server, settled(tmp_path, server) as room:
         assert final(await room().say("do it")) == "I may not."
     assert not made.exists()
@@ -467,8 +479,11 @@ async def test_reading_if_it_is_allowed_stays_in_the_sessions_folder(tmp_path: P
         outside.write_text("the secret")
         link.symlink_to(outside)
         transcript = here.folder.parent / "agent" / "system.md"
-        calls = [Call(tool="Read", arguments={"file_path": str(path)}) for path in (inside, outside, link, transcript)]
-        server.script = [*(Answer(calls=(call,)) for call in calls), Answer(text="done")]
+        calls = [
+            ModelToolCall(tool="Read", arguments={"file_path": str(path)})
+            for path in (inside, outside, link, transcript)
+        ]
+        server.script = [*(ModelAnswer(calls=(call,)) for call in calls), ModelAnswer(text="done")]
         assert final(await here.say("read")) == "done"
     told = [last_words(asked) for asked in server.asked[1:]]
     assert "the notes" in told[0]
@@ -487,7 +502,7 @@ async def test_the_transcripts_are_private_and_beside_what_can_be_sent(tmp_path:
 
 async def test_an_answer_that_takes_too_many_steps_ends(tmp_path: Path) -> None:
     async with (
-        MessagesServer(lambda asked: Answer(calls=(FETCH,))) as server,
+        MessagesServer(lambda asked: ModelAnswer(calls=(FETCH,))) as server,
         settled(tmp_path, server, max_steps=2) as room,
     ):
         with pytest.raises(AgentError, match="steps"):

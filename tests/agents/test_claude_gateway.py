@@ -13,7 +13,7 @@ from belino.config import AgentConfig, Config
 from belino.domain.outcome import MessageOutcome
 from belino.gateway.gateway import Gateway
 from belino.testing.files import make_png
-from belino.testing.models import Answer, Asked, Call, Hang, Reply
+from belino.testing.models import ModelAnswer, ModelHang, ModelReply, ModelRequest, ModelToolCall
 from belino.testing.models.anthropic import MessagesServer, images, texts
 from gateway.house import House
 
@@ -46,12 +46,12 @@ async def so(condition: Callable[[], object]) -> None:
 async def test_a_picture_goes_from_the_platform_to_the_model_and_the_answer_back(tmp_path: Path) -> None:
     content = make_png(48, 32)
 
-    def script(asked: Asked) -> Reply:
+    def script(asked: ModelRequest) -> ModelReply:
         words = texts(asked.body)
         if images(asked.body):
-            return Answer(text="A blue square.")
+            return ModelAnswer(text="A blue square.")
         ref = words.partition("ref:")[2].partition("]")[0]
-        return Answer(calls=(Call(tool="mcp__belino__fetch_media", arguments={"ref": ref}),))
+        return ModelAnswer(calls=(ModelToolCall(tool="mcp__belino__fetch_media", arguments={"ref": ref}),))
 
     async with MessagesServer(script) as server:
         house = ClaudeHouse(tmp_path / "home", server)
@@ -68,12 +68,12 @@ async def test_a_picture_goes_from_the_platform_to_the_model_and_the_answer_back
 
 
 async def test_a_restarted_gateway_goes_on_and_tells_trouble(tmp_path: Path) -> None:
-    async with MessagesServer([Answer(text="Hello Ann.")]) as server:
+    async with MessagesServer([ModelAnswer(text="Hello Ann.")]) as server:
         house = ClaudeHouse(tmp_path / "home", server)
         async with house.at_work() as gateway:
             await gateway.accept(house.say("I am Ann"))
             await so(lambda: len(house.wire.texts()) == 1)
-        server.script = [Answer(text="You are Ann.")]
+        server.script = [ModelAnswer(text="You are Ann.")]
         async with house.at_work() as gateway:
             await gateway.accept(house.say("who am I?"))
             await so(lambda: len(house.wire.texts()) == 2)
@@ -86,7 +86,7 @@ async def test_a_restarted_gateway_goes_on_and_tells_trouble(tmp_path: Path) -> 
 
 
 async def test_an_abort_ends_the_turn_and_the_next_message_is_answered(tmp_path: Path) -> None:
-    async with MessagesServer([Hang(text="Well")]) as server:
+    async with MessagesServer([ModelHang(text="Well")]) as server:
         house = ClaudeHouse(tmp_path / "home", server)
         async with house.at_work() as gateway:
             message = house.say("a long story, please")

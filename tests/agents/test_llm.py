@@ -32,7 +32,15 @@ from belino.agents.llm.exchange import arguments_of
 from belino.domain.errors import AgentError, ConfigError, MemoryLost
 from belino.domain.media import FileBlock
 from belino.domain.turn import Compacted, Final, Refused, ReplyPart, TextDelta, ToolNote, Usage
-from belino.testing.models import Answer, Asked, Call, Cut, Failure, Hang, ModelServer
+from belino.testing.models import (
+    ModelAnswer,
+    ModelCut,
+    ModelFailure,
+    ModelHang,
+    ModelRequest,
+    ModelServer,
+    ModelToolCall,
+)
 
 # Google's SDK holds a docstring that a new Python warns of while it compiles it.
 pytestmark = [
@@ -40,11 +48,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*invalid escape sequence:DeprecationWarning"),
 ]
 
-SEEN = Answer(text="I see a cat.")
-LOOKS = Answer(text="Let me look.", calls=(Call(tool="fetch_media", arguments={"ref": REF}),))
+SEEN = ModelAnswer(text="I see a cat.")
+LOOKS = ModelAnswer(text="Let me look.", calls=(ModelToolCall(tool="fetch_media", arguments={"ref": REF}),))
 PHOTO = f"[Image: photo.jpg, 1KB, image/png, ref:{REF}] what is this?"
-BUSY = Failure(status=429, kind="rate_limit_exceeded", message="Rate limit reached", headers={"Retry-After": "0"})
-DOWN = Failure(status=500, kind="server_error", message="The server had an error", headers={"Retry-After": "0"})
+BUSY = ModelFailure(status=429, kind="rate_limit_exceeded", message="Rate limit reached", headers={"Retry-After": "0"})
+DOWN = ModelFailure(status=500, kind="server_error", message="The server had an error", headers={"Retry-After": "0"})
 
 
 # The rest costs an import more, or speaks a format that is tried already.
@@ -75,7 +83,7 @@ def kinds(parts: list[ReplyPart]) -> list[str]:
 
 
 async def test_words_come_as_they_are_written_and_the_whole_last(wire: Wire, server: ModelServer) -> None:
-    server.script = [Answer(text="Hello from the other side.", input_tokens=50, output_tokens=9)]
+    server.script = [ModelAnswer(text="Hello from the other side.", input_tokens=50, output_tokens=9)]
     async with wire.agent(server, instructions="Be brief.") as agent:
         parts = await played(agent, turn("hi"))
     assert kinds(parts) == ["Accepted", "TextDelta", "Usage", "Final"]
@@ -116,7 +124,7 @@ async def test_pictures_of_a_message_and_of_a_tool_arrive_as_their_bytes(wire: W
 
 
 async def test_a_tool_that_refuses_tells_the_model_why(wire: Wire, server: ModelServer) -> None:
-    server.script = [Answer(calls=(Call(tool="fetch_media", arguments={"ref": "tg_elsewhere"}),)), SEEN]
+    server.script = [ModelAnswer(calls=(ModelToolCall(tool="fetch_media", arguments={"ref": "tg_elsewhere"}),)), SEEN]
     async with wire.agent(server) as agent:
         parts = await played(agent, turn("hi"))
     assert "there is no such media in this channel" in json.dumps(server.asked[1].body)
@@ -134,7 +142,7 @@ async def test_a_busy_provider_is_asked_again(wire: Wire, server: ModelServer) -
 
 @pytest.mark.parametrize("status", [500, 503, 529])
 async def test_a_provider_that_stays_down_is_told_in_a_sentence(wire: Wire, server: ModelServer, status: int) -> None:
-    server.script = lambda asked: Failure(status=status, kind="server_error", headers={"Retry-After": "0"})
+    server.script = lambda asked: ModelFailure(status=status, kind="server_error", headers={"Retry-After": "0"})
     async with wire.agent(server) as agent:
         with pytest.raises(AgentError, match=f"status {status}"):
             await played(agent, turn("hi"))
@@ -142,7 +150,7 @@ async def test_a_provider_that_stays_down_is_told_in_a_sentence(wire: Wire, serv
 
 
 async def test_nobody_waits_beyond_the_turns_deadline(wire: Wire, server: ModelServer) -> None:
-    server.script = [Failure(status=429, kind="rate_limit_exceeded", headers={"Retry-After": "30"})]
+    server.script = [ModelFailure(status=429, kind="rate_limit_exceeded", headers={"Retry-After": "30"})]
     async with wire.agent(server) as agent:
         with pytest.raises(AgentError, match="asks to wait"):
             await played(agent, turn("hi", seconds=10))
@@ -163,7 +171,7 @@ async def test_a_wrong_key_is_told_without_it(wire: Wire, server: ModelServer) -
 
 
 async def test_a_stream_that_breaks_off_is_an_error_and_not_an_answer(wire: Wire, server: ModelServer) -> None:
-    server.script = [Cut(text="I see a c")]
+    server.script = [ModelCut(text="I see a c")]
     memory = Memory()
     async with wire.agent(server) as agent:
         with pytest.raises(AgentError, match="broke off"):
@@ -173,7 +181,7 @@ async def test_a_stream_that_breaks_off_is_an_error_and_not_an_answer(wire: Wire
 
 
 async def test_whoever_stops_a_turn_stops_the_model(wire: Wire, server: ModelServer) -> None:
-    server.script = [Hang(text="I am still writ")]
+    server.script = [ModelHang(text="I am still writ")]
     async with wire.agent(server) as agent, aclosing(agent.run_turn(turn("hi"))) as parts:
         async with asyncio.timeout(PATIENCE):
             async for part in parts:
@@ -234,7 +242,7 @@ async def test_another_agent_remembers_the_conversation_with_a_byte_equal_beginn
     wire: Wire, server: ModelServer
 ) -> None:
     memory = Memory()
-    server.script = [LOOKS, SEEN, Answer(text="As I said, a cat.")]
+    server.script = [LOOKS, SEEN, ModelAnswer(text="As I said, a cat.")]
     async with wire.agent(server) as agent:
         await played(agent, turn(PHOTO, memory=memory))
     async with wire.agent(server) as agent:
@@ -245,7 +253,7 @@ async def test_another_agent_remembers_the_conversation_with_a_byte_equal_beginn
     assert wire.images(server.asked[2].body) == [PNG]
 
 
-def _messages(asked: Asked) -> list[str]:
+def _messages(asked: ModelRequest) -> list[str]:
     body = asked.body
     listed = body.get("messages") or body.get("contents") or body.get("input") or []
     return [json.dumps(message) for message in listed]
@@ -277,11 +285,11 @@ async def test_two_conversations_at_once_never_meet(wire: Wire, server: ModelSer
             await both.wait()
             return await super().call(name, arguments)  # type: ignore[arg-type]
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: ModelRequest) -> ModelAnswer:
         text = json.dumps(asked.body)
         own = "red" if "canary-red" in text else "blue"
         assert "canary-red" not in text or "canary-blue" not in text
-        return Answer(text=f"{own} it is") if len(_messages(asked)) > 2 else LOOKS
+        return ModelAnswer(text=f"{own} it is") if len(_messages(asked)) > 2 else LOOKS
 
     server.script = answer
     async with wire.agent(server) as agent, asyncio.TaskGroup() as group:
@@ -401,7 +409,7 @@ async def test_the_oldest_turns_leave_a_full_memory_and_their_pictures_are_told(
     assert 1 <= cuts <= 4
 
 
-TOO_LONG = Failure(
+TOO_LONG = ModelFailure(
     status=400, kind="context_length_exceeded", message="This model's maximum context length is 8192 tokens."
 )
 
@@ -446,7 +454,7 @@ async def test_a_memory_that_cannot_be_read_is_told_before_anything_is_asked(cha
 
 @pytest.mark.parametrize("name", ["chat", "responses", pytest.param("gemini", marks=pytest.mark.slow)])
 async def test_an_answer_cut_at_its_limit_says_so(name: str) -> None:
-    wire, script = WIRES[name], [Answer(text="Once upon a", output_tokens=10)]
+    wire, script = WIRES[name], [ModelAnswer(text="Once upon a", output_tokens=10)]
     async with wire.server(script) as server, wire.agent(server, max_tokens=10) as agent:
         parts = await played(agent, turn("a story"))
     assert parts[-1] == Final(text="Once upon a\n\n(cut here: the answer reached max_tokens)")
@@ -456,7 +464,10 @@ async def test_an_answer_cut_at_its_limit_says_so(name: str) -> None:
 @pytest.mark.slow
 async def test_a_filter_that_blames_the_picture_leaves_it_out() -> None:
     wire = WIRES["gemini"]
-    async with wire.server([Failure(status=200, kind="IMAGE_SAFETY"), SEEN]) as server, wire.agent(server) as agent:
+    async with (
+        wire.server([ModelFailure(status=200, kind="IMAGE_SAFETY"), SEEN]) as server,
+        wire.agent(server) as agent,
+    ):
         parts = await played(agent, turn(PHOTO, picture()))
     assert Refused(ref=REF, why="its content") in parts
     assert parts[-1] == Final(text="I see a cat.")
@@ -478,7 +489,10 @@ async def test_a_named_picture_is_left_out_alone() -> None:
     named = (
         "messages.0.content.1.image.source.base64.data: At least one of the image dimensions exceed max allowed size"
     )
-    async with wire.server([SEEN, Failure(status=400, message=named), SEEN]) as server, wire.agent(server) as agent:
+    async with (
+        wire.server([SEEN, ModelFailure(status=400, message=named), SEEN]) as server,
+        wire.agent(server) as agent,
+    ):
         await played(agent, turn(PHOTO, picture(), memory=memory))
         parts = await played(agent, turn("another", picture(OTHER_REF, OTHER_PNG), memory=memory, number=2))
     assert [part.ref for part in parts if isinstance(part, Refused)] == [REF]
@@ -500,7 +514,7 @@ async def test_a_second_refusal_leaves_out_every_picture_and_a_third_ends_the_tu
 
 
 async def test_what_it_cost_is_known_without_asking_anybody(chat: ModelServer) -> None:
-    chat.script = [Answer(text="hi", input_tokens=1_000_000, output_tokens=0), SEEN]
+    chat.script = [ModelAnswer(text="hi", input_tokens=1_000_000, output_tokens=0), SEEN]
     async with WIRES["chat"].agent(chat) as agent:
         parts = await played(agent, turn("hi"))
     (usage,) = (part for part in parts if isinstance(part, Usage))
@@ -567,7 +581,7 @@ async def test_no_proxy_of_the_environment_and_no_redirect_hears_a_word(
     async with wire.server() as elsewhere, wire.agent(server) as agent:
         server.script = [SEEN]
         assert (await played(agent, turn("hi")))[-1] == Final(text="I see a cat.")
-        server.script = lambda asked: Failure(status=307, headers={"Location": f"{elsewhere.url}{asked.path}"})
+        server.script = lambda asked: ModelFailure(status=307, headers={"Location": f"{elsewhere.url}{asked.path}"})
         with pytest.raises(AgentError, match="cannot be reached"):
             await played(agent, turn("hi", seconds=0))
     assert not elsewhere.asked

@@ -12,7 +12,7 @@ from agents.llm_room import KEY, WIRES
 from belino.config import AgentConfig, Config
 from belino.domain.outcome import MessageOutcome
 from belino.testing import make_png
-from belino.testing.models import Answer, Asked, Call, Failure, ModelServer
+from belino.testing.models import ModelAnswer, ModelFailure, ModelRequest, ModelServer, ModelToolCall
 from belino.testing.models.openai import images
 from gateway.house import House, until
 
@@ -47,14 +47,14 @@ def house(tmp_path: Path, server: ModelServer) -> ModelHouse:
     return house
 
 
-def looks(asked: Asked) -> Answer:
+def looks(asked: ModelRequest) -> ModelAnswer:
     """A model that fetches the first picture it reads of, and tells when it was given something."""
     last = json.dumps(asked.body["messages"][-1])
     if "fetch it" not in last:
-        return Answer(text="I looked.")
+        return ModelAnswer(text="I looked.")
     found = re.search(r"ref:(memory_[a-z0-9]{12})", asked.raw.decode())
     assert found
-    return Answer(calls=(Call(tool="fetch_media", arguments={"ref": found[1]}),))
+    return ModelAnswer(calls=(ModelToolCall(tool="fetch_media", arguments={"ref": found[1]}),))
 
 
 async def test_a_picture_goes_from_the_platform_to_the_model_once(house: ModelHouse, server: ModelServer) -> None:
@@ -77,7 +77,7 @@ async def test_a_picture_goes_from_the_platform_to_the_model_once(house: ModelHo
 
 
 async def test_a_gateway_started_again_goes_on_with_the_conversation(house: ModelHouse, server: ModelServer) -> None:
-    server.script = [Answer(text="Your name is Ann."), Answer(text="Ann.")]
+    server.script = [ModelAnswer(text="Your name is Ann."), ModelAnswer(text="Ann.")]
     for text in ("I am Ann", "who am I?"):
         async with house.at_work() as gateway:
             count = len(house.wire.seen)
@@ -89,7 +89,7 @@ async def test_a_gateway_started_again_goes_on_with_the_conversation(house: Mode
 async def test_a_provider_that_fails_ends_in_words_and_leaves_the_memory_as_it_was(
     house: ModelHouse, server: ModelServer
 ) -> None:
-    server.script = [Failure(status=400, kind="bad", message=f"no such thing as {KEY}"), Answer(text="hello")]
+    server.script = [ModelFailure(status=400, kind="bad", message=f"no such thing as {KEY}"), ModelAnswer(text="hello")]
     async with house.at_work() as gateway:
         await gateway.accept(house.say("hi"))
         await until(lambda: len(house.wire.seen) == 1)

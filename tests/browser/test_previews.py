@@ -7,7 +7,7 @@ from playwright.sync_api import Page, Request, Route, expect
 
 from belino.testing import GatewayProcess
 from belino.testing.documents import document_files
-from belino.testing.samples import make_zip
+from belino.testing.files import make_zip
 from browser.acting import (
     Enter,
     OpenPage,

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from belino.testing import GatewayProcess, make_png
-from belino.testing.telegram_shapes import Upload
+from belino.testing.file_server import FakeUpload
 from browser.acting import Enter, OpenPage, card, no_sideways_scroll, no_violation, reader
 from browser.telegram import Telegram
 from media.document.made import line, make_pdf
@@ -39,8 +39,8 @@ def gateway(tmp_path: Path, telegram: Telegram) -> Iterator[GatewayProcess]:
 def test_nothing_is_fetched_for_a_look_and_a_click_brings_it(
     page: Page, enter: Enter, gateway: GatewayProcess, telegram: Telegram
 ) -> None:
-    telegram.post(document=Upload(content=REPORT, name="report.pdf", mime="application/pdf"))
-    telegram.post(document=Upload(content=b"", size=25 * 1024 * 1024, name="huge.pdf", mime="application/pdf"))
+    telegram.post(document=FakeUpload(content=REPORT, name="report.pdf", mime="application/pdf"))
+    telegram.post(document=FakeUpload(content=b"", size=25 * 1024 * 1024, name="huge.pdf", mime="application/pdf"))
     enter(page)
     page.get_by_role("link", name=re.compile("Harbour")).click()
     expect(card(page, "report.pdf")).to_contain_text("Not fetched yet")
@@ -63,7 +63,7 @@ def test_nothing_is_fetched_for_a_look_and_a_click_brings_it(
 def test_the_savings_are_told_by_channel(
     open_page: OpenPage, enter: Enter, gateway: GatewayProcess, telegram: Telegram
 ) -> None:
-    telegram.post(document=Upload(content=make_png(900, 600), name="a.png", mime="image/png"))
+    telegram.post(document=FakeUpload(content=make_png(900, 600), name="a.png", mime="image/png"))
     page = enter(open_page(width=320, height=600))
     door = page.get_by_role("button", name=re.compile("1 media, 0 fetched"))
     door.click()

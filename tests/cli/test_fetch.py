@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from belino.testing import make_png
+from belino.testing.faults import FILE
 from belino.testing.telegram import TOKEN
-from belino.testing.telegram_faults import FILE
 from cli.hikers import Scene, hikers
 from cli.shell import PATIENCE, Belino, on_a_terminal, read
 

@@ -10,9 +10,9 @@ from PIL import Image
 from belino.domain.tokens import estimate_tokens
 from belino.media.image.header import image_size
 from belino.media.render import ANSWER_TOKENS
+from belino.testing.faults import FILE
+from belino.testing.file_server import FakeUpload
 from belino.testing.telegram import TOKEN
-from belino.testing.telegram_faults import FILE
-from belino.testing.telegram_shapes import Upload
 from cli.hikers import Scene, hikers
 from cli.shell import Belino, Done, read
 from media.videos import video
@@ -126,8 +126,8 @@ async def scene(home: Path) -> AsyncIterator[Scene]:
     """A report and a film."""
     film = video(frames=40, size=(160, 90))
     sent = (
-        {"document": Upload(content=REPORT, name="report.pdf", mime="application/pdf")},
-        {"video": Upload(content=film, name="film.mp4", mime="video/mp4")},
+        {"document": FakeUpload(content=REPORT, name="report.pdf", mime="application/pdf")},
+        {"video": FakeUpload(content=film, name="film.mp4", mime="video/mp4")},
     )
     async with hikers(home, *sent) as scene:
         yield scene

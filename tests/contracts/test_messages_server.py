@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from belino.testing.files import make_png
-from belino.testing.models import Answer, Call, Failure
+from belino.testing.models import ModelAnswer, ModelFailure, ModelToolCall
 from belino.testing.models.anthropic import MessagesServer, images, texts
 
 
@@ -34,7 +34,9 @@ async def post(server: MessagesServer, *messages: Mapping[str, Any], **more: Any
 
 
 async def test_a_stream_has_the_documented_events_in_their_order() -> None:
-    script = [Answer(text="Hello there", calls=(Call(tool="look", arguments={"ref": "a"}),), input_tokens=7)]
+    script = [
+        ModelAnswer(text="Hello there", calls=(ModelToolCall(tool="look", arguments={"ref": "a"}),), input_tokens=7)
+    ]
     async with MessagesServer(script) as server:
         status, told = await post(server, user("hi"), stream=True)
     events = [json.loads(line.removeprefix("data: ")) for line in told.splitlines() if line.startswith("data: ")]
@@ -48,7 +50,7 @@ async def test_a_stream_has_the_documented_events_in_their_order() -> None:
 
 
 async def test_the_same_answer_comes_whole_without_stream() -> None:
-    async with MessagesServer([Answer(text="Hello")]) as server:
+    async with MessagesServer([ModelAnswer(text="Hello")]) as server:
         status, told = await post(server, user("hi", image(make_png(3, 4))))
         assert images(server.asked[0].body) == [make_png(3, 4)] and texts(server.asked[0].body) == "hi"
     message = json.loads(told)
@@ -88,7 +90,7 @@ async def test_what_the_api_refuses_is_refused_in_its_words(messages: list[dict[
 
 
 async def test_keys_and_scripted_failures_are_answered_in_the_error_format() -> None:
-    failing = Failure(status=529, kind="overloaded_error", message="Overloaded", headers={"retry-after": "1"})
+    failing = ModelFailure(status=529, kind="overloaded_error", message="Overloaded", headers={"retry-after": "1"})
     async with MessagesServer([failing], key="key-one") as server:
         assert (await post(server, user("hi"), CALL, user(RESULT)))[0] == 529
         server.key = "another"

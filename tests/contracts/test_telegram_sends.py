@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from belino.testing import FakeClock, Pace, TelegramServer, make_gif, make_jpeg, make_pdf, make_png, make_webp
+from belino.testing import FakeClock, TelegramPace, TelegramServer, make_gif, make_jpeg, make_pdf, make_png, make_webp
 
 Told = dict[str, Any]
 KILOBYTE, MEGABYTE = 1024, 1024 * 1024
@@ -51,7 +51,7 @@ class Bot:
 
 @pytest.fixture
 async def server() -> AsyncIterator[TelegramServer]:
-    async with TelegramServer(clock=FakeClock(), pace=Pace(chat_burst=1000, all_per_second=1000)) as server:
+    async with TelegramServer(clock=FakeClock(), pace=TelegramPace(chat_burst=1000, all_per_second=1000)) as server:
         yield server
 
 
@@ -232,7 +232,7 @@ async def test_changes_are_judged_like_messages(server: TelegramServer, bot: Bot
 
 async def test_changes_and_every_item_of_an_album_count_towards_the_pace() -> None:
     async with (
-        TelegramServer(clock=FakeClock(), pace=Pace(chat_burst=3)) as server,
+        TelegramServer(clock=FakeClock(), pace=TelegramPace(chat_burst=3)) as server,
         aiohttp.ClientSession() as session,
     ):
         bot, ana = Bot(server, session), server.user("Ana")

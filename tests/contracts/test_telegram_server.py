@@ -8,19 +8,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from belino.testing import FakeClock, Pace, TelegramServer, Upload, make_jpeg, make_pdf, make_webp, settle
+from belino.testing import FakeClock, FakeUpload, TelegramPace, TelegramServer, make_jpeg, make_pdf, make_webp, settle
+from belino.testing.faults import CannedAnswer, Changed, Endless, Hang, NoLength, Reset, Trickle, Truncate, WrongLength
 from belino.testing.loopback import Loopback
-from belino.testing.telegram_faults import (
-    Answer,
-    Changed,
-    Endless,
-    Hang,
-    NoLength,
-    Reset,
-    Trickle,
-    Truncate,
-    WrongLength,
-)
 
 Told = dict[str, Any]
 LIMIT = 60.0
@@ -290,7 +280,10 @@ async def test_a_group_takes_twenty_messages_a_minute(bot: Bot, server: Telegram
 
 
 async def test_a_burst_to_one_chat_is_slowed_down() -> None:
-    async with TelegramServer(clock=FakeClock(), pace=Pace(chat_burst=2)) as server, aiohttp.ClientSession() as session:
+    async with (
+        TelegramServer(clock=FakeClock(), pace=TelegramPace(chat_burst=2)) as server,
+        aiohttp.ClientSession() as session,
+    ):
         bot, ana = Bot(server, session), server.user("Ana")
         for _ in range(2):
             await bot.result("sendMessage", chat_id=ana["id"], text="x")
@@ -312,7 +305,7 @@ async def test_a_photo_comes_in_sizes_and_the_last_is_the_original(server: Teleg
 
 async def test_every_kind_has_the_fields_telegram_gives_it(server: TelegramServer) -> None:
     ana, made = server.user("Ana"), b"bytes"
-    said = server.say(ana, ana, document=Upload(content=make_pdf(), name="plan.pdf", mime="application/pdf"))
+    said = server.say(ana, ana, document=FakeUpload(content=make_pdf(), name="plan.pdf", mime="application/pdf"))
     assert said["document"]["file_name"] == "plan.pdf"
     assert server.say(ana, ana, voice=made)["voice"].keys() >= {"duration", "mime_type", "file_size"}
     assert server.say(ana, ana, video_note=made)["video_note"]["length"] == 640
@@ -373,7 +366,7 @@ async def test_edits_posts_and_business_messages_are_updates_of_their_own(server
 
 
 async def test_files_over_twenty_megabytes_are_only_had_from_a_local_server(server: TelegramServer, bot: Bot) -> None:
-    big = Upload(content=lambda: b"x", size=20 * 1024 * 1024 + 1)
+    big = FakeUpload(content=lambda: b"x", size=20 * 1024 * 1024 + 1)
     ana = server.user("Ana")
     file_id = server.say(ana, ana, document=big)["document"]["file_id"]
     assert await bot.refused("getFile", file_id=file_id) == (400, "Bad Request: file is too big")
@@ -409,14 +402,14 @@ async def test_a_range_is_served_only_of_the_same_bytes(server: TelegramServer, 
 
 
 async def test_scripted_answers_last_as_long_as_scripted(server: TelegramServer, bot: Bot) -> None:
-    server.fail("getMe", Answer(status=502, description="Bad Gateway"), times=2)
+    server.fail("getMe", CannedAnswer(status=502, description="Bad Gateway"), times=2)
     for _ in range(2):
         assert await bot.refused("getMe") == (502, "Bad Gateway")
     assert await bot.result("getMe")
-    server.fail("getMe", Answer(status=429, description="Too Many Requests", parameters={"retry_after": 7}))
+    server.fail("getMe", CannedAnswer(status=429, description="Too Many Requests", parameters={"retry_after": 7}))
     async with bot.session.get(f"{server.url}/bot{server.token}/getMe") as answer:
         assert answer.headers["Retry-After"] == "7"
-    server.fail("*", Answer(status=502, body=b"<html>"))
+    server.fail("*", CannedAnswer(status=502, body=b"<html>"))
     async with bot.session.get(f"{server.url}/bot{server.token}/getMe") as answer:
         assert await answer.read() == b"<html>"
     server.fail("getMe", Reset())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from belino.domain.outcome import MediaOutcome
-from belino.testing import TelegramServer, Upload, make_png
+from belino.testing import FakeUpload, TelegramServer, make_png
 from belino.testing.discord import DiscordServer
 from journeys.busy_group import BusyGroup
 from journeys.busy_place import Curious, until
@@ -73,7 +73,7 @@ async def test_media_whose_host_has_no_address_fails_with_its_reason_and_text_fl
         busy, agent = BusyServer(server, tmp_path / "home"), Curious()
         resolver.works = False
         async with busy.gateway(agent) as gateway:
-            busy.write("look at this", files=[Upload(content=make_png(40, 30), name="p.png")])
+            busy.write("look at this", files=[FakeUpload(content=make_png(40, 30), name="p.png")])
             await until(lambda: busy.answers() == ["looked"])
             (why,) = agent.seen
             assert isinstance(why, str) and "could not be fetched" in why

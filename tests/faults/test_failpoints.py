@@ -22,11 +22,10 @@ from belino.net.clock import SystemClock
 from belino.storage.backup_place import MANIFEST
 from belino.storage.home import Home
 from belino.storage.restore import restore
-from belino.testing import Pace, SlackPace, SlackServer, TelegramServer, Upload, make_png
+from belino.testing import FakeUpload, SlackPace, SlackServer, TelegramPace, TelegramServer, make_png
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_faults import slow_down
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.telegram_faults import Answer, Reset
+from belino.testing.discord.request import DiscordPace, slow_down
+from belino.testing.faults import CannedAnswer, Reset
 from faults.forked import SLOWLY, ForkedGateway, Nursery
 from faults.looking import SOAK, append, check_state_folder, history
 from journeys.busy_group import BusyGroup
@@ -110,7 +109,7 @@ class Journey:
 
 @asynccontextmanager
 async def telegram(nursery: Nursery, home: Path, *, hooked: bool = False) -> AsyncIterator[Journey]:
-    server = TelegramServer(pace=Pace(chat_burst=100_000, group_per_minute=100_000, all_per_second=100_000))
+    server = TelegramServer(pace=TelegramPace(chat_burst=100_000, group_per_minute=100_000, all_per_second=100_000))
     async with server:
         busy = BusyGroup(server, home)
         table, port = busy.table(), free_port() if hooked else 0
@@ -124,7 +123,7 @@ async def telegram(nursery: Nursery, home: Path, *, hooked: bool = False) -> Asy
 
         def write(words: str, picture: bool) -> None:
             if picture:
-                server.say(busy.ann, busy.ann, caption=words, document=Upload(content=PICTURE, name="p.png"))
+                server.say(busy.ann, busy.ann, caption=words, document=FakeUpload(content=PICTURE, name="p.png"))
             else:
                 server.say(busy.ann, busy.ann, words)
 
@@ -132,9 +131,9 @@ async def telegram(nursery: Nursery, home: Path, *, hooked: bool = False) -> Asy
             gateway=gateway_of(nursery, busy, table, port),
             conversation=str(busy.private),
             write=write,
-            trouble=lambda: server.fail("sendMessage", Answer(status=429, parameters={"retry_after": 1})),
+            trouble=lambda: server.fail("sendMessage", CannedAnswer(status=429, parameters={"retry_after": 1})),
             refuse=lambda: server.fail(
-                "sendMessage", Answer(status=403, description="Forbidden: bot was blocked by the user")
+                "sendMessage", CannedAnswer(status=403, description="Forbidden: bot was blocked by the user")
             ),
             is_heard=(lambda: bool(server.updates.webhook.url)) if hooked else busy.is_heard,
             shown=lambda: len(server.sent),
@@ -224,8 +223,8 @@ def has_cursor(home: Path) -> bool:
         return bool(database.execute("SELECT count(*) FROM cursors").fetchone()[0])
 
 
-def pictures(wanted: bool) -> list[Upload]:
-    return [Upload(content=PICTURE, name="p.png")] if wanted else []
+def pictures(wanted: bool) -> list[FakeUpload]:
+    return [FakeUpload(content=PICTURE, name="p.png")] if wanted else []
 
 
 def free_port() -> int:

@@ -31,7 +31,7 @@ from belino.media.placeholder import disarm, placeholder
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import HEAD_BYTES, sniff
 from belino.testing import make_gif, make_jpeg, make_png, make_webp
-from belino.testing.samples import sample_files
+from belino.testing.files import sample_files
 from faults.looking import SOAK
 
 SEED = 20260101

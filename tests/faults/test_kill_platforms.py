@@ -18,10 +18,10 @@ from aiohttp import web
 
 from belino.delivery.send import PERHAPS_TWICE
 from belino.domain.message import ConversationKey
-from belino.testing import GatewayProcess, Pace, SlackPace, SlackServer, TelegramServer
+from belino.testing import GatewayProcess, SlackPace, SlackServer, TelegramPace, TelegramServer
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.telegram_shapes import Upload
+from belino.testing.discord.request import DiscordPace
+from belino.testing.file_server import FakeUpload
 from faults.looking import SOAK, check_state_folder, history, until
 from journeys.busy_group import BOT as TELEGRAM_BOT
 from journeys.busy_group import BusyGroup
@@ -103,11 +103,11 @@ class Scene:
     busy: BusyPlace
     fall: Fall
     process: GatewayProcess
-    say: Callable[[bool, str, Upload | None], None]
+    say: Callable[[bool, str, FakeUpload | None], None]
     """Directly or in the room: words, and a file perhaps."""
     shown: Callable[[], list[tuple[str, str]]]
     """Where the bot made something visible, and its id there."""
-    received: Callable[[], list[Upload]]
+    received: Callable[[], list[FakeUpload]]
     """The files it uploaded."""
     keeps_order: bool = True
     can_tell_duplicates: bool = True
@@ -125,17 +125,17 @@ class Scene:
             self.offered.append(hashlib.sha256(content).hexdigest())
         brought = rng.randbytes(FILE_BYTES) if rng.random() < 0.3 else None
         self.said.setdefault(place, []).append(words := f"number {number}")
-        self.say(directly, words, Upload(content=brought, name=f"in{number}.bin") if brought else None)
+        self.say(directly, words, FakeUpload(content=brought, name=f"in{number}.bin") if brought else None)
 
 
 @asynccontextmanager
 async def telegram(path: Path) -> AsyncIterator[Scene]:
-    server = TelegramServer(pace=Pace(chat_burst=100_000, group_per_minute=100_000, all_per_second=100_000))
+    server = TelegramServer(pace=TelegramPace(chat_burst=100_000, group_per_minute=100_000, all_per_second=100_000))
     fall = Fall(server)
     async with server:
         busy = BusyGroup(server, path)
 
-        def say(directly: bool, words: str, file: Upload | None) -> None:
+        def say(directly: bool, words: str, file: FakeUpload | None) -> None:
             place = busy.ann if directly else busy.chat
             text = words if directly else f"{TELEGRAM_BOT} {words}"
             if file is not None:
@@ -186,7 +186,7 @@ def mentioning(
 ) -> Scene:
     """A scene where a file is part of a message, and the bot is called by its mention."""
 
-    def say(directly: bool, words: str, file: Upload | None) -> None:
+    def say(directly: bool, words: str, file: FakeUpload | None) -> None:
         place, text = (busy.ann, words) if directly else (busy.room, f"{bot} {words}")
         server.say(place, busy.ann, text, files=[file] if file else [])
 

@@ -15,11 +15,10 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.reply import ParcelState
 from belino.domain.stored import ParcelRecord
 from belino.gateway.gateway import Gateway
-from belino.testing import FakeClock, Pace, SlackPace, SlackServer, TelegramServer
+from belino.testing import FakeClock, SlackPace, SlackServer, TelegramPace, TelegramServer
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_faults import slow_down
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.telegram_faults import Answer, Fault, Hang, Reset
+from belino.testing.discord.request import DiscordPace, slow_down
+from belino.testing.faults import CannedAnswer, Fault, Hang, Reset
 from faults.test_disk_full_delivery import FullDisk
 from journeys.busy_group import BusyGroup
 from journeys.busy_place import BusyPlace, until
@@ -28,7 +27,7 @@ from journeys.busy_workspace import BusyWorkspace
 
 pytestmark = pytest.mark.slow
 
-HTML = Answer(status=502, body=b"<html>Bad Gateway</html>", headers={"Content-Type": "text/html"})
+HTML = CannedAnswer(status=502, body=b"<html>Bad Gateway</html>", headers={"Content-Type": "text/html"})
 SAID = ["first", "second", "third"]
 
 
@@ -39,18 +38,20 @@ class Platform:
     busy: BusyPlace
     fail: Callable[[Fault], None]
     """The next message that the bot sends meets this fault."""
-    wait: Answer
+    wait: CannedAnswer
     """What the platform says to who sends too much."""
     tells_duplicates: bool = True
 
 
 @asynccontextmanager
 async def telegram(path: Path) -> AsyncIterator[Platform]:
-    async with TelegramServer(pace=Pace(chat_burst=1_000, group_per_minute=1_000, all_per_second=1_000)) as server:
+    async with TelegramServer(
+        pace=TelegramPace(chat_burst=1_000, group_per_minute=1_000, all_per_second=1_000)
+    ) as server:
         yield Platform(
             busy=BusyGroup(server, path),
             fail=lambda fault: server.fail("sendMessage", fault),
-            wait=Answer(status=429, parameters={"retry_after": 1}),
+            wait=CannedAnswer(status=429, parameters={"retry_after": 1}),
             tells_duplicates=False,
         )
 
@@ -69,14 +70,14 @@ async def slack(path: Path) -> AsyncIterator[Platform]:
         yield Platform(
             busy=BusyWorkspace(server, path),
             fail=lambda fault: server.fail("chat.postMessage", fault),
-            wait=Answer(status=429, description="ratelimited", headers={"Retry-After": "1"}),
+            wait=CannedAnswer(status=429, description="ratelimited", headers={"Retry-After": "1"}),
         )
 
 
 PLATFORMS = {"telegram": telegram, "discord": discord, "slack": slack}
 FAULTS: dict[str, Callable[[Platform], list[Fault]]] = {
     "asked to wait": lambda platform: [platform.wait] * 2,
-    "server error": lambda platform: [Answer(status=500), HTML],
+    "server error": lambda platform: [CannedAnswer(status=500), HTML],
     "reset before it took effect": lambda platform: [Reset()],
     "answer lost": lambda platform: [Reset(done=True)],
     "hangs": lambda platform: [Hang()],

@@ -22,7 +22,7 @@ from belino.domain.turn import Final, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import GatewayProcess, ScriptedAgent
-from belino.testing.telegram_shapes import Upload
+from belino.testing.file_server import FakeUpload
 from faults import looking
 
 PATIENCE = 180.0
@@ -128,7 +128,7 @@ class BusyPlace(ABC):
         """The peak of its memory so far, when everything it needs was loaded; from here on it is counted anew."""
         await until(self.is_heard)
         before = len(self.sent)
-        self.write("small, so that everything is loaded", files=[Upload(content=b"x" * 1000)])
+        self.write("small, so that everything is loaded", files=[FakeUpload(content=b"x" * 1000)])
         await until(lambda: len(self.sent) > before)
         Path(f"/proc/{process.pid}/clear_refs").write_text("5", encoding="ascii")
         return peak_megabytes(process)

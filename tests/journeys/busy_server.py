@@ -6,8 +6,8 @@ from typing import Any
 
 from belino.domain.message import ConversationKey
 from belino.testing.discord import BOT_ID, DiscordServer
-from belino.testing.discord_faults import CDN
-from belino.testing.discord_shapes import Json
+from belino.testing.discord.request import CDN
+from belino.testing.discord.shapes import Json
 from journeys.busy_place import BusyPlace
 
 BOT = f"<@{BOT_ID}>"

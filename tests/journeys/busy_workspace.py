@@ -6,7 +6,7 @@ from typing import Any
 
 from belino.domain.message import ConversationKey
 from belino.testing import SlackServer
-from belino.testing.slack_shapes import BOT_USER, Json
+from belino.testing.slack.shapes import BOT_USER, Json
 from journeys.busy_place import BusyPlace
 
 BOT = f"<@{BOT_USER}>"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from belino.testing import GatewayProcess, make_png
-from belino.testing.models import Answer, Asked, Call, Hang, ModelServer, Reply
+from belino.testing.models import ModelAnswer, ModelHang, ModelReply, ModelRequest, ModelServer, ModelToolCall
 from belino.testing.models.anthropic import MessagesServer
 from belino.testing.models.openai import OpenAIServer
 
@@ -65,13 +65,13 @@ def server_of(kind: str) -> ModelServer:
 @pytest.mark.parametrize("kind", ["llm", "claude"])
 async def test_a_gateway_killed_in_the_middle_of_an_answer_answers_once(tmp_path: Path, kind: str) -> None:
     async with server_of(kind) as server, started(tmp_path, settings(kind, server)) as gateway:
-        server.script = lambda _: Hang(text="Let me think")
+        server.script = lambda _: ModelHang(text="Let me think")
         await say(gateway, "what is it?", id="m1")
         async with asyncio.timeout(PATIENCE):
             while not server.asked:
                 await asyncio.sleep(0.02)
         gateway.kill()
-        server.script = lambda _: Answer(text="A whole answer.")
+        server.script = lambda _: ModelAnswer(text="A whole answer.")
         await asyncio.to_thread(gateway.start)
         said = await answers(gateway, 1)
         await say(gateway, "and now?", id="m2")
@@ -86,14 +86,14 @@ async def test_a_model_sees_the_picture_it_asks_for_and_searches_what_was_said(t
     photo = base64.b64encode(make_png(40, 30))
     prefix = "" if kind == "llm" else "mcp__belino__"
 
-    def looks(asked: Asked) -> Reply:
+    def looks(asked: ModelRequest) -> ModelReply:
         ref = asked.raw.decode().split("image/png, ref:")[1][:16]
-        server.script = lambda _: Answer(text="I see it.")
-        return Answer(calls=(Call(tool=f"{prefix}fetch_media", arguments={"ref": ref}),))
+        server.script = lambda _: ModelAnswer(text="I see it.")
+        return ModelAnswer(calls=(ModelToolCall(tool=f"{prefix}fetch_media", arguments={"ref": ref}),))
 
-    def searches(_: Asked) -> Reply:
-        server.script = lambda _: Answer(text="I found it.")
-        return Answer(calls=(Call(tool=f"{prefix}channel_context", arguments={"intent": "boiler"}),))
+    def searches(_: ModelRequest) -> ModelReply:
+        server.script = lambda _: ModelAnswer(text="I found it.")
+        return ModelAnswer(calls=(ModelToolCall(tool=f"{prefix}channel_context", arguments={"intent": "boiler"}),))
 
     async with server_of(kind) as server, started(tmp_path, settings(kind, server)) as gateway:
         server.script = looks

@@ -14,10 +14,9 @@ from belino.domain.media import ImageBlock
 from belino.domain.outcome import MessageOutcome
 from belino.testing import FakeClock, ScriptedAgent, make_jpeg, make_png
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_faults import CDN, slow_down
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.telegram_faults import Answer, Reset, Stall
-from belino.testing.telegram_shapes import Upload
+from belino.testing.discord.request import CDN, DiscordPace, slow_down
+from belino.testing.faults import CannedAnswer, Reset, Stall
+from belino.testing.file_server import FakeUpload
 from journeys.busy_place import KILLS, Curious, peak_megabytes, settled_parcels, told, until
 from journeys.busy_server import BOT, BusyServer
 from journeys.offering import opus, send
@@ -46,7 +45,7 @@ async def test_ten_files_with_text_are_one_turn_and_fetch_nothing(club: BusyServ
 
 async def test_a_voice_message_is_a_line_that_costs_nothing(club: BusyServer) -> None:
     async with club.gateway():
-        club.discord.say(club.ann, club.ann, voice=Upload(content=b"OggS" + bytes(2000), duration=12))
+        club.discord.say(club.ann, club.ann, voice=FakeUpload(content=b"OggS" + bytes(2000), duration=12))
         await until(lambda: len(club.agent.turns) == 1)
     assert re.search(r"\[Voice: voice-message.ogg, 2KB, audio/ogg, ref:dc_\w{12}\]", told(club.agent.turns[0]))
     assert club.downloads == 0
@@ -107,7 +106,7 @@ async def test_an_expired_link_is_renewed_and_a_deleted_picture_is_told_as_gone(
     async with club.gateway(curious) as gateway:
         photo = club.discord.say(club.room, club.bob, "look", files=[make_png(32, 20)])
         await club.stored(gateway, 1)
-        club.discord.fail(CDN, Answer(status=404, body=b"This content is no longer available."))
+        club.discord.fail(CDN, CannedAnswer(status=404, body=b"This content is no longer available."))
         club.discord.say(club.room, club.ann, f"{BOT} what is it?", reply_to=photo)
         await until(lambda: len(club.answers()) == 1)
         assert any(isinstance(block, ImageBlock) for block in curious.seen)
@@ -164,7 +163,7 @@ async def test_a_429_and_a_lost_answer_delay_and_double_nothing(club: BusyServer
     async with club.gateway():
         club.discord.fail(SEND, slow_down(0.5))
         club.discord.fail(SEND, Reset(done=True))
-        club.discord.fail(SEND, Answer(status=502, body=b"<html>"))
+        club.discord.fail(SEND, CannedAnswer(status=502, body=b"<html>"))
         club.discord.say(club.ann, club.ann, "one")
         await until(lambda: club.answers() == ["turn 1"])
         club.discord.say(club.ann, club.ann, "two")
@@ -214,7 +213,7 @@ async def test_no_token_is_kept_or_told_anywhere(club: BusyServer, caplog: pytes
     caplog.set_level("DEBUG", logger="belino")
     curious = Curious()
     async with club.gateway(curious):
-        club.discord.fail(CDN, Answer(status=500))
+        club.discord.fail(CDN, CannedAnswer(status=500))
         club.discord.say(club.room, club.ann, f"{BOT} look", files=[make_png(8, 8)])
         await until(lambda: len(club.answers()) == 1)
     secret = club.discord.token.rpartition(".")[2]
@@ -270,7 +269,7 @@ async def test_a_file_of_25_megabytes_comes_in_without_costing_memory(club: Busy
     content = os.urandom(1_000_000) * 25
     async with club.process() as process:
         before = await club.loaded(process)
-        large = Upload(content=content, name="film.bin", mime="application/octet-stream")
+        large = FakeUpload(content=content, name="film.bin", mime="application/octet-stream")
         club.discord.say(club.ann, club.ann, "look at it", files=[large])
         await until(lambda: len(club.discord.sent) == 2)
         assert club.discord.bytes_served >= len(content)

@@ -12,7 +12,7 @@ from belino.domain.outcome import Stage
 from belino.domain.turn import Accepted, Final, ReplyPart, Turn
 from belino.gateway.explain import explain
 from belino.testing import TelegramServer, make_jpeg, make_wav
-from belino.testing.telegram_shapes import Upload
+from belino.testing.file_server import FakeUpload
 from journeys.busy_group import BOT, BusyGroup
 from journeys.busy_place import until
 from media.videos import video
@@ -67,10 +67,10 @@ def ask_everything(group: BusyGroup) -> None:
     """Ann sends one of each and asks about it."""
     say, chat, ann = group.server.say, group.chat, group.ann
     files = {
-        "report.pdf": {"document": Upload(content=REPORT, name="report.pdf", mime="application/pdf")},
-        "letter.docx": {"document": Upload(content=DOCX, name="letter.docx", mime="application/octet-stream")},
-        "film.mp4": {"video": Upload(content=video(frames=40, size=(160, 90)), name="film.mp4", mime="video/mp4")},
-        "voice": {"voice": Upload(content=make_wav(2.0), duration=2, mime="audio/wav")},
+        "report.pdf": {"document": FakeUpload(content=REPORT, name="report.pdf", mime="application/pdf")},
+        "letter.docx": {"document": FakeUpload(content=DOCX, name="letter.docx", mime="application/octet-stream")},
+        "film.mp4": {"video": FakeUpload(content=video(frames=40, size=(160, 90)), name="film.mp4", mime="video/mp4")},
+        "voice": {"voice": FakeUpload(content=make_wav(2.0), duration=2, mime="audio/wav")},
     }
     for name, fields in files.items():
         say(chat, ann, caption=f"{BOT} about {name}", **fields)

@@ -11,16 +11,8 @@ import pytest
 
 from belino.domain.media import ImageBlock
 from belino.domain.outcome import MediaOutcome, MessageOutcome
-from belino.testing import (
-    FakeClock,
-    ScriptedAgent,
-    SlackPace,
-    SlackServer,
-    Upload,
-    make_jpeg,
-    make_png,
-)
-from belino.testing.telegram_faults import Answer, Reset, Stall
+from belino.testing import FakeClock, FakeUpload, ScriptedAgent, SlackPace, SlackServer, make_jpeg, make_png
+from belino.testing.faults import CannedAnswer, Reset, Stall
 from journeys.busy_place import KILLS, Curious, peak_megabytes, told, until
 from journeys.busy_workspace import BOT, BusyWorkspace
 from journeys.offering import opus, send
@@ -49,7 +41,7 @@ async def test_ten_files_with_text_are_one_turn_and_fetch_nothing(crew: BusyWork
 
 async def test_a_recording_is_a_line_that_costs_nothing(crew: BusyWorkspace) -> None:
     async with crew.gateway():
-        crew.slack.say(crew.ann, crew.ann, voice=Upload(content=bytes(2000), duration=12))
+        crew.slack.say(crew.ann, crew.ann, voice=FakeUpload(content=bytes(2000), duration=12))
         await until(lambda: len(crew.agent.turns) == 1)
     assert re.search(r"\[Voice: audio_message.m4a, 2KB, audio/mp4, ref:sl_\w{12}\]", told(crew.agent.turns[0]))
     assert crew.downloads == 0
@@ -100,7 +92,7 @@ async def test_a_link_that_moved_is_renewed_and_a_deleted_picture_is_told_as_gon
     async with crew.gateway(curious) as gateway:
         photo = crew.slack.say(crew.room, crew.bob, "look", files=[make_png(32, 20)])
         await crew.stored(gateway, 1)
-        crew.slack.fail("file", Answer(status=404, body=b"gone"))
+        crew.slack.fail("file", CannedAnswer(status=404, body=b"gone"))
         crew.slack.say(crew.room, crew.ann, f"{BOT} what is it?", thread=photo)
         await until(lambda: len(crew.answers()) == 1)
         assert any(isinstance(block, ImageBlock) for block in curious.seen)
@@ -186,9 +178,9 @@ async def test_a_socket_that_drops_in_the_middle_loses_nothing(crew: BusyWorkspa
 
 async def test_a_429_and_a_lost_answer_delay_and_double_nothing(crew: BusyWorkspace) -> None:
     async with crew.gateway():
-        crew.slack.fail("chat.postMessage", Answer(status=429, headers={"Retry-After": "1"}))
+        crew.slack.fail("chat.postMessage", CannedAnswer(status=429, headers={"Retry-After": "1"}))
         crew.slack.fail("chat.postMessage", Reset())
-        crew.slack.fail("chat.postMessage", Answer(status=502, body=b"<html>"))
+        crew.slack.fail("chat.postMessage", CannedAnswer(status=502, body=b"<html>"))
         crew.slack.say(crew.ann, crew.ann, "one")
         await until(lambda: crew.answers() == ["turn 1"])
         crew.slack.say(crew.ann, crew.ann, "two")
@@ -232,7 +224,7 @@ async def test_no_token_is_kept_or_told_anywhere(crew: BusyWorkspace, caplog: py
     caplog.set_level("DEBUG", logger="belino")
     curious = Curious()
     async with crew.gateway(curious):
-        crew.slack.fail("file", Answer(status=500))
+        crew.slack.fail("file", CannedAnswer(status=500))
         crew.slack.say(crew.room, crew.ann, f"{BOT} look", files=[make_png(8, 8)])
         await until(lambda: len(crew.answers()) == 1)
     secrets = [crew.slack.bot_token, crew.slack.app_token]
@@ -276,7 +268,7 @@ async def test_a_file_of_100_megabytes_comes_in_without_costing_memory(crew: Bus
     content = os.urandom(MEGABYTE) * 100
     async with crew.process() as process:
         before = await crew.loaded(process)
-        large = Upload(content=content, name="film.bin", mime="application/octet-stream")
+        large = FakeUpload(content=content, name="film.bin", mime="application/octet-stream")
         crew.slack.say(crew.ann, crew.ann, "look at it", files=[large])
         await until(lambda: len(crew.slack.sent) == 2)
         assert crew.slack.bytes_served >= len(content)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from belino.testing import GatewayProcess, SlackServer
-from belino.testing.models import Answer, Hang
+from belino.testing.models import ModelAnswer, ModelHang
 from belino.testing.models.openai import OpenAIServer
 from faults import looking
 from journeys.busy_place import until
@@ -28,13 +28,13 @@ class Story:
 
     async def begin(self) -> None:
         """Ask, and wait until the beginning is shown and its receipt on disk."""
-        self.model.script = lambda _: Hang(text=BEGINNING)
+        self.model.script = lambda _: ModelHang(text=BEGINNING)
         await until(self.crew.is_heard)
         self.crew.slack.say(self.crew.ann, self.crew.ann, "tell me a story")
         await until(lambda: self.shown() == [f"{BEGINNING} …"])
         await asyncio.to_thread(looking.until, lambda: self.states() == ["sent"], "the draft has no receipt")
 
-    async def kill(self, *, then: Answer) -> None:
+    async def kill(self, *, then: ModelAnswer) -> None:
         await asyncio.to_thread(self.process.kill)
         self.model.script = lambda _: then
         await asyncio.to_thread(self.process.start)
@@ -59,7 +59,7 @@ async def story(tmp_path: Path) -> AsyncIterator[Story]:
 
 async def test_killed_while_an_answer_is_written_its_draft_becomes_the_answer(story: Story) -> None:
     await story.begin()
-    await story.kill(then=Answer(text=WHOLE))
+    await story.kill(then=ModelAnswer(text=WHOLE))
     await until(lambda: story.shown() == [WHOLE])
     await asyncio.to_thread(looking.until, lambda: story.states() == ["sent", "sent"], "the answer is not confirmed")
     assert story.crew.slack.calls["chat.postMessage"] == 1
@@ -68,6 +68,6 @@ async def test_killed_while_an_answer_is_written_its_draft_becomes_the_answer(st
 async def test_an_answer_that_outgrows_its_draft_is_a_message_of_its_own_and_the_draft_goes(story: Story) -> None:
     long = " ".join(f"word{number}" for number in range(700))
     await story.begin()
-    await story.kill(then=Answer(text=long))
+    await story.kill(then=ModelAnswer(text=long))
     await until(lambda: story.shown() == [long])
     await asyncio.to_thread(looking.until, lambda: story.states() == ["sent", "sent"], "the answer is not confirmed")

@@ -13,9 +13,9 @@ from belino.domain.media import ImageBlock
 from belino.domain.outcome import MediaOutcome, MessageOutcome
 from belino.domain.ports import Hook, TakesHooks
 from belino.gateway.gateway import Gateway
-from belino.testing import FakeClock, Pace, ScriptedAgent, TelegramServer, ToolCall, make_jpeg, make_png
-from belino.testing.telegram_faults import Answer, Reset
-from belino.testing.telegram_shapes import Upload
+from belino.testing import FakeClock, ScriptedAgent, TelegramPace, TelegramServer, ToolCall, make_jpeg, make_png
+from belino.testing.faults import CannedAnswer, Reset
+from belino.testing.file_server import FakeUpload
 from journeys.busy_group import BOT, BusyGroup
 from journeys.busy_place import KILLS, LONG_AGO, Curious, text_of, told, until
 
@@ -46,7 +46,7 @@ async def test_an_album_of_ten_is_one_turn_with_every_caption_and_fetches_nothin
 
 async def test_a_voice_note_is_a_line_that_costs_nothing(group: BusyGroup) -> None:
     async with group.gateway():
-        group.server.say(group.ann, group.ann, voice=Upload(content=b"OggS" + bytes(2000), duration=12))
+        group.server.say(group.ann, group.ann, voice=FakeUpload(content=b"OggS" + bytes(2000), duration=12))
         await until(lambda: len(group.agent.turns) == 1)
     assert re.search(r"\[Voice: 12s, 2KB, audio/ogg, ref:tg_\w{12}\]", told(group.agent.turns[0]))
     assert group.downloads == 0
@@ -74,7 +74,7 @@ async def test_a_picture_of_three_days_ago_is_fetched_once_when_somebody_asks_af
 async def test_a_file_of_25_megabytes_is_told_and_not_lost(group: BusyGroup) -> None:
     curious = Curious()
     async with group.gateway(curious) as gateway:
-        large = Upload(
+        large = FakeUpload(
             content=lambda: bytes(25 * MEGABYTE), size=25 * MEGABYTE, name="film.mkv", mime="video/x-matroska"
         )
         group.server.say(group.chat, group.ann, document=large, caption=f"{BOT} what is in it?")
@@ -125,7 +125,7 @@ async def test_a_server_that_is_gone_for_a_while_loses_nothing(group: BusyGroup)
     async with group.gateway():
         group.server.say(group.ann, group.ann, "one")
         await until(lambda: group.answers() == ["turn 1"])
-        group.server.fail("getUpdates", Answer(status=502, description="Bad Gateway"))
+        group.server.fail("getUpdates", CannedAnswer(status=502, description="Bad Gateway"))
         group.server.fail("getUpdates", Reset(), times=2)
         group.server.say(group.ann, group.ann, "two")
         await until(lambda: group.answers() == ["turn 1", "turn 2"])
@@ -144,7 +144,7 @@ async def test_no_token_is_kept_or_told_anywhere(group: BusyGroup, caplog: pytes
     caplog.set_level("DEBUG")
     curious = Curious()
     async with group.gateway(curious):
-        group.server.fail("file", Answer(status=500, description="oops"))
+        group.server.fail("file", CannedAnswer(status=500, description="oops"))
         group.server.say(group.chat, group.ann, photo=make_png(8, 8), caption=f"{BOT} look")
         await until(lambda: len(group.answers()) == 1)
     secret = group.server.token.partition(":")[2]
@@ -168,7 +168,7 @@ async def test_the_agent_lists_what_is_there_with_its_price(group: BusyGroup) ->
 async def test_a_gateway_killed_again_and_again_takes_every_message_once_and_flags_what_may_be_doubled(
     tmp_path: Path,
 ) -> None:
-    async with TelegramServer(pace=Pace(chat_burst=100)) as server:
+    async with TelegramServer(pace=TelegramPace(chat_burst=100)) as server:
         said, parcels = await BusyGroup(server, tmp_path / "home").outlives_kills()
     assert said == [f"message {number}" for number in range(KILLS * 4)]
     sent = sum(parcel["state"] == "sent" for parcel in parcels)

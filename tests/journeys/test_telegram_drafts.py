@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from belino.testing import GatewayProcess, TelegramServer
-from belino.testing.models import Answer, Hang
+from belino.testing.faults import Hang, Reset
+from belino.testing.models import ModelAnswer, ModelHang
 from belino.testing.models.openai import OpenAIServer
-from belino.testing.telegram_faults import Hang as Silence
-from belino.testing.telegram_faults import Reset
 from faults import looking
 from journeys.busy_group import BusyGroup
 from journeys.busy_place import until
@@ -31,13 +30,13 @@ class Story:
 
     async def begin(self) -> int:
         """Ask; the number of the message that shows the beginning, once its receipt is on disk and the model waits."""
-        self.model.script = lambda _: Hang(text=BEGINNING)
+        self.model.script = lambda _: ModelHang(text=BEGINNING)
         self.group.server.say(self.group.ann, self.group.ann, "tell me a story")
         await until(lambda: self.group.answers() == [f"{BEGINNING} …"])
         await asyncio.to_thread(looking.until, lambda: self.states() == ["sent"], "the draft has no receipt")
         return int(self.group.server.sent[0]["message_id"])
 
-    async def kill(self, *, then: Answer | Hang) -> None:
+    async def kill(self, *, then: ModelAnswer | ModelHang) -> None:
         await asyncio.to_thread(self.process.kill)
         self.model.script = lambda _: then
         await asyncio.to_thread(self.process.start)
@@ -70,25 +69,23 @@ async def story(path: Path) -> AsyncIterator[Story]:
 async def test_killed_while_an_answer_is_written_its_draft_becomes_the_answer(tmp_path: Path) -> None:
     async with story(tmp_path) as told:
         draft = await told.begin()
-        await told.kill(then=Hang(text=f"{BEGINNING} there was"))
+        await told.kill(then=ModelHang(text=f"{BEGINNING} there was"))
         await until(lambda: told.group.answers() == [f"{BEGINNING} there was …"])
-        await told.kill(then=Answer(text=WHOLE))
+        await told.kill(then=ModelAnswer(text=WHOLE))
         await told.ends()
         assert [message["message_id"] for message in told.group.server.sent] == [draft]
 
 
-@pytest.mark.parametrize(
-    "fault", [Silence(), Reset(done=True)], ids=["never carried out", "carried out, never answered"]
-)
+@pytest.mark.parametrize("fault", [Hang(), Reset(done=True)], ids=["never carried out", "carried out, never answered"])
 async def test_killed_while_the_draft_is_changed_for_good_it_is_changed_again(
-    tmp_path: Path, fault: Silence | Reset
+    tmp_path: Path, fault: Hang | Reset
 ) -> None:
     async with story(tmp_path) as told:
         draft = await told.begin()
         told.group.server.fail("editMessageText", fault)
         before = told.group.server.calls["editMessageText"]
-        await told.kill(then=Answer(text=WHOLE))
+        await told.kill(then=ModelAnswer(text=WHOLE))
         await until(lambda: told.group.server.calls["editMessageText"] > before)
-        await told.kill(then=Answer(text="nobody asks for this"))
+        await told.kill(then=ModelAnswer(text="nobody asks for this"))
         await told.ends()
         assert [message["message_id"] for message in told.group.server.sent] == [draft]

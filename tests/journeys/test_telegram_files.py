@@ -15,8 +15,8 @@ from belino.domain.message import ConversationKey
 from belino.domain.reply import ParcelState
 from belino.gateway.gateway import Gateway
 from belino.testing import ScriptedAgent, TelegramServer, make_jpeg, make_pdf, make_png
-from belino.testing.samples import sample_files
-from belino.testing.telegram_faults import Answer, Stall
+from belino.testing.faults import CannedAnswer, Stall
+from belino.testing.files import sample_files
 from journeys.busy_group import BOT, BusyGroup
 from journeys.busy_place import peak_megabytes, settled_parcels, text_of, until
 from journeys.offering import opus, send
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 MEGABYTE = 1024 * 1024
 LONG_AGO = 1_000_000_000
 CHART, PAGE = make_png(640, 400), make_pdf()
-REFUSED_MARKUP = Answer(status=400, description="Bad Request: can't parse entities: Unsupported start tag")
+REFUSED_MARKUP = CannedAnswer(status=400, description="Bad Request: can't parse entities: Unsupported start tag")
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ async def test_a_telegram_that_asks_for_patience_in_the_middle_gets_everything_o
     agent = ScriptedAgent(
         [send(group.offer("chart.png", CHART)), send(group.offer("report.pdf", PAGE)), "Both of them."]
     )
-    group.server.fail("sendDocument", Answer(status=429, parameters={"retry_after": 1}), times=2)
+    group.server.fail("sendDocument", CannedAnswer(status=429, parameters={"retry_after": 1}), times=2)
     async with group.gateway(agent) as gateway:
         group.server.say(group.ann, group.ann, "both")
         await until(lambda: confirmed(gateway, 3))

@@ -12,7 +12,7 @@ from belino.domain.media import MediaKind
 from belino.media.sniff import Group, group_of, sniff
 from belino.media.sniff.hints import UNKNOWN
 from belino.testing import make_pdf, make_png
-from belino.testing.samples import make_mp3, make_mp4, make_office, make_ole, make_webm, make_zip, sample_files
+from belino.testing.files import make_mp3, make_mp4, make_office, make_ole, make_webm, make_zip, sample_files
 
 SAMPLES = sample_files()
 DOCX = SAMPLES["ours.docx"][0]

@@ -8,7 +8,7 @@ import pytest
 
 from belino.media.sniff import sniff
 from belino.media.sniff.hints import SUFFIXES
-from belino.testing.samples import make_ole, make_zip
+from belino.testing.files import make_ole, make_zip
 
 OLE = "application/x-ole-storage"
 

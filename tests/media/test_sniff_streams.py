@@ -4,7 +4,7 @@ import pytest
 
 from belino.media.sniff import sniff
 from belino.media.sniff.hints import UNKNOWN
-from belino.testing.samples import make_mp3
+from belino.testing.files import make_mp3
 
 FRAMES = make_mp3()
 PACKET = b"\x47\x40\x11\x10" + bytes(184)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belino.media.webm_header import FilmFacts, film_facts
-from belino.testing.samples import make_webm
+from belino.testing.files import make_webm
 
 STICKER = make_webm(size=(512, 480), seconds=2.5)
 

@@ -21,7 +21,7 @@ from belino.domain.errors import (
 )
 from belino.net.client import DEFAULT_RETRY_AFTER, Client, error_for
 from belino.net.guard import Guard
-from belino.testing.chaos import Asked, chaos
+from belino.testing.chaos import ChaosRequest, chaos
 from belino.testing.loopback import Loopback
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -212,10 +212,10 @@ def test_401_is_unauthorized_and_the_rest_may_be_tried_again() -> None:
 
 
 async def test_it_is_told_whether_the_platform_may_have_done_what_it_was_asked_for(client: Client) -> None:
-    async def hang_up(_asked: Asked, writer: asyncio.StreamWriter) -> None:
+    async def hang_up(_asked: ChaosRequest, writer: asyncio.StreamWriter) -> None:
         writer.transport.abort()
 
-    async def never(_asked: Asked, writer: asyncio.StreamWriter) -> None:
+    async def never(_asked: ChaosRequest, writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
 
     async with chaos(hang_up, never) as server:

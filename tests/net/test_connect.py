@@ -12,7 +12,7 @@ from belino.domain.errors import AdapterError, AddressRefused
 from belino.net.client import Client
 from belino.net.connect import open_session
 from belino.net.guard import REFUSED, Guard, Place
-from belino.testing.chaos import Asked, Canary, ChaosServer, canary, chaos, says, whole
+from belino.testing.chaos import Canary, ChaosRequest, ChaosServer, canary, chaos, says, whole
 from net.test_guard import SPECIAL
 
 LOOPBACK = "127.0.0.0/8"
@@ -320,7 +320,7 @@ async def test_a_proxy_of_the_environment_takes_no_part(name: str, monkeypatch: 
 
 
 async def test_the_name_is_still_told_to_the_server() -> None:
-    seen: list[Asked] = []
+    seen: list[ChaosRequest] = []
     async with chaos(whole(b"")) as server, client(LOOPBACK, names=Names(a_example=[["127.0.0.1"]])) as made:
         port = server.url.rpartition(":")[2]
         await get(made, f"http://A.example.:{port}/x?y=1#z")

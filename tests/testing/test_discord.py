@@ -11,13 +11,12 @@ import discord
 import pytest
 from aiohttp import ClientError
 
-from belino.testing import FakeClock, Upload, make_jpeg, make_png
+from belino.testing import FakeClock, FakeUpload, make_jpeg, make_png
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_cdn import LINK_SECONDS
-from belino.testing.discord_faults import CDN, cloudflare_ban, refusal, slow_down
-from belino.testing.discord_pace import DiscordPace
-from belino.testing.discord_sends import NONCE_SECONDS
-from belino.testing.telegram_faults import Reset, Truncate
+from belino.testing.discord.files import LINK_SECONDS
+from belino.testing.discord.request import CDN, DiscordPace, cloudflare_ban, refusal, slow_down
+from belino.testing.discord.sends import NONCE_SECONDS
+from belino.testing.faults import Reset, Truncate
 from testing.discord_listener import AGENT, Curl, Listener, aimed_at, listening
 
 MIB = 1024 * 1024
@@ -366,7 +365,7 @@ async def test_who_is_refused_too_often_is_shut_out_by_a_page_without_json() -> 
 
 
 async def test_a_link_lives_a_day_and_a_fetched_message_has_a_new_one(scene: Scene) -> None:
-    said = scene.server.say(scene.channel, scene.ada, files=[Upload(content=b"the plan", name="plan (1).txt")])
+    said = scene.server.say(scene.channel, scene.ada, files=[FakeUpload(content=b"the plan", name="plan (1).txt")])
     (old,) = said["attachments"]
     assert old["filename"] == "plan_1_.txt"
     assert await scene.bot.get(old["url"]) == (200, b"the plan")
@@ -469,5 +468,5 @@ async def test_the_gateway_is_found_by_asking(scene: Scene) -> None:
     assert [guild["name"] for guild in guilds] == ["Club"]
 
 
-def _bytes(upload: Upload) -> bytes:
+def _bytes(upload: FakeUpload) -> bytes:
     return upload.content if isinstance(upload.content, bytes) else upload.content()

@@ -10,8 +10,8 @@ import pytest
 
 from belino.testing import FakeClock
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_sessions import SESSION_SECONDS
-from belino.testing.discord_shapes import Place
+from belino.testing.discord.sessions import SESSION_SECONDS
+from belino.testing.discord.shapes import ChannelType
 from testing.discord_listener import LIMIT, Curl, Listener, aimed_at, listening
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "discord"
@@ -70,7 +70,7 @@ async def test_edits_deletions_reactions_and_threads_reach_discord_py() -> None:
 async def test_a_post_in_a_forum_is_a_thread_that_shares_its_first_messages_id() -> None:
     async with DiscordServer() as server:
         ada = server.user("ada")
-        forum = server.channel(server.guild("Club", ada), "help", Place.FORUM)
+        forum = server.channel(server.guild("Club", ada), "help", ChannelType.FORUM)
         async with listening(server) as client:
             server.post(forum, ada, "My key does not fit", "It is bent.", files=[b"picture"])
             thread = await client.next("thread_create")

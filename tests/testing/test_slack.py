@@ -9,9 +9,9 @@ import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
 from belino.testing import FakeClock, make_jpeg
+from belino.testing.faults import CannedAnswer, Hang, Reset
 from belino.testing.slack import SlackServer
-from belino.testing.slack_pace import SlackPace
-from belino.testing.telegram_faults import Answer, Hang, Reset
+from belino.testing.slack.request import SlackPace
 from testing.slack_app import LIMIT, Told, clock_of, listening, refused, web_client
 
 
@@ -263,7 +263,7 @@ async def test_json_is_read_by_methods_that_write_and_by_no_other(server: SlackS
 
 async def test_a_bad_day_is_scripted_for_the_next_calls(server: SlackServer, app: AsyncWebClient) -> None:
     where = server.dm(server.user("Ana Lima"))["id"]
-    server.fail("chat.postMessage", Answer(status=429, description="ratelimited", headers={"Retry-After": "7"}))
+    server.fail("chat.postMessage", CannedAnswer(status=429, description="ratelimited", headers={"Retry-After": "7"}))
     told = await refused(app.chat_postMessage(channel=where, text="x"))
     assert (told["status"], told["headers"]["retry-after"]) == (429, "7")
     server.fail("chat.postMessage", Reset(done=True))

@@ -8,9 +8,9 @@ import aiohttp
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from belino.testing import Upload, make_jpeg, make_wav
+from belino.testing import FakeUpload, make_jpeg, make_wav
+from belino.testing.faults import CannedAnswer, Stall, Truncate
 from belino.testing.slack import SlackServer
-from belino.testing.telegram_faults import Answer, Stall, Truncate
 from testing.slack_app import LIMIT, Told, listening, refused
 
 
@@ -28,7 +28,7 @@ async def get(session: aiohttp.ClientSession, link: str, token: str = "", **head
         return answer.status, kind, await answer.read()
 
 
-def sent_file(server: SlackServer, content: bytes | Upload) -> Told:
+def sent_file(server: SlackServer, content: bytes | FakeUpload) -> Told:
     ana = server.user("Ana Lima")
     (file,) = server.say(ana, ana, "look", files=[content])["files"]
     assert isinstance(file, dict)
@@ -107,7 +107,7 @@ async def test_in_a_shared_channel_events_only_name_files_and_history_tells_all(
 
 async def test_a_recording_says_that_it_is_one(server: SlackServer) -> None:
     ana = server.user("Ana Lima")
-    (file,) = server.say(ana, ana, voice=Upload(content=make_wav(), duration=3))["files"]
+    (file,) = server.say(ana, ana, voice=FakeUpload(content=make_wav(), duration=3))["files"]
     assert (file["subtype"], file["duration_ms"], file["mimetype"]) == ("slack_audio", 3000, "audio/mp4")
 
 
@@ -161,7 +161,7 @@ async def test_downloads_and_uploads_have_bad_days(
     server.fail("file", Truncate(at=70_000))
     with pytest.raises(aiohttp.ClientPayloadError):
         await get(session, link, token)
-    server.fail("file", Answer(status=503, body=b"later"))
+    server.fail("file", CannedAnswer(status=503, body=b"later"))
     assert (await get(session, link, token))[0] == 503
     begun = await app.files_getUploadURLExternal(filename="a.bin", length=4)
     server.fail("upload", Stall())

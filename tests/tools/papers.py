@@ -1,6 +1,6 @@
 """Small documents with pages: some with words, some only drawn."""
 
-from belino.testing.samples import make_zip
+from belino.testing.files import make_zip
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"

@@ -16,7 +16,7 @@ from belino.domain.turn import Final, ReplyPart, TextDelta, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.home import Home
 from belino.testing import FakeClock, TelegramServer
-from belino.testing.telegram_faults import Answer, Hang
+from belino.testing.faults import CannedAnswer, Hang
 
 pytestmark = pytest.mark.slow
 
@@ -225,7 +225,7 @@ async def test_a_crash_ends_in_the_same_message(chat: Chat, tmp_path: Path) -> N
 async def test_a_platform_that_asks_for_patience_gets_no_more_changes_until_the_answer(chat: Chat) -> None:
     async with chat.gateway():
         await chat.draft()
-        chat.server.fail("editMessageText", Answer(status=429, parameters={"retry_after": 12}))
+        chat.server.fail("editMessageText", CannedAnswer(status=429, parameters={"retry_after": 12}))
         chat.agent.write(" there")
         await chat.until(lambda: chat.server.calls["editMessageText"] == 1)
         asked = chat.clock.monotonic()
@@ -241,7 +241,7 @@ async def test_a_draft_that_could_not_be_sent_does_not_cost_the_answer(chat: Cha
     async with chat.gateway():
         chat.server.say(chat.ada, chat.ada, "hello")
         await chat.until(lambda: chat.agent.turns)
-        chat.server.fail("sendMessage", Answer(status=400, description="Bad Request: some reason"))
+        chat.server.fail("sendMessage", CannedAnswer(status=400, description="Bad Request: some reason"))
         chat.agent.write("Hi")
         await chat.until(lambda: chat.server.calls["sendMessage"])
         chat.agent.write(" there")

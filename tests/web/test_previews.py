@@ -8,7 +8,7 @@ import pytest
 from belino.domain.message import ChatType, ConversationKey, Deletion
 from belino.media.image.header import image_size
 from belino.testing import make_png, make_wav
-from belino.testing.samples import make_zip
+from belino.testing.files import make_zip
 from media.document.made import SCANNED, line, make_pdf
 from media.videos import video
 from web.conftest import MAIN, Site

@@ -13,7 +13,7 @@ from pathlib import Path
 from belino.bench import Row
 from belino.media.sniff import HEAD_BYTES, sniff
 from belino.media.sniff.hints import SUFFIXES, UNKNOWN, normal
-from belino.testing.samples import sample_files
+from belino.testing.files import sample_files
 
 GOAL_PERCENT = 97.0
 SHORT_BYTES = 4096

@@ -11,9 +11,9 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from belino.bench import Row
+from belino.bench._crowds import Crowd, crowds
 from belino.bench.start import resident
 from belino.testing import GatewayProcess, make_png
-from belino.testing.platforms import Crowd, crowds
 
 MINUTES, RATE = 2.0, 20.0
 JUDGED_MINUTES = 30.0

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 from belino.bench import Row
 from belino.bench.start import resident
-from belino.testing import GatewayProcess, Pace, TelegramServer
-from belino.testing.telegram_crowd import Crowd, conversation
+from belino.testing import GatewayProcess, TelegramPace, TelegramServer
+from belino.testing.telegram.crowd import ChattyGroup, conversation
 
 MESSAGES = 1_000
 MEDIA = 300
@@ -99,13 +99,13 @@ def _compared(metric: str, ours: float, beside: float) -> Row:
 
 
 async def _measure(
-    design: Callable[[TelegramServer, Crowd, Path, Callable[[], Awaitable[None]]], Awaitable[float]],
+    design: Callable[[TelegramServer, ChattyGroup, Path, Callable[[], Awaitable[None]]], Awaitable[float]],
 ) -> Cost:
     """Let the group talk, the questions spread over it, and wait until all of them are answered."""
     # The limits on sending are the same for both designs and would only make the bench longer.
-    fast = Pace(chat_burst=1_000, group_per_minute=1_000, all_per_second=1_000)
+    fast = TelegramPace(chat_burst=1_000, group_per_minute=1_000, all_per_second=1_000)
     async with TelegramServer(pace=fast) as server:
-        crowd = Crowd(server)
+        crowd = ChattyGroup(server)
 
         async def talk() -> None:
             _talk(crowd)
@@ -123,7 +123,7 @@ async def _measure(
         )
 
 
-def _talk(crowd: Crowd) -> None:
+def _talk(crowd: ChattyGroup) -> None:
     """Every line, and a question about something shown before each time another part of the talk is over."""
     lines = conversation(MESSAGES - QUESTIONS, MEDIA)
     every, asked = len(lines) // QUESTIONS, 0
@@ -137,7 +137,9 @@ def _talk(crowd: Crowd) -> None:
             asked += 1
 
 
-async def _belino(server: TelegramServer, crowd: Crowd, folder: Path, talk: Callable[[], Awaitable[None]]) -> float:
+async def _belino(
+    server: TelegramServer, crowd: ChattyGroup, folder: Path, talk: Callable[[], Awaitable[None]]
+) -> float:
     """The real gateway in a process of its own, with the demo agent."""
     home = folder / "home"
     home.mkdir(mode=0o700)
@@ -155,7 +157,9 @@ async def _belino(server: TelegramServer, crowd: Crowd, folder: Path, talk: Call
         await asyncio.to_thread(gateway.stop)
 
 
-async def _eager(server: TelegramServer, crowd: Crowd, folder: Path, talk: Callable[[], Awaitable[None]]) -> float:
+async def _eager(
+    server: TelegramServer, crowd: ChattyGroup, folder: Path, talk: Callable[[], Awaitable[None]]
+) -> float:
     """A bot in a process of its own that wants to have everything."""
     command = [sys.executable, "-c", EAGER, server.url, server.token, str(folder)]
     process = await asyncio.to_thread(subprocess.Popen, command)

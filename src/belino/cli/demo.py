@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from belino.domain.ports import Adapter, AdapterContext
     from belino.gateway.gateway import Gateway, MakeAdapter
     from belino.testing import TelegramServer
-    from belino.testing.telegram_crowd import Crowd
+    from belino.testing.telegram.crowd import ChattyGroup
 
 MESSAGES, MEDIA = 212, 61
 """With one question and its answer, 214 messages."""
@@ -82,12 +82,12 @@ async def _demo(args: Namespace, folder: Path) -> None:
     from belino.gateway.gateway import Gateway
     from belino.storage.home import Home
     from belino.testing import TelegramServer
-    from belino.testing.telegram_crowd import Crowd
+    from belino.testing.telegram.crowd import ChattyGroup
     from belino.web.server import serve
 
     told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with TelegramServer() as server:
-        crowd, visitor = Crowd(server), server.user("You")
+        crowd, visitor = ChattyGroup(server), server.user("You")
         config = _config(server, crowd, port=args.port)
         home = Home.at(folder / "home")
         async with Gateway(config, home, make_adapter=_with_voice(server, visitor)) as gateway:
@@ -108,13 +108,13 @@ class Show:
 
     args: Namespace
     server: "TelegramServer"
-    crowd: "Crowd"
+    crowd: "ChattyGroup"
     gateway: "Gateway"
 
     async def play(self, told: asyncio.Future[str]) -> None:
         """Let the group talk, and somebody in it ask about a picture, unless the visitor did."""
-        from belino.testing.telegram_crowd import conversation
-        from belino.testing.telegram_faults import FILE
+        from belino.testing.faults import FILE
+        from belino.testing.telegram.crowd import conversation
 
         lines = conversation(MESSAGES, MEDIA)
         for line in lines[:OPENING]:
@@ -178,7 +178,7 @@ class Show:
         return True
 
 
-def _config(server: "TelegramServer", crowd: "Crowd", *, port: int) -> "Config":
+def _config(server: "TelegramServer", crowd: "ChattyGroup", *, port: int) -> "Config":
     """What an operator would write: the group is listed, everybody in it may ask, the agent answers when mentioned."""
     from belino import registry
     from belino.config import AccessConfig, AdapterConfig, ChannelAccess, Config, ServerConfig
@@ -223,7 +223,7 @@ def _with_voice(server: "TelegramServer", visitor: dict[str, Any]) -> "MakeAdapt
     return make
 
 
-def _group_key(crowd: "Crowd") -> ConversationKey:
+def _group_key(crowd: "ChattyGroup") -> ConversationKey:
     return ConversationKey(platform="telegram", account="default", channel=str(crowd.group["id"]))
 
 

@@ -1,12 +1,12 @@
-"""For everybody who writes an adapter or an agent: the contract, a clock, a desk, files, and a real gateway."""
+"""Test kit for authors of adapters and agents: the contract, a clock, a desk, files, fake platforms, a real gateway."""
 
-from belino.testing.agent import Line, ScriptedAgent, ToolCall
-from belino.testing.cassettes import check_cassette
+from belino.testing.agent import ScriptedAgent, ScriptLine, ToolCall
 from belino.testing.clock import START, FakeClock, settle
-from belino.testing.contract import Trial, check_adapter
+from belino.testing.contract import Trial, check_adapter, check_cassette
 from belino.testing.desk import FakeDesk
 from belino.testing.discord import DiscordServer
-from belino.testing.discord_pace import DiscordPace
+from belino.testing.discord.request import DiscordPace
+from belino.testing.file_server import FakeUpload
 from belino.testing.files import make_gif, make_jpeg, make_pdf, make_png, make_wav, make_webp
 from belino.testing.memory import (
     ForgetfulMemoryAdapter,
@@ -17,10 +17,9 @@ from belino.testing.memory import (
 )
 from belino.testing.process import GatewayProcess
 from belino.testing.slack import SlackServer
-from belino.testing.slack_pace import SlackPace
+from belino.testing.slack.request import SlackPace
 from belino.testing.telegram import TelegramServer
-from belino.testing.telegram_pace import Pace
-from belino.testing.telegram_shapes import Upload
+from belino.testing.telegram.request import TelegramPace
 
 __all__ = [
     "START",
@@ -28,21 +27,21 @@ __all__ = [
     "DiscordServer",
     "FakeClock",
     "FakeDesk",
+    "FakeUpload",
     "ForgetfulMemoryAdapter",
     "GatewayProcess",
-    "Line",
     "Loss",
     "MemoryAdapter",
     "MemoryPlatform",
-    "Pace",
     "ReadableMemoryAdapter",
+    "ScriptLine",
     "ScriptedAgent",
     "SlackPace",
     "SlackServer",
+    "TelegramPace",
     "TelegramServer",
     "ToolCall",
     "Trial",
-    "Upload",
     "check_adapter",
     "check_cassette",
     "make_gif",

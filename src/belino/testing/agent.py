@@ -1,4 +1,4 @@
-"""An agent that says what a test tells it to say."""
+"""Scripted agent: it answers each turn with the next line of a test's script."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -16,7 +16,7 @@ class ToolCall:
     arguments: Mapping[str, object] = field(default_factory=dict)
 
 
-Line = str | ToolCall | Exception | ReplyPart
+ScriptLine = str | ToolCall | Exception | ReplyPart
 """One thing to do: answer with a text, call a tool, raise, or yield a part as it is."""
 
 
@@ -24,10 +24,12 @@ class ScriptedAgent:
     """Answers each turn with the next line, or list of lines, of its script; afterwards it echoes the turn's number.
 
     A turn ends with a Final: a text is one; a script line without any gets an empty one. What it was given is kept in
-    `turns`; with `remembers=False` it is an agent that begins every turn anew.
+    `turns`; with `remembers=False` it starts every turn without a memory.
     """
 
-    def __init__(self, *script: Line | list[Line], remembers: bool = True, sees_images: bool = True) -> None:
+    def __init__(
+        self, *script: ScriptLine | list[ScriptLine], remembers: bool = True, sees_images: bool = True
+    ) -> None:
         self.remembers = remembers
         self.sees_images = sees_images
         self.script = deque(line if isinstance(line, list) else [line] for line in script)
@@ -45,7 +47,7 @@ class ScriptedAgent:
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
         """Play the next lines of the script."""
         self.turns.append(turn)
-        lines: list[Line] = self.script.popleft() if self.script else [f"turn {turn.number}"]
+        lines: list[ScriptLine] = self.script.popleft() if self.script else [f"turn {turn.number}"]
         yield Accepted()
         for line in lines:
             match line:

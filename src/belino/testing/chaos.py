@@ -1,4 +1,4 @@
-"""A server on loopback that lies, breaks off and never ends, and a canary that counts who touches it."""
+"""Chaos server: a loopback server with scripted faults of HTTP, and a canary that counts connections."""
 
 import asyncio
 import socket
@@ -13,8 +13,8 @@ PIECE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """One request, as it came."""
+class ChaosRequest:
+    """One request."""
 
     method: str
     target: str
@@ -22,8 +22,8 @@ class Asked:
     """Names in lower case."""
 
 
-Act = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
-"""Writes whatever it likes; the connection is closed behind it."""
+Act = Callable[[ChaosRequest, asyncio.StreamWriter], Awaitable[None]]
+"""Writes any bytes; then the connection is closed."""
 
 
 class ChaosServer:
@@ -31,7 +31,7 @@ class ChaosServer:
 
     def __init__(self, *script: Act) -> None:
         self.script = list(script)
-        self.asked: list[Asked] = []
+        self.asked: list[ChaosRequest] = []
         self.url = ""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -42,7 +42,7 @@ class ChaosServer:
             headers = {
                 name.lower(): value.strip() for name, _, value in (text.partition(":") for text in lines if text)
             }
-            self.asked.append(Asked(method=method, target=target, headers=headers))
+            self.asked.append(ChaosRequest(method=method, target=target, headers=headers))
             act = self.script[min(len(self.asked), len(self.script)) - 1]
             await act(self.asked[-1], writer)
 
@@ -57,7 +57,7 @@ async def chaos(*script: Act, host: str = "127.0.0.1") -> AsyncIterator[ChaosSer
 
 
 class Canary:
-    """A listener that nobody should ever reach."""
+    """A listener that no connection may reach."""
 
     def __init__(self) -> None:
         self.touched = 0
@@ -79,7 +79,7 @@ async def canary(host: str = "127.0.0.1") -> AsyncIterator[Canary]:
 def says(status: int, headers: Mapping[str, str] | None = None, *pieces: bytes) -> Act:
     """These headers and these bytes and not one more, whether or not they fit together."""
 
-    async def act(_asked: Asked, writer: asyncio.StreamWriter) -> None:
+    async def act(_asked: ChaosRequest, writer: asyncio.StreamWriter) -> None:
         writer.write(_head(status, headers or {}))
         for piece in pieces:
             writer.write(piece)
@@ -96,7 +96,7 @@ def whole(body: bytes, headers: Mapping[str, str] | None = None) -> Act:
 def endless(piece: bytes = b"\0" * PIECE) -> Act:
     """A body without a length and without an end."""
 
-    async def act(_asked: Asked, writer: asyncio.StreamWriter) -> None:
+    async def act(_asked: ChaosRequest, writer: asyncio.StreamWriter) -> None:
         writer.write(_head(200, {}))
         while not writer.is_closing():
             writer.write(piece)
@@ -108,7 +108,7 @@ def endless(piece: bytes = b"\0" * PIECE) -> Act:
 def stalls(body: bytes, *, length: int) -> Act:
     """Some bytes of many, and then silence until the other side goes."""
 
-    async def act(_asked: Asked, writer: asyncio.StreamWriter) -> None:
+    async def act(_asked: ChaosRequest, writer: asyncio.StreamWriter) -> None:
         writer.write(_head(200, {"Content-Length": str(length)}) + body)
         await writer.drain()
         await asyncio.Event().wait()
@@ -119,7 +119,7 @@ def stalls(body: bytes, *, length: int) -> Act:
 def ranges(body: bytes, *, tag: str, breaks_after: int | None = None) -> Act:
     """A file that is handed out from any offset, as long as the asker knows it by its tag; it may break off."""
 
-    async def act(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    async def act(asked: ChaosRequest, writer: asyncio.StreamWriter) -> None:
         start = 0
         if asked.headers.get("if-range") == tag:
             start = int(asked.headers["range"].removeprefix("bytes=").removesuffix("-"))

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""Fake clock: it stands still until a test moves it."""
 
 import asyncio
 import heapq
@@ -66,7 +66,7 @@ class FakeClock:
         return len(self._waits())
 
     def shift(self, seconds: float) -> None:
-        """Move the time without letting anybody run: for code that only reads the clock."""
+        """Move the time without waking sleepers: for code that only reads the clock."""
         self._elapsed += seconds
 
     def turn(self, by: timedelta) -> None:

@@ -1,4 +1,4 @@
-"""The adapter contract: what every adapter promises, checked against a platform you bring."""
+"""Contract of an adapter: what every adapter promises, checked against a platform you bring."""
 
 import asyncio
 import json
@@ -16,10 +16,20 @@ from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Adapter, Connects, ReadsBack, Taken
 from belino.domain.reply import Parcel
-from belino.testing.cassettes import check_cassette
 
 WAIT_SECONDS = 10.0
 LARGEST_CHUNK = 4 * 1024 * 1024
+
+
+async def check_cassette(path: Path) -> Mapping[str, int]:
+    """Replay a cassette and return how many records of each kind were compared; AssertionError tells what differs."""
+    from belino.cassette.file import read_cassette
+    from belino.gateway.replay import replay
+
+    replayed = await replay(read_cassette(path))
+    told = "\n".join("\n".join([each.where, *each.diff]) for each in replayed.differences)
+    assert not replayed.differences, f"{path.name} does not replay as it was recorded:\n{told}"
+    return replayed.counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +288,7 @@ def _refs(trial: Trial) -> Iterable[MediaRef]:
 
 
 def _visible(value: object) -> Any:
-    """A value as JSON-like pieces; `sealed` is left out, for it is encrypted before anybody sees it."""
+    """A value as JSON-like pieces; `sealed` is left out, for it is encrypted before it is shown."""
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: _visible(getattr(value, f.name)) for f in fields(value) if f.name != "sealed"}
     if isinstance(value, Mapping):

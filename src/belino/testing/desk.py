@@ -1,4 +1,4 @@
-"""The desk an adapter under test works at."""
+"""Fake desk: what an adapter under test receives from the gateway."""
 
 from collections.abc import Mapping, Sequence
 

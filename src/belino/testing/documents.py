@@ -6,7 +6,7 @@ from email.message import EmailMessage
 from html import escape
 from random import Random
 
-from belino.testing.samples import make_zip
+from belino.testing.files import make_zip
 
 _WORDS = (
     "the", "of", "and", "to", "in", "harbour", "morning", "report", "bridge", "water", "letter", "market", "seven",

@@ -1,4 +1,4 @@
-"""A complete small adapter for a platform that lives in memory: for tests, and as an example to start from."""
+"""Memory platform: a complete small adapter for a platform in memory, for tests and as an example."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -51,14 +51,14 @@ class MemoryPlatform:
         self.losses: list[Loss] = []
         """What goes wrong with the next parcels on the line, whatever the platform does with them."""
         self.past: list[dict[str, Any]] = []
-        """What was said before anybody listened: never offered, told to who asks for history."""
+        """Messages from before the adapter ran: never offered, returned by history."""
         self.asked: list[str] = []
         """Every conversation whose history was asked for, one entry for a call."""
         self._more = asyncio.Event()
         self._acknowledgement = asyncio.Event()
 
     def offer(self, update: dict[str, Any]) -> None:
-        """Somebody said something."""
+        """Queue an update."""
         self.updates.append(update)
         self._more.set()
 
@@ -243,7 +243,7 @@ class ReadableMemoryAdapter(MemoryAdapter):
 
 
 class ForgetfulMemoryAdapter(MemoryAdapter):
-    """The same platform without keys, and nobody to ask: offered twice it shows twice."""
+    """The same platform without keys, and without a way to read back: offered twice it shows twice."""
 
     limits = replace(MemoryAdapter.limits, once=Once.UNCERTAIN)
 

@@ -1,4 +1,4 @@
-"""A real gateway in a real process, for tests that stop, kill and restart it."""
+"""Gateway process: a real gateway in a process of its own, for tests that stop, kill and restart it."""
 
 import http.client
 import json

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from belino.testing.samples import make_zip
+from belino.testing.files import make_zip
 
 W = 'xmlns:w="w" xmlns:r="r" xmlns:m="m" xmlns:mc="mc" xmlns:wp="wp"'
 PICTURE = (

@@ -13,7 +13,7 @@ import pytest
 from belino.domain.document import DocumentText, Unit, Unread
 from belino.media.document import archive, entries_tar
 from belino.media.document.parts import CannotRead, Wish
-from belino.testing.samples import make_zip
+from belino.testing.files import make_zip
 
 ZIP, TAR, SEVEN = "application/zip", "application/x-tar", "application/x-7z-compressed"
 

@@ -7,7 +7,7 @@ import pytest
 from belino.domain.document import DocumentText, Unit, Unread
 from belino.media.document import book
 from belino.media.document.parts import CannotRead, Wish
-from belino.testing.samples import make_zip
+from belino.testing.files import make_zip
 
 CONTAINER = '<container><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
 PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">

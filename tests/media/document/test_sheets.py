@@ -7,7 +7,7 @@ import pytest
 from belino.domain.document import DocumentText, Unit, Unread
 from belino.media.document import sheets
 from belino.media.document.parts import HIDDEN_NOTE, CannotRead, Wish
-from belino.testing.samples import make_zip
+from belino.testing.files import make_zip
 from media.document.made import make_opendocument, make_workbook
 
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

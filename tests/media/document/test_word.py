@@ -8,7 +8,7 @@ from belino.domain.document import DocumentText, Unit, Unread
 from belino.media.document import word
 from belino.media.document.parts import HIDDEN_NOTE, PART_CHARS, CannotRead, Wish
 from belino.media.document.word_text import DELETED_NOTE
-from belino.testing.samples import make_zip
+from belino.testing.files import make_zip
 from media.document.made import ENTITIES, W, make_word, relations, words
 
 

@@ -10,7 +10,7 @@ from belino.domain.document import Unread
 from belino.media.document import zips
 from belino.media.document.parts import CannotRead
 from belino.media.document.zips import Archive
-from belino.testing.samples import make_zip
+from belino.testing.files import make_zip
 
 
 def opened(content: bytes) -> Archive:

@@ -1,9 +1,10 @@
 """Model APIs on loopback that follow a script, each in its own wire format: real SDKs speak to them in tests."""
 
 import asyncio
+import json
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -14,10 +15,11 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 REQUEST_BYTES = 64 * 1024 * 1024
+PIECE = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ModelToolCall:
     """The model wants a tool."""
 
     tool: str
@@ -25,17 +27,17 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ModelAnswer:
     """The model answers: words, then the tools it wants."""
 
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ModelToolCall, ...] = ()
     input_tokens: int = 100
     output_tokens: int = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class ModelFailure:
     """The API refuses, in its own error format."""
 
     status: int
@@ -45,24 +47,24 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class ModelCut:
     """The connection breaks after these words."""
 
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hang:
+class ModelHang:
     """These words, then silence until the caller goes away or the server closes."""
 
     text: str = ""
 
 
-Reply = Answer | Failure | Cut | Hang
+ModelReply = ModelAnswer | ModelFailure | ModelCut | ModelHang
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ModelRequest:
     """One request, as it came."""
 
     path: str
@@ -72,7 +74,7 @@ class Asked:
     raw: bytes = field(repr=False)
 
 
-Script = Callable[[Asked], Reply] | Iterable[Reply]
+ModelScript = Callable[[ModelRequest], ModelReply] | Iterable[ModelReply]
 
 
 class ModelServer(ABC):
@@ -80,37 +82,45 @@ class ModelServer(ABC):
 
     url: str
 
-    def __init__(self, script: Script = (), *, key: str = "") -> None:
-        self.asked: list[Asked] = []
+    def __init__(self, script: ModelScript = (), *, key: str = "") -> None:
+        self.asked: list[ModelRequest] = []
         self.key = key
-        """The only key that is let in; empty lets everybody in."""
+        """The only valid key; empty accepts every key."""
         self.script = script
         self.arrived = asyncio.Event()
-        """Set by every request; whoever waits clears it."""
+        """Set by every request; the waiting test clears it."""
         self.gone = asyncio.Event()
         """A caller went away while the model was still writing."""
         self.closing = asyncio.Event()
 
     @property
-    def script(self) -> Script:
+    def script(self) -> ModelScript:
         return self._script
 
     @script.setter
-    def script(self, script: Script) -> None:
+    def script(self, script: ModelScript) -> None:
         self._script = script
-        self._lines = deque[Reply]() if callable(script) else deque(script)
-
-    def next_reply(self, asked: Asked) -> Reply:
-        """What the script says to this request."""
-        self.asked.append(asked)
-        self.arrived.set()
-        if callable(self._script):
-            return self._script(asked)
-        return self._lines.popleft() if self._lines else Answer(text="ok")
+        self._lines = deque[ModelReply]() if callable(script) else deque(script)
 
     @abstractmethod
     def add_routes(self, app: "web.Application") -> None:
         """The API's paths; each format adds its own."""
+
+    @abstractmethod
+    def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
+        """What the API itself refuses: a wrong key, or a request that breaks its rules."""
+
+    async def reply_to(self, request: "web.Request") -> tuple[ModelRequest, ModelReply]:
+        """A request, and its refusal or what the script says to it."""
+        asked = await read_request(request)
+        self.asked.append(asked)
+        self.arrived.set()
+        return asked, self.refusal(request, asked.body) or self._next_reply(asked)
+
+    def _next_reply(self, asked: ModelRequest) -> ModelReply:
+        if callable(self._script):
+            return self._script(asked)
+        return self._lines.popleft() if self._lines else ModelAnswer(text="ok")
 
     async def __aenter__(self) -> Self:
         from aiohttp import web
@@ -129,11 +139,48 @@ class ModelServer(ABC):
         await self._loopback.stop()
 
 
-async def read_asked(request: "web.Request") -> Asked:
+async def read_request(request: "web.Request") -> ModelRequest:
     """A JSON request as a value."""
-    import json
-
     raw = await request.read()
     body = json.loads(raw) if raw else {}
     headers = {name.lower(): value for name, value in request.headers.items()}
-    return Asked(path=request.path_qs, headers=headers, body=body, raw=raw)
+    return ModelRequest(path=request.path_qs, headers=headers, body=body, raw=raw)
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A text as a model writes it, a little at a time."""
+    return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
+
+
+def event(data: Mapping[str, Any], *, named: bool = False) -> bytes:
+    """One event; some APIs name its type in a line of its own."""
+    name = f"event: {data['type']}\n" if named else ""
+    return f"{name}data: {json.dumps(data)}\n\n".encode()
+
+
+async def stream(
+    server: ModelServer,
+    request: "web.Request",
+    reply: ModelReply,
+    said: Iterable[bytes],
+    ending: Iterable[bytes],
+) -> "web.StreamResponse":
+    """Write the events; then the ending, a broken connection, or silence until the caller goes away."""
+    from aiohttp import web
+
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    try:
+        for line in said:
+            await response.write(line)
+        if isinstance(reply, ModelHang):
+            await server.closing.wait()
+        elif not isinstance(reply, ModelCut):
+            for line in ending:
+                await response.write(line)
+    except (ConnectionError, asyncio.CancelledError):
+        server.gone.set()
+        raise
+    if isinstance(reply, ModelCut) and request.transport is not None:
+        request.transport.abort()
+    return response

@@ -12,7 +12,17 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from belino.media.image.header import image_size
-from belino.testing.models import Answer, Asked, Cut, Failure, Hang, ModelServer, Reply, Script, read_asked
+from belino.testing.models import (
+    ModelAnswer,
+    ModelCut,
+    ModelFailure,
+    ModelHang,
+    ModelReply,
+    ModelRequest,
+    ModelScript,
+    ModelServer,
+    read_request,
+)
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -28,7 +38,7 @@ PIECE = 7
 class MessagesServer(ModelServer):
     """`/v1/messages`, streamed or whole, `/v1/messages/count_tokens` and `/v1/models`."""
 
-    def __init__(self, script: Script = (), *, key: str = "") -> None:
+    def __init__(self, script: ModelScript = (), *, key: str = "") -> None:
         super().__init__(script, key=key)
         self._numbers = count(1)
 
@@ -39,14 +49,8 @@ class MessagesServer(ModelServer):
         app.router.add_route("*", "/{rest:.*}", self._unknown)
 
     async def _messages(self, request: "web.Request") -> "web.StreamResponse":
-        asked = await read_asked(request)
-        refused = self._unauthorized(request) or broken_rule(asked.body)
-        if refused is not None:
-            self.asked.append(asked)
-            self.arrived.set()
-            return _failure(refused)
-        reply = self.next_reply(asked)
-        if isinstance(reply, Failure):
+        asked, reply = await self.reply_to(request)
+        if isinstance(reply, ModelFailure):
             return _failure(reply)
         number = next(self._numbers)
         if asked.body.get("stream"):
@@ -56,8 +60,8 @@ class MessagesServer(ModelServer):
     async def _count_tokens(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
-        asked = await read_asked(request)
-        refused = self._unauthorized(request) or broken_rule(asked.body)
+        asked = await read_request(request)
+        refused = self.refusal(request, asked.body)
         return _failure(refused) if refused else web.json_response({"input_tokens": len(asked.raw) // 4})
 
     async def _models(self, request: "web.Request") -> "web.StreamResponse":
@@ -70,15 +74,20 @@ class MessagesServer(ModelServer):
         return web.json_response(answer)
 
     async def _unknown(self, request: "web.Request") -> "web.StreamResponse":
-        return _failure(Failure(status=404, kind="not_found_error", message="Not found"))
+        return _failure(ModelFailure(status=404, kind="not_found_error", message="Not found"))
 
-    def _unauthorized(self, request: "web.Request") -> Failure | None:
+    def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
+        return self._unauthorized(request) or broken_rule(body)
+
+    def _unauthorized(self, request: "web.Request") -> ModelFailure | None:
         given = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.key and given != self.key:
-            return Failure(status=401, kind="authentication_error", message="invalid x-api-key")
+            return ModelFailure(status=401, kind="authentication_error", message="invalid x-api-key")
         return None
 
-    async def _stream(self, request: "web.Request", asked: Asked, reply: Reply, number: int) -> "web.StreamResponse":
+    async def _stream(
+        self, request: "web.Request", asked: ModelRequest, reply: ModelReply, number: int
+    ) -> "web.StreamResponse":
         from aiohttp import web
 
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "request-id": f"req_{number}"})
@@ -89,11 +98,11 @@ class MessagesServer(ModelServer):
         except (ConnectionError, asyncio.CancelledError):
             self.gone.set()
             raise
-        if isinstance(reply, Cut) and request.transport is not None:
+        if isinstance(reply, ModelCut) and request.transport is not None:
             request.transport.abort()
         return response
 
-    async def _events(self, asked: Asked, reply: Reply, number: int) -> AsyncIterator[Mapping[str, Any]]:
+    async def _events(self, asked: ModelRequest, reply: ModelReply, number: int) -> AsyncIterator[Mapping[str, Any]]:
         message = _message(asked, reply, number)
         started = {**message, "content": [], "stop_reason": None, "usage": {**message["usage"], "output_tokens": 1}}
         yield {"type": "message_start", "message": started}
@@ -101,9 +110,9 @@ class MessagesServer(ModelServer):
         for index, block in enumerate(message["content"]):
             for event in _block_events(index, block):
                 yield event
-        if isinstance(reply, Cut):
+        if isinstance(reply, ModelCut):
             return
-        if isinstance(reply, Hang):
+        if isinstance(reply, ModelHang):
             await self.closing.wait()
             return
         ended = {"stop_reason": message["stop_reason"], "stop_sequence": None}
@@ -111,12 +120,14 @@ class MessagesServer(ModelServer):
         yield {"type": "message_delta", "delta": ended, "usage": usage}
         yield {"type": "message_stop"}
 
-    async def _whole(self, request: "web.Request", asked: Asked, reply: Reply, number: int) -> "web.StreamResponse":
+    async def _whole(
+        self, request: "web.Request", asked: ModelRequest, reply: ModelReply, number: int
+    ) -> "web.StreamResponse":
         from aiohttp import web
 
-        if isinstance(reply, Hang):
+        if isinstance(reply, ModelHang):
             await self.closing.wait()
-        if isinstance(reply, Cut) and request.transport is not None:
+        if isinstance(reply, ModelCut) and request.transport is not None:
             request.transport.abort()
         return web.json_response(_message(asked, reply, number), headers={"request-id": f"req_{number}"})
 
@@ -131,12 +142,12 @@ def texts(body: Mapping[str, Any]) -> str:
     return "\n".join(str(block["text"]) for _, block in _blocks(body) if block.get("type") == "text")
 
 
-def broken_rule(body: Mapping[str, Any]) -> Failure | None:
+def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
     """What the API itself would refuse, in its words."""
     return next(chain(_broken_roles(body), _broken_images(body)), None)
 
 
-def _broken_roles(body: Mapping[str, Any]) -> Iterator[Failure]:
+def _broken_roles(body: Mapping[str, Any]) -> Iterator[ModelFailure]:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         yield _invalid("messages: at least one message is required")
@@ -169,7 +180,7 @@ def _broken_roles(body: Mapping[str, Any]) -> Iterator[Failure]:
         open_calls = {block["id"] for block in blocks if block.get("type") == "tool_use"}
 
 
-def _broken_images(body: Mapping[str, Any]) -> Iterator[Failure]:
+def _broken_images(body: Mapping[str, Any]) -> Iterator[ModelFailure]:
     found = list(_image_blocks(body))
     most = MANY_IMAGES_SIDE if len(found) > MANY_IMAGES else IMAGE_SIDE
     for path, block in found:
@@ -213,15 +224,15 @@ def _image_blocks(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
     return ((path, block) for path, block in _blocks(body) if block.get("type") == "image")
 
 
-def _message(asked: Asked, reply: Reply, number: int) -> dict[str, Any]:
-    text = "" if isinstance(reply, Failure) else reply.text
-    calls = reply.calls if isinstance(reply, Answer) else ()
+def _message(asked: ModelRequest, reply: ModelReply, number: int) -> dict[str, Any]:
+    text = "" if isinstance(reply, ModelFailure) else reply.text
+    calls = reply.calls if isinstance(reply, ModelAnswer) else ()
     content: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     content += [
         {"type": "tool_use", "id": f"toolu_{number}_{index}", "name": call.tool, "input": dict(call.arguments)}
         for index, call in enumerate(calls)
     ]
-    tokens = (reply.input_tokens, reply.output_tokens) if isinstance(reply, Answer) else (100, 1)
+    tokens = (reply.input_tokens, reply.output_tokens) if isinstance(reply, ModelAnswer) else (100, 1)
     return {
         "id": f"msg_{number}",
         "type": "message",
@@ -252,11 +263,11 @@ def _block_events(index: int, block: Mapping[str, Any]) -> Iterator[Mapping[str,
     yield {"type": "content_block_stop", "index": index}
 
 
-def _invalid(message: str) -> Failure:
-    return Failure(status=400, kind="invalid_request_error", message=message)
+def _invalid(message: str) -> ModelFailure:
+    return ModelFailure(status=400, kind="invalid_request_error", message=message)
 
 
-def _failure(failure: Failure) -> "web.StreamResponse":
+def _failure(failure: ModelFailure) -> "web.StreamResponse":
     from aiohttp import web
 
     told = {"type": "error", "error": {"type": failure.kind, "message": failure.message}, "request_id": "req_0"}

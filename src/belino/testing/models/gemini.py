@@ -9,8 +9,16 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from belino.media.image.header import image_size
-from belino.testing.models import Answer, Asked, Failure, ModelServer, Reply, read_asked
-from belino.testing.models.stream import event, pieces, stream
+from belino.testing.models import (
+    ModelAnswer,
+    ModelFailure,
+    ModelReply,
+    ModelRequest,
+    ModelServer,
+    event,
+    pieces,
+    stream,
+)
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -39,14 +47,14 @@ class GeminiServer(ModelServer):
     async def _whole(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
-        asked, reply = await self._reply(request)
-        if isinstance(reply, Failure) and reply.status != 200:
+        asked, reply = await self.reply_to(request)
+        if isinstance(reply, ModelFailure) and reply.status != 200:
             return failed(reply)
         return web.json_response(_last(asked, request, _parts(reply), reply))
 
     async def _streamed(self, request: "web.Request") -> "web.StreamResponse":
-        asked, reply = await self._reply(request)
-        if isinstance(reply, Failure) and reply.status != 200:
+        asked, reply = await self.reply_to(request)
+        if isinstance(reply, ModelFailure) and reply.status != 200:
             return failed(reply)
         said = [event(_chunk(request, [part])) for part in _parts(reply)]
         return await stream(self, request, reply, said, [event(_last(asked, request, [], reply))])
@@ -58,24 +66,18 @@ class GeminiServer(ModelServer):
             return failed(refused)
         return web.json_response({"name": f"models/{request.match_info['name']}"})
 
-    async def _reply(self, request: "web.Request") -> tuple[Asked, Reply]:
-        asked = await read_asked(request)
-        refused = self._unauthorized(request) or broken_rule(asked.body)
-        if refused is None:
-            return asked, self.next_reply(asked)
-        self.asked.append(asked)
-        self.arrived.set()
-        return asked, refused
+    def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
+        return self._unauthorized(request) or broken_rule(body)
 
-    def _unauthorized(self, request: "web.Request") -> Failure | None:
+    def _unauthorized(self, request: "web.Request") -> ModelFailure | None:
         if self.key and request.headers.get("x-goog-api-key") != self.key:
-            return Failure(
+            return ModelFailure(
                 status=400, kind="API_KEY_INVALID", message="API key not valid. Please pass a valid API key."
             )
         return None
 
 
-def failed(failure: Failure) -> "web.StreamResponse":
+def failed(failure: ModelFailure) -> "web.StreamResponse":
     """An error in Google's format; `kind` is the reason in its details."""
     from aiohttp import web
 
@@ -90,7 +92,7 @@ def images(body: Mapping[str, Any]) -> list[bytes]:
     return [base64.urlsafe_b64decode(_standard(blob["data"])) for blob in _inline(body)]
 
 
-def broken_rule(body: Mapping[str, Any]) -> Failure | None:
+def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
     """What the API itself would refuse, in its words."""
     for blob in _inline(body):
         try:
@@ -98,7 +100,7 @@ def broken_rule(body: Mapping[str, Any]) -> Failure | None:
         except binascii.Error:
             measured = None
         if measured is None:
-            return Failure(status=400, kind="badRequest", message=BAD_IMAGE)
+            return ModelFailure(status=400, kind="badRequest", message=BAD_IMAGE)
     contents = body.get("contents", [])
     for before, after in zip(contents, [*contents[1:], {}], strict=True):
         calls = sum("functionCall" in part for part in before.get("parts", ()))
@@ -107,7 +109,7 @@ def broken_rule(body: Mapping[str, Any]) -> Failure | None:
                 "Please ensure that the number of function response parts is equal to the number of function call "
                 "parts of the function call turn."
             )
-            return Failure(status=400, kind="badRequest", message=text)
+            return ModelFailure(status=400, kind="badRequest", message=text)
     return None
 
 
@@ -126,11 +128,11 @@ def _inline(body: Mapping[str, Any]) -> Iterator[Json]:
                     yield inner["inlineData"]
 
 
-def _parts(reply: Reply) -> list[Json]:
-    if isinstance(reply, Failure):
+def _parts(reply: ModelReply) -> list[Json]:
+    if isinstance(reply, ModelFailure):
         return []
     parts: list[Json] = [{"text": piece} for piece in pieces(reply.text)]
-    if isinstance(reply, Answer):
+    if isinstance(reply, ModelAnswer):
         parts += [{"functionCall": {"name": call.tool, "args": dict(call.arguments)}} for call in reply.calls]
     return parts
 
@@ -141,12 +143,12 @@ def _chunk(request: "web.Request", parts: list[Json]) -> Json:
     return {"modelVersion": request.match_info["name"], "responseId": "r1", "candidates": [candidate]}
 
 
-def _last(asked: Asked, request: "web.Request", parts: list[Json], reply: Reply) -> Json:
+def _last(asked: ModelRequest, request: "web.Request", parts: list[Json], reply: ModelReply) -> Json:
     """The last piece: why it ended and what it cost, or why there is none."""
     told = _chunk(request, parts)
-    if isinstance(reply, Failure):
+    if isinstance(reply, ModelFailure):
         return {"modelVersion": told["modelVersion"], "responseId": "r1", "promptFeedback": {"blockReason": reply.kind}}
-    given, written = (reply.input_tokens, reply.output_tokens) if isinstance(reply, Answer) else (100, 1)
+    given, written = (reply.input_tokens, reply.output_tokens) if isinstance(reply, ModelAnswer) else (100, 1)
     most = asked.body.get("generationConfig", {}).get("maxOutputTokens", written + 1)
     told["candidates"][0]["finishReason"] = "MAX_TOKENS" if written >= most else "STOP"
     usage = {"promptTokenCount": given, "candidatesTokenCount": written, "totalTokenCount": given + written}

@@ -12,8 +12,16 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from belino.media.image.header import image_size
-from belino.testing.models import Answer, Asked, Failure, ModelServer, Reply, Script, read_asked
-from belino.testing.models.stream import event, pieces, stream
+from belino.testing.models import (
+    ModelAnswer,
+    ModelFailure,
+    ModelReply,
+    ModelScript,
+    ModelServer,
+    event,
+    pieces,
+    stream,
+)
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -28,7 +36,7 @@ Json = dict[str, Any]
 class OpenAIServer(ModelServer):
     """`/v1/chat/completions`, `/v1/responses` and `/v1/models/NAME`; an SDK's base URL is `url` + `/v1`."""
 
-    def __init__(self, script: Script = (), *, key: str = "") -> None:
+    def __init__(self, script: ModelScript = (), *, key: str = "") -> None:
         super().__init__(script, key=key)
         self._numbers = count(1)
 
@@ -40,8 +48,8 @@ class OpenAIServer(ModelServer):
     async def _chat(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
-        asked, reply = await self._reply(request)
-        if isinstance(reply, Failure):
+        asked, reply = await self.reply_to(request)
+        if isinstance(reply, ModelFailure):
             return failed(reply)
         whole = _completion(asked.body, reply, next(self._numbers))
         if not asked.body.get("stream"):
@@ -51,8 +59,8 @@ class OpenAIServer(ModelServer):
     async def _responses(self, request: "web.Request") -> "web.StreamResponse":
         from aiohttp import web
 
-        asked, reply = await self._reply(request)
-        if isinstance(reply, Failure) and reply.status != 200:
+        asked, reply = await self.reply_to(request)
+        if isinstance(reply, ModelFailure) and reply.status != 200:
             return failed(reply)
         whole = _response(asked.body, reply, next(self._numbers))
         if not asked.body.get("stream"):
@@ -69,22 +77,16 @@ class OpenAIServer(ModelServer):
             {"id": request.match_info["name"], "object": "model", "created": 0, "owned_by": "test"}
         )
 
-    async def _reply(self, request: "web.Request") -> tuple[Asked, Reply]:
-        asked = await read_asked(request)
-        refused = self._unauthorized(request) or broken_rule(asked.body)
-        if refused is None:
-            return asked, self.next_reply(asked)
-        self.asked.append(asked)
-        self.arrived.set()
-        return asked, refused
+    def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
+        return self._unauthorized(request) or broken_rule(body)
 
-    def _unauthorized(self, request: "web.Request") -> Failure | None:
+    def _unauthorized(self, request: "web.Request") -> ModelFailure | None:
         if self.key and request.headers.get("Authorization") != f"Bearer {self.key}":
-            return Failure(status=401, kind="invalid_api_key", message="Incorrect API key provided: sk-wr**ng.")
+            return ModelFailure(status=401, kind="invalid_api_key", message="Incorrect API key provided: sk-wr**ng.")
         return None
 
 
-def failed(failure: Failure) -> "web.StreamResponse":
+def failed(failure: ModelFailure) -> "web.StreamResponse":
     """An error in OpenAI's format; `kind` is its code."""
     from aiohttp import web
 
@@ -98,11 +100,11 @@ def images(body: Mapping[str, Any]) -> list[bytes]:
     return [base64.b64decode(url.partition(",")[2]) for url in _image_urls(body)]
 
 
-def broken_rule(body: Mapping[str, Any]) -> Failure | None:
+def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
     """What the API itself would refuse, in its words."""
     for url in _image_urls(body):
         if not _is_image(url):
-            return Failure(status=400, kind="invalid_image_format", message=UNSUPPORTED)
+            return ModelFailure(status=400, kind="invalid_image_format", message=UNSUPPORTED)
     return _unanswered(body)
 
 
@@ -130,7 +132,7 @@ def _input(body: Mapping[str, Any]) -> list[Json]:
     return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
 
 
-def _unanswered(body: Mapping[str, Any]) -> Failure | None:
+def _unanswered(body: Mapping[str, Any]) -> ModelFailure | None:
     waiting: set[str] = set()
     for message in body.get("messages", ()):
         if message["role"] != "tool" and waiting:
@@ -139,31 +141,31 @@ def _unanswered(body: Mapping[str, Any]) -> Failure | None:
         waiting.discard(message.get("tool_call_id", ""))
     if waiting:
         text = "An assistant message with 'tool_calls' must be followed by tool messages responding to each call."
-        return Failure(status=400, kind="invalid_request_error", message=text)
+        return ModelFailure(status=400, kind="invalid_request_error", message=text)
     outputs = {item.get("call_id") for item in _input(body) if item.get("type") == "function_call_output"}
     for item in _input(body):
         if item.get("type") == "function_call" and item["call_id"] not in outputs:
             text = f"No tool output found for function call {item['call_id']}."
-            return Failure(status=400, kind="invalid_request_error", message=text)
+            return ModelFailure(status=400, kind="invalid_request_error", message=text)
     return None
 
 
-def _tokens(reply: Reply) -> tuple[int, int]:
-    return (reply.input_tokens, reply.output_tokens) if isinstance(reply, Answer) else (100, 1)
+def _tokens(reply: ModelReply) -> tuple[int, int]:
+    return (reply.input_tokens, reply.output_tokens) if isinstance(reply, ModelAnswer) else (100, 1)
 
 
-def _text(reply: Reply) -> str:
-    return "" if isinstance(reply, Failure) else reply.text
+def _text(reply: ModelReply) -> str:
+    return "" if isinstance(reply, ModelFailure) else reply.text
 
 
-def _completion(body: Mapping[str, Any], reply: Reply, number: int) -> Json:
+def _completion(body: Mapping[str, Any], reply: ModelReply, number: int) -> Json:
     calls = [
         {
             "id": f"call_{number}_{index}",
             "type": "function",
             "function": {"name": call.tool, "arguments": json.dumps(dict(call.arguments))},
         }
-        for index, call in enumerate(reply.calls if isinstance(reply, Answer) else ())
+        for index, call in enumerate(reply.calls if isinstance(reply, ModelAnswer) else ())
     ]
     message: Json = {"role": "assistant", "content": _text(reply) or None, "refusal": None}
     given, written = _tokens(reply)
@@ -211,14 +213,14 @@ def _chat_ending(whole: Json) -> Iterator[bytes]:
     yield b"data: [DONE]\n\n"
 
 
-def _response(body: Mapping[str, Any], reply: Reply, number: int) -> Json:
+def _response(body: Mapping[str, Any], reply: ModelReply, number: int) -> Json:
     output: list[Json] = []
     if text := _text(reply):
         content = [{"type": "output_text", "text": text, "annotations": []}]
         output.append(
             {"id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed", "content": content}
         )
-    for index, call in enumerate(reply.calls if isinstance(reply, Answer) else ()):
+    for index, call in enumerate(reply.calls if isinstance(reply, ModelAnswer) else ()):
         output.append(
             {
                 "id": f"fc_{number}_{index}",
@@ -237,7 +239,7 @@ def _response(body: Mapping[str, Any], reply: Reply, number: int) -> Json:
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": given + written,
     }
-    error = {"code": reply.kind, "message": reply.message} if isinstance(reply, Failure) else None
+    error = {"code": reply.kind, "message": reply.message} if isinstance(reply, ModelFailure) else None
     short = written >= (body.get("max_output_tokens") or written + 1)
     return {
         "id": f"resp_{number}",

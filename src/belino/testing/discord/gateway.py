@@ -1,0 +1,274 @@
+"""The gateway's socket: hello, identify, heartbeats, events in order, resume, and every way it ends."""
+
+import asyncio
+import json
+import zlib
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from belino.testing.discord.sessions import KNOWN_INTENTS, PRIVILEGED, DiscordSession, Sessions
+from belino.testing.discord.shapes import Json
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+HEARTBEAT_SECONDS = 41.25
+GRACE = 1.5
+PAYLOAD_BYTES = 4096
+SENDS_PER_MINUTE = 120
+VERSIONS = ("", "9", "10")
+DISPATCH, HEARTBEAT, IDENTIFY, RESUME, RECONNECT, INVALID, HELLO, ACK = 0, 1, 2, 6, 7, 9, 10, 11
+REQUEST_MEMBERS = 8
+# Presence, voice state, soundboard sounds, channel values: taken, and nothing comes of them here.
+IGNORED = frozenset({3, 4, 31, 43})
+
+CLOSES = {
+    4000: "Unknown error.",
+    4001: "Unknown opcode.",
+    4002: "Error while decoding payload.",
+    4003: "Not authenticated.",
+    4004: "Authentication failed.",
+    4005: "Already authenticated.",
+    4007: "Invalid seq.",
+    4008: "You are being rate limited.",
+    4009: "Session timed out.",
+    4010: "Invalid shard.",
+    4012: "Invalid API version.",
+    4013: "Invalid intents.",
+    4014: "Disallowed intents.",
+}
+
+
+class GatewayClosed(Exception):
+    """The gateway hangs up with this code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(CLOSES.get(code, ""))
+        self.code = code
+
+
+class DiscordGateway:
+    """What every connection shares."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        ready: Callable[[DiscordSession], list[tuple[str, Json]]],
+        members: Callable[[Json], list[Json]],
+    ) -> None:
+        self.sessions = sessions
+        self.ready = ready
+        """The events that begin a session."""
+        self.members = members
+        """Who is in a server, in pieces."""
+        self.token = ""
+        self.allowed = PRIVILEGED
+        """The privileged intents that the bot's page has switched on."""
+        self.heartbeat_seconds = HEARTBEAT_SECONDS
+        self.heartbeats = 0
+        self.frozen = False
+        """A connection that stays open and is dead: nothing is answered, nothing is told."""
+        self.resumes = 0
+        self.resume_code: int | None = None
+        """The close code that every resume ends with."""
+        self.connections: list[DiscordConnection] = []
+
+    async def take(self, request: "web.Request") -> "web.StreamResponse":
+        """One connection, until it ends."""
+        connection = DiscordConnection(self, request)
+        self.connections.append(connection)
+        try:
+            return await connection.run()
+        finally:
+            self.connections.remove(connection)
+
+    async def close_all(self, code: int) -> None:
+        for connection in list(self.connections):
+            await connection.close(code)
+
+
+class DiscordConnection:
+    """One socket."""
+
+    def __init__(self, gateway: DiscordGateway, request: "web.Request") -> None:
+        from aiohttp import web
+
+        self._gateway = gateway
+        self._request = request
+        self._socket = web.WebSocketResponse(max_msg_size=1024 * 1024, autoping=True, timeout=1.0)
+        self._press = zlib.compressobj() if request.query.get("compress") == "zlib-stream" else None
+        self._lock = asyncio.Lock()
+        self._taken: deque[float] = deque(maxlen=SENDS_PER_MINUTE)
+        self._begun = asyncio.Event()
+        self._told = 0
+        self._hung_up = False
+        self.session: DiscordSession | None = None
+
+    async def run(self) -> "web.StreamResponse":
+        await self._socket.prepare(self._request)
+        try:
+            if self._request.query.get("v", "") not in VERSIONS:
+                raise GatewayClosed(4012)
+            async with asyncio.TaskGroup() as group:
+                writer = group.create_task(self._write())
+                await self._read()
+                writer.cancel()
+        except* GatewayClosed as errors:
+            await self.close(_first(errors).code)
+        except* ConnectionError:
+            pass  # the other side is gone; what it missed waits in the session
+        finally:
+            self._leave()
+        return self._socket
+
+    async def close(self, code: int) -> None:
+        """Hang up. Some codes end the session too."""
+        if code in (4004, 4007, 4009) and self.session is not None:
+            self._gateway.sessions.end(self.session)
+        self._hung_up = True
+        if not self._socket.closed:
+            await self._socket.close(code=code, message=CLOSES.get(code, "").encode())
+
+    def abort(self) -> None:
+        """The line breaks without a word."""
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+    async def blurt(self, told: str | bytes) -> None:
+        """Say these very bytes, sense or nonsense."""
+        await (self._socket.send_str(told) if isinstance(told, str) else self._socket.send_bytes(told))
+
+    async def tell(self, op: int, payload: Any = None) -> None:
+        await self._send({"t": None, "s": None, "op": op, "d": payload})
+
+    async def _read(self) -> None:
+        from aiohttp import WSMsgType
+
+        await self.tell(HELLO, {"heartbeat_interval": int(self._gateway.heartbeat_seconds * 1000), "_trace": []})
+        while True:
+            try:
+                message = await self._socket.receive(timeout=self._gateway.heartbeat_seconds * GRACE)
+            except TimeoutError:
+                raise GatewayClosed(4000) from None
+            if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                await self._take(_decoded(message.data))
+            else:
+                return
+
+    async def _take(self, payload: Json) -> None:
+        self._keep_pace()
+        op, content = payload.get("op"), payload.get("d")
+        if op == HEARTBEAT:
+            self._gateway.heartbeats += 1
+            await self.tell(ACK)
+        elif op == IDENTIFY and isinstance(content, dict):
+            self._identify(content)
+        elif op == RESUME and isinstance(content, dict):
+            await self._resume(content)
+        elif op not in IGNORED | {REQUEST_MEMBERS}:
+            raise GatewayClosed(4001)
+        elif self.session is None:
+            raise GatewayClosed(4003)
+        elif op == REQUEST_MEMBERS and isinstance(content, dict):
+            for piece in self._gateway.members(content):
+                self.session.add("GUILD_MEMBERS_CHUNK", piece)
+
+    def _identify(self, content: Json) -> None:
+        if self.session is not None:
+            raise GatewayClosed(4005)
+        intents = content.get("intents")
+        if str(content.get("token", "")).removeprefix("Bot ") != self._gateway.token:
+            raise GatewayClosed(4004)
+        if not isinstance(intents, int) or intents & ~KNOWN_INTENTS or intents < 0:
+            raise GatewayClosed(4013)
+        if intents & PRIVILEGED & ~self._gateway.allowed:
+            raise GatewayClosed(4014)
+        shard = content.get("shard", [0, 1])
+        if not (isinstance(shard, list) and len(shard) == 2 and 0 <= shard[0] < shard[1]):
+            raise GatewayClosed(4010)
+        session = self._gateway.sessions.start(content)
+        for event, told in self._gateway.ready(session):
+            session.add(event, told)
+        self._begin(session, 0)
+
+    async def _resume(self, content: Json) -> None:
+        if self.session is not None:
+            raise GatewayClosed(4005)
+        if str(content.get("token", "")).removeprefix("Bot ") != self._gateway.token:
+            raise GatewayClosed(4004)
+        self._gateway.resumes += 1
+        if self._gateway.resume_code is not None:
+            raise GatewayClosed(self._gateway.resume_code)
+        session = self._gateway.sessions.find(str(content.get("session_id")))
+        seq = content.get("seq")
+        if session is None or not isinstance(seq, int) or not session.can_replay(seq):
+            await self.tell(INVALID, False)
+            return
+        if seq > session.seq:
+            self._gateway.sessions.end(session)
+            raise GatewayClosed(4007)
+        if session.connection is not None:
+            await session.connection.close(4000)
+        self._gateway.sessions.resumed.append(self._request.path)
+        session.add("RESUMED", {"_trace": []})
+        self._begin(session, seq)
+
+    def _begin(self, session: DiscordSession, seq: int) -> None:
+        self.session, self._told = session, seq
+        session.connection, session.left_at = self, None
+        session.more.set()
+        self._begun.set()
+
+    async def _write(self) -> None:
+        await self._begun.wait()
+        session = self.session
+        assert session is not None
+        while session.connection is self:
+            await session.more.wait()
+            session.more.clear()
+            for event in session.after(self._told):
+                await self._send(event)
+                self._told = event["s"]
+
+    async def _send(self, payload: Json) -> None:
+        if self._gateway.frozen or self._socket.closed:
+            return
+        written = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+        async with self._lock:  # a compressed stream only makes sense in the order it was compressed
+            if self._press is None:
+                await self._socket.send_str(written)
+            else:
+                packed = self._press.compress(written.encode()) + self._press.flush(zlib.Z_SYNC_FLUSH)
+                await self._socket.send_bytes(packed)
+
+    def _keep_pace(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if len(self._taken) == SENDS_PER_MINUTE and now - self._taken[0] < 60:
+            raise GatewayClosed(4008)
+        self._taken.append(now)
+
+    def _leave(self) -> None:
+        session = self.session
+        if session is None or session.connection is not self:
+            return
+        self._gateway.sessions.left(session)
+        if self._socket.close_code in (1000, 1001) and not self._hung_up:
+            self._gateway.sessions.end(session)
+
+
+def _decoded(written: str | bytes) -> Json:
+    if len(written) > PAYLOAD_BYTES:
+        raise GatewayClosed(4002)
+    try:
+        payload = json.loads(written)
+    except ValueError:
+        raise GatewayClosed(4002) from None
+    if not isinstance(payload, dict):
+        raise GatewayClosed(4002)
+    return payload
+
+
+def _first(errors: BaseExceptionGroup[GatewayClosed]) -> GatewayClosed:
+    found = errors.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found

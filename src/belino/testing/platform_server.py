@@ -1,0 +1,166 @@
+"""Platform server: what the fake platforms share — a listener, faults, rate limits, a record of calls and bytes."""
+
+import asyncio
+import math
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict, deque
+from collections.abc import Hashable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+
+from belino.domain.ports import Clock
+from belino.testing.faults import CannedAnswer, Fault, Faults, Hang, Reset, Stall
+from belino.testing.file_server import HostedFile, cut, serve_file
+from belino.testing.loopback import Loopback
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+Json = dict[str, Any]
+
+LONGEST_SECONDS = 600.0
+"""The longest window that a platform documents: Discord's ban for invalid requests."""
+KEPT_CALLS = 1000
+CallT = TypeVar("CallT")
+
+
+class PlatformServer(ABC, Generic[CallT]):
+    """Serves between `async with` and its end; `fail` makes the next calls go wrong.
+
+    A platform adds its routes and its documented rules. `CallT` is the platform's own kind of call.
+    """
+
+    platform: ClassVar[str]
+    upload_bytes: ClassVar[int]
+    """The largest request that is read at all."""
+    ports: ClassVar[int] = 1
+    url: str
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.calls: Counter[str] = Counter()
+        """How often each call was made, by its documented name; downloads and uploads have names of their own."""
+        self.requests: list[CallT] = []
+        """The last calls."""
+        self.bytes_served = 0
+        self.stalled = 0
+        """Uploads that were left hanging."""
+        self.faults = Faults()
+        self._stopped = asyncio.Event()
+
+    @abstractmethod
+    def add_routes(self, app: "web.Application") -> None:
+        """The paths of the platform."""
+
+    @abstractmethod
+    def fault_response(self, fault: CannedAnswer) -> "web.Response":
+        """A canned answer without bytes of its own, in the platform's error format."""
+
+    async def listening(self, *urls: str) -> None:
+        """Called once the server has addresses, one for each port."""
+        self.url = urls[0]
+
+    async def closing(self) -> None:
+        """Called before the listener stops."""
+
+    def fail(self, name: str, fault: Fault, *, times: int = 1) -> None:
+        """The next calls of this name (`*` for any) end in this fault."""
+        self.faults.add(name, fault, times)
+
+    def heal(self) -> None:
+        """Remove the faults that wait."""
+        self.faults.clear()
+
+    @property
+    def folder(self) -> Path:
+        """Where uploads are kept."""
+        return Path(self._folder.name)
+
+    async def __aenter__(self) -> Self:
+        from aiohttp import web
+
+        self._folder = TemporaryDirectory(prefix=f"belino-{self.platform}-")
+        app = web.Application(client_max_size=self.upload_bytes)
+        self.add_routes(app)
+        self._loopback = Loopback(app, ports=self.ports)
+        await self._loopback.start()
+        await self.listening(*self._loopback.urls)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopped.set()
+        await self.closing()
+        await self._loopback.stop()
+        self._folder.cleanup()
+
+    def record(self, call: CallT) -> None:
+        """Keep a call for tests that look at it."""
+        self.requests = [*self.requests[1 - KEPT_CALLS :], call]
+
+    async def misbehave(self, request: "web.Request", fault: Fault | None) -> "web.StreamResponse | None":
+        """The answer of a fault that keeps the call from taking effect; None lets the call through."""
+        from aiohttp import web
+
+        if isinstance(fault, Hang):
+            if fault.seconds is None:
+                await self._stopped.wait()
+                cut(request)
+            else:
+                await self.clock.sleep(fault.seconds)
+        elif isinstance(fault, Reset) and not fault.done:
+            cut(request)
+            return web.Response()
+        elif isinstance(fault, CannedAnswer):
+            if fault.body is not None:
+                return web.Response(status=fault.status, body=fault.body, headers=fault.headers)
+            return self.fault_response(fault)
+        return None
+
+    async def stall(self, request: "web.Request", fault: Stall) -> None:
+        """Read so many bytes of the body, and no more until the server closes."""
+        self.stalled += 1
+        taken = 0
+        while taken < fault.after and (piece := await request.content.readany()):
+            taken += len(piece)
+        await self._stopped.wait()
+        cut(request)
+
+    async def serve(
+        self, request: "web.Request", hosted: HostedFile, fault: Fault | None, *, mime: str = "application/octet-stream"
+    ) -> "web.StreamResponse":
+        """Answer a download, and count its bytes."""
+        return await serve_file(request, hosted, fault, self._count, mime=mime)
+
+    def _count(self, number: int) -> None:
+        self.bytes_served += number
+
+
+class SlidingWindow:
+    """When calls happened, by key; a key may have several limits."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._calls: defaultdict[Hashable, deque[float]] = defaultdict(deque)
+
+    def wait(self, key: Hashable, most: int, seconds: float) -> float:
+        """How long until another call is within `most` in `seconds`; 0 when it is now."""
+        calls, now = self._calls[key], self._clock.monotonic()
+        if len(calls) < most or calls[-most] <= now - seconds:
+            return 0.0
+        return calls[-most] + seconds - now
+
+    def add(self, key: Hashable, calls: int = 1) -> None:
+        """Count calls."""
+        now, kept = self._clock.monotonic(), self._calls[key]
+        while kept and kept[0] <= now - LONGEST_SECONDS:
+            kept.popleft()
+        kept.extend([now] * calls)
+
+
+def retry_after(wait: float) -> int:
+    """The whole seconds of a Retry-After header: at least one."""
+    return max(1, math.ceil(wait))
