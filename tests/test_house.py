@@ -81,6 +81,12 @@ BROAD_EXCEPT_IN = {
     "tools/server.py",
     "storage/writer.py",
 }
+# What an adapter that is a folder is made of, so that knowing one platform is knowing where to look in all.
+ADAPTER_MODULES = {
+    "__init__", "client", "parse", "content", "authors", "media", "send", "socket", "hooks", "history", "cursor",
+    "doctor", "capabilities", "errors", "auth", "crypto",
+}  # fmt: skip
+MOST_ADAPTER_MODULES = 12
 
 
 def name_of(path: Path) -> str:
@@ -188,6 +194,8 @@ def test_every_extra_is_imported_somewhere() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     used = {name.partition(".")[0] for path in MODULES for name in imported(path)}
     offered = {package: {plain(name) for name in names} for package, names in packages_distributions().items()}
+    # The name of an extra that is no longer needed stays for one release, so that installing it does not fail.
+    assert extras.pop("discord") == []
     for extra, requirements in extras.items():
         names = {plain(re.split(r"[\[<>=]", requirement)[0]) for requirement in requirements}
         packages = {package for package, holders in offered.items() if names & holders}
@@ -244,6 +252,14 @@ def test_every_adapter_has_a_test_samples_and_a_page() -> None:
         assert (ROOT / "tests" / "adapters" / f"test_{path.stem}.py").exists(), path.stem
         assert list((ROOT / "tests" / "samples" / path.stem).glob("*.json")), path.stem
         assert (ROOT / "docs" / "platforms" / f"{path.stem}.md").exists(), path.stem
+
+
+def test_an_adapter_has_only_the_fixed_modules_and_at_most_twelve() -> None:
+    """A second protocol of a platform is a sub-folder, which counts for itself."""
+    for folder in sorted(path.parent for path in (SRC / "adapters").rglob("*/__init__.py")):
+        names = {path.stem for path in folder.glob("*.py")}
+        assert not names - ADAPTER_MODULES, f"{name_of(folder)}: {sorted(names - ADAPTER_MODULES)}"
+        assert len(names) <= MOST_ADAPTER_MODULES, f"{name_of(folder)}: {len(names)} modules"
 
 
 def test_every_agent_has_a_test_and_a_page() -> None:

@@ -67,6 +67,7 @@ def brisk_discord(monkeypatch: pytest.MonkeyPatch) -> None:
     """Discord asks for pauses of seconds before a new session; tests do not need them."""
     monkeypatch.setattr(listening, "LEAST_PAUSE", 0.0)
     monkeypatch.setattr(listening, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(listening, "IDENTIFY_SECONDS", 0.0)
     monkeypatch.setattr(listening, "backoff", lambda *args, **named: 0.01)
 
 

@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from belino.adapters.discord.parse import Known, parse
-from belino.adapters.discord.people import Me
-from belino.adapters.discord.town import Town
+from belino.adapters.discord.authors import DiscordBot, GuildCache
+from belino.adapters.discord.parse import DiscordParseContext, parse
 from belino.domain.message import Arrival, Edit, Message, Reaction, Unsupported
 from belino.testing.discord import BOT_ID
 
@@ -21,19 +20,19 @@ def sample(name: str) -> dict[str, Any]:
     return raw
 
 
-def town() -> Town:
+def town() -> GuildCache:
     """What a bot knows that heard of the samples' server and its threads."""
-    known = Town(Me(id=BOT_ID, name="belino"), {})
+    known = GuildCache(DiscordBot(id=BOT_ID, name="belino"), {})
     for name in ("guild_create", "thread_create", "thread_list_sync", "forum_thread_create"):
         known.learn(sample(name))
     return known
 
 
-TOWN = town()
+GUILDS = town()
 
 
 def parsed(raw: object, *, account: str = "default") -> tuple[Arrival, ...]:
-    return parse(raw, Known(account=account, me=TOWN.me, places=TOWN.places, received=RECEIVED))
+    return parse(raw, DiscordParseContext(account=account, me=GUILDS.me, channels=GUILDS.channels, received=RECEIVED))
 
 
 def only(name: str, /, **changes: Any) -> Arrival:

@@ -5,16 +5,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from belino.adapters.slack.parse import View, parse
-from belino.adapters.slack.people import Directory, Me
+from belino.adapters.slack.authors import Directory, SlackApp
+from belino.adapters.slack.parse import SlackParseContext, parse
 from belino.domain.message import Arrival, Message
 
 FOLDER = Path(__file__).parent.parent / "samples" / "slack"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
 RECEIVED = datetime(2026, 1, 2, tzinfo=UTC)
-VIEW = View(
+VIEW = SlackParseContext(
     account="default",
-    me=Me(user="U0BELINO01", bot="B0BELINO01", name="belino", teams=frozenset({"T0WORK0001"})),
+    me=SlackApp(user="U0BELINO01", bot="B0BELINO01", name="belino", teams=frozenset({"T0WORK0001"})),
     directory=Directory(users={"U0ADA00001": "Ada", "U0BOBOBO01": "Bo"}, channels={"C0GENERAL1": "general"}),
     received=RECEIVED,
 )

@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from belino.adapters.telegram.download import FETCH_BYTES
+from belino.adapters.telegram.authors import TelegramBot
+from belino.adapters.telegram.media import FETCH_BYTES
 from belino.adapters.telegram.parse import parse
-from belino.adapters.telegram.people import Me
 from belino.domain.message import Arrival, Edit, Message, Unsupported
 
 FOLDER = Path(__file__).parent.parent / "samples" / "telegram"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
-ME = Me(id=4242, username="belino_bot")
+ME = TelegramBot(id=4242, username="belino_bot")
 RECEIVED = datetime(2026, 1, 2, tzinfo=UTC)
 
 

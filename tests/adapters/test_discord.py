@@ -6,8 +6,8 @@ from typing import Any
 
 from adapters.desk import until
 from adapters.discord_desk import Bot, place
-from belino.adapters.discord.parse import Known, parse
-from belino.adapters.discord.people import Me
+from belino.adapters.discord.authors import DiscordBot
+from belino.adapters.discord.parse import DiscordParseContext, parse
 from belino.domain.message import Arrival, Deletion, Edit, Message, Reaction
 from belino.domain.reply import Parcel
 from belino.testing import FakeClock, Trial, check_adapter, make_jpeg, make_pdf
@@ -30,7 +30,9 @@ async def test_discord_keeps_the_adapter_contract(discord: DiscordServer, discor
     clock = FakeClock()
 
     def parsed(raw: Any) -> tuple[Arrival, ...]:
-        return parse(raw, Known(account="default", me=Me(id=BOT_ID), places={}, received=clock.now()))
+        return parse(
+            raw, DiscordParseContext(account="default", me=DiscordBot(id=BOT_ID), channels={}, received=clock.now())
+        )
 
     events = [{"t": "MESSAGE_CREATE", "s": number, "d": raw} for number, raw in enumerate(said)]
     (first,) = parsed(events[0])

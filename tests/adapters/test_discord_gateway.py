@@ -3,8 +3,6 @@
 import asyncio
 import json
 import logging
-import sys
-import threading
 from collections.abc import Callable
 from random import Random
 
@@ -12,13 +10,12 @@ import pytest
 
 from adapters.desk import until
 from adapters.discord_desk import Bot, place
-from belino.adapters.discord import Config
+from belino.adapters.discord import Config, may_resume_at
 from belino.adapters.discord import socket as listening
-from belino.adapters.discord.config import may_resume_at
-from belino.adapters.discord.cursor import MOST_CHANNELS, Cursor
-from belino.adapters.discord.people import Place
-from belino.adapters.discord.socket import INTENTS, MESSAGE_CONTENT, Session
-from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
+from belino.adapters.discord.authors import DiscordChannel
+from belino.adapters.discord.history import MOST_CHANNELS, DiscordCursor
+from belino.adapters.discord.socket import INTENTS, MESSAGE_CONTENT, GatewaySession
+from belino.domain.errors import AdapterError, RateLimited, Unauthorized
 from belino.domain.message import Arrival, Message, Unsupported
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
@@ -91,13 +88,14 @@ async def test_a_restarted_bot_resumes_and_is_told_what_it_missed_edits_too(
 async def test_what_was_not_stored_is_told_again(
     discord: DiscordServer, discord_bot: Bot, discord_bot_at: BotAt
 ) -> None:
-    ada = discord.user("ada")
+    ada, discord.gateway.heartbeat_seconds = discord.user("ada"), 0.1
     async with discord_bot.listening():
         discord.say(ada, ada, "one")
         await until(lambda: discord_bot.taken)
         discord_bot.may_take.clear()
         discord.say(ada, ada, "two")
-        await until(lambda: discord.gateway.heartbeats)
+        (session,) = discord.sessions.live.values()
+        await until(lambda: discord.gateway.heartbeat_seq == session.seq)
     assert discord_bot.texts == ["one"]
     later = discord_bot_at(discord)
     async with later.listening(cursor=discord_bot.cursor):
@@ -149,64 +147,6 @@ async def test_a_session_is_resumed_at_the_front_door_if_its_own_place_cannot_be
         await until(lambda: len(discord_bot.taken) == 2)
     assert [arrival.kind for arrival, _ in discord_bot.taken] == ["message", "edit"]
     assert (discord.sessions.resumed, len(discord.sessions.identified)) == (["/"], 1)
-
-
-@pytest.mark.parametrize(
-    "told",
-    [b"\x07rubbish\x00\x00\xff\xff", "{rubbish", "[1]", '{"op": 10, "d": null}'],
-    ids=["not compressed", "no JSON", "a list", "half a hello"],
-)
-async def test_a_gateway_that_says_something_unreadable_is_left_and_resumed(
-    discord: DiscordServer, discord_bot: Bot, told: str | bytes
-) -> None:
-    ada = discord.user("ada")
-    async with discord_bot.listening():
-        (connection,) = discord.gateway.connections
-        await connection.blurt(told)
-        await until(lambda: discord.sessions.resumed)
-        discord.say(ada, ada, "hello")
-        await until(lambda: discord_bot.texts == ["hello"])
-    assert len(discord.sessions.identified) == 1
-
-
-async def test_a_line_that_is_open_and_dead_is_given_up(
-    discord: DiscordServer, discord_bot: Bot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from belino.adapters.discord import library
-
-    monkeypatch.setattr(library, "SILENCE_SECONDS", 0.3)
-    discord.gateway.heartbeat_seconds = 0.2
-    ada = discord.user("ada")
-    async with discord_bot.listening():
-        discord.gateway.frozen = True
-        discord.say(ada, ada, "into the void")
-        await until(lambda: not discord.gateway.connections)
-        discord.gateway.frozen = False
-        await until(lambda: discord_bot.texts)
-    assert discord_bot.texts == ["into the void"]
-
-
-async def test_a_line_whose_beats_are_far_apart_is_not_taken_for_dead() -> None:
-    async with DiscordServer(heartbeat_seconds=97.0) as server:
-        bot = Bot(server)
-        async with bot.listening():
-            patience = [getattr(thread, "heartbeat_timeout", 0.0) for thread in threading.enumerate()]
-        await bot.client.close()
-    assert max(patience) > 97.0
-
-
-async def test_heartbeats_go_on_while_the_store_is_slow() -> None:
-    async with DiscordServer(heartbeat_seconds=0.05) as server:
-        bot, ada = Bot(server), server.user("ada")
-        async with bot.listening():
-            bot.may_take.clear()
-            server.say(ada, ada, "one")
-            before = server.gateway.heartbeats
-            await until(lambda: server.gateway.heartbeats > before + 5)
-            bot.may_take.set()
-            await until(lambda: bot.texts == ["one"])
-        await bot.client.close()
-        assert len(server.sessions.identified) == 1
 
 
 async def test_a_thread_nobody_told_of_is_asked_for_once(
@@ -353,17 +293,17 @@ async def test_no_token_stands_in_cursor_or_log(
 
 
 def test_a_cursor_is_bounded_keeps_the_newest_and_reads_anything() -> None:
-    cursor = Cursor(None)
+    cursor = DiscordCursor(None)
     for number in range(1, 3 * MOST_CHANNELS):
-        cursor.heard(str(number), str(number * 10), Place(kind=11, parent="7"))
+        cursor.heard(str(number), str(number * 10), DiscordChannel(kind=11, parent="7"))
     cursor.heard(str(3 * MOST_CHANNELS - 1), "5", None)
-    session = Session(id="abc", seq=12, url="wss://gateway.discord.gg")
-    again = Cursor(cursor.written(session, ["1", "2"]))
+    session = GatewaySession(id="abc", seq=12, url="wss://gateway.discord.gg")
+    again = DiscordCursor(cursor.written(session, ["1", "2"]))
     assert (again.session, sorted(again.roles), len(again.newest)) == (session, ["1", "2"], MOST_CHANNELS)
     assert again.newest[str(3 * MOST_CHANNELS - 1)] == str((3 * MOST_CHANNELS - 1) * 10)
-    assert again.places[str(3 * MOST_CHANNELS - 1)] == Place(kind=11, parent="7")
+    assert again.channels[str(3 * MOST_CHANNELS - 1)] == DiscordChannel(kind=11, parent="7")
     for odd in ("", "12", "[]", '{"session": 1, "channels": [1], "roles": {}}', "{", '{"channels": {"x": {}}}'):
-        assert Cursor(odd).session is None and not Cursor(odd).newest
+        assert DiscordCursor(odd).session is None and not DiscordCursor(odd).newest
 
 
 @pytest.mark.parametrize(
@@ -410,16 +350,6 @@ async def test_a_place_to_resume_at_that_is_none_of_discords_is_not_told_the_tok
     assert (discord.sessions.resumed, len(discord.sessions.identified)) == (["/"], 1)
 
 
-async def test_without_discord_py_the_operator_is_told_what_to_install(
-    discord: DiscordServer, discord_bot: Bot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "discord", None)
-    monkeypatch.setitem(sys.modules, "discord.errors", None)
-    monkeypatch.delitem(sys.modules, "belino.adapters.discord.library", raising=False)
-    with pytest.raises(ConfigError, match=r"pip install 'belino\[discord\]'"):
-        await discord_bot.listen()
-
-
 async def test_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     waits: list[float] = []
@@ -433,7 +363,7 @@ async def test_pauses_grow_and_have_an_end(monkeypatch: pytest.MonkeyPatch) -> N
     async def nowhere() -> str:
         raise AdapterError("nobody is there")
 
-    listener = listening.Listener(
+    listener = listening.GatewayListener(
         Client(), Clock(), token=Secret("T", TOKEN), gateway=nowhere, way_back=lambda session: session, rng=Random(7)
     )
 

@@ -7,9 +7,13 @@ import pytest
 
 from adapters.desk import until
 from adapters.discord_desk import Bot, place
+from belino.adapters.discord.client import DiscordClient
+from belino.adapters.discord.media import DiscordDownload
 from belino.domain.errors import AdapterError, MediaExpired, MediaTooLarge
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Message
+from belino.net.client import Client
+from belino.net.redact import Secret
 from belino.testing import FakeClock, make_gif, make_jpeg, make_png
 from belino.testing.discord import TOKEN, DiscordServer
 from belino.testing.discord.request import CDN, DiscordPace, refusal
@@ -191,9 +195,8 @@ async def test_a_file_that_is_too_large_by_its_own_word_is_refused_without_a_cal
     ["https://evil.example/a.png", "http://cdn.discordapp.com/a.png", "https://cdn.discordapp.com.evil.example/a"],
 )
 def test_a_link_of_the_real_discord_leads_to_its_own_servers(url: str) -> None:
-    from belino.adapters.discord.download import Download
-
-    download = Download(None, FakeClock(), REF, limit=1, cdn_url="https://x", official=True)  # type: ignore[arg-type]
+    client = DiscordClient(Client(), FakeClock(), api_url="https://x", token=Secret("T", "abc"))
+    download = DiscordDownload(client, FakeClock(), REF, limit=1, cdn_url="https://x", official=True)
     with pytest.raises(AdapterError, match="outside its own servers"):
         download._checked(url)
 
@@ -251,10 +254,10 @@ async def test_a_long_post_in_a_forum_begins_with_its_question(
         discord.compose(discord.channels[post["channel_id"]], ada, f"reply {number}")
     async with discord_bot.listening():
         thread = {"id": post["channel_id"]}
-        await until(lambda: forum["id"] in discord_bot.adapter._town.places)
+        await until(lambda: forum["id"] in discord_bot.adapter._guilds.channels)
         assert await discord_bot.adapter.history(place(forum)) == ()
         if not is_known:
-            del discord_bot.adapter._town.places[forum["id"]]
+            del discord_bot.adapter._guilds.channels[forum["id"]]
         found = await discord_bot.adapter.thread(place(forum, thread))
     assert (found[0].text, len(found)) == ("My key does not fit", 101)
     assert {message.conversation for message in found} == {place(forum, thread)}

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.discord_samples import (
+    GUILDS,
     NAMES,
     RECEIVED,
-    TOWN,
     edit,
     message,
     only,
@@ -23,7 +23,7 @@ from adapters.discord_samples import (
     unsupported,
 )
 from belino.adapters.discord.content import readable
-from belino.adapters.discord.parse import Known, is_news, parse
+from belino.adapters.discord.parse import DiscordParseContext, is_news, parse
 from belino.domain.media import MediaKind
 from belino.domain.message import Author, ChatType, ConversationKey, Deletion, Message, Unsupported
 from belino.testing.discord import BOT_ID
@@ -191,7 +191,7 @@ def test_a_forward_names_the_channel_it_comes_from_and_none_of_another_server() 
     home = sample("text")["d"]["guild_id"]
     named = message("forward_elsewhere", message_reference=here | {"guild_id": home}).forward
     strange = message("forward_elsewhere", message_reference=here | {"guild_id": "1456255000000000000"}).forward
-    place = TOWN.places[ROOM]
+    place = GUILDS.channels[ROOM]
     assert named is not None and named.author == Author(id=ROOM, name=f"#{place.name}")
     assert strange is not None and strange.author is None
 
@@ -291,14 +291,14 @@ def test_roles_are_named_as_they_are_called_now() -> None:
     role = {"id": "55", "name": "crew"}
     for name in ("crew", "pilots"):
         known.learn({"t": "GUILD_ROLE_UPDATE", "d": {"guild_id": "1", "role": role | {"name": name}}})
-        assert readable("<@&55>!", {}, known.places, known.me) == f"@{name}!"
+        assert readable("<@&55>!", {}, known.channels, known.me) == f"@{name}!"
 
 
 def test_what_only_one_person_sees_makes_no_private_place_of_a_channel() -> None:
     known = town()
     told = {"channel_id": "5", "id": "6"}
-    assert known.unknown({"t": "MESSAGE_CREATE", "d": told | {"flags": 1 << 6}}) == "5" and "5" not in known.places
-    assert known.unknown({"t": "MESSAGE_CREATE", "d": told}) == "" and known.places["5"].kind == 1
+    assert known.unknown({"t": "MESSAGE_CREATE", "d": told | {"flags": 1 << 6}}) == "5" and "5" not in known.channels
+    assert known.unknown({"t": "MESSAGE_CREATE", "d": told}) == "" and known.channels["5"].kind == 1
 
 
 def test_the_same_edit_told_again_has_the_same_id_and_another_one_has_not() -> None:
@@ -325,7 +325,9 @@ def test_the_same_reaction_in_another_session_is_another_one() -> None:
     raw = sample("reaction")
     ids = []
     for session in ("abc", "abc", "def"):
-        known = Known(account="default", me=TOWN.me, places=TOWN.places, received=RECEIVED, session=session)
+        known = DiscordParseContext(
+            account="default", me=GUILDS.me, channels=GUILDS.channels, received=RECEIVED, session=session
+        )
         (arrival,) = parse(raw, known)
         ids.append(arrival.id)
     assert ids[0] == ids[1] != ids[2]
@@ -391,7 +393,7 @@ def test_what_is_no_news_is_not_handed_in() -> None:
 
 
 def test_only_roles_made_for_this_bot_are_its_own() -> None:
-    assert TOWN.me.roles == {"1456255897960448001"}
+    assert GUILDS.me.roles == {"1456255897960448001"}
 
 
 ANYTHING = st.recursive(

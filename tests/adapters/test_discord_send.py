@@ -11,8 +11,8 @@ import pytest
 
 from adapters.desk import until
 from adapters.discord_desk import Bot, place
-from belino.adapters.discord.calls import Refused
-from belino.adapters.discord.limits import FORM_BYTES
+from belino.adapters.discord.capabilities import FORM_BYTES
+from belino.adapters.discord.errors import DiscordRefused
 from belino.adapters.discord.send import nonce_of
 from belino.domain.errors import (
     AdapterError,
@@ -280,8 +280,8 @@ async def test_commands_are_acknowledged_while_everything_else_waits(
         await discord_bot.adapter.send(parcel(room, "hello"))
     with pytest.raises(RateLimited):
         await discord_bot.adapter.show_typing(place(room))
-    with pytest.raises(Refused, match="Unknown interaction"):
-        await discord_bot.adapter._calls.call("POST", "/interactions/{}/{}/callback", "1", "abc", fields={"type": 5})
+    with pytest.raises(DiscordRefused, match="Unknown interaction"):
+        await discord_bot.adapter._client.call("POST", "/interactions/{}/{}/callback", "1", "abc", fields={"type": 5})
 
 
 async def test_an_empty_bucket_is_waited_for_before_discord_has_to_say_so(
@@ -314,8 +314,8 @@ async def test_a_file_that_changed_or_cannot_be_read_is_not_sent_half(
 async def test_an_upload_that_broke_off_surely_did_not_arrive(
     discord: DiscordServer, discord_bot: Bot, room: Json, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("belino.adapters.discord.calls.CALL_SECONDS", 0.3)
-    monkeypatch.setattr("belino.adapters.discord.calls.SLOWEST_BYTES_A_SECOND", 1e12)
+    monkeypatch.setattr("belino.adapters.discord.client.CALL_SECONDS", 0.3)
+    monkeypatch.setattr("belino.adapters.discord.client.SLOWEST_BYTES_A_SECOND", 1e12)
     discord.fail(SEND, Stall(after=1000))
     big = file(bytes(64 * 1024 * 1024))  # more than the system holds between the two ends
     with pytest.raises(Unreached, match="broke off"):

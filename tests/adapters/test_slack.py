@@ -423,7 +423,7 @@ async def test_a_message_of_which_nobody_knows_whether_it_was_taken_is_looked_fo
 async def test_nobody_waits_twice_for_a_name_that_does_not_come(
     slack: SlackServer, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("belino.adapters.slack.names.LEARN_SECONDS", 0.05)
+    monkeypatch.setattr("belino.adapters.slack.authors.LEARN_SECONDS", 0.05)
     for method in ("users.list", "users.info"):
         slack.fail(method, Hang(), times=9)
     people = [slack.user("Ada"), slack.user("Bob"), slack.user("Cleo")]

@@ -9,7 +9,7 @@ import pytest
 from adapters.desk import LIMIT, until
 from adapters.slack_desk import App, Apps, making_apps, place
 from belino.adapters.slack import GAP_SECONDS
-from belino.adapters.slack.cursor import MOST_CHANNELS, Reached
+from belino.adapters.slack.history import MOST_CHANNELS, SlackCursor
 from belino.domain.errors import AdapterError, RateLimited
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Parcel
@@ -224,19 +224,19 @@ async def test_a_long_break_of_the_line_is_caught_up_with(slack: SlackServer, ap
 
 
 def test_the_cursor_survives_anything_and_stays_small() -> None:
-    assert Reached.read(None) == Reached.read("nonsense") == Reached.read("[]") == Reached()
-    reached = Reached()
+    assert SlackCursor.read(None) == SlackCursor.read("nonsense") == SlackCursor.read("[]") == SlackCursor()
+    reached = SlackCursor()
     for number in range(MOST_CHANNELS * 2):
         where = ConversationKey(platform="slack", account="default", channel=f"C{number:010}")
         reached.note(where, f"17672688{number:02}.000100"[:17])
         reached.note(where, "untold-1")
     assert len(reached.channels) == MOST_CHANNELS
-    assert Reached.read(reached.write()) == reached
+    assert SlackCursor.read(reached.write()) == reached
     assert len(reached.write()) < 10_000
 
 
 def test_the_newest_message_counts_whatever_comes_later() -> None:
-    reached = Reached()
+    reached = SlackCursor()
     where = ConversationKey(platform="slack", account="default", channel="C1")
     reached.note(where, "1767268800.000200")
     reached.note(where, "1767268800.000100")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.slack_samples import NAMES, RECEIVED, VIEW, message, one, parsed, sample
+from belino.adapters.slack.authors import SlackApp
 from belino.adapters.slack.parse import is_own_change, parse, said, says_nothing_new
-from belino.adapters.slack.people import Me
 from belino.domain.media import MediaKind
 from belino.domain.message import ChatType, Deletion, Edit, Message, Reaction, Unsupported
 
@@ -317,7 +317,7 @@ def test_what_does_not_say_when_it_was_is_told_from_the_next_by_its_event(name: 
 def test_ids_of_other_servers_are_ids() -> None:
     raw = sample("text_channel")
     raw["event"] |= {"text": "<@U_my-bot> look", "files": [{"id": "F_upload-1", "mimetype": "image/png"}]}
-    (told,) = parse(raw, replace(VIEW, me=Me(user="U_my-bot", name="belino")))
+    (told,) = parse(raw, replace(VIEW, me=SlackApp(user="U_my-bot", name="belino")))
     assert isinstance(told, Message)
     assert (told.addressed, [ref.item for ref in told.media]) == (True, ["F_upload-1"])
 

@@ -50,7 +50,7 @@ async def status(bot: Bot, call: Hook) -> int:
 async def test_a_call_with_the_secret_is_taken_in(server: TelegramServer, called: Bot) -> None:
     async with called.listening():
         await until(lambda: server.calls["setWebhook"])
-        await until(lambda: called.adapter._accept)
+        await until(lambda: called.adapter._hooks.is_open)
         assert await status(called, hook()) == 200
     assert called.texts == ["Hello, what can you do?"]
     assert called.taken[0][1] == "870000002"
@@ -82,7 +82,7 @@ async def test_a_call_without_the_secret_is_not_even_parsed(
     server: TelegramServer, called: Bot, secret: str | None
 ) -> None:
     async with called.listening():
-        await until(lambda: called.adapter._accept)
+        await until(lambda: called.adapter._hooks.is_open)
         assert await status(called, hook(secret=secret)) == 401
         assert await status(called, hook(secret=secret, body=b"{")) == 401
     assert called.taken == []
@@ -91,7 +91,7 @@ async def test_a_call_without_the_secret_is_not_even_parsed(
 async def test_a_call_is_answered_only_after_commit(server: TelegramServer, called: Bot) -> None:
     called.may_take.clear()
     async with called.listening():
-        await until(lambda: called.adapter._accept)
+        await until(lambda: called.adapter._hooks.is_open)
         async with asyncio.TaskGroup() as group:
             answer = group.create_task(status(called, hook()))
             await asyncio.sleep(0)
@@ -104,7 +104,7 @@ async def test_two_calls_at_once_are_taken_one_after_the_other(server: TelegramS
     called.may_take.clear()
     first, second = sample("text"), sample("command_private")
     async with called.listening():
-        await until(lambda: called.adapter._accept)
+        await until(lambda: called.adapter._hooks.is_open)
         async with asyncio.TaskGroup() as group:
             for update in (first, second):
                 group.create_task(status(called, hook(update)))
@@ -119,7 +119,7 @@ async def test_nobody_is_told_200_while_nobody_listens(called: Bot) -> None:
 
 async def test_what_is_no_update_is_refused_and_what_is_unknown_is_told(server: TelegramServer, called: Bot) -> None:
     async with called.listening():
-        await until(lambda: called.adapter._accept)
+        await until(lambda: called.adapter._hooks.is_open)
         for body in (b"", b"{", b"\xff\xfe", b"[" * 100_000, b"9" * 5000):
             assert await status(called, hook(body=body)) == 400
         assert await status(called, hook(method="GET")) == 405

@@ -23,8 +23,8 @@ from browser.acting import (
     reader,
     say,
 )
-from media.document.made import SCANNED, line, make_pdf
 from media.videos import video
+from readers.made import SCANNED, line, make_pdf
 
 pytestmark = pytest.mark.slow
 

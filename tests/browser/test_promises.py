@@ -12,7 +12,7 @@ from belino.testing import GatewayProcess, make_png
 from belino.testing.file_server import FakeUpload
 from browser.acting import Enter, OpenPage, card, no_sideways_scroll, no_violation, reader
 from browser.telegram import Telegram
-from media.document.made import line, make_pdf
+from readers.made import line, make_pdf
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from belino.adapters.slack.manifest import SCOPES
+from belino.adapters.slack.capabilities import SCOPES
 from belino.testing import SlackServer
 from cli.shell import Belino, Done, doctor_beside_a_gateway, findings_of, on_a_terminal, read
 

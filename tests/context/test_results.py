@@ -7,9 +7,9 @@ import pytest
 from belino.context import results
 from belino.context.results import results_json, results_lines
 from belino.domain.message import Author
+from belino.domain.safe_text import one_line
 from belino.domain.search import Coverage, Found, SearchPage
 from belino.domain.tokens import estimate_tokens
-from belino.media.placeholder import one_line
 
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 COVERAGE = Coverage(messages_scanned=1200, time_range=(NOW, NOW))

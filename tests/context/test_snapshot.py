@@ -17,9 +17,9 @@ from belino.domain.context import ChannelSnapshot, ThreadActivity
 from belino.domain.graphemes import is_boundary
 from belino.domain.message import Author
 from belino.domain.outcome import MessageOutcome, Standing
+from belino.domain.safe_text import one_line
 from belino.domain.stored import Nearby, StoredMessage
 from belino.domain.tokens import estimate_tokens
-from belino.media.placeholder import one_line
 from context.reading import inside, rows
 from context.talk import AGENT, ANNA, FENCE, HOSTILE, NOW, activities, picture, said, surroundings, talks
 from domain.chatter import CHATTER

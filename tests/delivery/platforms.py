@@ -1,6 +1,6 @@
 """The limits of nine platforms: two on their adapters, the others by the platforms' documentation."""
 
-from belino.adapters.telegram.limits import LIMITS as TELEGRAM
+from belino.adapters.telegram.capabilities import LIMITS as TELEGRAM
 from belino.adapters.web import Adapter as WebAdapter
 from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs, Unit
 

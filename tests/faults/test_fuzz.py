@@ -19,15 +19,16 @@ from typing import Any
 import pytest
 
 from adapters import discord_samples, slack_samples
+from belino.adapters.telegram.authors import TelegramBot
 from belino.adapters.telegram.parse import parse
-from belino.adapters.telegram.people import Me
 from belino.domain.errors import MediaError, StoreError
 from belino.domain.media import Blob, MediaKind, MediaRef
 from belino.domain.message import Arrival, Message
 from belino.domain.outcome import MediaOutcome
+from belino.domain.safe_text import disarm
 from belino.media.image.images import FORMATS, Fitted, ImageFacts, Images
 from belino.media.paths import place, safe_name, stored_name
-from belino.media.placeholder import disarm, placeholder
+from belino.media.placeholder import placeholder
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import HEAD_BYTES, sniff
 from belino.testing import make_gif, make_jpeg, make_png, make_webp
@@ -204,7 +205,7 @@ def _encodable(text: str | None) -> str | None:
 
 
 def telegram_parsed(raw: object) -> tuple[Arrival, ...]:
-    return parse(raw, account="main", me=Me(id=7, username="belino_bot"), received=NOW)
+    return parse(raw, account="main", me=TelegramBot(id=7, username="belino_bot"), received=NOW)
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ async def test_a_call_that_overtakes_another_with_an_edit_costs_no_words(tmp_pat
         said = {"message_id": 7, "date": LONG_AGO, "chat": {**group.ann, "type": "private"}, "from": group.ann}
         async with group.gateway() as gateway:
             edit = {**said, "edit_date": LONG_AGO + 5, "text": "what is 2+2?"}
-            await until(lambda: gateway.adapters["telegram", "default"]._accept)  # type: ignore[attr-defined]
+            await until(lambda: gateway.adapters["telegram", "default"]._hooks.is_open)  # type: ignore[attr-defined]
             assert await group.call(gateway, 12, edited_message=edit) == 200
             assert await group.call(gateway, 11, message={**said, "text": "what is 1+1?"}) == 200
             await until(lambda: group.answers() == ["turn 1"])

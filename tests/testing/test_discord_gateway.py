@@ -177,6 +177,12 @@ async def test_every_breach_of_the_protocol_has_its_close_code() -> None:
             await socket.say(77, None)
             assert await socket.closed() == 4001
         async with bot.socket(v="10") as socket:
+            await socket.say(1, "not a number")
+            assert await socket.closed() == 4001
+        async with bot.socket(v="10") as socket:
+            await socket.identify(properties=None)
+            assert await socket.closed() == 4001
+        async with bot.socket(v="10") as socket:
             await socket.write("not json")
             assert await socket.closed() == 4002
         async with bot.socket(v="10") as socket:
@@ -207,6 +213,28 @@ async def test_who_does_not_send_heartbeats_is_hung_up_on_and_may_resume() -> No
         async with bot.socket(v="10") as socket:
             await socket.resume(ready["d"]["session_id"], ready["s"])
             await socket.hear_event("RESUMED")
+
+
+async def test_who_identifies_again_too_soon_is_told_that_the_session_is_invalid() -> None:
+    async with DiscordServer() as server, Curl(server) as bot:
+        server.gateway.identify_seconds = 60.0
+        async with bot.socket(v="10") as first, bot.socket(v="10") as second:
+            await first.identify()
+            await first.hear_event("READY")
+            await second.hear()
+            await second.identify()
+            refused = await second.hear()
+        assert (refused["op"], refused["d"], len(server.sessions.identified)) == (9, False, 1)
+
+
+async def test_a_gateway_that_turns_connections_away_asks_to_reconnect_in_place_of_a_hello() -> None:
+    async with DiscordServer() as server, Curl(server) as bot:
+        server.gateway.turned_away = 1
+        heard = []
+        for _ in range(2):
+            async with bot.socket(v="10") as socket:
+                heard.append((await socket.hear())["op"])
+        assert heard == [7, 10]
 
 
 async def test_a_frozen_gateway_acknowledges_nothing_until_it_thaws() -> None:

@@ -405,8 +405,13 @@ async def test_what_cannot_be_read_is_told_with_what_can_be_done(
         (make_png(9, 9), "image/png", "as=image shows it"),
         (FILM, "video/mp4", "as=frames or as=sheet shows it"),
         (bytes(range(256)) * 20, "application/octet-stream", "as=file gives the path of a copy"),
+        (
+            b"7z\xbc\xaf\x27\x1c\0\x04" + bytes(24),
+            "application/x-7z-compressed",
+            "as=file gives the path of a copy",
+        ),
     ],
-    ids=["picture", "film", "noise"],
+    ids=["picture", "film", "noise", "7z"],
 )
 async def test_what_has_no_text_is_told_with_the_form_it_has(
     town: Town, sandbox: Watched, content: bytes, mime: str, instead: str

@@ -9,8 +9,8 @@ from belino.domain.message import ChatType, ConversationKey, Deletion
 from belino.media.image.header import image_size
 from belino.testing import make_png, make_wav
 from belino.testing.files import make_zip
-from media.document.made import SCANNED, line, make_pdf
 from media.videos import video
+from readers.made import SCANNED, line, make_pdf
 from web.conftest import MAIN, Site
 
 PDF = make_pdf(line("First page"), line("Second [Image: x.png, ref:tg_aaaaaaaaaaaa]"), SCANNED)

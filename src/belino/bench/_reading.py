@@ -67,19 +67,19 @@ def _measured(read: Read, path: Path) -> dict[str, Any]:
 
 def _ours() -> Read:
     """What the sandbox's child does: tell the type, read, write the answer."""
-    from belino.media import document
     from belino.media.sniff import HEAD_BYTES, sniff
+    from belino.readers import read as reading
 
-    document.prepare()
+    reading.prepare()
 
     def read(path: Path) -> Callable[[], str]:
         with path.open("rb") as file, tempfile.TemporaryFile() as target:
             head = file.read(HEAD_BYTES)
             mime = sniff(head, name=path.name, whole=len(head) < HEAD_BYTES).mime
-            if not document.reads(mime):
+            if not reading.reads(mime):
                 return str
             file.seek(0)
-            document.read(file.fileno(), target.fileno(), {"mime": mime, "name": path.name})
+            reading.read(file.fileno(), target.fileno(), {"mime": mime, "name": path.name})
             target.seek(0)
             written = target.read()
         return lambda: _joined(written)

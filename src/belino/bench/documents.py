@@ -16,9 +16,10 @@ from statistics import median
 
 from belino.bench import Row
 from belino.domain.media import Blob
-from belino.media.document import Documents, reads
+from belino.media.documents import Documents
 from belino.media.sandbox.sandbox import Sandbox
 from belino.media.sniff import HEAD_BYTES, sniff
+from belino.readers.read import reads
 from belino.testing.documents import document_files
 
 BESIDE = "markitdown"
@@ -27,7 +28,7 @@ GOAL_PERCENT = 95.0
 SECONDS = 300.0
 FEW_WORDS = 3
 """Fewer are a file's name or a number, not its text."""
-_ARCHIVES = ("application/zip", "application/x-tar", "application/gzip", "application/x-7z-compressed")
+_ARCHIVES = ("application/zip", "application/x-tar", "application/gzip")
 _TARGET = re.compile(r"\]\([^)]*+\)")
 _WORD = re.compile(r"\w+")
 

@@ -10,7 +10,7 @@ from belino import __version__
 from belino.cli import FAILED, OK
 from belino.cli.show import clean, counted, progress_bar, show_json
 from belino.domain.errors import StoreError
-from belino.media.placeholder import format_size
+from belino.domain.units import format_size
 from belino.storage.home import Home
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from belino.cli import OK
 from belino.cli.ask import ask
 from belino.cli.show import counted, show_json
-from belino.media.placeholder import format_size
+from belino.domain.units import format_size
 from belino.storage.home import Home
 
 if TYPE_CHECKING:

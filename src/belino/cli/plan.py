@@ -15,7 +15,7 @@ from belino.domain.errors import BelinoError, MediaTooLarge
 from belino.domain.limits import Limits, SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import Offer, Parcel, Reply
-from belino.media.placeholder import format_size
+from belino.domain.units import format_size
 from belino.storage.home import Home
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from belino.cli import OK
 from belino.cli.client import needed_gateway
 from belino.cli.show import clean, counted, local_time, show_json
 from belino.domain.message import ConversationKey
-from belino.media.placeholder import format_size
+from belino.domain.units import format_size
 from belino.storage.home import Home
 
 PATH = "/api/recording"

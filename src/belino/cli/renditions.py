@@ -225,7 +225,7 @@ async def _known(path: Path) -> "Facts":
 
 
 def _facts_words(facts: "Facts") -> list[str]:
-    from belino.media.placeholder import format_duration
+    from belino.domain.units import format_duration
 
     told = [facts.mime]
     if facts.dimensions:

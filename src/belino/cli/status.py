@@ -9,7 +9,7 @@ from belino.cli import OK
 from belino.cli.ask import ask
 from belino.cli.client import GatewayClient
 from belino.cli.show import clean, counted, local_time, paint, show_json
-from belino.media.placeholder import format_size
+from belino.domain.units import format_size
 from belino.storage.home import Home
 
 if TYPE_CHECKING:

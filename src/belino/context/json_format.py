@@ -14,7 +14,7 @@ from belino.domain.context import (
 )
 from belino.domain.media import MediaRef
 from belino.domain.message import Author, Quote
-from belino.media.placeholder import clean_mime, clean_name, disarm
+from belino.domain.safe_text import clean_mime, clean_name, disarm
 
 
 def iso_time(moment: datetime) -> str:

@@ -13,7 +13,8 @@ from functools import lru_cache
 from belino.domain.context import AdjacentMessage, ContextMessage, ThreadActivity
 from belino.domain.message import Author, Quote
 from belino.domain.outcome import CacheSize, MediaOutcome
-from belino.media.placeholder import clean_name, disarm, one_line, placeholder
+from belino.domain.safe_text import clean_name, disarm, one_line
+from belino.media.placeholder import placeholder
 
 COLUMNS = "id|MM-DD HH:MM|author|text"
 NO_OUTCOMES: Mapping[str, MediaOutcome] = {}

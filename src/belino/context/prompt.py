@@ -20,8 +20,9 @@ from belino.domain.graphemes import cut
 from belino.domain.media import MediaRef, TextBlock
 from belino.domain.message import Quote
 from belino.domain.outcome import MediaOutcome
+from belino.domain.safe_text import clean_name, disarm, one_line
 from belino.domain.stored import RefRecord, StoredMessage
-from belino.media.placeholder import clean_name, disarm, one_line, placeholder
+from belino.media.placeholder import placeholder
 
 QUOTE_CHARS = 1000
 MESSAGE_CHARS = 40_000

@@ -8,9 +8,9 @@ from belino.context.json_format import author_json, iso_time, media_json, trust
 from belino.context.line_format import labels, line, short_time
 from belino.domain.document import Unit
 from belino.domain.media import MediaRef
+from belino.domain.safe_text import clean_name, disarm, one_line
 from belino.domain.search import Found, FoundPassage, SearchPage
 from belino.domain.tokens import estimate_tokens
-from belino.media.placeholder import clean_name, disarm, one_line
 from belino.search.excerpt import Excerpts
 from belino.search.tokenizer import query_words
 

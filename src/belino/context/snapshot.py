@@ -11,9 +11,9 @@ from belino.domain.context import AdjacentMessage, ChannelSnapshot, ContextMessa
 from belino.domain.graphemes import cut
 from belino.domain.message import Quote
 from belino.domain.outcome import MessageOutcome, Standing
+from belino.domain.safe_text import one_line
 from belino.domain.stored import Nearby, StoredMessage, Surroundings
 from belino.domain.tokens import estimate_tokens
-from belino.media.placeholder import one_line
 
 QUOTE_CHARS = 200
 REACTIONS_MOST = 8

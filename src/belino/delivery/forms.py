@@ -2,8 +2,8 @@
 
 from belino.domain.limits import FileLimit, SendAs
 from belino.domain.reply import Offer
+from belino.domain.units import format_duration, format_size
 from belino.media.image.header import DRAWN_MIMES
-from belino.media.placeholder import format_duration, format_size
 
 TGS, WEBM = "application/x-tgsticker", "video/webm"
 NAMES = {

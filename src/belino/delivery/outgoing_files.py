@@ -9,8 +9,9 @@ from belino.domain.blobs import Blobs
 from belino.domain.errors import MediaError, MediaTooLarge
 from belino.domain.media import Blob
 from belino.domain.reply import Offer
+from belino.domain.safe_text import one_line
+from belino.domain.units import format_size
 from belino.media.image.header import DRAWN_MIMES, HEADER_BYTES, image_size
-from belino.media.placeholder import format_size, one_line
 from belino.media.webm_header import film_facts
 
 if TYPE_CHECKING:

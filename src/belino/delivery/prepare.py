@@ -14,8 +14,9 @@ from belino.domain.errors import MediaError, MediaNotFound, StoreError
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import Blob
 from belino.domain.reply import Offer
+from belino.domain.safe_text import one_line
+from belino.domain.units import format_size
 from belino.media.audio import VOICE_CODEC, VOICE_MIME
-from belino.media.placeholder import format_size, one_line
 
 if TYPE_CHECKING:
     from belino.media.audio_facts import SoundFacts

@@ -1,13 +1,14 @@
 """What platforms tell us: messages and everything that later happens to them."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, TypedDict, Unpack
 from urllib.parse import quote, unquote
 
 from belino.domain.errors import BelinoError
-from belino.domain.media import MediaRef
+from belino.domain.media import MediaKind, MediaRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,47 @@ class Author:
     is_bot: bool = False
     is_agent: bool = False
     """One of our own agents."""
+
+
+UNKNOWN_AUTHOR = Author(id="unknown", name="somebody")
+
+
+class FileFacts(TypedDict, total=False):
+    """What a platform may tell of a file."""
+
+    file_name: str | None
+    size: int | None
+    duration: float | None
+    width: int | None
+    height: int | None
+    caption: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceMessage:
+    """The message that brings files: what the refs of all of them begin with."""
+
+    where: ConversationKey
+    message_id: str
+    sent: datetime
+    caption: str = ""
+
+    def ref(
+        self, *, item: str, kind: MediaKind, mime: str, locator: Mapping[str, str], **facts: Unpack[FileFacts]
+    ) -> MediaRef:
+        """The ref of one of its files."""
+        return MediaRef(
+            platform=self.where.platform,
+            account=self.where.account,
+            channel_id=self.where.channel,
+            message_id=self.message_id,
+            created=self.sent,
+            item=item,
+            kind=kind,
+            mime=mime,
+            locator=locator,
+            **facts,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +221,36 @@ class Unsupported:
     chat_type: ChatType = ChatType.DIRECT
     channel_name: str | None = None
     addressed: bool = field(default=False)
+
+
+def as_unsupported(message: Message, what: str) -> Unsupported:
+    """A message in which there is nothing to read, told by what it is."""
+    return Unsupported(
+        conversation=message.conversation,
+        id=message.id,
+        author=message.author,
+        sent=message.sent,
+        what=what,
+        chat_type=message.chat_type,
+        channel_name=message.channel_name,
+        addressed=message.addressed,
+    )
+
+
+def as_edit(said: Message | Unsupported, edit_id: str, sent: datetime) -> Edit | Unsupported:
+    """A message as it reads after a change; one in which there is nothing to read stays unsupported."""
+    if isinstance(said, Unsupported):
+        return replace(said, id=edit_id, what=f"an edit: {said.what}", addressed=False)
+    return Edit(
+        conversation=said.conversation,
+        id=edit_id,
+        message_id=said.id,
+        author=said.author,
+        sent=sent,
+        text=said.text,
+        media=said.media,
+        chat_type=said.chat_type,
+    )
 
 
 Arrival = Message | Edit | Deletion | Reaction | DeliveryStatus | Unsupported

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, M
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import Blob, MediaKind, MediaRef, Reading
@@ -62,14 +62,29 @@ class HttpClient(Protocol):
     ) -> AbstractAsyncContextManager[HttpAnswer]: ...
 
 
+class SocketFrame(Protocol):
+    """What came over a web socket: text or bytes; the close code, an error or nothing when it ends."""
+
+    @property
+    def data(self) -> object: ...
+
+
+class WebSocket(Protocol):
+    """What adapters use of a web socket."""
+
+    async def receive(self) -> SocketFrame: ...
+
+    async def send_str(self, data: str) -> None: ...
+
+
 @runtime_checkable
 class OpensSockets(Protocol):
     """An HTTP client that opens web sockets too."""
 
     def socket(
         self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None
-    ) -> AbstractAsyncContextManager[object]:
-        """A web socket as aiohttp has it, closed in the end: platforms' own libraries work on nothing else.
+    ) -> AbstractAsyncContextManager[WebSocket]:
+        """A web socket, closed in the end.
 
         With a `heartbeat` a ping is sent every so many seconds of silence, and a line that answers none has ended.
         """
@@ -256,6 +271,10 @@ class Edits(Protocol):
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt: ...
 
 
+DraftsShown = Literal["direct", "always", "never"]
+"""Where an adapter shows drafts, by its configuration."""
+
+
 @runtime_checkable
 class Drafts(Adapter, Edits, Protocol):
     """Can show an answer while it is written: a message that is changed until it is the answer."""
@@ -263,6 +282,13 @@ class Drafts(Adapter, Edits, Protocol):
     def draft_pause(self, conversation: ConversationKey) -> float | None:
         """How many seconds apart the changes are to be; None where answers come whole."""
         ...
+
+
+def pause_between_drafts(shown: DraftsShown, *, direct: bool, pauses: tuple[float, float]) -> float | None:
+    """A `draft_pause` by an adapter's setting: `pauses` are those in direct messages and elsewhere."""
+    if shown == "never" or (shown == "direct" and not direct):
+        return None
+    return pauses[0] if direct else pauses[1]
 
 
 @runtime_checkable

@@ -12,8 +12,8 @@ from belino.domain.errors import StoreError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Clock
 from belino.domain.stored import Strays, Tidied
+from belino.domain.units import format_size
 from belino.media.fetch import Fetcher
-from belino.media.placeholder import format_size
 from belino.media.session_files import remove_copies, remove_older
 from belino.storage.blobs import on_disk
 from belino.storage.home import Home

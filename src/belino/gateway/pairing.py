@@ -6,7 +6,7 @@ from dataclasses import replace
 from belino.domain.credentials import Pairings
 from belino.domain.message import Message
 from belino.domain.reply import Parcel
-from belino.media.placeholder import clean_name
+from belino.domain.safe_text import clean_name
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """32 signs, none of which is taken for another."""

@@ -27,7 +27,7 @@ from belino.domain.errors import (
     Unreached,
 )
 from belino.domain.message import ConversationKey, Message
-from belino.domain.ports import Adapter, Clock, Drafts, HttpAnswer, Known
+from belino.domain.ports import Adapter, Clock, Drafts, HttpAnswer, Known, WebSocket
 from belino.domain.reply import OutgoingFile, Parcel, Receipt
 from belino.domain.turn import Compacted, Final, Refused, ReplyPart, Turn
 from belino.net.tap import SentBody, TappedClient
@@ -148,7 +148,9 @@ class RecordedClient:
         yield RecordedAnswer(_status(call), {**_headers(call), "content-length": str(len(answer))}, answer)
 
     @asynccontextmanager
-    async def socket(self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None) -> AsyncIterator[object]:
+    async def socket(
+        self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None
+    ) -> AsyncIterator[WebSocket]:
         """A cassette has no sockets."""
         raise NotRecorded("a cassette has no web sockets")
         yield

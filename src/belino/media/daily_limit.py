@@ -10,7 +10,7 @@ from belino.domain.errors import OverDailyLimit, StoreError
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.store import Library
-from belino.media.placeholder import format_size
+from belino.domain.units import format_size
 
 log = logging.getLogger(__name__)
 

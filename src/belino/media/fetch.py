@@ -34,10 +34,10 @@ from belino.domain.outcome import CacheSize, MediaOutcome
 from belino.domain.ports import Clock
 from belino.domain.store import Library
 from belino.domain.stored import RefRecord
+from belino.domain.units import format_size
 from belino.media.cache import MediaCache
 from belino.media.daily_limit import DailyLimits, Meter
 from belino.media.inspect import WEB_PAGE, Inspector, judged, opened
-from belino.media.placeholder import format_size
 from belino.net.stream import BrokenOff, bounded
 
 AT_ONCE = 8

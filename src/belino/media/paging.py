@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from belino.domain.document import DocumentText, Part, Unit
 from belino.domain.graphemes import cut_before, is_boundary
-from belino.media.placeholder import clean_name, disarm
+from belino.domain.safe_text import clean_name, disarm
 from belino.media.ranges import NoRange
 
 CHARS_PER_TOKEN = 8

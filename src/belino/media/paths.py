@@ -10,7 +10,7 @@ from pathlib import Path
 
 from belino.domain.errors import StoreError, StoreFull
 from belino.domain.media import MediaKind, MediaRef
-from belino.media.placeholder import clean_mime
+from belino.domain.safe_text import clean_mime
 
 STEM_CHARS = 60
 STEM_BYTES = 160

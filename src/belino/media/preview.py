@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from belino.domain.document import DocumentText, Unit, Unread
 from belino.domain.errors import MediaError, MediaNotFound
 from belino.domain.graphemes import cut_before
+from belino.domain.safe_text import clean_mime, clean_name
 from belino.media.image.header import DRAWN_MIMES
 from belino.media.paging import clean
-from belino.media.placeholder import clean_mime, clean_name
 from belino.media.price import BLOCK_SIDE, PDF, has_text, is_sound
 from belino.media.ranges import NoRange
 from belino.media.render import Renderer

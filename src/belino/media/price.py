@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from belino.domain.document import Unit
 from belino.domain.media import MediaKind
 from belino.domain.outcome import MediaOutcome
+from belino.domain.safe_text import clean_mime
 from belino.domain.stored import RefRecord
 from belino.domain.tokens import IMAGE_TOKENS_AT_MOST, estimate_image_tokens
-from belino.media.document import reads
 from belino.media.image.header import DRAWN_MIMES
-from belino.media.placeholder import clean_mime
 from belino.media.sniff.hints import UNKNOWN, hints_of
+from belino.readers.read import reads
 
 BLOCK_SIDE = 1568
 """Models shrink what is larger themselves, and are paid for it."""
@@ -52,7 +52,6 @@ _OF_FAMILY: tuple[tuple[str, int], ...] = (
     ("zip", 1_000),
     ("archive", 1_000),
     ("tar", 1_000),
-    ("7z", 1_000),
     ("xz", 1_000),
 )
 _TEXT_MIMES = frozenset({"application/json", "application/xml", "application/x-yaml", "application/toml"})

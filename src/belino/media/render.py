@@ -14,7 +14,7 @@ from belino.domain.media import Blob
 from belino.domain.outcome import CacheSize
 from belino.domain.readings import Readings
 from belino.domain.tokens import estimate_tokens
-from belino.media.document import pages_without_text
+from belino.media.documents import pages_without_text
 from belino.media.image.header import BLOCK_MIMES, image_size
 from belino.media.paging import whole_price
 from belino.media.price import Facts
@@ -53,7 +53,7 @@ class Draws(Protocol):
 
 
 class Reads(Protocol):
-    """Finds the text of documents; see media/document."""
+    """Finds the text of documents; see media/documents.py."""
 
     async def read(
         self, blob: Blob, *, mime: str, name: str = "", parts: tuple[int, int] | None = None
@@ -108,7 +108,7 @@ def make_renderer(
 ) -> "Renderer":
     """A renderer that asks this sandbox; without a store it keeps nothing. `images` shares a cache of pictures."""
     from belino.media.audio import Sounds
-    from belino.media.document import Documents
+    from belino.media.documents import Documents
     from belino.media.image.images import Images
     from belino.media.image_matches import Likenesses
     from belino.media.sheet import Sheets

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from belino.domain.document import DocumentText, Unit, Unread
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob
+from belino.domain.safe_text import one_line
 from belino.domain.tokens import estimate_image_tokens, estimate_tokens
+from belino.domain.units import format_duration, format_size
 from belino.media.image.header import DRAWN_MIMES
 from belino.media.paging import Page, Place, page_of, parse_cursor
-from belino.media.placeholder import format_duration, format_size, one_line
 from belino.media.price import (
     FRAME_SIDE,
     FRAMES,

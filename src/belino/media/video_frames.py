@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from belino.domain.errors import MediaRefused
+from belino.domain.units import format_duration
 from belino.media import animation, stream_open
 from belino.media.image.decode import MAX_PIXELS, MAX_SIDE
-from belino.media.placeholder import format_duration
 
 if TYPE_CHECKING:
     from av.container.input import InputContainer

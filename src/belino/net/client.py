@@ -2,7 +2,6 @@
 
 import asyncio
 import json as json_format
-import re
 import socket
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
@@ -19,8 +18,8 @@ from belino.domain.errors import (
     Unauthorized,
     Unreached,
 )
-from belino.domain.ports import HttpAnswer
-from belino.net.guard import REFUSED, Guard, Place, parse_url, redirected
+from belino.domain.ports import HttpAnswer, WebSocket
+from belino.net.guard import REFUSED, Guard, Place, as_http, parse_url, redirected
 from belino.net.pace import retry_after
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ SOCKET_MESSAGE_BYTES = 64 * 1024 * 1024
 CLOSING_SECONDS = 1.0
 # A private code of web sockets: platforms take 1000 and 1001 for a goodbye, and forget what we did not hear.
 STILL_WANTED = 4000
-_WEB_SOCKET = re.compile(r"ws(s?)://", re.IGNORECASE)
 
 # A platform that says 429 without saying how long.
 DEFAULT_RETRY_AFTER = 5.0
@@ -114,12 +112,14 @@ class Client:
                 response.close()
 
     @asynccontextmanager
-    async def socket(self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None) -> AsyncIterator[object]:
+    async def socket(
+        self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None
+    ) -> AsyncIterator[WebSocket]:
         """A web socket to where a request might go; `timeout` bounds the wait until it is open."""
         from aiohttp import ClientWSTimeout
         from yarl import URL
 
-        place = parse_url(_WEB_SOCKET.sub(r"http\1://", url, count=1))
+        place = parse_url(as_http(url))
         self._guard.check(place)
         with _as_adapter_errors("web socket", timeout):
             async with asyncio.timeout(timeout):

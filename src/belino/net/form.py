@@ -1,14 +1,68 @@
-"""A multipart form that is written while it is sent, so that a large file costs no memory."""
+"""Multipart form, and a file as a body, written while they are sent, so that a large file costs no memory."""
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
 
-from belino.domain.errors import MediaError, Undeliverable
+from belino.domain.errors import AdapterError, MediaError, Unanswered, Undeliverable, Unreached
 from belino.domain.reply import OutgoingFile
 
 # Browsers write names this way (HTML, "multipart/form-data"): UTF-8 as it is, and nothing that ends the quotes.
 _QUOTED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": ""})
+
+
+class UploadBody(Protocol):
+    """The body of a call that makes something visible once all of it was heard."""
+
+    @property
+    def trouble(self) -> Undeliverable | None:
+        """Why it could not be written to its end: the platform has not heard the whole call."""
+        ...
+
+    @property
+    def written(self) -> bool:
+        """Whether all of it is on its way; before that, the platform cannot have done anything."""
+        ...
+
+
+@contextmanager
+def as_upload_errors(body: UploadBody) -> Iterator[None]:
+    """The errors of a call with a body: its own trouble first, and Unreached where nothing can have happened."""
+    try:
+        yield
+    except AdapterError as error:
+        if body.trouble is not None:
+            raise body.trouble from None
+        if isinstance(error, Unanswered) and not body.written:
+            raise Unreached("the upload broke off before its end") from None
+        raise
+
+
+class FileBody:
+    """A file's bytes, as many as were announced; alone it shows nothing, which takes a call after it."""
+
+    written = False
+
+    def __init__(self, file: OutgoingFile) -> None:
+        self._file = file
+        self.trouble: Undeliverable | None = None
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        left, name = self._file.size, self._file.name
+        try:
+            async for piece in self._file.chunks():
+                left -= len(piece)
+                yield piece[:left] if left < 0 else piece
+        except MediaError as error:
+            raise self._cannot(f"the bytes of {name} cannot be read: {error}") from error
+        if left:
+            raise self._cannot(f"{name} is no longer the file that was to be sent")
+
+    def _cannot(self, why: str) -> Undeliverable:
+        self.trouble = Undeliverable(why)
+        return self.trouble
 
 
 class Form:
@@ -20,9 +74,7 @@ class Form:
         self._files = [(self._head(name, file), file) for name, file in files.items()]
         self._end = f"--{self._boundary}--\r\n".encode()
         self.trouble: Undeliverable | None = None
-        """Why the form could not be written to its end: the platform has not heard the whole call."""
         self.written = False
-        """Whether all of it is on its way; before that, the platform cannot have done anything."""
 
     @property
     def length(self) -> int:
@@ -41,22 +93,15 @@ class Form:
         yield self._fields
         for head, file in self._files:
             yield head
-            left = file.size
+            body = FileBody(file)
             try:
-                async for piece in file.chunks():
-                    left -= len(piece)
-                    yield piece[:left] if left < 0 else piece
-            except MediaError as error:
-                raise self._cannot(f"the bytes of {file.name} cannot be read: {error}") from error
-            if left:
-                raise self._cannot(f"{file.name} is no longer the file that was to be sent")
+                async for piece in body.chunks():
+                    yield piece
+            finally:
+                self.trouble = body.trouble
             yield b"\r\n"
         self.written = True
         yield self._end
-
-    def _cannot(self, why: str) -> Undeliverable:
-        self.trouble = Undeliverable(why)
-        return self.trouble
 
     def _field(self, name: str, value: object) -> bytes:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -60,6 +60,7 @@ _NAME = re.compile(
 _NUMERIC = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 # Two parsers may disagree on what these mean; a URL that needs none of them is refused for having one.
 _AMBIGUOUS = re.compile(r"[\x00-\x20\x7f\\]")
+_WEB_SOCKET = re.compile(r"ws(s?)://", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -145,6 +146,11 @@ def redirected(place: Place, location: str) -> Place:
     if place.scheme == "https" and target.scheme != "https":
         raise AddressRefused(REFUSED)
     return target
+
+
+def as_http(url: str) -> str:
+    """The URL of a web socket as the one that its first request goes to."""
+    return _WEB_SOCKET.sub(r"http\1://", url, count=1)
 
 
 def host_of(url: str) -> str:

@@ -92,7 +92,7 @@ def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
 
     A date counts from the one the answer bears: the platform's clock and ours may differ. `now` is for want of it.
     """
-    seconds = _seconds(_header(headers, "retry-after"), _date(_header(headers, "date")) or now)
+    seconds = _seconds(header(headers, "retry-after"), http_date(header(headers, "date")) or now)
     return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT)
 
 
@@ -102,11 +102,12 @@ def _seconds(value: str, now: datetime) -> float | None:
         return seconds if isfinite(seconds) else None
     except ValueError:
         pass
-    date = _date(value)
+    date = http_date(value)
     return None if date is None else (date - now).total_seconds()
 
 
-def _date(value: str) -> datetime | None:
+def http_date(value: str) -> datetime | None:
+    """The time that a header like `Date` holds; None if it is none or names no zone."""
     try:
         date = parsedate_to_datetime(value)
     except ValueError:
@@ -114,5 +115,6 @@ def _date(value: str) -> datetime | None:
     return date if date.tzinfo is not None else None
 
 
-def _header(headers: Mapping[str, str], wanted: str) -> str:
-    return next((value for name, value in headers.items() if name.lower() == wanted), "").strip()
+def header(headers: Mapping[str, str], wanted: str) -> str:
+    """The value of a header, whatever the case of its name; empty if there is none."""
+    return next((value for name, value in headers.items() if name.lower() == wanted.lower()), "").strip()

@@ -1,6 +1,9 @@
 """Look into JSON that may be anything: what is not of the expected type is simply not there."""
 
+import json
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from math import isfinite
 from types import MappingProxyType
 
@@ -10,6 +13,19 @@ NOTHING: Raw = MappingProxyType({})
 
 # More than 63 bits would not fit into a column.
 MOST = 2**63 - 1
+BEGINNING = datetime.fromtimestamp(0, UTC)
+UNKNOWN_MIME = "application/octet-stream"
+
+_LAST_SECOND = 253_402_300_799  # the year 9999
+_MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
+
+
+def from_json(text: str | bytes) -> Raw:
+    """The object that a JSON text holds; an empty one if it holds none."""
+    try:
+        return as_table(json.loads(text))
+    except (ValueError, RecursionError):
+        return NOTHING
 
 
 def as_table(value: object) -> Raw:
@@ -73,3 +89,35 @@ def measure(raw: Raw, key: str) -> float | None:
 
 def yes(raw: Raw, key: str) -> bool:
     return raw.get(key) is True
+
+
+def has(raw: Raw, key: str) -> bool:
+    """Whether a value stands under a key; null is none."""
+    return raw.get(key) is not None
+
+
+def number_id(raw: Raw, key: str) -> str:
+    """An id that is an integer, as text; empty if there is none."""
+    value = whole(raw, key)
+    return "" if value is None else str(value)
+
+
+def unix_time(raw: Raw, key: str) -> datetime:
+    """The Unix time under a key; the year 1970 for anything else, because parsing has no clock."""
+    seconds = whole(raw, key)
+    return datetime.fromtimestamp(seconds, UTC) if seconds is not None and 0 <= seconds <= _LAST_SECOND else BEGINNING
+
+
+def iso_time(raw: Raw, key: str) -> datetime | None:
+    """The ISO 8601 time under a key, in UTC; None if it names no zone."""
+    try:
+        time = datetime.fromisoformat(words(raw, key))
+        return None if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def mime(raw: Raw, key: str, otherwise: str = UNKNOWN_MIME) -> str:
+    """The MIME type under a key, without parameters; `otherwise` where the text is none."""
+    declared = words(raw, key)[:256].partition(";")[0].strip().lower()
+    return declared if _MIME.fullmatch(declared) else otherwise

@@ -1,7 +1,7 @@
 """Stream of bounded chunks: no body is endless, oversized or kept open by a trickle."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, closing
 from random import Random
 from typing import TypeVar
@@ -19,6 +19,7 @@ from belino.domain.errors import (
 )
 from belino.domain.ports import Clock, HttpAnswer
 from belino.net.client import error_for
+from belino.net.pace import header
 
 MIN_RATE = 10 * 1024
 RATE_WINDOW = 20.0
@@ -100,7 +101,7 @@ def range_headers(offset: int, validator: str | None) -> dict[str, str]:
 
 async def resumed(
     open_at: OpenAt, *, clock: Clock, attempts: int = ATTEMPTS, rng: Random = _DICE
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """The whole body in order. Only what may pass is tried again: 408, 429, 5xx and a line that broke.
 
     An attempt that brings a good piece starts the counting anew: a large file may break more often than a small one.
@@ -166,7 +167,7 @@ class _Body:
 
     async def rest(self, answer: HttpAnswer) -> AsyncIterator[bytes]:
         """What follows the bytes that came before."""
-        codings = (_header(answer.headers, name) for name in ("Content-Encoding", "Transfer-Encoding"))
+        codings = (header(answer.headers, name) for name in ("Content-Encoding", "Transfer-Encoding"))
         if any(coding.strip() not in ("", "identity", "chunked") for coding in ",".join(codings).lower().split(",")):
             raise MediaRefused("the platform sent the file compressed, which nobody asked for")
         if self.count:
@@ -182,12 +183,12 @@ class _Body:
     def _note(self, answer: HttpAnswer) -> None:
         if answer.status != 200:
             raise AdapterError(f"the platform answered with status {answer.status}")
-        length = _header(answer.headers, "Content-Length").strip()
+        length = header(answer.headers, "Content-Length")
         self._total = int(length) if _LENGTH.fullmatch(length) else None
         self.validator = _validator(answer.headers)
 
     def _check_same(self, answer: HttpAnswer) -> None:
-        found = _CONTENT_RANGE.fullmatch(_header(answer.headers, "Content-Range").strip())
+        found = _CONTENT_RANGE.fullmatch(header(answer.headers, "Content-Range"))
         # A server may give less than was asked for: without the size of the whole, a part looks like all of it.
         total = self._total if found is None or found[3] == "*" else int(found[3])
         fits = (
@@ -205,11 +206,7 @@ class _Body:
 
 def _validator(headers: Mapping[str, str]) -> str | None:
     """What tells this file from a later one; a weak tag says only that they mean the same, not that bytes do."""
-    tag = _header(headers, "ETag").strip()
+    tag = header(headers, "ETag")
     if tag.startswith('"'):
         return tag
-    return _header(headers, "Last-Modified").strip() or None
-
-
-def _header(headers: Mapping[str, str], wanted: str) -> str:
-    return next((value for name, value in headers.items() if name.lower() == wanted.lower()), "")
+    return header(headers, "Last-Modified") or None

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 
 from belino.domain.errors import AdapterError
 from belino.domain.message import ConversationKey
-from belino.domain.ports import HttpAnswer, HttpClient, OpensSockets
+from belino.domain.ports import HttpAnswer, HttpClient, OpensSockets, WebSocket
 
 KEPT_BYTES = 1024 * 1024
 """The largest body that is reported itself; of a larger one only size and hash are."""
@@ -114,7 +114,7 @@ class TappedClient:
 
     def socket(
         self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None
-    ) -> AbstractAsyncContextManager[object]:
+    ) -> AbstractAsyncContextManager[WebSocket]:
         """A web socket; what comes over it mixes conversations and is not reported."""
         return self._client.socket(url, timeout=timeout, heartbeat=heartbeat)
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from belino.domain.duration import parse_duration
 from belino.domain.errors import ConfigError
+from belino.domain.units import parse_duration
 
 LEAST = timedelta(minutes=1)
 

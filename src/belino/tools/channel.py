@@ -13,9 +13,10 @@ from belino.domain.graphemes import cut
 from belino.domain.media import Block, MediaRef, TextBlock
 from belino.domain.message import Quote
 from belino.domain.outcome import MediaOutcome, Standing
+from belino.domain.safe_text import clean_name, disarm
 from belino.domain.stored import StoredMessage
 from belino.domain.turn import ToolSpec
-from belino.media.placeholder import clean_name, disarm, placeholder
+from belino.media.placeholder import placeholder
 from belino.tools.arguments import LIST_ITEMS, Arguments
 from belino.tools.media import FORMATS, read_cursor, wish_of
 from belino.tools.renditions import Ask, fetch_one

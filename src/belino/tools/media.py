@@ -8,9 +8,10 @@ from belino.context.line_format import line, short_time
 from belino.domain.errors import ToolError
 from belino.domain.media import Block, MediaKind, TextBlock
 from belino.domain.outcome import MediaOutcome
+from belino.domain.safe_text import clean_mime, clean_name, one_line
 from belino.domain.stored import RefRecord
 from belino.domain.turn import ToolSpec
-from belino.media.placeholder import clean_mime, clean_name, format_size, one_line
+from belino.domain.units import format_size
 from belino.media.price import Price, facts_of, prices
 from belino.media.ranges import NoRange, parse_pages, parse_times
 from belino.media.renditions import LEAST_TOKENS, MOST_TOKENS, RenderOptions

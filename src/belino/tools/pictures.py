@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob, MediaRef
+from belino.domain.safe_text import clean_mime
 from belino.domain.tokens import estimate_image_tokens
+from belino.domain.units import format_size
 from belino.media.fetch import Fetcher
 from belino.media.image.header import BLOCK_MIMES, DRAWN_MIMES, HEADER_BYTES, carries_metadata, image_size
-from belino.media.placeholder import clean_mime, format_size
 from belino.media.render import Draws
 from belino.media.sniff import HEAD_BYTES, Sniffed, sniff
 

@@ -22,12 +22,13 @@ from belino.domain.limits import Limits, SendAs
 from belino.domain.media import Block, MediaKind, TextBlock, kind_of
 from belino.domain.ports import Clock, HttpClient
 from belino.domain.reply import Offer
+from belino.domain.safe_text import clean_mime, clean_name
 from belino.domain.turn import ToolSpec
+from belino.domain.units import format_size
 from belino.media.daily_limit import Meter
 from belino.media.image.header import HEADER_BYTES
 from belino.media.jail import Jail
 from belino.media.paths import safe_name
-from belino.media.placeholder import clean_mime, clean_name, format_size
 from belino.net.guard import parse_url
 from belino.net.stream import bounded
 from belino.tools.arguments import Arguments

@@ -21,11 +21,12 @@ from belino.domain.media import Blob, FileBlock, ImageBlock, MediaKind
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
+from belino.domain.safe_text import clean_name
 from belino.domain.store import Library, MessageSearch
 from belino.domain.stored import ManifestEntry, RefRecord
+from belino.domain.units import format_size
 from belino.media.fetch import Fetcher
 from belino.media.paths import place, stored_name
-from belino.media.placeholder import clean_name, format_size
 from belino.media.render import Renderer
 
 REF_ID = re.compile(r"[a-z0-9]{1,8}_[a-z0-9]{12}")

@@ -13,11 +13,11 @@ from belino.domain.media import Block, ImageBlock, TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage, Step
 from belino.domain.ports import Clock
+from belino.domain.safe_text import one_line
 from belino.domain.store import Library, MessageSearch
 from belino.domain.stored import ManifestEntry
 from belino.domain.turn import Toolbox, ToolSpec
 from belino.media.fetch import Fetcher
-from belino.media.placeholder import one_line
 from belino.media.price import BLOCK_SIDE
 from belino.media.render import Renderer
 from belino.tools.channel import CHANNEL_MESSAGES, channel_messages

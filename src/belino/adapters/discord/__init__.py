@@ -1,49 +1,75 @@
-"""Discord: the gateway's socket in, bytes by fresh links from the message, text and files out."""
+"""Discord adapter: the gateway's socket in, bytes by fresh links from the message, text and files out."""
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import ClassVar
+from urllib.parse import urlsplit
 
-from belino.adapters.discord.calls import Calls
-from belino.adapters.discord.check import check_bot, check_places
-from belino.adapters.discord.config import Config, hosts, may_resume_at
-from belino.adapters.discord.cursor import Cursor
-from belino.adapters.discord.download import Download
-from belino.adapters.discord.history import channel_history, is_in, missed, place_at, thread_history
-from belino.adapters.discord.limits import FETCH_BYTES, LIMITS, MIB, limits_of
-from belino.adapters.discord.parse import Known, is_news, parse
-from belino.adapters.discord.people import DIRECT, PLATFORM, Me, Place
-from belino.adapters.discord.raw import as_identity, identity
-from belino.adapters.discord.read_back import find_sent
-from belino.adapters.discord.recorded import recalled, remembered
+from belino.adapters.discord.authors import (
+    DIRECT,
+    PLATFORM,
+    DiscordBot,
+    DiscordChannel,
+    GuildCache,
+    as_identity,
+    identity,
+)
+from belino.adapters.discord.capabilities import FETCH_BYTES, LIMITS, MIB, WORKS, limits_of
+from belino.adapters.discord.client import DiscordClient
+from belino.adapters.discord.doctor import check_bot, check_listed
+from belino.adapters.discord.history import (
+    DiscordCursor,
+    channel_history,
+    fetch_channel,
+    find_sent,
+    is_in,
+    missed,
+    thread_history,
+)
+from belino.adapters.discord.media import DiscordDownload
+from belino.adapters.discord.parse import DiscordParseContext, context_from_json, context_to_json, is_news, parse
 from belino.adapters.discord.send import channel_of, edit, send
-from belino.adapters.discord.socket import Listener, Session, session_of
-from belino.adapters.discord.town import Town
-from belino.adapters.discord.works import WORKS
+from belino.adapters.discord.socket import GatewayListener, GatewaySession, session_of
 from belino.domain.capabilities import Capabilities
 from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Deletion, Message, Unsupported
 from belino.domain.outcome import Finding, MessageOutcome
-from belino.domain.ports import Accept, AdapterContext, KeepsCursor, OpensSockets, Question, hand_in
+from belino.domain.ports import (
+    Accept,
+    AdapterContext,
+    DraftsShown,
+    KeepsCursor,
+    OpensSockets,
+    Question,
+    hand_in,
+    pause_between_drafts,
+)
 from belino.domain.reply import Parcel, Receipt
+from belino.net.guard import as_http, host_of
 from belino.net.raw import Raw, as_table, count, line, table, whole, words
-
-__all__ = ["REF_LETTERS", "SETUP", "Adapter", "Config", "hosts"]
+from belino.net.redact import Secret
+from belino.net.rest import check_base_url
 
 log = logging.getLogger(__name__)
 
+OFFICIAL_HOST = "discord.com"
+OFFICIAL_URL = f"https://{OFFICIAL_HOST}/api/v10"
+CDN_URL = "https://cdn.discordapp.com"
+GATEWAY_HOST = "gateway.discord.gg"
+GATEWAY_ENDING = ".discord.gg"
 REF_LETTERS = "dc"
 MOST_WAITING = 1_000
 BATCH = 100
 APART = frozenset({"READY", "GUILD_CREATE", "INTERACTION_CREATE"})
 """Events that calls are made for before the next one counts."""
-DRAFT_PAUSE, GROUP_DRAFT_PAUSE = 1.5, 3.0
+DRAFT_PAUSES = 1.5, 3.0
 CALLBACK = "/interactions/{}/{}/callback"
 HEARD = {"content": "I am on it.", "flags": 1 << 6, "allowed_mentions": {"parse": []}}
 """Seen only by who gave the command."""
@@ -61,6 +87,75 @@ belino tries it, and shows the link that lets the bot into a server.""",
     ),
 )
 
+_TOKEN = re.compile(r"[\w.+/=-]{1,256}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One bot."""
+
+    token: Secret = field(metadata={"says": "The bot's token, from the developer portal, page Bot."})
+    api_url: str = field(
+        default=OFFICIAL_URL, metadata={"says": "Where the API is; another one for a server of your own."}
+    )
+    gateway_url: str | None = field(
+        default=None, metadata={"says": "Where the gateway is; if not set, the API is asked for it."}
+    )
+    cdn_url: str = field(default=CDN_URL, metadata={"says": "Where files are; another one for a server of your own."})
+    upload_mb: int = field(
+        default=10,
+        metadata={
+            "says": "How large a file may be that is sent, in MB: 10, or more where all its servers are boosted.",
+            "least": 1,
+            "most": 500,
+        },
+    )
+    drafts: DraftsShown = field(
+        default="direct",
+        metadata={"says": "Where an answer is shown while it is written: in direct messages, everywhere, or nowhere."},
+    )
+
+    def __post_init__(self) -> None:
+        if not _TOKEN.fullmatch(self.token.reveal()):
+            raise ConfigError(
+                "token is not a bot token; it has three parts with dots between, and comes from the developer portal"
+            )
+        check_base_url("api_url", self.api_url)
+        check_base_url("cdn_url", self.cdn_url)
+        if self.gateway_url is not None:
+            check_base_url("gateway_url", as_http(self.gateway_url))
+
+    @property
+    def is_official(self) -> bool:
+        """Whether the API is Discord's own: then its files and gateways are on known hosts."""
+        name = (urlsplit(self.api_url).hostname or "").lower()
+        return name == OFFICIAL_HOST or name.endswith(f".{OFFICIAL_HOST}")
+
+
+def hosts(config: Config) -> frozenset[str]:
+    """Where credentials may go; a server the operator names may be a private one."""
+    named = {host_of(config.api_url)}
+    if config.gateway_url is not None:
+        named.add(host_of(as_http(config.gateway_url)))
+    if config.cdn_url.rstrip("/") != CDN_URL:
+        named.add(host_of(config.cdn_url))
+    return frozenset(named)
+
+
+def may_resume_at(config: Config, url: str) -> bool:
+    """Whether the token may be sent to a resume URL: one of Discord's own, or one that the configuration names."""
+    try:
+        parts = urlsplit(url)
+        name = (parts.hostname or "").lower()
+        if parts.scheme not in ("ws", "wss") or not name or "@" in parts.netloc:
+            return False
+        if not config.is_official or parts.netloc == urlsplit(config.gateway_url or "").netloc:
+            return True
+        ours = name == GATEWAY_HOST or name.endswith(GATEWAY_ENDING)
+        return parts.scheme == "wss" and ours and parts.port in (None, 443)
+    except ValueError:
+        return False
+
 
 class Adapter:
     """One bot on Discord."""
@@ -72,11 +167,11 @@ class Adapter:
     def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._config = config
         self._desk = desk
-        self._calls = Calls(desk.http, desk.clock, api_url=config.api_url, token=config.token)
+        self._client = DiscordClient(desk.http, desk.clock, api_url=config.api_url, token=config.token)
         self._let_in = asyncio.Event()
-        self._cursor = Cursor(None)
-        self._town = Town(Me(), {})
-        self._session: Session | None = None
+        self._cursor = DiscordCursor(None)
+        self._guilds = GuildCache(DiscordBot(), {})
+        self._session: GatewaySession | None = None
         """The session whose events are being taken in: with their numbers it makes the cursor."""
         if config.upload_mb * MIB != LIMITS.files[SendAs.DOCUMENT].max_bytes:
             self.limits = limits_of(config.upload_mb * MIB)
@@ -87,14 +182,14 @@ class Adapter:
         if not isinstance(http, OpensSockets):
             raise ConfigError("Discord needs an HTTP client that opens web sockets")
         self._let_in.clear()
-        self._cursor = Cursor(cursor)
+        self._cursor = DiscordCursor(cursor)
         known = self._cursor.session
         self._session = None if known is None else self._way_back(known)
-        me = as_table(await self._calls.call("GET", "/users/@me"))
-        own = Me(id=identity(me, "id"), name=line(me, "username"), roles=self._cursor.roles)
-        self._town = Town(own, self._cursor.places)
+        me = as_table(await self._client.call("GET", "/users/@me"))
+        own = DiscordBot(id=identity(me, "id"), name=line(me, "username"), roles=self._cursor.roles)
+        self._guilds = GuildCache(own, self._cursor.channels)
         heard: asyncio.Queue[Raw] = asyncio.Queue(MOST_WAITING)
-        listener = Listener(
+        listener = GatewayListener(
             http,
             self._desk.clock,
             token=self._config.token,
@@ -115,77 +210,72 @@ class Adapter:
 
     async def send(self, parcel: Parcel) -> Receipt:
         """One message or change."""
-        return await send(self._calls, parcel)
+        return await send(self._client, parcel)
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Change what a message says."""
-        return await edit(self._calls, message_id, parcel)
+        return await edit(self._client, message_id, parcel)
 
     async def find_sent(self, parcel: Parcel) -> Receipt | None:
-        """Look whether a parcel arrived that Discord no longer knows the key of."""
-        return await find_sent(self._calls, parcel, bot=self._town.me.id)
+        """Find the message of a parcel whose nonce Discord no longer knows."""
+        return await find_sent(self._client, parcel, bot=self._guilds.me.id)
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
-        """Slower in servers, where five messages and changes in five seconds are for everybody."""
-        place = self._town.places.get(conversation.channel)
+        """Slower in servers, where five messages and edits in five seconds are the limit of a channel."""
+        place = self._guilds.channels.get(conversation.channel)
         direct = place is not None and place.kind == DIRECT
-        if self._config.drafts == "never" or (self._config.drafts == "direct" and not direct):
-            return None
-        return DRAFT_PAUSE if direct else GROUP_DRAFT_PAUSE
+        return pause_between_drafts(self._config.drafts, direct=direct, pauses=DRAFT_PAUSES)
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
-        """Discord shows for ten seconds that somebody is typing, and nothing else."""
-        await self._calls.call("POST", "/channels/{}/typing", channel_of(conversation))
+        """Show typing for ten seconds, which is all that Discord shows."""
+        await self._client.call("POST", "/channels/{}/typing", channel_of(conversation))
 
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
-        """A file on its way is shown as typing too."""
+        """Show an upload as typing."""
         await self.show_typing(conversation)
 
-    @asynccontextmanager
-    async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+    def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """The bytes of a ref, by the link that its message has now; it holds for a day."""
-        download = Download(
-            self._calls,
+        download = DiscordDownload(
+            self._client,
             self._desk.clock,
             ref,
             limit=self.limits.fetch_bytes or FETCH_BYTES,
             cdn_url=self._config.cdn_url,
             official=self._config.is_official,
         )
-        await download.prepare()
-        async with aclosing(download.chunks()) as chunks:
-            yield chunks
+        return download.open()
 
     async def history(
         self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
     ) -> Sequence[Message]:
         """The newest messages of a channel, oldest first."""
-        return await channel_history(self._calls, self._known, channel, before=before, limit=limit)
+        return await channel_history(self._client, self._known, channel, before=before, limit=limit)
 
     async def thread(self, conversation: ConversationKey) -> Sequence[Message]:
         """A thread of this channel, and the message it began at; nothing for one of another channel."""
-        if not is_in(await self._place(conversation.thread or ""), conversation.channel):
+        if not is_in(await self._channel(conversation.thread or ""), conversation.channel):
             return ()
-        return await thread_history(self._calls, self._known, conversation)
+        return await thread_history(self._client, self._known, conversation)
 
     async def check(self) -> Sequence[Finding]:
         """Token, intents, servers and permissions, for the doctor."""
-        return await check_bot(self._calls, name=f"{PLATFORM}:{self._desk.account}")
+        return await check_bot(self._client, name=f"{PLATFORM}:{self._desk.account}")
 
     async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
         """Which of them the bot does not hear, for the doctor."""
-        return await check_places(self._calls, channels, name=f"{PLATFORM}:{self._desk.account}")
+        return await check_listed(self._client, channels, name=f"{PLATFORM}:{self._desk.account}")
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded event."""
-        return parse(payload, recalled(known, account=self._desk.account, received=received))
+        return parse(payload, context_from_json(known, account=self._desk.account, received=received))
 
     @property
-    def _known(self) -> Known:
-        return Known(
+    def _known(self) -> DiscordParseContext:
+        return DiscordParseContext(
             account=self._desk.account,
-            me=self._town.me,
-            places=self._town.places,
+            me=self._guilds.me,
+            channels=self._guilds.channels,
             received=self._desk.clock.now(),
             session="" if self._session is None else self._session.id,
         )
@@ -194,7 +284,7 @@ class Adapter:
         """Where a new session begins; RateLimited if there were too many today."""
         if self._config.gateway_url is not None:
             return self._config.gateway_url
-        told = as_table(await self._calls.call("GET", "/gateway/bot"))
+        told = as_table(await self._client.call("GET", "/gateway/bot"))
         limit = table(told, "session_start_limit")
         if count(limit, "remaining") == 0:
             wait = (count(limit, "reset_after") or 0) / 1000
@@ -204,8 +294,8 @@ class Adapter:
             raise AdapterError("Discord named a gateway that belino does not tell its token")
         return url
 
-    def _way_back(self, session: Session) -> Session:
-        """A session at a place where the token may be said; where it may not, it is resumed where one would begin."""
+    def _way_back(self, session: GatewaySession) -> GatewaySession:
+        """A session without its resume URL, unless the token may be sent there; it resumes where one would begin."""
         return session if may_resume_at(self._config, session.url) else replace(session, url="")
 
     async def _take_all(self, heard: asyncio.Queue[Raw], accept: Accept) -> None:
@@ -220,14 +310,14 @@ class Adapter:
                     await self._hand_in(arrivals, accept, self._session)
                     arrivals = []
                 self._follow(event)
-                self._town.learn(event)
+                self._guilds.learn(event)
                 arrivals += await self._arrivals(event, accept)
                 if words(event, "t") in ("READY", "RESUMED"):
                     self._let_in.set()
             await self._hand_in(arrivals, accept, self._session)
 
     async def _arrivals(self, event: Raw, accept: Accept) -> Sequence[Arrival]:
-        """What an event tells; one that is taken apart from others is taken in here."""
+        """The arrivals of an event; those of an event in APART are committed here."""
         name = words(event, "t")
         if name == "INTERACTION_CREATE":
             if is_news(event):
@@ -236,74 +326,74 @@ class Adapter:
             await self._catch_up(event, accept)
             if name == "READY" and isinstance(accept, KeepsCursor):
                 # A new session is not told what this one would have been: after a crash it must be this one.
-                await accept.keep_cursor(self._cursor.written(self._session, self._town.me.roles))
+                await accept.keep_cursor(self._cursor.written(self._session, self._guilds.me.roles))
         elif is_news(event):
             return await self._parsed(event)
         return ()
 
     async def _parsed(self, event: Raw) -> Sequence[Arrival]:
-        if channel := self._town.unknown(event):
-            await self._place(channel)
+        if channel := self._guilds.unknown(event):
+            await self._channel(channel)
         return self._theirs(self._reported(event), table(event, "d"))
 
     def _reported(self, event: Raw) -> Sequence[Arrival]:
         known = self._known
         arrivals = parse(event, known)
-        self._desk.parsed(event, lambda: remembered(known, event), arrivals)
+        self._desk.parsed(event, lambda: context_to_json(known, event), arrivals)
         return arrivals
 
     def _theirs(self, arrivals: Sequence[Arrival], told: Raw) -> Sequence[Arrival]:
-        """What others said; what we said ourselves is stored when its receipt comes."""
+        """Arrivals of others; our own messages are stored with their receipts."""
         channel, own = identity(told, "channel_id"), identity(told, "id")
         theirs = [arrival for arrival in arrivals if not _is_own(arrival)]
         if channel and own and any(isinstance(arrival, Message | Unsupported) for arrival in theirs):
-            self._cursor.heard(channel, own, self._town.places.get(channel))
+            self._cursor.heard(channel, own, self._guilds.channels.get(channel))
         return theirs
 
-    async def _hand_in(self, arrivals: Sequence[Arrival], accept: Accept, session: Session | None) -> None:
+    async def _hand_in(self, arrivals: Sequence[Arrival], accept: Accept, session: GatewaySession | None) -> None:
         """Take arrivals in; the cursor moves with the last, so that none of them can be lost."""
         if arrivals:
-            cursor = self._cursor.written(session, self._town.me.roles)
+            cursor = self._cursor.written(session, self._guilds.me.roles)
             await hand_in(accept, [*((each, None) for each in arrivals[:-1]), (arrivals[-1], cursor)])
 
     async def _take_command(self, event: Raw, accept: Accept) -> None:
-        """Whoever gave a command that will be answered is told so at once: Discord waits for that three seconds."""
+        """Take in a command, and acknowledge one that will be answered: Discord waits three seconds for that."""
         arrivals = await self._parsed(event)
-        cursor = self._cursor.written(self._session, self._town.me.roles)
+        cursor = self._cursor.written(self._session, self._guilds.me.roles)
         outcomes = {(await accept(arrival, cursor=cursor)).outcome for arrival in arrivals}
         if MessageOutcome.WAITING not in outcomes:
             return
         told = table(event, "d")
         try:
-            await self._calls.call(
+            await self._client.call(
                 "POST", CALLBACK, identity(told, "id"), words(told, "token"), fields={"type": 4, "data": HEARD}
             )
         except AdapterError as error:
             log.info("a command could not be acknowledged: %s", type(error).__name__)
 
     def _follow(self, event: Raw) -> None:
-        """Know which session an event belongs to."""
+        """Keep the session and its sequence number up to date."""
         name, seq = words(event, "t"), whole(event, "s")
         if name == "READY":
             self._session = self._way_back(session_of(event))
         elif self._session is not None and seq is not None:
             self._session = replace(self._session, seq=seq)
 
-    async def _place(self, channel: str) -> Place | None:
-        """What sort of place a channel is, asked for once if nobody told."""
-        if channel not in self._town.places and as_identity(channel):
-            told = await place_at(self._calls, self._desk.clock, channel)
+    async def _channel(self, channel: str) -> DiscordChannel | None:
+        """The channel of an id, asked for once if the gateway did not tell it."""
+        if channel not in self._guilds.channels and as_identity(channel):
+            told = await fetch_channel(self._client, self._desk.clock, channel)
             # What is gone or closed to us is not asked for again; should it be opened, the gateway tells.
-            self._town.add({"type": 0, **(told or {}), "id": channel})
-        return self._town.places.get(channel)
+            self._guilds.add({"type": 0, **(told or {}), "id": channel})
+        return self._guilds.channels.get(channel)
 
     async def _catch_up(self, event: Raw, accept: Accept) -> None:
-        """A new session is not told what was said since the last one: ask where we listened before.
+        """Fetch what was said since the last session, which a new one is not told, where we listened before.
 
-        Until that is done the cursor names no session: whoever begins again here has to ask again. A channel that
-        Discord fails to tell of does not keep it from the others; if it tells of none, that is begun again.
+        Until that is done the cursor names no session, so that a restart fetches it again. A channel that fails does
+        not keep the others back; if all fail, so does the session.
         """
-        asked, troubles = self._town.to_ask(event, self._cursor.newest), list[AdapterError]()
+        asked, troubles = self._guilds.to_ask(event, self._cursor.newest), list[AdapterError]()
         for channel, newest in asked.items():
             try:
                 await self._take_missed(channel, newest, accept)
@@ -316,7 +406,7 @@ class Adapter:
             raise troubles[0]
 
     async def _take_missed(self, channel: str, newest: str, accept: Accept) -> None:
-        async for page in missed(self._calls, self._desk.clock, channel, newest):
+        async for page in missed(self._client, self._desk.clock, channel, newest):
             parsed = [(self._reported({"t": "MESSAGE_CREATE", "d": raw}), raw) for raw in page]
             caught = [arrival for arrivals, raw in parsed for arrival in self._theirs(arrivals, raw)]
             await self._hand_in(caught, accept, None)

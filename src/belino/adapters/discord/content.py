@@ -1,6 +1,6 @@
-"""What a message says: its text with names instead of ids, then what it holds besides, a line each.
+"""Content of messages as text: names instead of ids, polls, embeds, components, and service messages.
 
-Every label in these lines was typed by somebody: it stands in one line, and is as little believed as the text.
+Labels in these lines are text of senders: each stands in one line, and is as little trusted as the message.
 """
 
 import re
@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from belino.adapters.discord.files import RICH, uploaded
-from belino.adapters.discord.people import Me, Places, name_of
-from belino.adapters.discord.raw import components_in, identity
+from belino.adapters.discord.authors import DiscordBot, DiscordChannels, identity, name_of
+from belino.adapters.discord.media import RICH, components_in, uploaded
 from belino.net.raw import NOTHING, Raw, count, line, table, tables, words, yes
 
 MOST_LINES = 50
@@ -22,16 +21,59 @@ _REFERENCE = re.compile(
 )
 _END = re.compile(r"(?::[tTdDfFsSR])?>")
 
+SAID = frozenset({0, 19, 20, 23, 46})
+"""The types of messages with something to read: plain, replies, answers to commands, the end of a poll."""
 
-def text_of(message: Raw, places: Places, me: Me) -> str:
+FORWARD = 1
+"""The type of a reference to a message that is carried inside."""
+
+_SERVICE = {
+    1: "somebody was added",
+    2: "somebody left",
+    3: "a call",
+    4: "the channel has a new name",
+    5: "the channel has a new picture",
+    6: "a message was pinned",
+    7: "somebody joined",
+    8: "the server was boosted",
+    9: "the server was boosted to level 1",
+    10: "the server was boosted to level 2",
+    11: "the server was boosted to level 3",
+    12: "a channel is followed here",
+    14: "the server was taken out of discovery",
+    15: "the server is in discovery again",
+    16: "a warning about discovery",
+    17: "the last warning about discovery",
+    18: "a thread was opened",
+    21: "a thread was opened at a message",
+    22: "a reminder to invite people",
+    24: "the automatic moderation did something",
+    25: "somebody bought a role",
+    26: "an offer of an app",
+    27: "a stage began",
+    28: "a stage ended",
+    29: "somebody speaks on a stage",
+    31: "a stage has a new topic",
+    32: "somebody subscribed to an app",
+    36: "an alarm was raised in the server",
+    37: "the alarm in the server is over",
+    38: "a raid was reported",
+    39: "a report of a raid was false",
+    44: "something was bought",
+}
+
+_USED = {3: "a button or menu of a message was used", 5: "a form was sent"}
+
+
+def text_of(message: Raw, channels: DiscordChannels, me: DiscordBot) -> str:
     """Everything a message says in words."""
-    parts = [readable(words(message, "content"), message, places, me), *_poll(table(message, "poll"))]
+    parts = [readable(words(message, "content"), message, channels, me), *_poll(table(message, "poll"))]
     parts += [*_stickers(message), *_embeds(message), *_components(message)]
     return "\n".join(part for part in parts if part)
 
 
-def readable(text: str, message: Raw, places: Places, me: Me) -> str:
-    """A text in which people, channels, emojis, times and commands have names, as far as the message tells them."""
+def readable(text: str, message: Raw, channels: DiscordChannels, me: DiscordBot) -> str:
+    """A text with names instead of the ids of people, channels, emojis and commands, as far as they are known."""
     if "<" not in text:
         return text
     names = {f"@{me.id}": me.name} | {f"@{identity(each, 'id')}": name_of(each) for each in tables(message, "mentions")}
@@ -39,20 +81,20 @@ def readable(text: str, message: Raw, places: Places, me: Me) -> str:
     pieces, at = [], 0
     for found in _REFERENCE.finditer(text):
         end = _END.match(text, found.end())
-        shown = _named(found, names, places, me) if end is not None else None
+        shown = _named(found, names, channels, me) if end is not None else None
         if end is not None and shown is not None and found.start() >= at:
             pieces += [text[at : found.start()], shown]
             at = end.end()
     return "".join([*pieces, text[at:]])
 
 
-def _named(found: re.Match[str], names: Mapping[str, str], places: Places, me: Me) -> str | None:
+def _named(found: re.Match[str], names: Mapping[str, str], channels: DiscordChannels, me: DiscordBot) -> str | None:
     sign, own = found["sign"], found["own"]
     if sign.startswith("@"):
         name = me.role(own) if sign == "@&" else names.get(f"@{own}")
         return f"@{name.removeprefix('@')}" if name else None
     if sign == "#":
-        name = (places[own].name if own in places else "") or names.get(f"#{own}")
+        name = (channels[own].name if own in channels else "") or names.get(f"#{own}")
         return f"#{name}" if name else None
     if found["emoji"]:
         return f":{found['emoji']}:"
@@ -143,7 +185,7 @@ def _components(message: Raw) -> Iterator[str]:
 
 
 def _shown(media: Raw, description: str = "") -> str:
-    """A picture or video of somebody else's; what was uploaded has a ref."""
+    """A picture or video on another server; what was uploaded has a ref."""
     link = "" if uploaded(media, NOTHING) else _plain_link(words(media, "url"))
     kind = words(media, "content_type").partition("/")[0]
     return _labelled(kind if kind in ("video", "audio") else "image", description, link) if link else ""
@@ -151,3 +193,29 @@ def _shown(media: Raw, description: str = "") -> str:
 
 def _labelled(kind: str, label: str, more: str) -> str:
     return " ".join(filter(None, (f"- [{kind}]", label, more and f"({more})"))) if label or more else ""
+
+
+def what_it_is(message: Raw) -> str:
+    """A short description of a message without readable content."""
+    kind = count(message, "type") or 0
+    if kind == 18 and (name := line(message, "content", most=100)):
+        return f"a thread was opened: {name}"
+    if kind in _SERVICE:
+        return _SERVICE[kind]
+    if kind not in SAID:
+        return f"a message of the type {kind}"
+    if count(table(message, "message_reference"), "type") == FORWARD:
+        return "a forwarded message, of which Discord shows nothing"
+    if table(message, "activity"):
+        return f"an invitation to {line(table(message, 'application'), 'name', most=100) or 'an activity'}"
+    if table(message, "shared_client_theme"):
+        return "a theme for Discord"
+    return "a message without anything in it, or one Discord does not show to bots without the message content intent"
+
+
+def kind_of_event(event: Raw) -> str:
+    used = count(table(event, "d"), "type") if words(event, "t") == "INTERACTION_CREATE" else None
+    if used in _USED:
+        return _USED[used]
+    name = words(event, "t").lower().replace("_", " ")[:64]
+    return f"an event of the kind {name or 'nothing'}"

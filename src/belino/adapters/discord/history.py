@@ -1,17 +1,21 @@
-"""What was said before: a channel's latest messages, a thread with the message it began at, and what was missed."""
+"""History: a channel's messages, a thread, what was missed, a lost receipt, and the cursor of what was heard."""
 
+import json
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import timedelta
 
-from belino.adapters.discord.calls import Calls, Refused
-from belino.adapters.discord.parse import Known, parse_message
-from belino.adapters.discord.people import FORUMS, Place
-from belino.adapters.discord.raw import as_identity, identity
-from belino.adapters.discord.refusals import UNKNOWN_CHANNEL, UNKNOWN_MESSAGE
+from belino.adapters.discord.authors import FORUMS, DiscordChannel, as_identity, first_at, identity
+from belino.adapters.discord.client import DiscordClient
+from belino.adapters.discord.errors import UNKNOWN_CHANNEL, UNKNOWN_MESSAGE, DiscordRefused
+from belino.adapters.discord.parse import DiscordParseContext, parse_message
+from belino.adapters.discord.send import MESSAGE, MESSAGES, channel_of, nonce_of
+from belino.adapters.discord.socket import GatewaySession
 from belino.domain.errors import RateLimited, Unauthorized
 from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Clock
-from belino.net.raw import Raw, as_table, as_tables, table
+from belino.domain.reply import Parcel, Receipt
+from belino.net.raw import Raw, as_table, as_tables, count, from_json, iso_time, table, tables, words
 from belino.net.stream import retried
 
 log = logging.getLogger(__name__)
@@ -21,12 +25,18 @@ MOST_PAGES = 10
 MOST_MISSED = PAGE * MOST_PAGES
 LONGEST_WAIT = 60.0
 
-MESSAGES, MESSAGE = "/channels/{}/messages", "/channels/{}/messages/{}"
 _CLOSED = frozenset({UNKNOWN_CHANNEL, 50001, 50013})
+
+MOST_SENT_PAGES = 5
+# Discord's clock and ours may differ by that much.
+SKEW = timedelta(seconds=60)
+
+MOST_CHANNELS = 100
+MOST_ROLES = 100
 
 
 async def channel_history(
-    calls: Calls, known: Known, channel: ConversationKey, *, before: str | None, limit: int
+    client: DiscordClient, known: DiscordParseContext, channel: ConversationKey, *, before: str | None, limit: int
 ) -> Sequence[Message]:
     """The newest messages of a channel, oldest first; those before a message. In a forum itself nothing is said."""
     if is_forum(known, channel.channel):
@@ -34,21 +44,23 @@ async def channel_history(
     query: dict[str, object] = {"limit": min(max(limit, 1), PAGE)}
     if anchor := as_identity(before):
         query["before"] = anchor
-    return _messages(await _page(calls, channel.channel, query), known)
+    return _messages(await _page(client, channel.channel, query), known)
 
 
-async def thread_history(calls: Calls, known: Known, conversation: ConversationKey) -> Sequence[Message]:
-    """A thread's newest messages and the one it began at, which is told inside its first, or asked for."""
+async def thread_history(
+    client: DiscordClient, known: DiscordParseContext, conversation: ConversationKey
+) -> Sequence[Message]:
+    """A thread's newest messages and the one it began at, which its first message quotes, or which is fetched."""
     thread = as_identity(conversation.thread)
-    page = await _page(calls, thread, {"limit": PAGE})
+    page = await _page(client, thread, {"limit": PAGE})
     found = _messages(page, known)
     starter = next((told for raw in page if (told := _starter(raw, thread))), None)
     if starter is None and not any(message.id == thread for message in found):
-        starter = await _asked_for(calls, known, conversation.channel, thread)
+        starter = await _asked_for(client, known, conversation.channel, thread)
     return (*(_messages([starter], known) if starter else ()), *found)
 
 
-async def missed(calls: Calls, clock: Clock, channel: str, newest: str) -> AsyncIterator[Sequence[Raw]]:
+async def missed(client: DiscordClient, clock: Clock, channel: str, newest: str) -> AsyncIterator[Sequence[Raw]]:
     """What was said in a channel since a message, oldest first, a page at a time.
 
     Of more than ten pages the latest are told: who asked a moment ago still waits for an answer.
@@ -56,7 +68,7 @@ async def missed(calls: Calls, clock: Clock, channel: str, newest: str) -> Async
     pages: list[Sequence[Raw]] = []
     query: dict[str, object] = {"limit": PAGE}
     while len(pages) < MOST_PAGES:
-        page = await patient_page(calls, clock, channel, query)
+        page = await patient_page(client, clock, channel, query)
         pages.append([raw for raw in page if int(identity(raw, "id")) > int(newest)])
         if len(pages[-1]) < PAGE:
             break
@@ -68,56 +80,56 @@ async def missed(calls: Calls, clock: Clock, channel: str, newest: str) -> Async
             yield page
 
 
-async def patient_page(calls: Calls, clock: Clock, channel: str, query: dict[str, object]) -> Sequence[Raw]:
-    """A page, waited for as long as Discord asks; nothing from a channel that is closed to us."""
+async def patient_page(client: DiscordClient, clock: Clock, channel: str, query: dict[str, object]) -> Sequence[Raw]:
+    """A page, after the waits that Discord asks for; nothing from a channel that is closed to us."""
     while True:
         try:
             return await retried(
-                lambda: _page(calls, channel, query), clock=clock, lasting=(Refused, RateLimited, Unauthorized)
+                lambda: _page(client, channel, query), clock=clock, lasting=(DiscordRefused, RateLimited, Unauthorized)
             )
         except RateLimited as error:
             if error.retry_after > LONGEST_WAIT:
                 raise
             await clock.sleep(error.retry_after)
-        except Refused as error:
+        except DiscordRefused as error:
             if error.code in _CLOSED or error.status in (403, 404):
                 return ()
             raise
 
 
-async def place_at(calls: Calls, clock: Clock, channel: str) -> Raw | None:
-    """A channel nobody told us of; None if it is gone or closed to us."""
+async def fetch_channel(client: DiscordClient, clock: Clock, channel: str) -> Raw | None:
+    """A channel that the gateway did not tell; None if it is gone or closed to us."""
     while True:
         try:
-            return as_table(await calls.call("GET", "/channels/{}", channel))
+            return as_table(await client.call("GET", "/channels/{}", channel))
         except RateLimited as error:
             if error.retry_after > LONGEST_WAIT:
                 raise
             await clock.sleep(error.retry_after)
-        except Refused:
+        except DiscordRefused:
             return None
 
 
-async def _page(calls: Calls, channel: str, query: dict[str, object]) -> list[Raw]:
+async def _page(client: DiscordClient, channel: str, query: dict[str, object]) -> list[Raw]:
     """Messages, oldest first."""
-    told = as_tables(await calls.call("GET", MESSAGES, channel, query=query))
+    told = as_tables(await client.call("GET", MESSAGES, channel, query=query))
     return sorted((raw for raw in told if identity(raw, "id")), key=lambda raw: int(identity(raw, "id")))
 
 
-async def _asked_for(calls: Calls, known: Known, channel: str, thread: str) -> Raw | None:
+async def _asked_for(client: DiscordClient, known: DiscordParseContext, channel: str, thread: str) -> Raw | None:
     """The message a thread began at, which stands in its channel; the first of a post stands in the post."""
-    holders = (thread,) if is_forum(known, channel) else (channel,) if channel in known.places else (channel, thread)
+    holders = (thread,) if is_forum(known, channel) else (channel,) if channel in known.channels else (channel, thread)
     for holder in holders:
         try:
-            return as_table(await calls.call("GET", MESSAGE, holder, thread))
-        except Refused as error:
+            return as_table(await client.call("GET", MESSAGE, holder, thread))
+        except DiscordRefused as error:
             if error.code != UNKNOWN_MESSAGE and error.status not in (400, 403, 404):
                 raise
     return None  # a thread need not begin at a message
 
 
-def is_forum(known: Known, channel: str) -> bool:
-    place = known.places.get(channel)
+def is_forum(known: DiscordParseContext, channel: str) -> bool:
+    place = known.channels.get(channel)
     return place is not None and place.kind in FORUMS
 
 
@@ -126,11 +138,96 @@ def _starter(raw: Raw, thread: str) -> Raw | None:
     return told if identity(told, "id") == thread else None
 
 
-def _messages(page: Sequence[Raw], known: Known) -> tuple[Message, ...]:
+def _messages(page: Sequence[Raw], known: DiscordParseContext) -> tuple[Message, ...]:
     found = (parse_message(raw, known) for raw in page)
     return tuple(message for message in found if isinstance(message, Message))
 
 
-def is_in(place: Place | None, channel: str) -> bool:
+def is_in(place: DiscordChannel | None, channel: str) -> bool:
     """Whether a thread belongs to a channel."""
     return place is not None and place.is_thread and place.parent == channel
+
+
+async def find_sent(client: DiscordClient, parcel: Parcel, *, bot: str) -> Receipt | None:
+    """The bot's message with these words and files since the parcel was made; Discord tells no key of an old one."""
+    query: dict[str, object] = {"limit": PAGE}
+    if parcel.created is not None:
+        query["after"] = first_at(parcel.created - SKEW)
+    for _ in range(MOST_SENT_PAGES if parcel.created is not None else 1):
+        try:
+            page = as_tables(await client.call("GET", MESSAGES, channel_of(parcel.conversation), query=query))
+        except DiscordRefused:
+            return None  # where nothing can be read, nothing can be written either: sending will say why
+        for message in page:
+            if bot and identity(table(message, "author"), "id") == bot and _is_it(message, parcel):
+                return Receipt(message_id=identity(message, "id"), sent=iso_time(message, "timestamp") or client.now())
+        if len(page) < PAGE:
+            break
+        query["after"] = max((identity(message, "id") or "0" for message in page), key=int)
+    return None
+
+
+def _is_it(message: Raw, parcel: Parcel) -> bool:
+    if nonce := words(message, "nonce"):
+        return nonce == nonce_of(parcel)
+    said = _letters(words(message, "content")) == _letters(parcel.text)
+    sizes = sorted(count(file, "size") or 0 for file in tables(message, "attachments"))
+    answered = identity(table(message, "message_reference"), "message_id")
+    # A message that was answered and is gone by now leaves no reference.
+    return (
+        said and sizes == sorted(file.size for file in parcel.files) and answered in ("", as_identity(parcel.reply_to))
+    )
+
+
+def _letters(text: str) -> str:
+    """What is left of a text whatever Discord strips from it; all of it, if it has no letters."""
+    return "".join(sign for sign in text if sign.isalnum()) or text.strip()
+
+
+class DiscordCursor:
+    """The cursor stored with each arrival, from which a restarted bot continues."""
+
+    def __init__(self, written: str | None) -> None:
+        told = from_json(written or "")
+        held = as_table(told.get("session"))
+        seq = count(held, "seq")
+        complete = words(held, "id") and seq is not None
+        self.session = GatewaySession(id=words(held, "id"), seq=seq or 0, url=words(held, "url")) if complete else None
+        self.newest: dict[str, str] = {}
+        """By channel, least lately heard of first: the id of its newest message."""
+        self.channels: dict[str, DiscordChannel] = {}
+        """The kinds of the same channels, for a resumed session is not told them again."""
+        for channel, entry in as_table(told.get("channels")).items():
+            newest, own = identity(as_table(entry), "newest"), as_identity(channel)
+            if own and newest:
+                self.newest[own] = newest
+                parent = identity(as_table(entry), "parent")
+                self.channels[own] = DiscordChannel(kind=count(as_table(entry), "kind") or 0, parent=parent)
+        roles = told.get("roles")
+        self.roles = frozenset(filter(None, map(as_identity, roles if isinstance(roles, list) else [])))
+
+    def heard(self, channel: str, message: str, place: DiscordChannel | None) -> None:
+        """Note a message; messages may come in any order."""
+        before = self.newest.pop(channel, "0")
+        self.newest[channel] = max(before, message, key=int)
+        if place is not None:
+            self.channels[channel] = place
+        while len(self.newest) > MOST_CHANNELS:
+            oldest = next(iter(self.newest))
+            del self.newest[oldest]
+            self.channels.pop(oldest, None)
+
+    def written(self, session: GatewaySession | None, roles: Iterable[str]) -> str:
+        channels = {
+            channel: {"newest": newest, **_kept(self.channels.get(channel))} for channel, newest in self.newest.items()
+        }
+        told: dict[str, object] = {"channels": channels, "roles": sorted(roles)[:MOST_ROLES]}
+        if session is not None:
+            told["session"] = {"id": session.id, "seq": session.seq, "url": session.url}
+        return json.dumps(told, separators=(",", ":"))
+
+
+def _kept(place: DiscordChannel | None) -> dict[str, object]:
+    if place is None:
+        return {}
+    return {"kind": place.kind} | ({"parent": place.parent} if place.is_thread else {})

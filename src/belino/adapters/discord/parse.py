@@ -1,26 +1,30 @@
-"""Gateway events as arrivals: pure, fetches nothing, never fails; what it cannot read it says."""
+"""Parse gateway events and commands into arrivals: pure, fetches nothing, never fails."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from belino.adapters.discord.commands import command_of, is_command
-from belino.adapters.discord.content import text_of
-from belino.adapters.discord.files import Bearer, carried, refs_of, refs_of_all
-from belino.adapters.discord.people import (
-    SOMEBODY,
-    Me,
-    Places,
+from belino.adapters.discord.authors import (
+    DiscordBot,
+    DiscordChannel,
+    DiscordChannels,
     author_of,
     channel_name,
     chat_type,
     conversation,
+    identities,
+    identity,
+    made_at,
+    name_of,
     user,
 )
-from belino.adapters.discord.raw import identities, identity, made_at, moment
-from belino.adapters.discord.wordless import FORWARD, SAID, kind_of_event, what_it_is
+from belino.adapters.discord.content import FORWARD, SAID, kind_of_event, text_of, what_it_is
+from belino.adapters.discord.media import UPLOADED, DiscordSource, attachment_ref, carried, refs_of, refs_of_all
+from belino.domain.media import MediaRef
 from belino.domain.message import (
+    UNKNOWN_AUTHOR,
     Arrival,
     Author,
     ChatType,
@@ -31,8 +35,10 @@ from belino.domain.message import (
     Quote,
     Reaction,
     Unsupported,
+    as_edit,
+    as_unsupported,
 )
-from belino.net.raw import Raw, as_table, count, line, table, tables, whole, words
+from belino.net.raw import Raw, as_table, count, iso_time, line, table, tables, whole, words
 
 # What tells of servers, channels, people and calls; nothing in it was said to anybody.
 _QUIET = (
@@ -43,28 +49,34 @@ _QUIET_BEGINNINGS = tuple(_QUIET.split())
 MENTION = re.compile(r"<@!?(\d{1,20})>")
 LOADING = 1 << 7
 UNFINISHED = (1, 4)
-"""The types of interactions nobody gave yet: a ping, and a command that is still being typed."""
+"""The types of interactions that are not given yet: a ping, and a command that is still being typed."""
 ANSWERS = frozenset({20, 23})
 """The types of what bots answer to slash and menu commands."""
 
+COMMAND = 2
+MOST_OPTIONS = 25
+ON_PERSON, ON_MESSAGE = 2, 3
+NAMING = frozenset({6, 7, 8, 9, 11})
+"""The types of options that hold an id: of a person, a channel, a role, one of these, a file."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What an event is read with: whose account, which bot, which channels, and when it reached us."""
+class DiscordParseContext:
+    """What parsing an event needs to know: account, bot, channels, and when it was received."""
 
     account: str
-    me: Me
-    places: Places
+    me: DiscordBot
+    channels: DiscordChannels
     received: datetime
     session: str = ""
 
     def number(self, event: Raw) -> str:
-        """What tells an event from every other, and is the same when it is told again: each session counts anew."""
+        """A number that is unique and the same on redelivery: each session counts from one."""
         number = whole(event, "s")
         return f"{self.received.timestamp():.6f}" if number is None else f"{self.session[:8]}{number}"
 
     def where(self, raw: Raw) -> ConversationKey:
-        return conversation(self.account, identity(raw, "channel_id"), self.places)
+        return conversation(self.account, identity(raw, "channel_id"), self.channels)
 
 
 def is_news(event: object) -> bool:
@@ -72,7 +84,7 @@ def is_news(event: object) -> bool:
     raw = as_table(event)
     name, told = words(raw, "t"), table(raw, "d")
     if name == "MESSAGE_UPDATE":
-        edited = moment(told, "edited_timestamp") is not None and "content" in told
+        edited = iso_time(told, "edited_timestamp") is not None and "content" in told
         return edited or _is_late(told)
     if name == "MESSAGE_CREATE":
         return not (count(told, "flags") or 0) & LOADING
@@ -81,7 +93,7 @@ def is_news(event: object) -> bool:
     return bool(name) and not name.startswith(_QUIET_BEGINNINGS)
 
 
-def parse(event: object, known: Known) -> tuple[Arrival, ...]:
+def parse(event: object, known: DiscordParseContext) -> tuple[Arrival, ...]:
     """One event of the gateway as arrivals, at least one: what we cannot read is Unsupported and names what it was."""
     raw = as_table(event)
     told = table(raw, "d")
@@ -98,7 +110,7 @@ def parse(event: object, known: Known) -> tuple[Arrival, ...]:
         case "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" as name:
             found = tuple(_reactions(raw, told, known, added=name.endswith("ADD")))
         case "INTERACTION_CREATE" if is_command(told):
-            found = (command_of(told, known.where(told), known.me, known.places, known.received),)
+            found = (command_of(told, known.where(told), known.me, known.channels, known.received),)
     return found or (_unread(raw, told, known),)
 
 
@@ -108,30 +120,19 @@ def _is_late(message: Raw) -> bool:
     It may have been told at once, and only its preview be new; then it is the same message again.
     """
     thinks = (count(message, "flags") or 0) & LOADING
-    return count(message, "type") in ANSWERS and not thinks and moment(message, "edited_timestamp") is None
+    return count(message, "type") in ANSWERS and not thinks and iso_time(message, "edited_timestamp") is None
 
 
-def parse_message(raw: Raw, known: Known) -> Message | Unsupported:
+def parse_message(raw: Raw, known: DiscordParseContext) -> Message | Unsupported:
     """One message, as the gateway or a call for history tells it."""
     where, channel, own = known.where(raw), identity(raw, "channel_id"), identity(raw, "id") or "unnamed"
-    author, sort, name = author_of(raw, known.me), chat_type(raw, known.places), channel_name(channel, known.places)
+    author, sort, name = author_of(raw, known.me), chat_type(raw, known.channels), channel_name(channel, known.channels)
     sent, addressed = _sent(raw, known), _is_addressed(raw, known)
-    text = text_of(raw, known.places, known.me)
-    refs = refs_of(raw, Bearer(where=where, channel=channel, message_id=own, sent=sent))
+    text = text_of(raw, known.channels, known.me)
+    refs = refs_of(raw, DiscordSource(where=where, channel=channel, message_id=own, sent=sent))
     forward = _forward(raw, known)
     shows = text or refs or (forward is not None and (forward.text or forward.media))
-    if (count(raw, "type") or 0) not in SAID or not shows:
-        return Unsupported(
-            conversation=where,
-            id=own,
-            author=author,
-            sent=sent,
-            what=what_it_is(raw),
-            chat_type=sort,
-            channel_name=name,
-            addressed=addressed and sort is ChatType.DIRECT,
-        )
-    return Message(
+    message = Message(
         conversation=where,
         id=own,
         author=author,
@@ -144,28 +145,20 @@ def parse_message(raw: Raw, known: Known) -> Message | Unsupported:
         reply_to=_replied_to(raw) or None,
         quote=_quote(raw, known),
         forward=forward,
-        edited=moment(raw, "edited_timestamp"),
+        edited=iso_time(raw, "edited_timestamp"),
     )
+    if (count(raw, "type") or 0) in SAID and shows:
+        return message
+    return as_unsupported(replace(message, addressed=addressed and sort is ChatType.DIRECT), what_it_is(raw))
 
 
-def _edited(raw: Raw, known: Known) -> Edit | Unsupported:
-    said, edited = parse_message(raw, known), moment(raw, "edited_timestamp") or known.received
+def _edited(raw: Raw, known: DiscordParseContext) -> Edit | Unsupported:
+    said, edited = parse_message(raw, known), iso_time(raw, "edited_timestamp") or known.received
     own = f"{said.id}@{edited.timestamp():.6f}"
-    if isinstance(said, Unsupported):
-        return replace(said, id=own, what=f"an edit: {said.what}", addressed=False)
-    return Edit(
-        conversation=said.conversation,
-        id=own,
-        message_id=said.id,
-        author=said.author,
-        sent=edited,
-        text=said.text,
-        media=said.media,
-        chat_type=said.chat_type,
-    )
+    return as_edit(said, own, edited)
 
 
-def _deletions(raw: Raw, known: Known) -> Iterator[Deletion]:
+def _deletions(raw: Raw, known: DiscordParseContext) -> Iterator[Deletion]:
     """Discord does not say who deleted a message, or when."""
     for own in identities(raw, "ids") or ((identity(raw, "id"),) if identity(raw, "id") else ()):
         yield Deletion(
@@ -173,7 +166,7 @@ def _deletions(raw: Raw, known: Known) -> Iterator[Deletion]:
         )
 
 
-def _reactions(event: Raw, raw: Raw, known: Known, *, added: bool) -> Iterator[Reaction]:
+def _reactions(event: Raw, raw: Raw, known: DiscordParseContext, *, added: bool) -> Iterator[Reaction]:
     message, emoji, by = identity(raw, "message_id"), table(raw, "emoji"), identity(raw, "user_id")
     if not message or not by:
         return
@@ -186,30 +179,30 @@ def _reactions(event: Raw, raw: Raw, known: Known, *, added: bool) -> Iterator[R
         # The same emoji may come and go: the event's number tells one time from the next.
         id=f"{message}.{by}.{custom or name}.{known.number(event)}",
         message_id=message,
-        author=user(told, known.me, member=member) or SOMEBODY,
+        author=user(told, known.me, member=member) or UNKNOWN_AUTHOR,
         sent=known.received,
         emoji=f":{name}:" if custom else name,
         added=added,
     )
 
 
-def _unread(event: Raw, raw: Raw, known: Known) -> Unsupported:
+def _unread(event: Raw, raw: Raw, known: DiscordParseContext) -> Unsupported:
     """An event we do not know, or one that is none of ours to tell."""
     by = table(table(raw, "member"), "user") or table(raw, "user") or table(raw, "author")
     return Unsupported(
         conversation=known.where(raw),
         id=f"event-{identity(raw, 'id') or identity(raw, 'message_id')}-{known.number(event)}",
-        author=user(by, known.me) or SOMEBODY,
+        author=user(by, known.me) or UNKNOWN_AUTHOR,
         sent=known.received,
         what=kind_of_event(event),
-        # Without a channel nobody spoke to us anywhere: never the start of a direct conversation.
-        chat_type=chat_type(raw, known.places),
-        channel_name=channel_name(identity(raw, "channel_id"), known.places),
+        # Without a channel it was not said to us: never the start of a direct conversation.
+        chat_type=chat_type(raw, known.channels),
+        channel_name=channel_name(identity(raw, "channel_id"), known.channels),
     )
 
 
-def _sent(raw: Raw, known: Known) -> datetime:
-    return moment(raw, "timestamp") or made_at(identity(raw, "id")) or known.received
+def _sent(raw: Raw, known: DiscordParseContext) -> datetime:
+    return iso_time(raw, "timestamp") or made_at(identity(raw, "id")) or known.received
 
 
 def _replied_to(raw: Raw) -> str:
@@ -219,7 +212,7 @@ def _replied_to(raw: Raw) -> str:
     return identity(reference, "message_id") if here and count(reference, "type") != FORWARD else ""
 
 
-def _quote(raw: Raw, known: Known) -> Quote | None:
+def _quote(raw: Raw, known: DiscordParseContext) -> Quote | None:
     """What a message answers, with its files, which are the same items as when that message came itself."""
     answered, own = table(raw, "referenced_message"), _replied_to(raw)
     if not own:
@@ -227,17 +220,17 @@ def _quote(raw: Raw, known: Known) -> Quote | None:
     if not answered:
         return Quote(message_id=own)
     channel = identity(answered, "channel_id") or identity(raw, "channel_id")
-    bearer = Bearer(where=known.where(raw), channel=channel, message_id=own, sent=_sent(answered, known))
+    source = DiscordSource(where=known.where(raw), channel=channel, message_id=own, sent=_sent(answered, known))
     return Quote(
         author=author_of(answered, known.me),
         message_id=own,
         text=_said_in((answered, *carried(answered)), known),
-        sent=moment(answered, "timestamp"),
-        media=refs_of_all((answered, *carried(answered)), bearer),
+        sent=iso_time(answered, "timestamp"),
+        media=refs_of_all((answered, *carried(answered)), source),
     )
 
 
-def _forward(raw: Raw, known: Known) -> Quote | None:
+def _forward(raw: Raw, known: DiscordParseContext) -> Quote | None:
     """The message carried inside, of which Discord says where it was said, and not by whom.
 
     Its files come with the message that brings it.
@@ -246,34 +239,36 @@ def _forward(raw: Raw, known: Known) -> Quote | None:
     if not inside:
         return None
     own = identity(raw, "id") or "unnamed"
-    bearer = Bearer(where=known.where(raw), channel=identity(raw, "channel_id"), message_id=own, sent=_sent(raw, known))
+    source = DiscordSource(
+        where=known.where(raw), channel=identity(raw, "channel_id"), message_id=own, sent=_sent(raw, known)
+    )
     return Quote(
         author=_origin(raw, known),
         message_id=identity(table(raw, "message_reference"), "message_id") or None,
         text=_said_in(inside, known),
-        sent=moment(inside[0], "timestamp"),
-        media=refs_of_all(inside, bearer),
+        sent=iso_time(inside[0], "timestamp"),
+        media=refs_of_all(inside, source),
     )
 
 
-def _said_in(messages: tuple[Raw, ...], known: Known) -> str:
-    return "\n".join(filter(None, (text_of(each, known.places, known.me) for each in messages)))
+def _said_in(messages: tuple[Raw, ...], known: DiscordParseContext) -> str:
+    return "\n".join(filter(None, (text_of(each, known.channels, known.me) for each in messages)))
 
 
-def _origin(raw: Raw, known: Known) -> Author | None:
+def _origin(raw: Raw, known: DiscordParseContext) -> Author | None:
     """The channel a forward comes from, if it is in the same server: of others not even the name is told."""
     reference = table(raw, "message_reference")
     channel, guild = identity(reference, "channel_id"), identity(reference, "guild_id")
-    place = known.places.get(channel)
+    place = known.channels.get(channel)
     if place is None or not place.name or not guild or guild != identity(raw, "guild_id"):
         return None
     return Author(id=channel, name=f"#{place.name}")
 
 
-def _is_addressed(raw: Raw, known: Known) -> bool:
+def _is_addressed(raw: Raw, known: DiscordParseContext) -> bool:
     """Whether a message speaks to this bot: in private, by its name or role, or by answering it."""
     me = known.me
-    if chat_type(raw, known.places) is ChatType.DIRECT:
+    if chat_type(raw, known.channels) is ChatType.DIRECT:
         return True
     if not me.id:
         return False
@@ -282,3 +277,134 @@ def _is_addressed(raw: Raw, known: Known) -> bool:
         named |= set(MENTION.findall(words(raw, "content")))
     answered = identity(table(table(raw, "referenced_message"), "author"), "id") if _replied_to(raw) else ""
     return me.id in named or answered == me.id or not me.roles.isdisjoint(identities(raw, "mention_roles"))
+
+
+def is_command(interaction: Raw) -> bool:
+    """Whether an interaction is a finished command, in a place we can answer in."""
+    named = words(table(interaction, "data"), "name")
+    return count(interaction, "type") == COMMAND and bool(named and identity(interaction, "channel_id"))
+
+
+def command_of(
+    interaction: Raw, where: ConversationKey, me: DiscordBot, channels: DiscordChannels, received: datetime
+) -> Message:
+    """The command as a message; its files can be had as long as Discord keeps them for the command."""
+    own, given, channel = identity(interaction, "id"), table(interaction, "data"), identity(interaction, "channel_id")
+    member = table(interaction, "member")
+    sent = made_at(own) or received
+    source = DiscordSource(where=where, channel=channel, message_id=own, sent=sent)
+    told = {**interaction, "channel_type": table(interaction, "channel").get("type")}
+    return Message(
+        conversation=where,
+        id=own or "unnamed",
+        author=user(table(member, "user") or table(interaction, "user"), me, member=member) or UNKNOWN_AUTHOR,
+        sent=sent,
+        text=" ".join(_words(given)),
+        media=tuple(_files(table(given, "resolved"), source)),
+        chat_type=chat_type(told, channels),
+        channel_name=channel_name(channel, channels),
+        addressed=True,
+        quote=_target(given, source, me, channels),
+    )
+
+
+def _words(given: Raw) -> Iterator[str]:
+    resolved = table(given, "resolved")
+    yield f"/{line(given, 'name', most=64)}"
+    yield from _options(tables(given, "options"), resolved)
+    if count(given, "type") == ON_PERSON:
+        yield _named(words(given, "target_id"), resolved)
+
+
+def _named(own: str, resolved: Raw) -> str:
+    """Whom or what an option means, by name: the command brings along all that it names."""
+    for kind, sign in (("users", "@"), ("roles", "@"), ("channels", "#")):
+        if found := table(table(resolved, kind), own):
+            member = table(table(resolved, "members"), own)
+            return sign + (name_of({**found, "member": member}) if kind == "users" else line(found, "name", most=100))
+    return line(table(table(resolved, "attachments"), own), "filename") or own
+
+
+def _options(options: tuple[Raw, ...], resolved: Raw, depth: int = 0) -> Iterator[str]:
+    """What was filled in; a command may have groups and commands inside."""
+    for option in options[:MOST_OPTIONS]:
+        name, value = line(option, "name", most=64), option.get("value")
+        inner = tables(option, "options")
+        if count(option, "type") in (1, 2):
+            yield name
+            if depth < 2:
+                yield from _options(inner, resolved, depth + 1)
+        elif isinstance(value, str | int | float):
+            shown = words(option, "value") if isinstance(value, str) else str(value).lower()
+            yield f"{name}: {_named(shown, resolved) if count(option, 'type') in NAMING else shown}"
+
+
+def _files(resolved: Raw, source: DiscordSource) -> Iterator[MediaRef]:
+    """No message holds them: a fresh link is had by the path of the old one."""
+    for file in map(as_table, table(resolved, "attachments").values()):
+        ref = attachment_ref(file, source)
+        path = UPLOADED.match(words(file, "url"))
+        if ref is not None and path is not None:
+            yield replace(ref, locator={"path": path["path"]})
+
+
+def _target(given: Raw, command: DiscordSource, me: DiscordBot, channels: DiscordChannels) -> Quote | None:
+    """The message a menu command was chosen at, with its files."""
+    message = table(table(table(given, "resolved"), "messages"), words(given, "target_id"))
+    own = identity(message, "id")
+    if count(given, "type") != ON_MESSAGE or not own:
+        return None
+    channel, sent = identity(message, "channel_id") or command.channel, iso_time(message, "timestamp")
+    holder = replace(command, channel=channel, message_id=own, sent=sent or command.sent)
+    messages = (message, *carried(message))
+    return Quote(
+        author=author_of(message, me),
+        message_id=own,
+        text="\n".join(filter(None, (text_of(each, channels, me) for each in messages))),
+        sent=sent,
+        media=refs_of_all(messages, holder),
+    )
+
+
+def context_to_json(known: DiscordParseContext, event: Raw) -> Mapping[str, object]:
+    """The context of an event for a recording, reduced to the channels and roles it names."""
+    told = json.dumps(dict(event))
+    channels = {own: place for own, place in known.channels.items() if own in told}
+    parents = {place.parent for place in channels.values()}
+    channels |= {own: place for own, place in known.channels.items() if own in parents}
+    return {
+        "me": {
+            "id": known.me.id,
+            "name": known.me.name,
+            "roles": [own for own in sorted(known.me.roles) if own in told],
+            "titles": [{"id": own, "name": name} for own, name in known.me.titles.items() if own in told],
+        },
+        "places": [
+            {"id": own, "kind": place.kind, "name": place.name, "parent_id": place.parent}
+            for own, place in channels.items()
+        ],
+        "session_id": known.session,
+    }
+
+
+def context_from_json(told: Mapping[str, object], *, account: str, received: datetime) -> DiscordParseContext:
+    """The context that `context_to_json` wrote."""
+    raw = as_table(told)
+    me, roles = table(raw, "me"), table(raw, "me").get("roles")
+    return DiscordParseContext(
+        account=account,
+        me=DiscordBot(
+            id=identity(me, "id"),
+            name=line(me, "name"),
+            roles=frozenset(str(own) for own in roles) if isinstance(roles, list) else frozenset(),
+            titles={identity(title, "id"): line(title, "name") for title in tables(me, "titles")},
+        ),
+        channels={
+            identity(place, "id"): DiscordChannel(
+                kind=count(place, "kind") or 0, name=line(place, "name"), parent=identity(place, "parent_id")
+            )
+            for place in tables(raw, "places")
+        },
+        received=received,
+        session=words(raw, "session_id"),
+    )

@@ -1,19 +1,19 @@
-"""Parcels out: each one message or one change, and what Discord made of it."""
+"""Send parcels: each one message or one edit, and what Discord made of it."""
 
 import base64
 import hashlib
 from dataclasses import replace
 from datetime import datetime
 
-from belino.adapters.discord.calls import Calls, Refused
-from belino.adapters.discord.raw import as_identity, identity, moment
-from belino.adapters.discord.refusals import has_nothing_to_edit, refusal, refuses_reply, refuses_voice
+from belino.adapters.discord.authors import as_identity, identity
+from belino.adapters.discord.client import DiscordClient
+from belino.adapters.discord.errors import DiscordRefused, has_nothing_to_edit, refusal, refuses_reply, refuses_voice
 from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.form import Form
-from belino.net.raw import Raw, as_table, count, tables, words
+from belino.net.raw import Raw, as_table, count, iso_time, tables, words
 
 MESSAGES = "/channels/{}/messages"
 MESSAGE = "/channels/{}/messages/{}"
@@ -21,25 +21,25 @@ VOICE_MESSAGE = 1 << 13
 NONCE_BYTES = 18
 """As text 24 characters; Discord takes 25."""
 WAVEFORM_BYTES = 256
-# Nobody is called by an answer: whom it names is told by the reply, not by a bell.
+# An answer notifies no one by the names in it; only its reply does.
 NO_MENTIONS: dict[str, list[str]] = {"parse": []}
 
 
-async def send(calls: Calls, parcel: Parcel) -> Receipt:
+async def send(client: DiscordClient, parcel: Parcel) -> Receipt:
     """Make one message or change; what may not be a reply or a voice message here is a plain one."""
     if parcel.kind is ParcelKind.EDIT:
-        return await edit(calls, parcel.edits or "", parcel)
+        return await edit(client, parcel.edits or "", parcel)
     while True:
         try:
-            return await _made(calls, parcel)
-        except Refused as error:
-            humbler = _humbler(parcel, error)
-            if humbler == parcel:
+            return await _made(client, parcel)
+        except DiscordRefused as error:
+            reduced = _reduced(parcel, error)
+            if reduced == parcel:
                 raise refusal(error) from error
-            parcel = humbler
+            parcel = reduced
 
 
-def _humbler(parcel: Parcel, error: Refused) -> Parcel:
+def _reduced(parcel: Parcel, error: DiscordRefused) -> Parcel:
     """The parcel without what was refused of it; the same one if nothing can be left out."""
     if refuses_reply(error):
         return replace(parcel, reply_to=None)
@@ -49,26 +49,26 @@ def _humbler(parcel: Parcel, error: Refused) -> Parcel:
     return parcel
 
 
-async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
+async def edit(client: DiscordClient, message_id: str, parcel: Parcel) -> Receipt:
     """Change a message's text."""
     fields = {"content": parcel.text, "allowed_mentions": NO_MENTIONS}
     try:
-        told = await calls.call("PATCH", MESSAGE, channel_of(parcel.conversation), _own(message_id), fields=fields)
-    except Refused as error:
+        told = await client.call("PATCH", MESSAGE, channel_of(parcel.conversation), _own(message_id), fields=fields)
+    except DiscordRefused as error:
         if has_nothing_to_edit(error):
             raise NothingToEdit("the message that was to be changed is gone") from error
         raise refusal(error) from error
-    return Receipt(message_id=message_id, sent=moment(as_table(told), "edited_timestamp") or calls.now())
+    return Receipt(message_id=message_id, sent=iso_time(as_table(told), "edited_timestamp") or client.now())
 
 
 def nonce_of(parcel: Parcel) -> str:
-    """What Discord knows a parcel by for some minutes: the same key, the same message."""
+    """The nonce by which Discord recognises a parcel for some minutes: the same key, the same message."""
     digest = hashlib.sha256(parcel.key.encode()).digest()
     return base64.urlsafe_b64encode(digest[:NONCE_BYTES]).decode()
 
 
 def channel_of(conversation: ConversationKey) -> str:
-    """Where a conversation is written to: a thread is a channel of its own."""
+    """The id to post to: a thread is a channel of its own."""
     channel = as_identity(conversation.thread or conversation.channel)
     if not channel:
         raise Undeliverable("this conversation is no channel of Discord")
@@ -76,7 +76,7 @@ def channel_of(conversation: ConversationKey) -> str:
 
 
 def fields_of(parcel: Parcel) -> dict[str, object]:
-    """What a message is made of."""
+    """The fields of a message."""
     fields: dict[str, object] = {
         "allowed_mentions": NO_MENTIONS,
         "nonce": nonce_of(parcel),
@@ -94,22 +94,22 @@ def fields_of(parcel: Parcel) -> dict[str, object]:
     return fields
 
 
-async def _made(calls: Calls, parcel: Parcel) -> Receipt:
+async def _made(client: DiscordClient, parcel: Parcel) -> Receipt:
     channel, fields = channel_of(parcel.conversation), fields_of(parcel)
     if parcel.files:
         form = Form({"payload_json": fields}, {f"files[{number}]": file for number, file in enumerate(parcel.files)})
-        told = as_table(await calls.upload(MESSAGES, channel, form=form))
+        told = as_table(await client.upload(MESSAGES, channel, form=form))
     else:
-        told = as_table(await calls.call("POST", MESSAGES, channel, fields=fields))
+        told = as_table(await client.call("POST", MESSAGES, channel, fields=fields))
     own = identity(told, "id")
     if not own:
         raise AdapterError("Discord took the message and did not say under which id")
     stored = _stored(told, parcel.files) if parcel.files else None
-    return Receipt(message_id=own, sent=_when(told, calls), stored=stored)
+    return Receipt(message_id=own, sent=_when(told, client), stored=stored)
 
 
-def _when(message: Raw, calls: Calls) -> datetime:
-    return moment(message, "timestamp") or calls.now()
+def _when(message: Raw, client: DiscordClient) -> datetime:
+    return iso_time(message, "timestamp") or client.now()
 
 
 def _attachment(number: int, file: OutgoingFile) -> dict[str, object]:
@@ -120,7 +120,7 @@ def _attachment(number: int, file: OutgoingFile) -> dict[str, object]:
 
 
 def _waveform(file: OutgoingFile) -> str:
-    """How loud it goes, a byte for each of up to 256 points; a line where nobody listened to it before."""
+    """How loud it goes, a byte for each of up to 256 points; a flat line where it was not measured."""
     heights = file.waveform[:WAVEFORM_BYTES] or bytes(WAVEFORM_BYTES)
     return base64.b64encode(heights).decode()
 

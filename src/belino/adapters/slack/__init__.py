@@ -1,21 +1,18 @@
-"""Slack, through an app of one's own: events over Socket Mode or signed HTTP, the Web API for everything else."""
+"""Slack adapter: an app's events over Socket Mode or signed HTTP, the Web API for everything else."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from ipaddress import ip_address
 from typing import ClassVar, Literal
-from urllib.parse import urlsplit
 
-from belino.adapters.slack.calls import Calls
-from belino.adapters.slack.catchup import CatchUp
-from belino.adapters.slack.check import check_app, check_places
-from belino.adapters.slack.cursor import Reached
-from belino.adapters.slack.download import Download
-from belino.adapters.slack.history import Past, in_conversation
+from belino.adapters.slack.authors import PLATFORM, NameCache, SlackApp
+from belino.adapters.slack.capabilities import LIMITS, WORKS, manifest
+from belino.adapters.slack.client import SlackClient
+from belino.adapters.slack.doctor import check_app, check_listed
+from belino.adapters.slack.history import CatchUp, SlackCursor, SlackHistory, in_conversation
 from belino.adapters.slack.hooks import (
     challenge_of,
     is_signed,
@@ -24,35 +21,49 @@ from belino.adapters.slack.hooks import (
     may_look_at_certificate,
     read_hook,
 )
-from belino.adapters.slack.limits import LIMITS
-from belino.adapters.slack.manifest import SETUP as SETUP
-from belino.adapters.slack.names import Names
-from belino.adapters.slack.pacing import Pacing
-from belino.adapters.slack.parse import View, is_own_change, own_teams, parse, said, says_nothing_new
-from belino.adapters.slack.people import PLATFORM, Me
-from belino.adapters.slack.recorded import recalled, remembered
-from belino.adapters.slack.send import edit, send
-from belino.adapters.slack.socket import SocketMode
-from belino.adapters.slack.status import THINKING, UPLOADING, Status
-from belino.adapters.slack.works import WORKS
+from belino.adapters.slack.media import SlackDownload
+from belino.adapters.slack.parse import (
+    SlackParseContext,
+    context_from_json,
+    context_to_json,
+    is_own_change,
+    own_teams,
+    parse,
+    said,
+    says_nothing_new,
+)
+from belino.adapters.slack.send import THINKING, UPLOADING, ThreadStatus, edit, send
+from belino.adapters.slack.socket import SocketModeClient
 from belino.domain.capabilities import Capabilities
 from belino.domain.errors import BelinoError, ConfigError
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey, Message
 from belino.domain.outcome import Finding
-from belino.domain.ports import Accept, AdapterContext, Hook, HookAnswer, Incoming, OpensSockets, hand_in
+from belino.domain.ports import (
+    Accept,
+    AdapterContext,
+    DraftsShown,
+    Hook,
+    HookAnswer,
+    Incoming,
+    OpensSockets,
+    Question,
+    hand_in,
+    pause_between_drafts,
+)
 from belino.domain.reply import Parcel, Receipt
-from belino.net.guard import host_of
+from belino.net.guard import as_http, host_of
 from belino.net.raw import Raw, as_table, line, table, words
 from belino.net.redact import Secret
+from belino.net.rest import HookInbox, RateLimits, check_base_url
 
 OFFICIAL_URL = "https://slack.com/api/"
 # Private links lead to the first; large workspaces send on to the second.
 FILE_HOSTS = ("files", "files-origin")
 REF_LETTERS = "sl"
 
-DRAFT_PAUSE, CHANNEL_DRAFT_PAUSE = 3.0, 5.0
+DRAFT_PAUSES = 3.0, 5.0
 GAP_SECONDS = 10.0
 """After a longer gap everything is caught up with; after a shorter one, the few places where people were talking."""
 LATELY, FEW_PLACES = timedelta(minutes=15), 10
@@ -61,6 +72,34 @@ MISSED = "belino_missed"
 """Stands before a message that was asked for after a gap, where a recording keeps it."""
 HELD_BACK = "app_rate_limited"
 """Slack told us too much within a minute, and left out the rest."""
+
+
+SETUP = (
+    Question(
+        key="bot_token",
+        ask="Which Bot User OAuth Token does the app have? (xoxb-…)",
+        secret=True,
+        tells="Make the app: https://api.slack.com/apps, Create New App, From a manifest, your workspace, YAML;\n"
+        f"paste this, and press Next and Create:\n\n{manifest()}\n"
+        "Then Install App, Install to Workspace, Allow. The token stands there afterwards.",
+    ),
+    Question(
+        key="app_token",
+        ask="Which app-level token did you generate? (xapp-…)",
+        secret=True,
+        tells="Basic Information, App-Level Tokens, Generate Token and Scopes: any name, the scope connections:write.",
+        when=("mode", "socket"),
+    ),
+    Question(
+        key="signing_secret",
+        ask="Which Signing Secret does the app have?",
+        secret=True,
+        tells="Events come over HTTP: turn Settings, Socket Mode off, and once belino serves, enter under Event\n"
+        "Subscriptions https://YOUR-HOST/hooks/slack/default, at the end the account's name if it has another.\n"
+        "The secret stands under Basic Information, App Credentials.",
+        when=("mode", "http"),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +125,7 @@ class Config:
     socket_url: str | None = field(
         default=None, metadata={"says": "Where a server of your own has its sockets, if that is elsewhere."}
     )
-    drafts: Literal["direct", "always", "never"] = field(
+    drafts: DraftsShown = field(
         default="direct",
         metadata={"says": "Where an answer is shown while it is written: in direct messages, everywhere, or nowhere."},
     )
@@ -106,14 +145,14 @@ class Config:
             )
         for key, url in (("api_url", self.api_url), ("files_url", self.files_url), ("socket_url", self.socket_url)):
             if url is not None:
-                _check_url(key, _as_http(url))
+                check_base_url(key, as_http(url))
 
 
 def hosts(config: Config) -> frozenset[str]:
-    """Whom the tokens may be told: the API, the hosts of its files, and what the operator names beside it."""
+    """Where the tokens may go: the API, the hosts of its files, and others that the configuration names."""
     api = host_of(config.api_url)
     files = () if ":" in api else (f"{name}.{api}" for name in FILE_HOSTS)
-    beside = [host_of(_as_http(url)) for url in (config.files_url, config.socket_url) if url is not None]
+    beside = [host_of(as_http(url)) for url in (config.files_url, config.socket_url) if url is not None]
     # A server on this machine has two names, and may call itself by the other one.
     name, _, port = api.rpartition(":")
     same = [f"{other}:{port}" for other in ("localhost", "127.0.0.1") if name in ("localhost", "127.0.0.1")]
@@ -130,17 +169,16 @@ class Adapter:
     def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._config = config
         self._desk = desk
-        self._calls = Calls(
+        self._client = SlackClient(
             desk.http, desk.clock, api_url=config.api_url, bot_token=config.bot_token, app_token=config.app_token
         )
-        self._pacing = Pacing(desk.clock)
-        self._past = Past(self._calls, self._pacing)
-        self._names = Names(self._calls, self._pacing)
-        self._status = Status(self._calls)
-        self._me = Me()
-        self._reached = Reached()
-        self._accept: Accept | None = None
-        self._one_by_one = asyncio.Lock()
+        self._limits = RateLimits("Slack", desk.clock)
+        self._history = SlackHistory(self._client, self._limits)
+        self._names = NameCache(self._client, self._limits)
+        self._status = ThreadStatus(self._client)
+        self._me = SlackApp()
+        self._cursor = SlackCursor()
+        self._hooks = HookInbox()
         self._let_in = asyncio.Event()
         self._gap = asyncio.Event()
         self._heard = False
@@ -149,7 +187,7 @@ class Adapter:
         """Listen until cancelled; the cursor says what was heard last in each channel and thread."""
         self._let_in.clear()
         await self._introduce()
-        self._reached, self._heard = Reached.read(cursor), False
+        self._cursor, self._heard = SlackCursor.read(cursor), False
         await self._names.learn_channels()
         self._let_in.set()
         failure: BelinoError | None = None
@@ -170,67 +208,64 @@ class Adapter:
     async def send(self, parcel: Parcel) -> Receipt:
         """One message, one upload of files, or a change."""
         self._status.over(parcel.conversation)
-        return await self._pacing.call(POST, parcel.conversation.channel, lambda: send(self._calls, parcel))
+        return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: send(self._client, parcel))
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Change what a message says."""
         channel = parcel.conversation.channel
-        return await self._pacing.call("chat.update", channel, lambda: edit(self._calls, message_id, parcel))
+        return await self._limits.call(f"chat.update {channel}", lambda: edit(self._client, message_id, parcel))
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
         """Slack takes some fifty changes a minute from an app."""
         direct = conversation.channel.startswith("D")
-        if self._config.drafts == "never" or (self._config.drafts == "direct" and not direct):
-            return None
-        return DRAFT_PAUSE if direct else CHANNEL_DRAFT_PAUSE
+        return pause_between_drafts(self._config.drafts, direct=direct, pauses=DRAFT_PAUSES)
 
     async def find_sent(self, parcel: Parcel) -> Receipt | None:
         """The message a parcel became, if it did."""
         if not self._me.user:
             await self._introduce()
-        return await self._past.find(parcel, self._me.user, self._me.bot)
+        return await self._history.find(parcel, self._me.user, self._me.bot)
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
-        """In a thread, what the agent is at; Slack has no such sign elsewhere."""
+        """Show in a thread what the agent is doing; Slack shows it nowhere else."""
         await self._status.show(conversation, f"is at work: {note}" if note else THINKING)
 
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
-        """In a thread, that a file is being sent."""
+        """Show in a thread that a file is being sent."""
         await self._status.show(conversation, UPLOADING)
 
-    @asynccontextmanager
-    async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+    def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """The bytes of a ref, by the link that Slack names now."""
         config = self._config
-        download = Download(self._calls, ref, api_url=config.api_url, files_url=config.files_url, hosts=hosts(config))
-        await download.prepare()
-        async with aclosing(download.chunks()) as chunks:
-            yield chunks
+        download = SlackDownload(
+            self._client, ref, api_url=config.api_url, files_url=config.files_url, hosts=hosts(config)
+        )
+        return download.open()
 
     async def history(
         self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
     ) -> Sequence[Message]:
         """The newest messages of a channel, by one call; replies in threads are not among them."""
-        raws = await self._past.channel(channel.channel, latest=before, limit=limit)
+        raws = await self._history.channel(channel.channel, latest=before, limit=limit)
         return await self._messages(channel.channel, raws)
 
     async def thread(self, conversation: ConversationKey) -> Sequence[Message]:
         """The message a thread began with and its replies, by one call."""
         if conversation.thread is None:
             return ()
-        raws = await self._past.thread(conversation.channel, conversation.thread)
+        raws = await self._history.thread(conversation.channel, conversation.thread)
         return await self._messages(conversation.channel, [raw for raw in raws if in_conversation(raw, conversation)])
 
     async def check(self) -> Sequence[Finding]:
         """Tokens, scopes, the way events come, channels and clock, for the doctor."""
         name = f"{PLATFORM}:{self._desk.account}"
         return await check_app(
-            self._calls, name=name, try_line=self._try_line if self._config.mode == "socket" else None
+            self._client, name=name, try_line=self._try_line if self._config.mode == "socket" else None
         )
 
     async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
         """Which of them the app is not in, for the doctor."""
-        return await check_places(self._calls, channels, name=f"{PLATFORM}:{self._desk.account}")
+        return await check_listed(self._client, channels, name=f"{PLATFORM}:{self._desk.account}")
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
         """Refuse a call that is not signed, or too long ago; the signature itself needs the body."""
@@ -241,7 +276,7 @@ class Adapter:
         return HookAnswer(status=401)
 
     async def take_hook(self, hook: Hook) -> HookAnswer:
-        """One call of Slack: who it is before what it says, and 200 only after commit."""
+        """Take in one payload: its signature is checked before its content, and 200 is answered only after commit."""
         if (refused := self.screen_hook(hook)) is not None:
             return refused
         if looks_at_certificate(hook):
@@ -253,15 +288,11 @@ class Adapter:
             return HookAnswer(status=400 if hook.method == "POST" else 405)
         if (challenge := challenge_of(payload)) is not None:
             return HookAnswer(status=200, body=challenge, mime="application/json")
-        async with self._one_by_one:
-            if self._accept is None:
-                return HookAnswer(status=503)
-            await self._take(payload, self._accept)
-        return HookAnswer(status=200)
+        return await self._hooks.take(lambda accept: self._take(payload, accept))
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded payload."""
-        view = recalled(known, self._view(received))
+        view = context_from_json(known, self._view(received))
         told = as_table(payload)
         if words(told, "type") == MISSED:
             event = table(told, "event")
@@ -269,40 +300,36 @@ class Adapter:
         return parse(payload, view)
 
     async def _introduce(self) -> None:
-        told = await self._calls.call("auth.test")
+        told = await self._client.call("auth.test")
         teams = {words(told, "team_id"), words(told, "enterprise_id")} - {""}
-        self._me = Me(
+        self._me = SlackApp(
             user=words(told, "user_id"), bot=words(told, "bot_id"), name=line(told, "user"), teams=frozenset(teams)
         )
         self._names.know(self._me.user, self._me.name)
 
     async def _listen(self, accept: Accept) -> None:
         if self._config.mode == "http":
-            self._accept = accept
             self._opened(None)
-            try:
-                await asyncio.Event().wait()
-            finally:
-                self._accept = None
+            await self._hooks.run(accept)
         if not isinstance(self._desk.http, OpensSockets):
             raise ConfigError("this HTTP client opens no web sockets, which Socket Mode needs")
-        lines = SocketMode(self._calls, self._desk.http, self._desk.clock)
+        lines = SocketModeClient(self._client, self._desk.http, self._desk.clock)
         await lines.listen(lambda envelope: self._take(table(envelope, "payload"), accept), self._opened)
 
     async def _try_line(self) -> None:
         """Open a line, unless we listen: Slack would tell the second one what is meant for the first."""
         if self._let_in.is_set() or not isinstance(self._desk.http, OpensSockets):
-            await self._calls.ask("apps.connections.open", as_app=True)
+            await self._client.ask("apps.connections.open", as_app=True)
         else:
-            await SocketMode(self._calls, self._desk.http, self._desk.clock).try_out()
+            await SocketModeClient(self._client, self._desk.http, self._desk.clock).try_out()
 
     def _opened(self, gap: float | None) -> None:
         """A line is open. What was said before the first one, or while there was none, is asked for only now."""
         now = self._desk.clock.now()
         if not self._heard or (gap is not None and gap >= GAP_SECONDS):
-            self._reached.miss(now)
+            self._cursor.miss(now)
         elif gap is not None:
-            self._reached.miss(now, within=LATELY, most=FEW_PLACES)
+            self._cursor.miss(now, within=LATELY, most=FEW_PLACES)
         self._heard = True
         self._gap.set()
 
@@ -314,24 +341,24 @@ class Adapter:
             arrivals = [said(raw, channel, view) for raw in raws]
             for raw, arrival in zip(raws, arrivals, strict=True):
                 missed = {"type": MISSED, "event": {**raw, "channel": channel}}
-                self._desk.parsed(missed, partial(remembered, view, missed), [arrival])
+                self._desk.parsed(missed, partial(context_to_json, view, missed), [arrival])
             for arrival in arrivals:
-                self._reached.note(arrival.conversation, arrival.id)
-            self._reached.caught_up(place)
-            cursors = [*[None] * (len(arrivals) - 1), self._reached.write()]
+                self._cursor.note(arrival.conversation, arrival.id)
+            self._cursor.caught_up(place)
+            cursors = [*[None] * (len(arrivals) - 1), self._cursor.write()]
             await hand_in(accept, list(zip(arrivals, cursors, strict=False)))
 
         while True:
             await self._gap.wait()
             self._gap.clear()
-            await CatchUp(self._past, self._reached, self._desk.clock, take).run()
+            await CatchUp(self._history, self._cursor, self._desk.clock, take).run()
 
     async def _take(self, payload: Raw, accept: Accept) -> None:
         """Commit what an event brings; the cursor moves with its messages."""
         if says_nothing_new(payload) or is_own_change(payload, self._me):
             return
         if words(payload, "type") == HELD_BACK:
-            self._reached.miss(self._desk.clock.now())
+            self._cursor.miss(self._desk.clock.now())
             self._gap.set()
         if not (teams := own_teams(payload)) <= self._me.teams:
             self._me = replace(self._me, teams=self._me.teams | teams)
@@ -339,14 +366,14 @@ class Adapter:
         await self._names.learn(words(event, "channel") or words(table(event, "item"), "channel"), [event])
         view = self._view()
         arrivals = parse(payload, view)
-        self._desk.parsed(payload, lambda: remembered(view, payload), arrivals)
+        self._desk.parsed(payload, lambda: context_to_json(view, payload), arrivals)
         await hand_in(accept, list(self._incoming(arrivals)))
 
     def _incoming(self, arrivals: Sequence[Arrival]) -> Iterator[Incoming]:
         for arrival in arrivals:
             if isinstance(arrival, Message):
-                self._reached.note(arrival.conversation, arrival.id)
-                yield arrival, self._reached.write()
+                self._cursor.note(arrival.conversation, arrival.id)
+                yield arrival, self._cursor.write()
             else:
                 yield arrival, None
 
@@ -355,8 +382,8 @@ class Adapter:
         view = self._view()
         return [message for raw in raws if isinstance(message := said(raw, channel, view), Message)]
 
-    def _view(self, received: datetime | None = None) -> View:
-        return View(
+    def _view(self, received: datetime | None = None) -> SlackParseContext:
+        return SlackParseContext(
             account=self._desk.account,
             me=self._me,
             directory=self._names.directory,
@@ -371,29 +398,3 @@ def _check_token(key: str, secret: Secret, begins: str) -> None:
         raise ConfigError(f"{key} ends within hours: the app rotates its tokens; make one from belino's manifest")
     if not token.startswith(begins) or not token.isascii() or not token.isprintable() or " " in token:
         raise ConfigError(f"{key} is no such token of Slack's; it begins with {begins}")
-
-
-def _as_http(url: str) -> str:
-    """A web socket's address as the one its first request goes to."""
-    return f"http{url[2:]}" if url.startswith(("ws://", "wss://")) else url
-
-
-def _check_url(key: str, text: str) -> None:
-    """Refuse an address that would say the tokens in the clear, or hide another one in it."""
-    try:
-        url = urlsplit(text)
-        name, _ = url.hostname or "", url.port
-    except ValueError:
-        raise ConfigError(f"{key} is not a URL; write https://host/path") from None
-    if url.scheme not in ("https", "http") or not name or "@" in url.netloc or url.query or url.fragment:
-        raise ConfigError(f"{key} must be https://host[:port]/path, without a login, ? or #")
-    if url.scheme == "http" and not _is_at_home(name):
-        raise ConfigError(f"{key} must be encrypted; plain http is for a server on this machine or network")
-
-
-def _is_at_home(name: str) -> bool:
-    """Whether a name can only mean a machine nearby: a private address, or a name without a dot."""
-    try:
-        return not ip_address(name).is_global
-    except ValueError:
-        return "." not in name or name.endswith((".local", ".localhost", ".internal"))

@@ -1,17 +1,28 @@
-"""What was said before: one call for a channel, one for a thread, and one to find a parcel of ours again."""
+"""History: what was said before, how far it was heard (the cursor), and catching up after a gap."""
 
+import json
+import logging
 import re
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
-from belino.adapters.slack.calls import Calls, Refused
-from belino.adapters.slack.pacing import Pacing
-from belino.adapters.slack.raw import moment, stamp
-from belino.adapters.slack.send import key_of
-from belino.adapters.slack.upload import comment_of
+from belino.adapters.slack.authors import moment, stamp
+from belino.adapters.slack.client import SlackClient, SlackRefused
+from belino.adapters.slack.send import comment_of, key_of
+from belino.domain.errors import BelinoError, RateLimited
 from belino.domain.message import ConversationKey
+from belino.domain.ports import Clock
 from belino.domain.reply import OutgoingFile, Parcel, Receipt
-from belino.net.raw import Raw, count, table, tables, words
+from belino.net.raw import Raw, count, from_json, table, tables, words
+from belino.net.rest import RateLimits
+
+log = logging.getLogger(__name__)
+
+MOST_CHANNELS = 128
+MOST_THREADS = 32
+OLDEST = timedelta(hours=24)
+"""What was missed longer ago is context, not something to be answered."""
 
 HISTORY, REPLIES = "conversations.history", "conversations.replies"
 MOST_MESSAGES = 200
@@ -24,13 +35,84 @@ _LINK = re.compile(r"<[^<>|]*\|([^<>]*)>")
 _EMOJI = re.compile(r":[a-z0-9_+'-]+:")
 _NO_SUCH_THREAD = frozenset({"thread_not_found", "message_not_found"})
 
+PAUSE_SECONDS = 1.5
+"""Between two calls: forty a minute, of the fifty that Slack takes."""
+AGAIN_SECONDS = 60.0
+MOST_PAGES = 5
 
-class Past:
+Take = Callable[[str, Sequence[Raw]], Awaitable[None]]
+"""(place, messages) → they are on disk, and with the last of them that the place is caught up with."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SlackCursor:
+    """The newest message heard in each channel and thread; of too many, those with the latest are kept."""
+
+    channels: dict[str, str] = field(default_factory=dict)
+    threads: dict[str, str] = field(default_factory=dict)
+    """By channel and first message, with a space between them."""
+    missed: dict[str, str] = field(default_factory=dict)
+    """Channels and threads with a gap, and from where on it is; written down, so that a restart goes on with it."""
+
+    @classmethod
+    def read(cls, cursor: str | None) -> "SlackCursor":
+        raw = from_json(cursor or "")
+        return cls(channels=_stamps(raw, "channels"), threads=_stamps(raw, "threads"), missed=_stamps(raw, "missed"))
+
+    def write(self) -> str:
+        told = {"channels": self.channels, "threads": self.threads}
+        return json.dumps(told | ({"missed": self.missed} if self.missed else {}), separators=(",", ":"))
+
+    def note(self, conversation: ConversationKey, ts: str) -> None:
+        """A message was heard."""
+        if moment(ts) is None:
+            return
+        thread = conversation.thread
+        if thread is None or thread == ts:
+            _move(self.channels, conversation.channel, ts, MOST_CHANNELS)
+        else:
+            _move(self.threads, f"{conversation.channel} {thread}", ts, MOST_THREADS)
+
+    def miss(self, now: datetime, *, within: timedelta = OLDEST, most: int = MOST_CHANNELS + MOST_THREADS) -> None:
+        """Note a gap: what was said since in recently active places is to be caught up with.
+
+        A channel that was silent for longer than a day may have begun to speak in a long gap, so that `within` a day
+        means every channel.
+        """
+        places = sorted((*self.channels.items(), *self.threads.items()), key=lambda heard: float(heard[1]))
+        for place, ts in places[-most:]:
+            heard = moment(ts)
+            if heard is not None and (now - heard < within or (within >= OLDEST and place in self.channels)):
+                self.missed.setdefault(place, ts)
+
+    def caught_up(self, place: str) -> None:
+        self.missed.pop(place, None)
+
+
+def since(ts: str, now: datetime) -> str:
+    """From where on to ask: not from further back than is worth answering."""
+    earliest = f"{(now - OLDEST).timestamp():.6f}"
+    return max(ts, earliest, key=float)
+
+
+def _stamps(raw: Raw, key: str) -> dict[str, str]:
+    kept = table(raw, key)
+    return {place: ts for place in kept if (ts := stamp(kept, place))}
+
+
+def _move(kept: dict[str, str], place: str, ts: str, most: int) -> None:
+    newest = max(kept.pop(place, ts), ts, key=float)
+    while len(kept) >= most:
+        kept.pop(next(iter(kept)))
+    kept[place] = newest
+
+
+class SlackHistory:
     """Asks for what was said, at Slack's pace: some apps are given fifteen messages a minute, and no more."""
 
-    def __init__(self, calls: Calls, pacing: Pacing) -> None:
-        self._calls = calls
-        self._pacing = pacing
+    def __init__(self, client: SlackClient, limits: RateLimits) -> None:
+        self._client = client
+        self._limits = limits
 
     async def channel(self, channel: str, *, latest: str | None = None, limit: int = MOST_MESSAGES) -> Sequence[Raw]:
         """The newest messages, oldest first."""
@@ -44,7 +126,7 @@ class Past:
         """The first message and the replies, oldest first; nothing if there is no such thread."""
         try:
             told = await self._ask(REPLIES, {"channel": channel, "ts": thread, "limit": str(MOST_AT_ONCE)})
-        except Refused as error:
+        except SlackRefused as error:
             if error.error in _NO_SUCH_THREAD:
                 return ()
             raise
@@ -79,11 +161,11 @@ class Past:
             ours = words(message, "user") == own_user or bool(own_bot and words(message, "bot_id") == own_bot)
             if ours and _is_parcel(message, parcel):
                 ts = stamp(message, "ts")
-                return Receipt(message_id=ts, sent=moment(ts) or self._calls.now())
+                return Receipt(message_id=ts, sent=moment(ts) or self._client.now())
         return None
 
     async def _ask(self, method: str, fields: dict[str, object]) -> Raw:
-        return await self._pacing.call(method, "", lambda: self._calls.call(method, fields))
+        return await self._limits.call(method, lambda: self._client.call(method, fields))
 
 
 def in_conversation(message: Raw, conversation: ConversationKey) -> bool:
@@ -117,3 +199,66 @@ def _as_said(text: str) -> str:
 def _in_order(told: Raw) -> list[Raw]:
     messages = [message for message in tables(told, "messages") if stamp(message, "ts")]
     return sorted(messages, key=lambda message: float(stamp(message, "ts")))
+
+
+class CatchUp:
+    """Fetches what the cursor notes as missed; the channel with the latest message comes first."""
+
+    def __init__(self, history: SlackHistory, cursor: SlackCursor, clock: Clock, take: Take) -> None:
+        self._history = history
+        self._cursor = cursor
+        self._clock = clock
+        self._take = take
+
+    async def run(self) -> None:
+        """Until nothing is missed any more; what fails for now is tried again later."""
+        while self._cursor.missed:
+            place, ts = next(reversed(self._cursor.missed.items()))
+            try:
+                wait = await self._work_off(place, ts)
+            except BelinoError as error:
+                self._cursor.missed[place] = ts
+                log.warning("what was missed cannot be had now: %s", type(error).__name__)
+                wait = error.retry_after if isinstance(error, RateLimited) else AGAIN_SECONDS
+            if self._cursor.missed:
+                await self._clock.sleep(max(wait, PAUSE_SECONDS))
+
+    async def _work_off(self, place: str, ts: str) -> float:
+        try:
+            await self._fill(place, since(ts, self._clock.now()))
+        except SlackRefused as error:
+            log.info("what was missed in one place cannot be had: %s", error.error)
+        self._cursor.caught_up(place)
+        return PAUSE_SECONDS
+
+    async def _fill(self, place: str, oldest: str) -> None:
+        channel, _, thread = place.partition(" ")
+        found: dict[str, Raw] = {}
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page, cursor = await self._page(channel, thread, oldest, cursor)
+            found |= {stamp(message, "ts"): message for message in page}
+            if cursor is None:
+                break
+            await self._clock.sleep(PAUSE_SECONDS)
+        for message in found.values() if not thread else ():
+            self._note_thread(channel, message, oldest)
+        await self._take(place, [found[ts] for ts in sorted(found, key=float)])
+
+    async def _page(
+        self, channel: str, thread: str, oldest: str, cursor: str | None
+    ) -> tuple[Sequence[Raw], str | None]:
+        """The next page, however long it takes: an app that is given one a minute would never end if it began again."""
+        while True:
+            try:
+                return await self._history.since(channel, thread, oldest, cursor)
+            except RateLimited as error:
+                if cursor is None:
+                    raise
+                await self._clock.sleep(max(error.retry_after, PAUSE_SECONDS))
+
+    def _note_thread(self, channel: str, message: Raw, oldest: str) -> None:
+        """A thread that began in the gap is told by its first message alone: its replies are asked for."""
+        latest, ts = stamp(message, "latest_reply"), stamp(message, "ts")
+        if latest and float(latest) > float(oldest) and f"{channel} {ts}" not in self._cursor.missed:
+            self._cursor.missed = {f"{channel} {ts}": ts, **self._cursor.missed}

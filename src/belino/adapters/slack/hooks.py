@@ -1,4 +1,4 @@
-"""Events over HTTP: who calls, proven by a signature over the very bytes, before what they say is read."""
+"""Hooks: events over HTTP, whose signature over the very bytes is checked before they are read."""
 
 import hashlib
 import hmac
@@ -7,10 +7,9 @@ import re
 from datetime import datetime
 from urllib.parse import parse_qsl
 
-from belino.adapters.slack.raw import parsed
 from belino.domain.ports import Hook
-from belino.net.raw import Raw, words
-from belino.net.redact import Secret
+from belino.net.raw import Raw, from_json, words
+from belino.net.redact import Secret, same_secret
 
 SIGNATURE, TIMESTAMP = "x-slack-signature", "x-slack-request-timestamp"
 WINDOW_SECONDS = 300
@@ -36,21 +35,18 @@ def is_signed(hook: Hook, secret: Secret | None, now: datetime) -> bool:
     if not key or not may_be_signed(hook, now):
         return False
     made = "v0=" + hmac.new(key.encode(), f"v0:{at}:".encode() + hook.body, hashlib.sha256).hexdigest()
-    # Hashed first, so that neither time nor length tells how near a guess is.
-    said = hook.headers.get(SIGNATURE, "")
-    digests = [hashlib.sha256(text.encode(errors="replace")).digest() for text in (made, said)]
-    return hmac.compare_digest(*digests)
+    return same_secret(hook.headers.get(SIGNATURE, ""), made)
 
 
 def read_hook(hook: Hook) -> Raw | None:
     """What Slack says: an event as JSON, a command as a form, an interaction as JSON in a form; None if neither."""
     if "json" in hook.headers.get("content-type", "") or hook.body[:1] == b"{":
-        return parsed(hook.body) or None
+        return from_json(hook.body) or None
     try:
         fields = dict(parse_qsl(hook.body.decode(), max_num_fields=_FIELDS))
     except ValueError:
         return None
-    return (parsed(fields["payload"]) if "payload" in fields else fields) or None
+    return (from_json(fields["payload"]) if "payload" in fields else fields) or None
 
 
 def looks_at_certificate(hook: Hook) -> bool:
@@ -66,7 +62,7 @@ def may_look_at_certificate(hook: Hook) -> bool:
 
 
 def challenge_of(payload: Raw) -> bytes | None:
-    """What Slack wants to hear back before it sends events to an address."""
+    """The answer to the challenge that Slack sends before it delivers events to a URL."""
     if words(payload, "type") != "url_verification":
         return None
     return json.dumps({"challenge": words(payload, "challenge")}).encode()

@@ -1,16 +1,23 @@
-"""Events as arrivals: pure, fetches nothing, never fails; what it cannot read it says."""
+"""Parse events into arrivals: pure, fetches nothing, never fails; what it cannot read it reports as unsupported."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from belino.adapters.slack.attached import Attachments, pasted
-from belino.adapters.slack.blocks import Blocks
-from belino.adapters.slack.files import Bearer, refs_of, wordings_of
-from belino.adapters.slack.mrkdwn import mentioned, readable
-from belino.adapters.slack.people import Directory, Me, author_of, chat_type, place, user_named
-from belino.adapters.slack.raw import moment, stamp
-from belino.adapters.slack.wordless import what_it_is
+from belino.adapters.slack.authors import (
+    Directory,
+    SlackApp,
+    author_of,
+    chat_type,
+    conversation,
+    mentioned,
+    moment,
+    stamp,
+    user_named,
+)
+from belino.adapters.slack.content import Attachments, Blocks, pasted, readable, what_it_is, wordings_of
+from belino.adapters.slack.media import refs_of
 from belino.domain.media import MediaRef
 from belino.domain.message import (
     Arrival,
@@ -21,13 +28,16 @@ from belino.domain.message import (
     Edit,
     Message,
     Reaction,
+    SourceMessage,
     Unsupported,
+    as_edit,
+    as_unsupported,
 )
 from belino.net.raw import Raw, as_table, as_tables, line, table, tables, words
 
 EVENTS, COMMANDS = "events_api", "slash_commands"
 
-# Subtypes that somebody says something with; every other one reports what happened.
+# Subtypes of messages with content; every other one reports an event.
 _SAID = frozenset(
     {
         "", "file_share", "bot_message", "slackbot_response", "me_message", "thread_broadcast", "reply_broadcast",
@@ -37,25 +47,25 @@ _SAID = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """Whose account, who we are, what ids are called, and when it reached us."""
+class SlackParseContext:
+    """What parsing an event needs to know: account, app, names, and when it was received."""
 
     account: str
-    me: Me = field(default_factory=Me)
+    me: SlackApp = field(default_factory=SlackApp)
     directory: Directory = field(default_factory=Directory)
     received: datetime
     in_threads: bool = False
     """Whether what is said to us in a channel begins a thread, in which it is answered."""
 
     def where(self, channel: str, thread: str | None = None) -> ConversationKey:
-        return place(self.account, channel, thread)
+        return conversation(self.account, channel, thread)
 
     def when(self, ts: str) -> datetime:
         """The time Slack tells; where it tells none, the time it reached us."""
         return moment(ts) or self.received
 
 
-def parse(payload: object, view: View) -> tuple[Arrival, ...]:
+def parse(payload: object, view: SlackParseContext) -> tuple[Arrival, ...]:
     """One payload of an event, command or interaction as arrivals, at least one."""
     raw = as_table(payload)
     if event := table(raw, "event"):
@@ -82,7 +92,7 @@ def own_teams(payload: object) -> frozenset[str]:
     return frozenset(teams - {""})
 
 
-def is_own_change(payload: object, me: Me) -> bool:
+def is_own_change(payload: object, me: SlackApp) -> bool:
     """Whether an event tells that we changed a message of ours, which is known where it was changed."""
     event = table(as_table(payload), "event")
     message = table(event, "message")
@@ -90,7 +100,9 @@ def is_own_change(payload: object, me: Me) -> bool:
     return words(event, "subtype") == "message_changed" and bool(ours) and not _is_gone(event)
 
 
-def said(raw: Raw, channel: str, view: View, *, kind: str = "", always: bool = False) -> Message | Unsupported:
+def said(
+    raw: Raw, channel: str, view: SlackParseContext, *, kind: str = "", always: bool = False
+) -> Message | Unsupported:
     """A message as events and history tell it; `always` if it is to us whatever it says."""
     ts, thread = stamp(raw, "ts") or line(raw, "client_msg_id"), stamp(raw, "thread_ts")
     sort, author = chat_type(channel, kind), author_of(raw, view.me, view.directory)
@@ -100,23 +112,12 @@ def said(raw: Raw, channel: str, view: View, *, kind: str = "", always: bool = F
     )
     own_id, name = ts or f"untold-{view.received.timestamp():.6f}", view.directory.channels.get(channel)
     sent, text = view.when(ts), _words(raw, view)
-    bearer = Bearer(where=where, message_id=own_id, sent=sent, caption=text)
+    source = SourceMessage(where=where, message_id=own_id, sent=sent, caption=text)
     files = tables(raw, "files") or as_tables([raw.get("file")])  # one alone, in the old way
-    below = Attachments(view.me, view.directory).read(tables(raw, "attachments"), bearer)
-    refs = refs_of((*files, *below.files), bearer)
+    below = Attachments(view.me, view.directory).read(tables(raw, "attachments"), source)
+    refs = refs_of((*files, *below.files), source)
     whole = "\n".join(part for part in (text, *wordings_of(files), below.text) if part)
-    if words(raw, "subtype") not in _SAID or not (whole or refs or below.forward or below.quote):
-        return Unsupported(
-            conversation=where,
-            id=own_id,
-            author=author,
-            sent=sent,
-            what=what_it_is(raw),
-            chat_type=sort,
-            channel_name=name,
-            addressed=addressed,
-        )
-    return Message(
+    message = Message(
         conversation=where,
         id=own_id,
         author=author,
@@ -131,9 +132,12 @@ def said(raw: Raw, channel: str, view: View, *, kind: str = "", always: bool = F
         forward=below.forward,
         edited=moment(stamp(table(raw, "edited"), "ts")),
     )
+    if words(raw, "subtype") not in _SAID or not (whole or refs or below.forward or below.quote):
+        return as_unsupported(message, what_it_is(raw))
+    return message
 
 
-def _event(event: Raw, raw: Raw, view: View) -> tuple[Arrival, ...]:
+def _event(event: Raw, raw: Raw, view: SlackParseContext) -> tuple[Arrival, ...]:
     match words(event, "type"):
         case "message":
             return (_message(event, raw, view),)
@@ -145,7 +149,7 @@ def _event(event: Raw, raw: Raw, view: View) -> tuple[Arrival, ...]:
             return (_unread(event, raw, view),)
 
 
-def _message(event: Raw, raw: Raw, view: View) -> Arrival:
+def _message(event: Raw, raw: Raw, view: SlackParseContext) -> Arrival:
     channel, kind = words(event, "channel"), words(event, "channel_type")
     match words(event, "subtype"):
         case "message_changed" if _is_gone(event):
@@ -163,25 +167,16 @@ def _message(event: Raw, raw: Raw, view: View) -> Arrival:
             return said(event, channel, view, kind=kind)
 
 
-def _edit(event: Raw, raw: Raw, channel: str, kind: str, view: View) -> Edit | Unsupported:
+def _edit(event: Raw, raw: Raw, channel: str, kind: str, view: SlackParseContext) -> Edit | Unsupported:
     now = said(table(event, "message"), channel, view, kind=kind)
     at = stamp(event, "event_ts") or stamp(event, "ts") or stamp(table(table(event, "message"), "edited"), "ts")
     edit_id = f"{now.id}@{at or _own_id(raw, view)}"
-    if isinstance(now, Unsupported):
-        return replace(now, id=edit_id, what=f"an edit: {now.what}", addressed=False)
-    if not _really_changed(event):
-        what = "a preview of what a message links to"
-        return _unsupported(now.conversation, edit_id, now.author, view.when(at), what, now.chat_type)
-    return Edit(
-        conversation=now.conversation,
-        id=edit_id,
-        message_id=now.id,
-        author=now.author,
-        sent=view.when(at),
-        text=_with_quote(now),
-        media=(*now.media, *_quoted_media(now)),
-        chat_type=now.chat_type,
-    )
+    if isinstance(now, Message):
+        if not _really_changed(event):
+            what = "a preview of what a message links to"
+            return _unsupported(now.conversation, edit_id, now.author, view.when(at), what, now.chat_type)
+        now = replace(now, text=_with_quote(now), media=(*now.media, *_quoted_media(now)))
+    return as_edit(now, edit_id, view.when(at))
 
 
 def _with_quote(now: Message) -> str:
@@ -199,8 +194,8 @@ def _quoted_media(now: Message) -> tuple[MediaRef, ...]:
     return tuple(replace(ref, message_id=now.id) for ref in quoted if ref.item not in own)
 
 
-def _deletion(event: Raw, raw: Raw, channel: str, message_id: str, view: View) -> Deletion:
-    """Slack does not say who did it: the author, or somebody who may."""
+def _deletion(event: Raw, raw: Raw, channel: str, message_id: str, view: SlackParseContext) -> Deletion:
+    """Slack does not say who did it: the author, or an administrator."""
     before = table(event, "previous_message")
     thread = stamp(before, "thread_ts")
     at = stamp(event, "event_ts") or stamp(event, "ts")
@@ -213,7 +208,7 @@ def _deletion(event: Raw, raw: Raw, channel: str, message_id: str, view: View) -
     )
 
 
-def _reaction(event: Raw, raw: Raw, view: View) -> Arrival:
+def _reaction(event: Raw, raw: Raw, view: SlackParseContext) -> Arrival:
     item, at = table(event, "item"), stamp(event, "event_ts")
     added, name = words(event, "type") == "reaction_added", line(event, "reaction", most=100)
     author = user_named(words(event, "user"), view.me, view.directory)
@@ -231,8 +226,8 @@ def _reaction(event: Raw, raw: Raw, view: View) -> Arrival:
     )
 
 
-def _command(raw: Raw, view: View) -> Message:
-    """A slash command: said to us, wherever it was typed; nobody else sees it."""
+def _command(raw: Raw, view: SlackParseContext) -> Message:
+    """A slash command: said to us, wherever it was typed, and seen by no one else."""
     channel, user = words(raw, "channel_id"), words(raw, "user_id")
     author = user_named(user, view.me, view.directory)
     if author.name == user and (name := line(raw, "user_name")):
@@ -249,19 +244,19 @@ def _command(raw: Raw, view: View) -> Message:
     )
 
 
-def _unread(event: Raw, raw: Raw, view: View) -> Unsupported:
-    """What we did not ask for or do not know: told with its name, from whoever it seems to be."""
+def _unread(event: Raw, raw: Raw, view: SlackParseContext) -> Unsupported:
+    """What we did not ask for or do not know: told with its name and its apparent author."""
     channel = words(event, "channel") or words(table(event, "channel"), "id") or words(table(event, "item"), "channel")
     user = words(event, "user") or words(table(event, "user"), "id")
     ts = stamp(event, "event_ts") or stamp(event, "ts")
     own = line(raw, "event_id") or line(raw, "trigger_id") or ts or _own_id(raw, view)
-    # Who opens our page or presses something has not spoken to us, and is not answered like somebody who has.
+    # Who opens our page or presses something has not spoken to us, and is not answered.
     sort = chat_type(channel) if channel and words(event, "type") == "message" else ChatType.CHANNEL
     author = user_named(user, view.me, view.directory)
     return _unsupported(view.where(channel), f"event-{own}", author, view.when(ts), what_it_is(event), sort)
 
 
-def _own_id(raw: Raw, view: View) -> str:
+def _own_id(raw: Raw, view: SlackParseContext) -> str:
     """What tells an event from the next of its kind, where it does not say when it was."""
     return line(raw, "event_id") or format(view.received.timestamp(), ".6f")
 
@@ -279,7 +274,7 @@ def _thread(ts: str, thread: str, *, starts: bool) -> str | None:
     return ts if starts and ts else None
 
 
-def _words(raw: Raw, view: View) -> str:
+def _words(raw: Raw, view: SlackParseContext) -> str:
     """What a message says itself. Apps lay words out in blocks, and then `text` is what a notification shows."""
     text = readable(words(raw, "text"), view.me, view.directory)
     if _laid_out(raw) or not text:
@@ -299,7 +294,7 @@ def _letters(text: str) -> str:
     return "".join(character for character in text if character.isalnum())
 
 
-def _is_addressed(raw: Raw, sort: ChatType, me: Me) -> bool:
+def _is_addressed(raw: Raw, sort: ChatType, me: SlackApp) -> bool:
     """Whether a message speaks to us: in private, by our name, or by answering in a thread that we began."""
     if sort is ChatType.DIRECT:
         return True
@@ -323,7 +318,7 @@ def _mentioned_in(raw: Raw) -> Iterator[str]:
 
 
 def _is_growth(event: Raw) -> bool:
-    """A thread's first message, told again because somebody answered; Slack often leaves the subtype out."""
+    """A thread's first message, told again because of an answer; Slack often leaves the subtype out."""
     subtype, message = words(event, "subtype"), table(event, "message")
     return subtype == "message_replied" or (not subtype and bool(message) and not words(event, "user"))
 
@@ -337,7 +332,7 @@ def _is_gone(event: Raw) -> bool:
 
 
 def _really_changed(event: Raw) -> bool:
-    """Whether somebody changed words or files, or a quote was found; Slack tells of previews and pins the same way."""
+    """Whether words or files were changed, or a quote was found; Slack tells of previews and pins the same way."""
     message, before = table(event, "message"), table(event, "previous_message")
     if not before:
         return bool(table(message, "edited"))
@@ -355,3 +350,37 @@ def _content(message: Raw, key: str) -> object:
             return [{name: block[name] for name in block if name != "block_id"} for block in _laid_out(message)]
         case _:
             return words(message, key)
+
+
+def context_to_json(view: SlackParseContext, payload: Raw) -> Mapping[str, object]:
+    """The context of a payload for a recording, reduced to the names it mentions."""
+    told, me = json.dumps(dict(payload)), view.me
+    return {
+        "me": {"user_id": me.user, "bot_id": me.bot, "name": me.name, "teams": sorted(me.teams)},
+        "users": _named(view.directory.users, told),
+        "channels": _named(view.directory.channels, told),
+    }
+
+
+def context_from_json(told: Mapping[str, object], view: SlackParseContext) -> SlackParseContext:
+    """The context that `context_to_json` wrote."""
+    raw = as_table(told)
+    me, teams = table(raw, "me"), table(raw, "me").get("teams")
+    return replace(
+        view,
+        me=SlackApp(
+            user=words(me, "user_id"),
+            bot=words(me, "bot_id"),
+            name=line(me, "name"),
+            teams=frozenset(str(team) for team in teams) if isinstance(teams, list) else frozenset(),
+        ),
+        directory=Directory(users=_names(raw, "users"), channels=_names(raw, "channels")),
+    )
+
+
+def _named(names: Mapping[str, str], told: str) -> list[Mapping[str, str]]:
+    return [{"id": own, "name": name} for own, name in names.items() if own in told]
+
+
+def _names(raw: Raw, key: str) -> dict[str, str]:
+    return {words(each, "id"): line(each, "name") for each in tables(raw, key)}

@@ -1,48 +1,86 @@
-"""Parcels out: each one visible call, and what Slack made of it."""
+"""Send parcels, each by one visible call: a message, an upload or an edit; and a thread's status before it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from belino.adapters.slack.calls import Calls, Refused
-from belino.adapters.slack.limits import EDIT_CHARS
-from belino.adapters.slack.mrkdwn import escaped
-from belino.adapters.slack.raw import moment, stamp
-from belino.adapters.slack.refusals import has_nothing_to_edit, refusal
-from belino.adapters.slack.upload import share
-from belino.domain.errors import AdapterError, NothingToEdit
+from belino.adapters.slack.authors import moment, stamp
+from belino.adapters.slack.capabilities import EDIT_CHARS
+from belino.adapters.slack.client import SlackClient, SlackRefused
+from belino.adapters.slack.content import escaped
+from belino.domain.errors import AdapterError, NothingToEdit, Undeliverable
 from belino.domain.limits import Markup
-from belino.domain.reply import Parcel, ParcelKind, Receipt
-from belino.net.raw import Raw, table, words
+from belino.domain.message import ConversationKey
+from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
+from belino.net.form import FileBody, as_upload_errors
+from belino.net.raw import Raw, as_table, table, tables, words
 
 KEY_EVENT = "belino_parcel"
 """The type of the metadata that carries a parcel's key; people do not see it."""
 
+# Slack shares a file a moment after it says that it did; only then does it know the message.
+SHARED_AFTER = (0.0, 0.5, 1.0, 2.0, 4.0)
 
-async def send(calls: Calls, parcel: Parcel) -> Receipt:
+THINKING, UPLOADING = "is thinking…", "is sending a file…"
+STATUS_SECONDS = 60.0
+"""Slack shows it until the answer comes, for two minutes at most."""
+STATUS_REFUSED_SECONDS = 3_600.0
+STATUS_CHARS = 100
+
+_NOTHING_TO_EDIT = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "msg_too_long"})
+_SENTENCES = {
+    "not_in_channel": "the app is not in this channel; invite it there with /invite",
+    "channel_not_found": "Slack knows no such channel, or the app is not in it; invite it there with /invite",
+    "is_archived": "the channel is archived",
+    "is_inactive": "the channel is no longer in use",
+    "msg_too_long": "the text is longer than Slack takes",
+    "no_text": "there is nothing in it",
+    "restricted_action": "the workspace's settings do not let the app write here",
+    "restricted_action_read_only_channel": "only some people may write in this channel",
+    "restricted_action_thread_only_channel": "only replies in threads may be written in this channel",
+    "restricted_action_non_threadable_channel": "no replies in threads may be written in this channel",
+    "cannot_reply_to_message": "this message cannot be answered in a thread",
+    "thread_not_found": "the thread is gone",
+    "invalid_thread_ts": "the thread is gone",
+    "user_not_found": "this person is no longer there",
+    "messages_tab_disabled": "the app takes no direct messages; App Home, Messages Tab turns them on",
+    "ekm_access_denied": "the workspace's administrators have suspended writing here",
+    "posting_to_channel_denied": "the workspace's settings do not let the app write here",
+    "file_uploads_disabled": "the workspace takes no files",
+    "file_uploads_except_images_disabled": "the workspace takes no files but pictures",
+    "file_upload_size_restricted": "the workspace takes no file that large",
+    "file_size_exceeds_limit": "Slack takes no file that large",
+    "storage_limit_reached": "the workspace has no room for files",
+    "blocked_file_type": "the workspace takes no files of this type",
+    "slack_connect_file_upload_sharing_blocked": "files may not be shared with the other workspace",
+    "slack_connect_blocked_file_type": "the other workspace takes no files of this type",
+}
+
+
+async def send(client: SlackClient, parcel: Parcel) -> Receipt:
     """Make one message, several files in one, or a change."""
     try:
         if parcel.kind is ParcelKind.EDIT:
-            return await _finish(calls, parcel.edits or "", parcel)
+            return await _finish(client, parcel.edits or "", parcel)
         if parcel.files:
-            return await share(calls, parcel)
-        return await _post(calls, parcel)
-    except Refused as error:
+            return await share(client, parcel)
+        return await _post(client, parcel)
+    except SlackRefused as error:
         raise refusal(error, parcel) from error
 
 
-async def edit(calls: Calls, ts: str, parcel: Parcel) -> Receipt:
+async def edit(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
     """Change a message's text."""
     if len(str(_text(parcel)["text"])) > EDIT_CHARS:
         raise NothingToEdit(f"Slack changes messages to {EDIT_CHARS} characters at most")
     fields = {"channel": parcel.conversation.channel, "ts": ts, **_text(parcel)}
     try:
-        told = await calls.call("chat.update", fields)
-    except Refused as error:
+        told = await client.call("chat.update", fields)
+    except SlackRefused as error:
         if has_nothing_to_edit(error):
             raise NothingToEdit("the message that was to be changed is gone, or can no longer be") from error
         raise refusal(error, parcel) from error
-    return Receipt(message_id=stamp(told, "ts") or ts, sent=calls.now())
+    return Receipt(message_id=stamp(told, "ts") or ts, sent=client.now())
 
 
 def key_of(message: Raw) -> str:
@@ -51,17 +89,17 @@ def key_of(message: Raw) -> str:
     return words(table(metadata, "event_payload"), "key") if words(metadata, "event_type") == KEY_EVENT else ""
 
 
-async def _finish(calls: Calls, ts: str, parcel: Parcel) -> Receipt:
-    """Make an answer of a draft. One that cannot become it is taken away: the answer will be a message of its own."""
+async def _finish(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
+    """Turn a draft into the answer. A draft that cannot be edited is deleted: the answer is sent as a new message."""
     try:
-        return await edit(calls, ts, parcel)
+        return await edit(client, ts, parcel)
     except NothingToEdit:
         with suppress(AdapterError):  # a draft that stays is seen, and the answer below it is whole
-            await calls.call("chat.delete", {"channel": parcel.conversation.channel, "ts": ts})
+            await client.call("chat.delete", {"channel": parcel.conversation.channel, "ts": ts})
         raise
 
 
-async def _post(calls: Calls, parcel: Parcel) -> Receipt:
+async def _post(client: SlackClient, parcel: Parcel) -> Receipt:
     fields = {
         "channel": parcel.conversation.channel,
         **_text(parcel),
@@ -70,10 +108,10 @@ async def _post(calls: Calls, parcel: Parcel) -> Receipt:
         "unfurl_media": False,
         "metadata": {"event_type": KEY_EVENT, "event_payload": {"key": parcel.key}},
     }
-    told = await calls.call("chat.postMessage", fields)
+    told = await client.call("chat.postMessage", fields)
     ts = stamp(told, "ts") or stamp(table(told, "message"), "ts")
     # Taken for certain: sent again because it was not said under which id, it would be seen twice.
-    return Receipt(message_id=ts or f"untold-{parcel.key}", sent=_when(ts, calls))
+    return Receipt(message_id=ts or f"untold-{parcel.key}", sent=_when(ts, client))
 
 
 def _text(parcel: Parcel) -> Mapping[str, object]:
@@ -82,5 +120,108 @@ def _text(parcel: Parcel) -> Mapping[str, object]:
     return {"text": escaped(parcel.text), "mrkdwn": False}
 
 
-def _when(ts: str, calls: Calls) -> datetime:
-    return moment(ts) or calls.now()
+def _when(ts: str, client: SlackClient) -> datetime:
+    return moment(ts) or client.now()
+
+
+async def share(client: SlackClient, parcel: Parcel) -> Receipt:
+    """Upload the parcel's files and show them in one message."""
+    ids = [await _uploaded(client, file) for file in parcel.files]
+    files = [{"id": own, "title": file.name} for own, file in zip(ids, parcel.files, strict=True)]
+    told = await client.call(
+        "files.completeUploadExternal",
+        {
+            "files": files,
+            "channel_id": parcel.conversation.channel,
+            "initial_comment": comment_of(parcel) or None,
+            "thread_ts": parcel.conversation.thread,
+        },
+    )
+    return await _receipt(client, parcel, ids, tables(told, "files"))
+
+
+def comment_of(parcel: Parcel) -> str:
+    """The captions of all files, which Slack shows above them."""
+    captions = [file.caption for file in parcel.files if file.caption]
+    text = "\n".join(part for part in (parcel.text, *captions) if part)
+    return text if parcel.markup is Markup.MRKDWN else escaped(text)
+
+
+def shared_at(file: Raw, channel: str) -> str:
+    """The ts of the message that shows a file in a channel; empty if none does yet."""
+    for side in ("public", "private"):
+        places = table(table(file, "shares"), side).get(channel)
+        for each in places if isinstance(places, list) else ():
+            if ts := stamp(as_table(each), "ts"):
+                return ts
+    return ""
+
+
+async def _uploaded(client: SlackClient, file: OutgoingFile) -> str:
+    """Upload a file, which is not visible yet, and return its id."""
+    body = FileBody(file)
+    with as_upload_errors(body):
+        told = await client.call("files.getUploadURLExternal", {"filename": file.name, "length": str(file.size)})
+        url, own = words(told, "upload_url"), words(told, "file_id")
+        if not url or not own:
+            raise AdapterError("Slack did not say where to put the file")
+        await client.upload(url, body.chunks(), file.size)
+    return own
+
+
+async def _receipt(client: SlackClient, parcel: Parcel, ids: Sequence[str], files: Sequence[Raw]) -> Receipt:
+    stored = tuple(StoredFile(form=file.send_as, size=file.size, name=file.name) for file in parcel.files)
+    ts = next((ts for file in files if (ts := shared_at(file, parcel.conversation.channel))), "")
+    for wait in SHARED_AFTER if not ts else ():
+        await client.clock.sleep(wait)
+        try:
+            told = await client.call("files.info", {"file": ids[0]})
+        except AdapterError:
+            break  # the files are there, whatever Slack says of them now: sent again they would be seen twice
+        if ts := shared_at(table(told, "file"), parcel.conversation.channel):
+            break
+    # Taken for certain, by whichever id: a message that is not named yet is named by its file.
+    return Receipt(message_id=ts or ids[0], sent=moment(ts) or client.now(), stored=stored)
+
+
+class ThreadStatus:
+    """Sets a thread's status, and not again while it still shows."""
+
+    def __init__(self, client: SlackClient) -> None:
+        self._client = client
+        self._shown: dict[ConversationKey, tuple[str, float]] = {}
+
+    async def show(self, conversation: ConversationKey, status: str) -> None:
+        now = self._client.clock.monotonic()
+        self._shown = {where: shown for where, shown in self._shown.items() if shown[1] > now}
+        known, _ = self._shown.get(conversation, ("", 0.0))
+        status = status[:STATUS_CHARS]
+        if conversation.thread is None or known in (status, _STATUS_REFUSED):
+            return
+        self._shown[conversation] = status, now + STATUS_SECONDS
+        fields = {"channel_id": conversation.channel, "thread_ts": conversation.thread, "status": status}
+        try:
+            await self._client.call("assistant.threads.setStatus", fields)
+        except SlackRefused:
+            self._shown[conversation] = _STATUS_REFUSED, now + STATUS_REFUSED_SECONDS
+
+    def over(self, conversation: ConversationKey) -> None:
+        """Forget a status, which a message clears."""
+        self._shown.pop(conversation, None)
+
+
+_STATUS_REFUSED = "\0"
+
+
+def has_nothing_to_edit(error: SlackRefused) -> bool:
+    """Whether the message to be changed is gone, or can no longer be changed."""
+    return error.error in _NOTHING_TO_EDIT
+
+
+def refusal(error: SlackRefused, parcel: Parcel) -> AdapterError:
+    """A refusal as an error of the domain."""
+    if error.error == "missing_scope":
+        advice = f"give the app the scope {error.needed or 'it lacks'} and install it again"
+        return Undeliverable(f"Slack will not deliver it: {advice}")
+    what = "the file" if parcel.files else "it"
+    return Undeliverable(_SENTENCES.get(error.error) or f"Slack will not deliver {what}: {error.error}")

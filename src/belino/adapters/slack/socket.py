@@ -9,14 +9,12 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Protocol, cast
 
-from belino.adapters.slack.calls import Calls, Refused
-from belino.adapters.slack.raw import parsed
+from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.aio.retry import backoff
 from belino.domain.errors import AdapterError, AddressRefused, BelinoError, RateLimited, Unauthorized
-from belino.domain.ports import Clock, OpensSockets
-from belino.net.raw import NOTHING, Raw, words
+from belino.domain.ports import Clock, OpensSockets, WebSocket
+from belino.net.raw import NOTHING, Raw, from_json, words
 
 log = logging.getLogger(__name__)
 
@@ -31,30 +29,15 @@ ATTEMPTS = 6
 """How often in a row a line may end before it was steady, until the account counts as down."""
 LONGEST_WAIT = 60.0
 
-_LASTING = (AddressRefused, Unauthorized, Refused)
+_LASTING = (AddressRefused, Unauthorized, SlackRefused)
 
 Take = Callable[[Raw], Awaitable[None]]
 Opened = Callable[[float | None], None]
 """Told whenever a line is open, and for how many seconds there had been none; None if there was one all the time."""
 
 
-class Frame(Protocol):
-    """What came over a web socket."""
-
-    @property
-    def data(self) -> object: ...
-
-
-class WebSocket(Protocol):
-    """What is used of a web socket."""
-
-    async def receive(self) -> Frame: ...
-
-    async def send_str(self, data: str) -> None: ...
-
-
-class Ended(AdapterError):
-    """The line ended, which lines do."""
+class LineEnded(AdapterError):
+    """A connection ended, as all do."""
 
     def __init__(self, message: str, *, seconds: float) -> None:
         super().__init__(message)
@@ -62,11 +45,11 @@ class Ended(AdapterError):
         """For how long it had been dead by then."""
 
 
-class SocketMode:
-    """One app's lines, of which the newest counts; those that were replaced are heard to their end."""
+class SocketModeClient:
+    """The connections of one app: the newest counts, and replaced ones are read to their end."""
 
-    def __init__(self, calls: Calls, http: OpensSockets, clock: Clock) -> None:
-        self._calls = calls
+    def __init__(self, client: SlackClient, http: OpensSockets, clock: Clock) -> None:
+        self._client = client
         self._http = http
         self._clock = clock
         self._one_by_one = asyncio.Lock()
@@ -138,7 +121,7 @@ class SocketMode:
 
     def _ended(self, why: BelinoError, *, was_replaced: bool) -> None:
         if self._silent_since is None and not self._heard:
-            silent = why.seconds if isinstance(why, Ended) else 0.0
+            silent = why.seconds if isinstance(why, LineEnded) else 0.0
             self._silent_since = self._clock.monotonic() - silent
         if was_replaced and isinstance(why, AdapterError):
             return
@@ -148,12 +131,11 @@ class SocketMode:
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[tuple[WebSocket, Raw]]:
         """A line and the first that is said over it, which is hello where Slack keeps to its own rules."""
-        told = (await self._calls.ask("apps.connections.open", as_app=True)).told
+        told = (await self._client.ask("apps.connections.open", as_app=True)).told
         if not (url := words(told, "url")):
             raise AdapterError("Slack did not say where a line can be opened")
         try:
-            async with self._http.socket(url, timeout=OPEN_SECONDS, heartbeat=HEARTBEAT_SECONDS) as opened:
-                socket = cast("WebSocket", opened)
+            async with self._http.socket(url, timeout=OPEN_SECONDS, heartbeat=HEARTBEAT_SECONDS) as socket:
                 yield socket, await self._first(socket)
         except AddressRefused as error:
             raise AddressRefused(f"{error}; a server of your own names where its lines are as socket_url") from None
@@ -183,21 +165,21 @@ class SocketMode:
                 async with asyncio.timeout_at(ends):
                     envelope = await self._next(socket)
             except TimeoutError:
-                raise Ended("the line was replaced", seconds=0.0) from None
+                raise LineEnded("the line was replaced", seconds=0.0) from None
 
     async def _next(self, socket: WebSocket) -> Raw:
         data = (await socket.receive()).data
         if isinstance(data, str):
-            return parsed(data)
+            return from_json(data)
         if isinstance(data, bytes):
             return NOTHING
         dead = DEAD_SECONDS if isinstance(data, TimeoutError) else 0.0
-        raise Ended("the line ended", seconds=dead)
+        raise LineEnded("the line ended", seconds=dead)
 
 
 def _is_goodbye(envelope: Raw) -> bool:
     if words(envelope, "type") != "disconnect":
         return False
     if words(envelope, "reason") == "link_disabled":
-        raise Refused("Socket Mode was turned off; turn it on at api.slack.com/apps", error="link_disabled")
+        raise SlackRefused("Socket Mode was turned off; turn it on at api.slack.com/apps", error="link_disabled")
     return True

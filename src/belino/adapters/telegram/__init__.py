@@ -1,38 +1,44 @@
-"""Telegram, through the Bot API: long polling or a webhook, bytes by getFile, text and files out."""
+"""Telegram adapter: the Bot API by long polling or a webhook, bytes by getFile, text and files out."""
 
 import asyncio
-import hashlib
-import hmac
 import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from ipaddress import ip_address
 from typing import ClassVar, Literal
 from urllib.parse import quote, urlsplit
 
-from belino.adapters.telegram.actions import TYPING, UPLOADS, show_action
-from belino.adapters.telegram.calls import Calls, Conflict, Overlong, Refused
-from belino.adapters.telegram.check import check_bot
-from belino.adapters.telegram.download import FETCH_BYTES, Download
-from belino.adapters.telegram.limits import LIMITS, local_limits
-from belino.adapters.telegram.pacing import Pacing
+from belino.adapters.telegram.authors import PLATFORM, TelegramBot
+from belino.adapters.telegram.capabilities import LIMITS, WORKS, local_limits
+from belino.adapters.telegram.client import SendPacing, TelegramClient
+from belino.adapters.telegram.doctor import check_bot
+from belino.adapters.telegram.errors import OverlongAnswer, PollConflict, TelegramRefused
+from belino.adapters.telegram.media import FETCH_BYTES, TelegramDownload
 from belino.adapters.telegram.parse import ALLOWED_UPDATES, parse
-from belino.adapters.telegram.people import PLATFORM, Me
-from belino.adapters.telegram.send import edit, send
-from belino.adapters.telegram.works import WORKS
+from belino.adapters.telegram.send import TYPING, UPLOADS, edit, send, show_action
 from belino.domain.capabilities import Capabilities
 from belino.domain.errors import AdapterError, ConfigError
 from belino.domain.limits import Limits, SendAs
 from belino.domain.media import MediaRef
 from belino.domain.message import Arrival, ConversationKey
 from belino.domain.outcome import Finding
-from belino.domain.ports import Accept, AdapterContext, Hook, HookAnswer, Incoming, Question, hand_in
+from belino.domain.ports import (
+    Accept,
+    AdapterContext,
+    DraftsShown,
+    Hook,
+    HookAnswer,
+    Incoming,
+    Question,
+    hand_in,
+    pause_between_drafts,
+)
 from belino.domain.reply import Parcel, Receipt
 from belino.net.raw import Raw, as_table, table, whole, words
-from belino.net.redact import Secret
+from belino.net.redact import Secret, same_secret
+from belino.net.rest import HookInbox, check_base_url
 from belino.net.stream import retried
 
 OFFICIAL_URL = "https://api.telegram.org"
@@ -45,7 +51,7 @@ LEAST_PAUSE = 1.0
 BATCH = 100
 # A line that breaks is only asked for again: proxies cut long polls, and Telegram's own servers restart.
 POLL_TRIES = 5
-DRAFT_PAUSE, GROUP_DRAFT_PAUSE = 3.0, 9.0
+DRAFT_PAUSES = 3.0, 9.0
 
 _TOKEN = re.compile(r"[A-Za-z0-9:_-]{1,256}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -81,7 +87,7 @@ class Config:
         metadata={"says": "Whether api_url is a server of your own that runs with `--local`: files up to 2000 MB."},
     )
 
-    drafts: Literal["direct", "always", "never"] = field(
+    drafts: DraftsShown = field(
         default="direct",
         metadata={"says": "Where an answer is shown while it is written: in direct messages, everywhere, or nowhere."},
     )
@@ -89,9 +95,9 @@ class Config:
     def __post_init__(self) -> None:
         if not _TOKEN.fullmatch(self.token.reveal()):
             raise ConfigError("token is not a bot token; it looks like 123456:ABC-DEF and comes from @BotFather")
-        _check_url("api_url", self.api_url, plain_at_home=True)
+        check_base_url("api_url", self.api_url)
         if self.public_url is not None:
-            _check_url("public_url", self.public_url, plain_at_home=self.api_url != OFFICIAL_URL)
+            check_base_url("public_url", self.public_url, plain_nearby=self.api_url != OFFICIAL_URL)
         if self.mode == "webhook" and not _SECRET.fullmatch(_revealed(self.webhook_secret)):
             raise ConfigError(
                 "webhook_secret is needed for a webhook, or anybody could speak as Telegram; "
@@ -118,11 +124,10 @@ class Adapter:
     def __init__(self, config: Config, desk: AdapterContext) -> None:
         self._config = config
         self._desk = desk
-        self._calls = Calls(desk.http, desk.clock, api_url=config.api_url, token=config.token)
-        self._pacing = Pacing(desk.clock)
-        self._me = Me()
-        self._accept: Accept | None = None
-        self._in_order = asyncio.Lock()
+        self._client = TelegramClient(desk.http, desk.clock, api_url=config.api_url, token=config.token)
+        self._pacing = SendPacing(desk.clock)
+        self._me = TelegramBot()
+        self._hooks = HookInbox()
         self._let_in = asyncio.Event()
         if config.local_files:
             self.limits = local_limits()
@@ -130,8 +135,8 @@ class Adapter:
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled; the cursor is the number of the next update."""
         self._let_in.clear()
-        me = as_table(await self._calls.look("getMe"))
-        self._me = Me(id=whole(me, "id") or 0, username=words(me, "username"))
+        me = as_table(await self._client.look("getMe"))
+        self._me = TelegramBot(id=whole(me, "id") or 0, username=words(me, "username"))
         self._let_in.set()
         if self._config.mode == "polling":
             await self._poll(accept, int(cursor) if cursor and cursor.isdecimal() else None)
@@ -144,34 +149,29 @@ class Adapter:
 
     async def send(self, parcel: Parcel) -> Receipt:
         """One message, album or change."""
-        return await self._pacing.call(parcel.conversation.channel, lambda: send(self._calls, parcel))
+        return await self._pacing.call(parcel.conversation.channel, lambda: send(self._client, parcel))
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
         """Change what a message says."""
-        return await self._pacing.call(parcel.conversation.channel, lambda: edit(self._calls, message_id, parcel))
+        return await self._pacing.call(parcel.conversation.channel, lambda: edit(self._client, message_id, parcel))
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
         """Slower in groups, which take twenty messages and changes a minute from a bot."""
         direct = conversation.channel.isdecimal()  # a group's number is negative, a business chat's has a connection
-        if self._config.drafts == "never" or (self._config.drafts == "direct" and not direct):
-            return None
-        return DRAFT_PAUSE if direct else GROUP_DRAFT_PAUSE
+        return pause_between_drafts(self._config.drafts, direct=direct, pauses=DRAFT_PAUSES)
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
-        """Telegram shows no more than that somebody is typing."""
-        await show_action(self._calls, conversation, TYPING)
+        """Show typing, which is all that Telegram shows."""
+        await show_action(self._client, conversation, TYPING)
 
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
-        """That somebody is sending a photo, a video, a voice message, or a file."""
-        await show_action(self._calls, conversation, UPLOADS[form])
+        """Show that a photo, a video, a voice message or a file is being sent."""
+        await show_action(self._client, conversation, UPLOADS[form])
 
-    @asynccontextmanager
-    async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
+    def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """The bytes of a ref, by a fresh link, which holds for an hour and is asked for again when it does not."""
-        download = Download(self._calls, self._desk.clock, ref, limit=self._most, token=self._config.token)
-        await download.prepare()
-        async with aclosing(download.chunks()) as chunks:
-            yield chunks
+        clock, token = self._desk.clock, self._config.token
+        return TelegramDownload(self._client, clock, ref, limit=self._most, token=token).open()
 
     @property
     def _most(self) -> int:
@@ -181,34 +181,30 @@ class Adapter:
     async def check(self) -> Sequence[Finding]:
         """Token, privacy mode, webhook and clock, for the doctor."""
         name = f"{PLATFORM}:{self._desk.account}"
-        return await check_bot(self._calls, self._desk.clock, name=name, webhook=self._config.mode == "webhook")
+        return await check_bot(self._client, self._desk.clock, name=name, webhook=self._config.mode == "webhook")
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
         """Refuse a call without our secret, which Telegram sends in a header."""
         if self._config.mode != "webhook":
             return HookAnswer(status=404)
-        if not _is_secret(hook.headers.get(SECRET_HEADER, ""), _revealed(self._config.webhook_secret)):
+        if not same_secret(hook.headers.get(SECRET_HEADER, ""), _revealed(self._config.webhook_secret)):
             return HookAnswer(status=401)
         return None if hook.method == "POST" else HookAnswer(status=405)
 
     async def take_hook(self, hook: Hook) -> HookAnswer:
-        """One call of Telegram: who it is before what it says, and 200 only after commit."""
+        """Take in one update: its secret is checked before its body, and 200 is answered only after commit."""
         if (refused := self.screen_hook(hook)) is not None:
             return refused
         try:
             update = json.loads(hook.body)
         except (ValueError, RecursionError):
             return HookAnswer(status=400)
-        async with self._in_order:
-            if self._accept is None:
-                return HookAnswer(status=503)
-            await self._take([as_table(update)], self._accept)
-        return HookAnswer(status=200)
+        return await self._hooks.take(lambda accept: self._take([as_table(update)], accept))
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded update."""
         told = table(known, "me")
-        me = Me(id=whole(told, "id") or 0, username=words(told, "username"))
+        me = TelegramBot(id=whole(told, "id") or 0, username=words(told, "username"))
         return parse(as_table(payload), account=self._desk.account, me=me, received=received, most=self._most)
 
     async def _poll(self, accept: Accept, offset: int | None) -> None:
@@ -225,7 +221,7 @@ class Adapter:
     async def _updates(self, offset: int | None) -> Sequence[Raw]:
         try:
             result = await self._asked(offset, limit=BATCH)
-        except Overlong:
+        except OverlongAnswer:
             result = await self._asked(offset, limit=1)  # else these updates would stand in the way for ever
         if not isinstance(result, list):
             raise AdapterError("Telegram's answer to getUpdates cannot be read")
@@ -243,9 +239,9 @@ class Adapter:
         if offset is not None:
             fields["offset"] = offset
         return await retried(
-            lambda: self._calls.look("getUpdates", fields, wait=POLL_SECONDS),
+            lambda: self._client.look("getUpdates", fields, wait=POLL_SECONDS),
             clock=self._desk.clock,
-            lasting=(Conflict, Overlong, Refused),
+            lasting=(PollConflict, OverlongAnswer, TelegramRefused),
             attempts=POLL_TRIES,
         )
 
@@ -271,44 +267,13 @@ class Adapter:
                 "allowed_updates": list(ALLOWED_UPDATES),
                 "max_connections": 1,  # more would overtake each other
             }
-            await self._calls.call("setWebhook", fields)
-        self._accept = accept
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self._accept = None
+            await self._client.call("setWebhook", fields)
+        await self._hooks.run(accept)
 
 
 def _following(update: Raw) -> int:
     return (whole(update, "update_id") or 0) + 1
 
 
-def _check_url(key: str, text: str, *, plain_at_home: bool) -> None:
-    """Refuse an address that would say the token in the clear, or hide another one in it."""
-    try:
-        url = urlsplit(text)
-        name, _ = url.hostname or "", url.port
-    except ValueError:
-        raise ConfigError(f"{key} is not a URL; write https://host") from None
-    if url.scheme not in ("https", "http") or not name or "@" in url.netloc or url.query or url.fragment:
-        raise ConfigError(f"{key} must be https://host[:port][/path], without a login, ? or #")
-    if url.scheme == "http" and not (plain_at_home and _is_at_home(name)):
-        raise ConfigError(f"{key} must begin with https://; plain http is for a server on this machine or network")
-
-
-def _is_at_home(name: str) -> bool:
-    """Whether a name can only mean a machine nearby: a private address, or a name without a dot."""
-    try:
-        return not ip_address(name).is_global
-    except ValueError:
-        return "." not in name or name.endswith((".local", ".localhost", ".internal"))
-
-
 def _revealed(secret: Secret | None) -> str:
     return "" if secret is None else secret.reveal()
-
-
-def _is_secret(said: str, secret: str) -> bool:
-    # Hashed first, so that neither time nor length tells how near a guess is.
-    digests = [hashlib.sha256(text.encode(errors="replace")).digest() for text in (said, secret)]
-    return bool(secret) and hmac.compare_digest(*digests)

@@ -1,31 +1,39 @@
-"""Updates as arrivals: pure, fetches nothing, never fails; what it cannot read it says."""
+"""Parse updates into arrivals: pure, fetches nothing, never fails; what it cannot read it reports as unsupported."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from belino.adapters.telegram.download import FETCH_BYTES
-from belino.adapters.telegram.facts import facts_of, item_answered
-from belino.adapters.telegram.files import Bearer, refs_of
-from belino.adapters.telegram.links import linked, passage
-from belino.adapters.telegram.people import (
-    SOMEBODY,
-    Me,
+from belino.adapters.telegram.authors import (
+    TelegramBot,
     author_of,
     chat_as_author,
     chat_name,
     chat_type,
+    conversation,
     forwarded_from,
     origin,
-    place,
     thread_of,
     user,
 )
-from belino.adapters.telegram.raw import has, identity, moment
-from belino.adapters.telegram.rich import NAMING, rich_files, rich_names, rich_text
-from belino.adapters.telegram.wordless import STORY, is_confidential, what_is_in, what_it_is
+from belino.adapters.telegram.content import (
+    NAMING,
+    STORY,
+    facts_of,
+    is_confidential,
+    item_answered,
+    linked,
+    passage,
+    rich_files,
+    rich_names,
+    rich_text,
+    what_is_in,
+    what_it_is,
+)
+from belino.adapters.telegram.media import FETCH_BYTES, TelegramSource, refs_of
 from belino.domain.media import MediaRef
 from belino.domain.message import (
+    UNKNOWN_AUTHOR,
     Arrival,
     ChatType,
     ConversationKey,
@@ -35,8 +43,10 @@ from belino.domain.message import (
     Quote,
     Reaction,
     Unsupported,
+    as_edit,
+    as_unsupported,
 )
-from belino.net.raw import Raw, as_table, table, tables, whole, words
+from belino.net.raw import Raw, as_table, has, number_id, table, tables, unix_time, whole, words
 
 # Asked for by name: without the list Telegram leaves reactions out, and sends what we would only count.
 ALLOWED_UPDATES = (
@@ -56,20 +66,22 @@ _EDITED = ("edited_message", "edited_channel_post", "edited_business_message")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Frame:
-    """One update being read: whose account, which bot, what it is handed, the update's number, when it reached us."""
+    """What parsing an update needs to know: account, bot, size limit, update number, and when it was received."""
 
     account: str
-    me: Me
+    me: TelegramBot
     most: int
     update_id: int
     received: datetime
 
     def when(self, raw: Raw, key: str) -> datetime:
         """The time Telegram tells; where it tells none, the time it reached us."""
-        return moment(raw, key) if whole(raw, key) else self.received
+        return unix_time(raw, key) if whole(raw, key) else self.received
 
 
-def parse(update: object, *, account: str, me: Me, received: datetime, most: int = FETCH_BYTES) -> tuple[Arrival, ...]:
+def parse(
+    update: object, *, account: str, me: TelegramBot, received: datetime, most: int = FETCH_BYTES
+) -> tuple[Arrival, ...]:
     """One update as arrivals, at least one: what we cannot read is Unsupported and names what it was.
 
     `most` is the largest file that the bot is handed.
@@ -92,22 +104,9 @@ def parse(update: object, *, account: str, me: Me, received: datetime, most: int
 def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
     where, author, name = _where(raw, frame), author_of(raw, frame.me), chat_name(table(raw, "chat")) or None
     sort, sent, own_id = chat_type(table(raw, "chat")), frame.when(raw, "date"), _message_id(raw, frame)
-    bearer = Bearer(where=where, message_id=own_id, sent=sent, caption=_caption(raw), most=frame.most)
-    text, refs = _text(raw), _files(raw, bearer)
-    addressed = _is_addressed(raw, frame.me)
-    if is_confidential(raw) or not (text or refs):
-        return Unsupported(
-            conversation=where,
-            id=own_id,
-            author=author,
-            sent=sent,
-            what=what_it_is(raw),
-            chat_type=sort,
-            channel_name=name,
-            addressed=addressed,
-        )
-    quote = _quote(raw, where, own_id, frame)
-    return Message(
+    source = TelegramSource(where=where, message_id=own_id, sent=sent, caption=_caption(raw), most=frame.most)
+    text, refs = _text(raw), _files(raw, source)
+    message = Message(
         conversation=where,
         id=own_id,
         author=author,
@@ -116,38 +115,30 @@ def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
         media=refs,
         chat_type=sort,
         channel_name=name,
-        addressed=addressed,
-        reply_to=identity(_replied_to(raw), "message_id") or None,
-        quote=quote,
+        addressed=_is_addressed(raw, frame.me),
+        reply_to=number_id(_replied_to(raw), "message_id") or None,
+        quote=_quote(raw, where, own_id, frame),
         forward=forwarded_from(raw, frame.me),
         album=words(raw, "media_group_id") or None,
     )
+    if is_confidential(raw) or not (text or refs):
+        return as_unsupported(message, what_it_is(raw))
+    return message
 
 
 def _edited(raw: Raw, frame: _Frame) -> Edit | Unsupported:
     said = _said(raw, frame)
     # Two edits may share a second, so the update's number tells them apart.
-    edit_id = f"{said.id}@{identity(raw, 'edit_date') or '0'}.{frame.update_id}"
-    if isinstance(said, Unsupported):
-        return replace(said, id=edit_id, what=f"an edit: {said.what}", addressed=False)
-    return Edit(
-        conversation=said.conversation,
-        id=edit_id,
-        message_id=said.id,
-        author=said.author,
-        sent=frame.when(raw, "edit_date"),
-        text=said.text,
-        media=said.media,
-        chat_type=said.chat_type,
-    )
+    edit_id = f"{said.id}@{number_id(raw, 'edit_date') or '0'}.{frame.update_id}"
+    return as_edit(said, edit_id, frame.when(raw, "edit_date"))
 
 
 def _deletions(raw: Raw, frame: _Frame) -> Iterator[Deletion]:
     """Told only of business accounts' chats. Telegram does not say when, or who did it."""
-    where = place(frame.account, table(raw, "chat"), business=words(raw, "business_connection_id"))
+    where = conversation(frame.account, table(raw, "chat"), business=words(raw, "business_connection_id"))
     ids = raw.get("message_ids")
     for message_id in ids if isinstance(ids, list) else ():
-        if type(message_id) is int and (shown := identity({"id": message_id}, "id")):
+        if type(message_id) is int and (shown := number_id({"id": message_id}, "id")):
             yield Deletion(
                 conversation=where,
                 id=f"{shown}.{frame.update_id}",
@@ -160,15 +151,15 @@ def _deletions(raw: Raw, frame: _Frame) -> Iterator[Deletion]:
 
 def _reactions(raw: Raw, frame: _Frame) -> Iterator[Reaction]:
     """What was put on and taken away, which Telegram tells as the lists before and after."""
-    message_id = identity(raw, "message_id")
-    author = user(table(raw, "user"), frame.me) or chat_as_author(table(raw, "actor_chat")) or SOMEBODY
+    message_id = number_id(raw, "message_id")
+    author = user(table(raw, "user"), frame.me) or chat_as_author(table(raw, "actor_chat")) or UNKNOWN_AUTHOR
     before = [_emoji(reaction) for reaction in tables(raw, "old_reaction")]
     after = [_emoji(reaction) for reaction in tables(raw, "new_reaction")]
     changes = [(emoji, False) for emoji in before if emoji not in after]
     changes += [(emoji, True) for emoji in after if emoji not in before]
     for number, (emoji, added) in enumerate(changes if message_id else ()):
         yield Reaction(
-            conversation=place(frame.account, table(raw, "chat")),
+            conversation=conversation(frame.account, table(raw, "chat")),
             id=f"{message_id}.{frame.update_id}.{number}",
             message_id=message_id,
             author=author,
@@ -187,18 +178,18 @@ def _emoji(reaction: Raw) -> str:
 
 
 def _unread(update: Raw, frame: _Frame) -> Unsupported:
-    """An update we did not ask for or do not know: told with its name, from whoever it seems to be."""
+    """An update we did not ask for or do not know: told with its name and its apparent author."""
     names = sorted(key for key in update if key != "update_id" and has(update, key))
     payload = table(update, names[0]) if names else {}
     chat = table(payload, "chat") or table(table(payload, "message"), "chat")
     author = user(table(payload, "from"), frame.me) or user(table(payload, "user"), frame.me)
     return Unsupported(
-        conversation=place(frame.account, chat, business=words(payload, "business_connection_id")),
+        conversation=conversation(frame.account, chat, business=words(payload, "business_connection_id")),
         id=f"update-{frame.update_id}",
-        author=author or chat_as_author(chat) or SOMEBODY,
+        author=author or chat_as_author(chat) or UNKNOWN_AUTHOR,
         sent=frame.when(payload, "date"),
         what=f"an update of the kind {_named(names)}",
-        # Without a chat nobody spoke to us anywhere: never the start of a direct conversation.
+        # Without a chat it was not said to us: never the start of a direct conversation.
         chat_type=chat_type(chat) if chat else ChatType.CHANNEL,
         channel_name=chat_name(chat) or None,
     )
@@ -211,12 +202,12 @@ def _named(names: list[str]) -> str:
 
 def _where(raw: Raw, frame: _Frame) -> ConversationKey:
     business = words(raw, "business_connection_id")
-    return place(frame.account, table(raw, "chat"), business=business, thread=thread_of(raw))
+    return conversation(frame.account, table(raw, "chat"), business=business, thread=thread_of(raw))
 
 
 def _message_id(raw: Raw, frame: _Frame) -> str:
     # Zero is no id: Telegram gives it to everything that only its sender and the bot see.
-    return identity(raw, "message_id") if whole(raw, "message_id") else f"update-{frame.update_id}"
+    return number_id(raw, "message_id") if whole(raw, "message_id") else f"update-{frame.update_id}"
 
 
 def _text(raw: Raw) -> str:
@@ -229,8 +220,8 @@ def _caption(raw: Raw) -> str:
     return linked(raw, "caption", "caption_entities")
 
 
-def _files(raw: Raw, bearer: Bearer) -> tuple[MediaRef, ...]:
-    return refs_of(raw, bearer) + rich_files(table(raw, "rich_message"), bearer)
+def _files(raw: Raw, source: TelegramSource) -> tuple[MediaRef, ...]:
+    return refs_of(raw, source) + rich_files(table(raw, "rich_message"), source)
 
 
 def _replied_to(raw: Raw) -> Raw:
@@ -244,23 +235,23 @@ def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quot
     quoted = linked(table(raw, "quote"), "text", "entities")
     if reply := _replied_to(raw):
         # The files are the same items as when that message came itself: they keep their ids.
-        bearer = Bearer(
+        source = TelegramSource(
             where=where,
-            message_id=identity(reply, "message_id") or own_id,
+            message_id=number_id(reply, "message_id") or own_id,
             sent=frame.when(reply, "date"),
             caption=_caption(reply),
             most=frame.most,
         )
-        quote = Quote(author=author_of(reply, frame.me), message_id=identity(reply, "message_id") or None)
+        quote = Quote(author=author_of(reply, frame.me), message_id=number_id(reply, "message_id") or None)
         # Telegram says 0 for a message it no longer shows.
-        sent = moment(reply, "date") if whole(reply, "date") else None
-        files = _files(reply, bearer)
+        sent = unix_time(reply, "date") if whole(reply, "date") else None
+        files = _files(reply, source)
         return replace(quote, text=quoted or item_answered(raw, reply) or _gist(reply, files), sent=sent, media=files)
     if external := table(raw, "external_reply"):
         # Its id counts in another chat, so the files belong to the message that brought them here.
-        bearer = Bearer(where=where, message_id=own_id, sent=frame.when(raw, "date"), most=frame.most)
+        source = TelegramSource(where=where, message_id=own_id, sent=frame.when(raw, "date"), most=frame.most)
         quote = origin(table(external, "origin"), frame.me) or Quote()
-        files = _files(external, bearer)
+        files = _files(external, source)
         return replace(quote, text=quoted or _gist(external, files), media=files)
     if story := table(raw, "reply_to_story"):
         return Quote(author=chat_as_author(table(story, "chat")), text=STORY)
@@ -272,7 +263,7 @@ def _gist(raw: Raw, files: Sequence[MediaRef]) -> str:
     return _text(raw) or ("" if files else what_is_in(raw))
 
 
-def _is_addressed(raw: Raw, me: Me) -> bool:
+def _is_addressed(raw: Raw, me: TelegramBot) -> bool:
     """Whether a message speaks to this bot: in private, by its name, by a command for it, or by answering it."""
     # In a business account's chats two people write to each other; we read along.
     if chat_type(table(raw, "chat")) is ChatType.DIRECT and not words(raw, "business_connection_id"):
@@ -292,7 +283,7 @@ def _names(raw: Raw) -> Iterator[tuple[Raw, str]]:
         yield node, words(node, "username") or words(node, "bot_command")
 
 
-def _names_me(mark: Raw, name: str, me: Me) -> bool:
+def _names_me(mark: Raw, name: str, me: TelegramBot) -> bool:
     match words(mark, "type"):
         case "text_mention":
             return me.id != 0 and whole(table(mark, "user"), "id") == me.id
@@ -304,5 +295,5 @@ def _names_me(mark: Raw, name: str, me: Me) -> bool:
             return False
 
 
-def _is_my_name(name: str, me: Me) -> bool:
+def _is_my_name(name: str, me: TelegramBot) -> bool:
     return bool(name) and name.lower() == me.username.lower()

@@ -1,35 +1,78 @@
-"""Parcels out: each one visible call, and what Telegram made of it."""
+"""Send parcels, each by one visible call: text, a file, an album or an edit; and chat actions while they are made."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from belino.adapters.telegram.attach import Call, as_documents, files_call, kept_as
-from belino.adapters.telegram.calls import Calls, NoSuchPage, NotFound, Refused
-from belino.adapters.telegram.people import DIRECT_TOPIC
-from belino.adapters.telegram.raw import identity, moment
-from belino.adapters.telegram.refusals import has_nothing_to_edit, is_unchanged, misses_question, refusal, refuses_photo
+from belino.adapters.telegram.authors import DIRECT_TOPIC
+from belino.adapters.telegram.client import TelegramClient
+from belino.adapters.telegram.errors import (
+    NoSuchPage,
+    NotFound,
+    TelegramRefused,
+    has_nothing_to_edit,
+    is_unchanged,
+    misses_question,
+    refusal,
+    refuses_photo,
+)
 from belino.domain.errors import NothingToEdit, Unanswered, Undeliverable
-from belino.domain.limits import Markup
+from belino.domain.limits import Markup, SendAs
 from belino.domain.message import ConversationKey
-from belino.domain.reply import Parcel, ParcelKind, Receipt
+from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.form import Form
-from belino.net.raw import Raw, as_table, whole
+from belino.net.raw import Raw, as_table, count, has, number_id, unix_time, whole, words
+
+METHODS = {
+    SendAs.PHOTO: "sendPhoto",
+    SendAs.VIDEO: "sendVideo",
+    SendAs.AUDIO: "sendAudio",
+    SendAs.VOICE: "sendVoice",
+    SendAs.ANIMATION: "sendAnimation",
+    SendAs.STICKER: "sendSticker",
+    SendAs.DOCUMENT: "sendDocument",
+}
+# An animation is told as a document too, so that it must be looked for first.
+_KEPT_AS = sorted(SendAs, key=lambda form: form is SendAs.DOCUMENT)
+# Telegram makes pictures of its own of these: their size and name say nothing about what was sent.
+_REMADE = frozenset({SendAs.PHOTO, SendAs.ANIMATION, SendAs.STICKER})
 
 CALLS_AT_MOST = 4
 """A group that moved, a picture that is none and a question that is gone are each answered with another call, once."""
 
+TYPING = "typing"
+UPLOADS = {
+    SendAs.PHOTO: "upload_photo",
+    SendAs.VIDEO: "upload_video",
+    SendAs.AUDIO: "upload_document",
+    SendAs.VOICE: "upload_voice",
+    SendAs.ANIMATION: "upload_video",
+    SendAs.STICKER: "choose_sticker",
+    SendAs.DOCUMENT: "upload_document",
+}
 
-async def send(calls: Calls, parcel: Parcel) -> Receipt:
+_EDITED_BY = frozenset({"chat_id", "business_connection_id"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """One call that makes something visible."""
+
+    method: str
+    fields: Mapping[str, object]
+    files: Mapping[str, OutgoingFile] = field(default_factory=dict)
+
+
+async def send(client: TelegramClient, parcel: Parcel) -> Receipt:
     """Make one message, album or change. A group that became a supergroup is followed to its new id."""
     if parcel.kind is ParcelKind.EDIT:
-        return await edit(calls, parcel.edits or "", parcel)
+        return await edit(client, parcel.edits or "", parcel)
     moved: int | None = None
     for _ in range(CALLS_AT_MOST):
         call = call_of(parcel) if moved is None else _to(call_of(parcel), moved)
         try:
-            return _moved(await _made(calls, call, parcel.key), moved)
-        except Refused as error:
+            return _moved(await _made(client, call, parcel.key), moved)
+        except TelegramRefused as error:
             if error.migrate_to is not None and moved is None:
                 moved = error.migrate_to
             elif refuses_photo(error, parcel):
@@ -41,7 +84,7 @@ async def send(calls: Calls, parcel: Parcel) -> Receipt:
     raise Undeliverable("Telegram refused it in every form")
 
 
-async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
+async def edit(client: TelegramClient, message_id: str, parcel: Parcel) -> Receipt:
     """Change a message's text."""
     number, _, moved = message_id.partition("@")
     fields = {name: value for name, value in where_of(parcel.conversation).items() if name in _EDITED_BY}
@@ -49,76 +92,30 @@ async def edit(calls: Calls, message_id: str, parcel: Parcel) -> Receipt:
     if moved:
         fields["chat_id"] = _number(moved)
     try:
-        message = as_table(await calls.call("editMessageText", fields))
+        message = as_table(await client.call("editMessageText", fields))
     except (NoSuchPage, NotFound) as error:  # with the same token the message was sent
         raise NothingToEdit("this server changes no messages") from error
-    except Refused as error:
+    except TelegramRefused as error:
         if is_unchanged(error):
-            return Receipt(message_id=message_id, sent=calls.now())
+            return Receipt(message_id=message_id, sent=client.now())
         if has_nothing_to_edit(error):
             raise NothingToEdit("the message that was to be changed is gone") from error
         raise refusal(error, parcel) from error
-    return Receipt(message_id=message_id, sent=_when(message, "edit_date", calls))
+    return Receipt(message_id=message_id, sent=_when(message, "edit_date", client))
 
 
-_EDITED_BY = frozenset({"chat_id", "business_connection_id"})
+async def show_action(client: TelegramClient, conversation: ConversationKey, action: str) -> None:
+    """Show a chat action; it ends after five seconds, or with the next message."""
+    fields = {name: value for name, value in where_of(conversation).items() if name != "direct_messages_topic_id"}
+    await client.call("sendChatAction", fields | {"action": action})
 
 
-def call_of(parcel: Parcel) -> Call:
-    """The call that a parcel is."""
+def call_of(parcel: Parcel) -> _Call:
+    """The call that sends a parcel."""
     where = {**where_of(parcel.conversation), **_reply(parcel)}
     if parcel.files:
         return files_call(where, parcel.files, parcel.markup)
-    return Call(method="sendMessage", fields={**where, **_text(parcel)})
-
-
-async def _made(calls: Calls, call: Call, key: str) -> Receipt:
-    if call.files:
-        result = await calls.upload(call.method, Form(call.fields, call.files))
-    else:
-        result = await calls.call(call.method, call.fields)
-    messages = [as_table(message) for message in (result if isinstance(result, list) else [result])]
-    ids = [identity(message, "message_id") for message in messages]
-    # A film for a large chat has the number 0: Telegram shows it later, under a number that it does not tell.
-    ids = [f"scheduled-{key}-{number}" if own == "0" else own for number, own in enumerate(ids)]
-    if not ids or not all(ids):
-        raise Unanswered("Telegram took the message and did not say under which id")
-    return Receipt(
-        message_id=ids[0],
-        sent=_when(messages[0], "date", calls),
-        also=tuple(ids[1:]),
-        stored=tuple(kept_as(message) for message in messages) if call.files else None,
-    )
-
-
-def _when(message: Raw, key: str, calls: Calls) -> datetime:
-    return moment(message, key) if whole(message, key) else calls.now()
-
-
-def _to(call: Call, chat_id: int) -> Call:
-    # A message of the old group has another id in the new one: the answer goes without its reply.
-    kept = {name: value for name, value in call.fields.items() if name != "reply_parameters"}
-    return replace(call, fields={**kept, "chat_id": chat_id})
-
-
-def _moved(receipt: Receipt, chat_id: int | None) -> Receipt:
-    """The new group counts its messages anew: the bare number may be another message of the old one."""
-    if chat_id is None:
-        return receipt
-    also = tuple(f"{number}@{chat_id}" for number in receipt.also)
-    return replace(receipt, message_id=f"{receipt.message_id}@{chat_id}", also=also)
-
-
-def _text(parcel: Parcel) -> Mapping[str, object]:
-    return {"text": parcel.text} | ({"parse_mode": "HTML"} if parcel.markup is Markup.HTML else {})
-
-
-def _reply(parcel: Parcel) -> Mapping[str, object]:
-    reply_to = _number(parcel.reply_to)
-    if reply_to is None:
-        return {}
-    # The message may be gone by now; the answer is worth sending all the same.
-    return {"reply_parameters": {"message_id": reply_to, "allow_sending_without_reply": True}}
+    return _Call(method="sendMessage", fields={**where, **_text(parcel)})
 
 
 def where_of(conversation: ConversationKey) -> dict[str, object]:
@@ -135,6 +132,107 @@ def where_of(conversation: ConversationKey) -> dict[str, object]:
     elif thread is not None:
         fields["message_thread_id"] = _number(thread)
     return fields
+
+
+async def _made(client: TelegramClient, call: _Call, key: str) -> Receipt:
+    if call.files:
+        result = await client.upload(call.method, Form(call.fields, call.files))
+    else:
+        result = await client.call(call.method, call.fields)
+    messages = [as_table(message) for message in (result if isinstance(result, list) else [result])]
+    ids = [number_id(message, "message_id") for message in messages]
+    # A film for a large chat has the number 0: Telegram shows it later, under a number that it does not tell.
+    ids = [f"scheduled-{key}-{number}" if own == "0" else own for number, own in enumerate(ids)]
+    if not ids or not all(ids):
+        raise Unanswered("Telegram took the message and did not say under which id")
+    return Receipt(
+        message_id=ids[0],
+        sent=_when(messages[0], "date", client),
+        also=tuple(ids[1:]),
+        stored=tuple(kept_as(message) for message in messages) if call.files else None,
+    )
+
+
+def files_call(where: Mapping[str, object], files: Sequence[OutgoingFile], markup: Markup) -> _Call:
+    """The call for these files, with their captions; `where` are the fields that say to whom."""
+    if len(files) == 1:
+        (file,) = files
+        fields = {**where, **_caption(file, markup), **_facts(file)}
+        return _Call(method=METHODS[file.send_as], fields=fields, files={str(file.send_as): file})
+    parts = {f"file{number}": file for number, file in enumerate(files)}
+    media = [
+        {"type": str(file.send_as), "media": f"attach://{name}", **_caption(file, markup), **_facts(file)}
+        for name, file in parts.items()
+    ]
+    return _Call(method="sendMediaGroup", fields={**where, "media": media}, files=parts)
+
+
+def as_documents(files: Sequence[OutgoingFile]) -> tuple[OutgoingFile, ...]:
+    """The same files in the form that takes anything; in an album documents go only with documents."""
+    return tuple(replace(file, send_as=SendAs.DOCUMENT) for file in files)
+
+
+def kept_as(message: Raw) -> StoredFile:
+    """What Telegram says it made of a file."""
+    form = next((form for form in _KEPT_AS if has(message, form)), None)
+    if form is None or form in _REMADE:
+        return StoredFile(form=form)
+    kept = as_table(message[form])
+    return StoredFile(form=form, size=count(kept, "file_size"), name=words(kept, "file_name") or None)
+
+
+def _caption(file: OutgoingFile, markup: Markup) -> Mapping[str, object]:
+    if not file.caption:
+        return {}
+    return {"caption": file.caption} | ({"parse_mode": "HTML"} if markup is Markup.HTML else {})
+
+
+def _facts(file: OutgoingFile) -> dict[str, object]:
+    """What Telegram shows and would otherwise have to find out."""
+    seconds = None if file.seconds is None else round(file.seconds)
+    match file.send_as:
+        case SendAs.VIDEO | SendAs.ANIMATION:
+            facts: dict[str, object | None] = {"width": file.width, "height": file.height, "duration": seconds}
+            if file.send_as is SendAs.VIDEO:
+                facts["supports_streaming"] = True
+        case SendAs.AUDIO | SendAs.VOICE:
+            facts = {"duration": seconds}
+        case SendAs.DOCUMENT:
+            # It was decided that this is a document; Telegram would make a video or an animation of some.
+            facts = {"disable_content_type_detection": True}
+        case _:
+            facts = {}
+    return {name: value for name, value in facts.items() if value}
+
+
+def _when(message: Raw, key: str, client: TelegramClient) -> datetime:
+    return unix_time(message, key) if whole(message, key) else client.now()
+
+
+def _to(call: _Call, chat_id: int) -> _Call:
+    # A message of the old group has another id in the new one: the answer goes without its reply.
+    kept = {name: value for name, value in call.fields.items() if name != "reply_parameters"}
+    return replace(call, fields={**kept, "chat_id": chat_id})
+
+
+def _moved(receipt: Receipt, chat_id: int | None) -> Receipt:
+    """The new group counts its messages from one: the bare number may be another message of the old one."""
+    if chat_id is None:
+        return receipt
+    also = tuple(f"{number}@{chat_id}" for number in receipt.also)
+    return replace(receipt, message_id=f"{receipt.message_id}@{chat_id}", also=also)
+
+
+def _text(parcel: Parcel) -> Mapping[str, object]:
+    return {"text": parcel.text} | ({"parse_mode": "HTML"} if parcel.markup is Markup.HTML else {})
+
+
+def _reply(parcel: Parcel) -> Mapping[str, object]:
+    reply_to = _number(parcel.reply_to)
+    if reply_to is None:
+        return {}
+    # The message may be gone by now; the answer is worth sending all the same.
+    return {"reply_parameters": {"message_id": reply_to, "allow_sending_without_reply": True}}
 
 
 def _number(text: str | None) -> int | None:

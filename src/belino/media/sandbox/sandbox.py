@@ -21,7 +21,8 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self
 
 from belino.domain.errors import MediaError, MediaRefused, StoreError
-from belino.media.placeholder import format_size, one_line
+from belino.domain.safe_text import one_line
+from belino.domain.units import format_size
 from belino.media.sandbox.jobs import JOBS
 from belino.media.sandbox.line import Ended, Line, LineLost
 from belino.media.sandbox.parent import ANSWER_BYTES, WORDS_AT_MOST

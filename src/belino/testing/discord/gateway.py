@@ -1,4 +1,4 @@
-"""The gateway's socket: hello, identify, heartbeats, events in order, resume, and every way it ends."""
+"""Discord's gateway: hello, identify, heartbeats, events in order, resume, and every documented close code."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ SENDS_PER_MINUTE = 120
 VERSIONS = ("", "9", "10")
 DISPATCH, HEARTBEAT, IDENTIFY, RESUME, RECONNECT, INVALID, HELLO, ACK = 0, 1, 2, 6, 7, 9, 10, 11
 REQUEST_MEMBERS = 8
-# Presence, voice state, soundboard sounds, channel values: taken, and nothing comes of them here.
+# Presence, voice state, soundboard sounds, channel info: accepted without effect.
 IGNORED = frozenset({3, 4, 31, 43})
 
 CLOSES = {
@@ -34,6 +34,7 @@ CLOSES = {
     4008: "You are being rate limited.",
     4009: "Session timed out.",
     4010: "Invalid shard.",
+    4011: "Sharding required.",
     4012: "Invalid API version.",
     4013: "Invalid intents.",
     4014: "Disallowed intents.",
@@ -41,7 +42,7 @@ CLOSES = {
 
 
 class GatewayClosed(Exception):
-    """The gateway hangs up with this code."""
+    """The gateway closes the connection with this code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(CLOSES.get(code, ""))
@@ -49,7 +50,7 @@ class GatewayClosed(Exception):
 
 
 class DiscordGateway:
-    """What every connection shares."""
+    """The state that all connections share."""
 
     def __init__(
         self,
@@ -61,21 +62,34 @@ class DiscordGateway:
         self.ready = ready
         """The events that begin a session."""
         self.members = members
-        """Who is in a server, in pieces."""
+        """The members of a server, in chunks."""
         self.token = ""
         self.allowed = PRIVILEGED
         """The privileged intents that the bot's page has switched on."""
         self.heartbeat_seconds = HEARTBEAT_SECONDS
         self.heartbeats = 0
+        self.heartbeat_seq: int | None = None
+        """The number of the event that the last heartbeat named."""
+        self.acknowledges = True
+        """Whether heartbeats are acknowledged."""
         self.frozen = False
-        """A connection that stays open and is dead: nothing is answered, nothing is told."""
+        """Whether connections stay open and are dead: nothing is sent."""
         self.resumes = 0
         self.resume_code: int | None = None
         """The close code that every resume ends with."""
+        self.identify_code: int | None = None
+        """The close code that every identify ends with."""
+        self.identify_seconds = 0.0
+        """How long an identify excludes another one; Discord's five seconds would make tests wait."""
+        self.identified_at: float | None = None
+        self.turned_away = 0
+        """How many connections are asked to reconnect in place of a hello."""
+        self.frame_bytes: int | None = None
+        """The largest frame of a compressed payload, which is then sent in several; None for one each."""
         self.connections: list[DiscordConnection] = []
 
     async def take(self, request: "web.Request") -> "web.StreamResponse":
-        """One connection, until it ends."""
+        """Serve one connection until it ends."""
         connection = DiscordConnection(self, request)
         self.connections.append(connection)
         try:
@@ -83,13 +97,21 @@ class DiscordGateway:
         finally:
             self.connections.remove(connection)
 
+    def identifies_too_often(self) -> bool:
+        """Whether the last identify was less than `identify_seconds` ago; if not, this one counts."""
+        now = asyncio.get_running_loop().time()
+        if self.identified_at is not None and now - self.identified_at < self.identify_seconds:
+            return True
+        self.identified_at = now
+        return False
+
     async def close_all(self, code: int) -> None:
         for connection in list(self.connections):
             await connection.close(code)
 
 
 class DiscordConnection:
-    """One socket."""
+    """One connection."""
 
     def __init__(self, gateway: DiscordGateway, request: "web.Request") -> None:
         from aiohttp import web
@@ -117,13 +139,13 @@ class DiscordConnection:
         except* GatewayClosed as errors:
             await self.close(_first(errors).code)
         except* ConnectionError:
-            pass  # the other side is gone; what it missed waits in the session
+            pass  # the client is gone; what it missed waits in the session
         finally:
             self._leave()
         return self._socket
 
     async def close(self, code: int) -> None:
-        """Hang up. Some codes end the session too."""
+        """Close the connection; some codes end the session too."""
         if code in (4004, 4007, 4009) and self.session is not None:
             self._gateway.sessions.end(self.session)
         self._hung_up = True
@@ -131,12 +153,12 @@ class DiscordConnection:
             await self._socket.close(code=code, message=CLOSES.get(code, "").encode())
 
     def abort(self) -> None:
-        """The line breaks without a word."""
+        """Break the connection without a close code."""
         if self._request.transport is not None:
             self._request.transport.abort()
 
     async def blurt(self, told: str | bytes) -> None:
-        """Say these very bytes, sense or nonsense."""
+        """Send exactly this, valid or not."""
         await (self._socket.send_str(told) if isinstance(told, str) else self._socket.send_bytes(told))
 
     async def tell(self, op: int, payload: Any = None) -> None:
@@ -145,7 +167,11 @@ class DiscordConnection:
     async def _read(self) -> None:
         from aiohttp import WSMsgType
 
-        await self.tell(HELLO, {"heartbeat_interval": int(self._gateway.heartbeat_seconds * 1000), "_trace": []})
+        if self._gateway.turned_away > 0:
+            self._gateway.turned_away -= 1
+            await self.tell(RECONNECT)
+        else:
+            await self.tell(HELLO, {"heartbeat_interval": int(self._gateway.heartbeat_seconds * 1000), "_trace": []})
         while True:
             try:
                 message = await self._socket.receive(timeout=self._gateway.heartbeat_seconds * GRACE)
@@ -159,11 +185,13 @@ class DiscordConnection:
     async def _take(self, payload: Json) -> None:
         self._keep_pace()
         op, content = payload.get("op"), payload.get("d")
-        if op == HEARTBEAT:
+        if op == HEARTBEAT and (content is None or type(content) is int):
             self._gateway.heartbeats += 1
-            await self.tell(ACK)
-        elif op == IDENTIFY and isinstance(content, dict):
-            self._identify(content)
+            self._gateway.heartbeat_seq = content
+            if self._gateway.acknowledges:
+                await self.tell(ACK)
+        elif op == IDENTIFY and isinstance(content, dict) and isinstance(content.get("properties"), dict):
+            await self._identify(content)
         elif op == RESUME and isinstance(content, dict):
             await self._resume(content)
         elif op not in IGNORED | {REQUEST_MEMBERS}:
@@ -174,7 +202,7 @@ class DiscordConnection:
             for piece in self._gateway.members(content):
                 self.session.add("GUILD_MEMBERS_CHUNK", piece)
 
-    def _identify(self, content: Json) -> None:
+    async def _identify(self, content: Json) -> None:
         if self.session is not None:
             raise GatewayClosed(4005)
         intents = content.get("intents")
@@ -187,6 +215,11 @@ class DiscordConnection:
         shard = content.get("shard", [0, 1])
         if not (isinstance(shard, list) and len(shard) == 2 and 0 <= shard[0] < shard[1]):
             raise GatewayClosed(4010)
+        if self._gateway.identify_code is not None:
+            raise GatewayClosed(self._gateway.identify_code)
+        if self._gateway.identifies_too_often():
+            await self.tell(INVALID, False)
+            return
         session = self._gateway.sessions.start(content)
         for event, told in self._gateway.ready(session):
             session.add(event, told)
@@ -240,7 +273,9 @@ class DiscordConnection:
                 await self._socket.send_str(written)
             else:
                 packed = self._press.compress(written.encode()) + self._press.flush(zlib.Z_SYNC_FLUSH)
-                await self._socket.send_bytes(packed)
+                size = self._gateway.frame_bytes or len(packed)
+                for start in range(0, len(packed), size):
+                    await self._socket.send_bytes(packed[start : start + size])
 
     def _keep_pace(self) -> None:
         now = asyncio.get_running_loop().time()

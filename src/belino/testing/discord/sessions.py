@@ -1,4 +1,4 @@
-"""The gateway's sessions: what each bot asked to hear, what it was told, and what it may hear again."""
+"""Discord's gateway sessions: the intents of each bot, the events sent to it, and those it may have replayed."""
 
 import asyncio
 import secrets
@@ -51,7 +51,7 @@ _INTENTS = {
 
 @dataclass(slots=True, kw_only=True)
 class DiscordSession:
-    """One bot's stream of events, numbered; it outlives the socket for a few minutes."""
+    """One bot's numbered stream of events; it outlives its connection by a few minutes."""
 
     intents: int
     id: str = field(default_factory=lambda: secrets.token_hex(16))
@@ -71,7 +71,7 @@ class DiscordSession:
         self.more.set()
 
     def after(self, seq: int) -> list[Json]:
-        """What came behind an event."""
+        """The events after a number."""
         known = seq + 1 - self.events[0]["s"] if self.events else 0
         return list(islice(self.events, max(known, 0), None))
 
@@ -80,7 +80,7 @@ class DiscordSession:
 
 
 class Sessions:
-    """Everybody who listens, or did a moment ago."""
+    """All sessions that are connected or can be resumed."""
 
     def __init__(self, clock: Clock, veil: Callable[[Json], Json]) -> None:
         self._clock = clock
@@ -115,7 +115,7 @@ class Sessions:
         session.left_at = self._clock.monotonic()
 
     def dispatch(self, event: str, payload: Json) -> None:
-        """Tell everybody who asked for it; who did not ask for content is told a message without it."""
+        """Send an event to the sessions whose intents ask for it, without content where that intent is missing."""
         in_guild = event.startswith("GUILD_") or "guild_id" in payload
         for session in self.live.values():
             if session.wants(event, in_guild=in_guild):

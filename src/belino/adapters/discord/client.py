@@ -1,0 +1,152 @@
+"""REST client: calls with the bot's token, refusals as errors, and the rate limits of routes."""
+
+import json
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from math import isfinite
+from urllib.parse import quote, urlencode
+
+from belino.adapters.discord.errors import DiscordRefused
+from belino.domain.delivery_doubt import SLOWEST_BYTES_A_SECOND
+from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unauthorized
+from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.net.client import DEFAULT_RETRY_AFTER, error_for
+from belino.net.form import Form, as_upload_errors
+from belino.net.pace import LONGEST_WAIT, header, retry_after
+from belino.net.raw import NOTHING, Raw, as_table, line, measure, table, whole
+from belino.net.redact import Secret, redact
+from belino.net.rest import RateLimits
+
+CALL_SECONDS = 30.0
+# Answers to interactions do not count for the global limit: the sender of a command waits three seconds.
+UNCOUNTED = "/interactions/"
+# What a proxy before Discord answers with a page of its own: it may pass.
+PASSING = frozenset({403, 408})
+# A hundred messages of the longest kind, with embeds, are some 4 MB.
+ANSWER_BYTES = 16 * 1024 * 1024
+# Discord asks every bot to name itself this way, and shuts out who does not.
+USER_AGENT = "DiscordBot (https://belino.invalid, 1)"
+
+
+class DiscordClient:
+    """The REST calls of one bot."""
+
+    def __init__(self, http: HttpClient, clock: Clock, *, api_url: str, token: Secret) -> None:
+        self._http = http
+        self._clock = clock
+        self._api_url = api_url.rstrip("/")
+        self._token = token
+        self._limits = RateLimits("Discord", clock)
+
+    def now(self) -> datetime:
+        """Our own time, for answers without one."""
+        return self._clock.now()
+
+    async def call(
+        self, method: str, route: str, *ids: str, query: Mapping[str, object] | None = None, fields: object = None
+    ) -> object:
+        """The answer of a route like `/channels/{}/messages`, whose first id its rate limit is counted by."""
+        return await self._ask(method, route, ids, query=query, fields=fields)
+
+    async def upload(self, route: str, *ids: str, form: Form) -> object:
+        """The answer of a POST with files."""
+        with as_upload_errors(form):
+            return await self._ask("POST", route, ids, form=form)
+
+    def file(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
+        """A GET of a file, without the token."""
+        return self._http.request("GET", url, headers=headers, timeout=CALL_SECONDS)
+
+    async def _ask(
+        self,
+        method: str,
+        route: str,
+        ids: tuple[str, ...],
+        *,
+        query: Mapping[str, object] | None = None,
+        fields: object = None,
+        form: Form | None = None,
+    ) -> object:
+        bucket = f"{method} {route} {ids[0] if ids else ''}"
+        self._limits.check(bucket, counts=not route.startswith(UNCOUNTED))
+        url = self._api_url + route.format(*(quote(each, safe="") for each in ids))
+        headers = {"Authorization": f"Bot {self._token.reveal()}", "User-Agent": USER_AGENT}
+        seconds = CALL_SECONDS + (form.length / SLOWEST_BYTES_A_SECOND if form is not None else 0.0)
+        async with self._http.request(
+            method,
+            f"{url}?{urlencode(query)}" if query else url,
+            headers={**headers, **(form.headers if form is not None else {})},
+            json=fields,
+            body=None if form is None else form.chunks(),
+            timeout=seconds,
+        ) as answer:
+            return await self._answered(f"{method} {route}", bucket, answer)
+
+    async def _answered(self, what: str, bucket: str, answer: HttpAnswer) -> object:
+        try:
+            body = await answer.read(ANSWER_BYTES)
+        except MediaTooLarge:
+            raise AdapterError(f"Discord's answer to {what} is over {ANSWER_BYTES} bytes") from None
+        self._learn(bucket, answer.headers)
+        told, readable = _read(body)
+        if answer.status >= 400:
+            raise self._error(what, bucket, answer, as_table(told) if readable else None)
+        if not readable and answer.status != 204:
+            raise AdapterError(f"Discord's answer to {what} cannot be read")
+        return told
+
+    def _learn(self, bucket: str, headers: Mapping[str, str]) -> None:
+        """Close a bucket that is empty by its answer's headers. Buckets are learned from answers, never assumed."""
+        after = _seconds(header(headers, "x-ratelimit-reset-after"))
+        if header(headers, "x-ratelimit-remaining") == "0" and after is not None:
+            self._limits.close(bucket, after)
+
+    def _error(self, what: str, bucket: str, answer: HttpAnswer, told: Raw | None) -> AdapterError:
+        status = answer.status
+        if status == 429:
+            return self._limited(what, bucket, answer, told or NOTHING)
+        if status == 401:
+            return Unauthorized(
+                "Discord does not know this bot token; reset it in the developer portal and set the new one"
+            )
+        if status >= 500:
+            return error_for(status, answer.headers, now=self._clock.now()) or AdapterError(f"{what} failed")
+        if told is None and status in PASSING:
+            return AdapterError(f"{what} was answered by a proxy before Discord, with status {status}")
+        told = told or NOTHING
+        description = redact(line(told, "message"))
+        return DiscordRefused(
+            f"Discord refused {what}: {description or f'status {status}'}",
+            status=status,
+            code=whole(told, "code") or 0,
+            description=description,
+            fields=frozenset(table(told, "errors")),
+        )
+
+    def _limited(self, what: str, bucket: str, answer: HttpAnswer, told: Raw) -> RateLimited:
+        """How long to wait: the body tells it in milliseconds, the page of a proxy before Discord in a header."""
+        wait = measure(told, "retry_after")
+        if wait is None:
+            wait = retry_after(answer.headers, now=self._clock.now())
+        wait = min(DEFAULT_RETRY_AFTER if wait is None else wait, LONGEST_WAIT)
+        scope = answer.headers.get("X-RateLimit-Scope", "")
+        everything = told.get("global") is True or scope == "global" or "retry_after" not in told
+        self._limits.close(bucket, wait, everything=everything)
+        return RateLimited(f"Discord asks to wait {wait:g} seconds before {what}", retry_after=wait)
+
+
+def _read(body: bytes) -> tuple[object, bool]:
+    """The JSON of an answer; a proxy's error page is none, and its status says enough."""
+    try:
+        return json.loads(body), True
+    except (ValueError, RecursionError):
+        return None, False
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if isfinite(seconds) else None

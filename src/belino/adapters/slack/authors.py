@@ -1,0 +1,244 @@
+"""Authors and conversations: users, bots and channels as our own values, message ids, and a cache of names."""
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from math import isfinite
+
+from belino.adapters.slack.client import SlackClient
+from belino.domain.errors import AdapterError
+from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey
+from belino.net.raw import Raw, line, table, tables, words
+from belino.net.rest import RateLimits
+
+PLATFORM = "slack"
+SLACKBOT = "USLACKBOT"
+
+# Slack writes U or W and capitals; what other servers call their users counts too.
+_MENTION = re.compile(r"<@([A-Za-z0-9_-]{1,64})(?:\|[^<>]*)?>")
+_CHAT_TYPES = {
+    "im": ChatType.DIRECT,
+    "app_home": ChatType.DIRECT,
+    "mpim": ChatType.GROUP,
+    "group": ChatType.CHANNEL,
+    "channel": ChatType.CHANNEL,
+}
+
+# A message's id and time in one: seconds since 1970, a dot, and what makes it one of its kind in its channel.
+_TS = re.compile(r"(\d{1,11})\.(\d{1,9})", re.ASCII)
+
+MOST_NAMES = 20_000
+MOST_IN_PAGE = 999
+"""Slack takes no thousand."""
+MOST_ASKED = 5
+"""Names asked for at once: a message that mentions more shows ids for the others."""
+LEARN_SECONDS = 2.0
+SLOW_SECONDS = 30.0
+"""No name is asked for so long after a wait in vain: events must be acknowledged within three seconds."""
+AGAIN_SECONDS = 300.0
+"""After this a name that could not be had is asked for again."""
+CHANNELS_ASKED = {
+    "types": "public_channel,private_channel,mpim",
+    "exclude_archived": "true",
+    "limit": str(MOST_IN_PAGE),
+}
+"""The fields of a call of users.conversations for the channels the app is in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlackApp:
+    """Who we are: what tells a message to us from one to others, and a stranger from a colleague."""
+
+    user: str = ""
+    bot: str = ""
+    name: str = ""
+    teams: frozenset[str] = frozenset()
+    """The workspace, and the organisation it belongs to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directory:
+    """The known names of ids; makes no calls."""
+
+    users: Mapping[str, str] = field(default_factory=dict)
+    channels: Mapping[str, str] = field(default_factory=dict)
+
+
+def author_of(message: Raw, me: SlackApp, directory: Directory) -> Author:
+    """Who sent a message. Names may be anything and may change; only the id counts."""
+    user, bot = words(message, "user"), words(message, "bot_id")
+    if not user and not bot:
+        is_bot = words(message, "subtype") == "bot_message"
+        return (
+            replace(UNKNOWN_AUTHOR, name=line(message, "username") or UNKNOWN_AUTHOR.name, is_bot=True)
+            if is_bot
+            else UNKNOWN_AUTHOR
+        )
+    if _is_me(user, bot, me):
+        return Author(id=me.user or bot, name=me.name or "belino", is_bot=True, is_agent=True)
+    name = _profile_name(message) or directory.users.get(user, "")
+    if bot:
+        name = line(table(message, "bot_profile"), "name") or line(message, "username") or name
+    is_bot = bool(bot) or user == SLACKBOT
+    return Author(id=qualified(user, message, me) or bot, name=name or user or bot, is_bot=is_bot)
+
+
+def user_named(user: str, me: SlackApp, directory: Directory) -> Author:
+    """A user of whom only the id was told."""
+    if not user:
+        return UNKNOWN_AUTHOR
+    if user == me.user:
+        return Author(id=user, name=me.name or "belino", is_bot=True, is_agent=True)
+    return Author(id=user, name=directory.users.get(user) or user, is_bot=user == SLACKBOT)
+
+
+def qualified(user: str, message: Raw, me: SlackApp) -> str:
+    """A user's id; a stranger's with the workspace it counts in, so that no allow-list matches it by chance."""
+    home = words(message, "user_team") or words(message, "source_team")
+    is_stranger = bool(user and home and me.teams) and home not in me.teams
+    return f"{user}@{home}" if is_stranger else user
+
+
+def chat_type(channel: str, kind: str = "") -> ChatType:
+    """The type of a chat; where an event does not tell it, the id does."""
+    return _CHAT_TYPES.get(kind) or (ChatType.DIRECT if channel.startswith("D") else ChatType.CHANNEL)
+
+
+def conversation(account: str, channel: str, thread: str | None = None) -> ConversationKey:
+    return ConversationKey(platform=PLATFORM, account=account, channel=channel or "elsewhere", thread=thread or None)
+
+
+def shown_name(user: Raw) -> str:
+    """What a user is called: the name they chose, else their own, else the one they log in with."""
+    profile = table(user, "profile")
+    return (
+        line(profile, "display_name")
+        or line(profile, "real_name")
+        or line(user, "real_name")
+        or line(user, "name")
+        or line(user, "id")
+    )
+
+
+def _profile_name(message: Raw) -> str:
+    profile = table(message, "user_profile")
+    return line(profile, "display_name") or line(profile, "real_name") or line(profile, "name")
+
+
+def _is_me(user: str, bot: str, me: SlackApp) -> bool:
+    return bool(me.user and user == me.user) or bool(me.bot and bot == me.bot)
+
+
+def mentioned(text: str) -> Iterator[str]:
+    """The ids of the users a text mentions."""
+    return (found[1] for found in _MENTION.finditer(text))
+
+
+def stamp(raw: Raw, key: str) -> str:
+    """A message's ts; empty for anything else. Some fields hold it as a number, which lost its last zeros."""
+    value = raw.get(key)
+    text = f"{value:.6f}" if type(value) is float and isfinite(value) else value
+    return text if isinstance(text, str) and _TS.fullmatch(text) else ""
+
+
+def moment(ts: str) -> datetime | None:
+    """The time of a ts; None for anything else."""
+    found = _TS.fullmatch(ts)
+    if found is None:
+        return None
+    return datetime.fromtimestamp(int(found[1]), UTC).replace(microsecond=int(found[2][:6].ljust(6, "0")))
+
+
+class NameCache:
+    """Cache of the names of a workspace's users and channels, filled by calls."""
+
+    def __init__(self, client: SlackClient, limits: RateLimits) -> None:
+        self._client = client
+        self._limits = limits
+        self._users: dict[str, str] = {}
+        self._channels: dict[str, str] = {}
+        self._not_before: dict[str, float] = {}
+        self._listed = False
+        self._slow_until = 0.0
+
+    @property
+    def directory(self) -> Directory:
+        return Directory(users=self._users, channels=self._channels)
+
+    def know(self, user: str, name: str) -> None:
+        """Keep a name that is known without a call."""
+        self._keep(self._users, user, name)
+
+    async def learn_channels(self) -> int:
+        """The channels the app is in, by one call; how many it is in."""
+        told = await self._ask("users.conversations", CHANNELS_ASKED)
+        for channel in tables(told, "channels"):
+            self._keep(self._channels, words(channel, "id"), line(channel, "name"))
+        return len(tables(told, "channels"))
+
+    async def learn(self, channel: str, messages: Iterable[Raw]) -> None:
+        """Learn who speaks and who is mentioned, within a short time; a failure leaves ids in place of names."""
+        wanted = [user for user in dict.fromkeys(_users_in(messages)) if self._is_wanted(user, self._users)]
+        if not wanted and not self._is_wanted(channel, self._channels):
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEARN_SECONDS):
+                await self._learn_users(wanted)
+                if channel[:1] in ("C", "G") and self._is_wanted(channel, self._channels):
+                    await self._learn_channel(channel)
+                return
+        self._slow_until = self._client.clock.monotonic() + SLOW_SECONDS
+        for own in (*wanted, channel):
+            self._not_again_soon(own)  # or everybody would wait for a name that does not come, again and again
+
+    async def _learn_users(self, wanted: list[str]) -> None:
+        if wanted and not self._listed:
+            # One call for nearly a thousand people: after a start they all speak at once.
+            self._listed = True
+            for member in tables(await self._ask("users.list", {"limit": str(MOST_IN_PAGE)}), "members"):
+                self._keep(self._users, words(member, "id"), shown_name(member))
+        for user in [user for user in wanted if user not in self._users][:MOST_ASKED]:
+            found = table(await self._ask("users.info", {"user": user}), "user")
+            self._settle(self._users, user, shown_name(found) if found else "")
+
+    async def _learn_channel(self, channel: str) -> None:
+        told = await self._ask("conversations.info", {"channel": channel})
+        self._settle(self._channels, channel, line(table(told, "channel"), "name"))
+
+    async def _ask(self, method: str, fields: Mapping[str, object]) -> Raw:
+        try:
+            return await self._limits.call(method, lambda: self._client.call(method, fields))
+        except AdapterError:
+            return {}
+
+    def _is_wanted(self, own: str, kept: dict[str, str]) -> bool:
+        not_before = max(self._not_before.get(own, 0.0), self._slow_until)
+        return bool(own) and own not in kept and not_before <= self._client.clock.monotonic()
+
+    def _settle(self, kept: dict[str, str], own: str, name: str) -> None:
+        if name:
+            self._keep(kept, own, name)
+        else:
+            self._not_again_soon(own)
+
+    def _not_again_soon(self, own: str) -> None:
+        while len(self._not_before) >= MOST_NAMES:
+            self._not_before.pop(next(iter(self._not_before)))
+        self._not_before[own] = self._client.clock.monotonic() + AGAIN_SECONDS
+
+    def _keep(self, kept: dict[str, str], own: str, name: str) -> None:
+        if own and name:
+            while len(kept) >= MOST_NAMES:
+                kept.pop(next(iter(kept)))
+            kept[own] = name
+
+
+def _users_in(messages: Iterable[Raw]) -> Iterator[str]:
+    for message in messages:
+        for one in (message, table(message, "message")):
+            if words(one, "user") and not words(one, "bot_id") and not table(one, "user_profile"):
+                yield words(one, "user")
+            yield from mentioned(words(one, "text"))

@@ -1,0 +1,115 @@
+"""Authors and conversations: users, chats and the origins of forwarded messages as our own values."""
+
+from dataclasses import dataclass
+
+from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey, Quote
+from belino.net.raw import Raw, line, number_id, table, unix_time, whole, words, yes
+
+PLATFORM = "telegram"
+
+# A channel's direct messages have a topic per person whose ids are a user's, not a message's.
+DIRECT_TOPIC = "direct-"
+
+# People who hide their account where they are forwarded have a name and no id.
+HIDDEN = "hidden"
+
+_CHAT_TYPES = {"private": ChatType.DIRECT, "group": ChatType.GROUP, "supergroup": ChatType.GROUP}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelegramBot:
+    """Which bot we are: what tells a message to us from one to others."""
+
+    id: int = 0
+    username: str = ""
+
+
+def user(raw: Raw, me: TelegramBot) -> Author | None:
+    """A User; names may be anything and may change, only the id counts."""
+    own = whole(raw, "id")
+    if own is None:
+        return None
+    name = " ".join(part for part in (line(raw, "first_name"), line(raw, "last_name")) if part)
+    return Author(
+        id=str(own),
+        name=name or line(raw, "username") or "somebody",
+        is_bot=yes(raw, "is_bot"),
+        is_agent=own == me.id != 0,
+    )
+
+
+def chat_as_author(raw: Raw, signature: str = "") -> Author | None:
+    """A chat that speaks for itself: a channel, or a group through an anonymous administrator."""
+    own = number_id(raw, "id")
+    return Author(id=own, name=signature or chat_name(raw) or "somebody") if own else None
+
+
+def author_of(message: Raw, me: TelegramBot) -> Author:
+    """Who sent a message. Where a chat speaks, `from` is a stand-in that says nothing."""
+    if yes(table(message, "sender_business_bot"), "is_bot"):
+        # Said by a bot in the name of a business account: the bot is who said it.
+        return user(table(message, "sender_business_bot"), me) or UNKNOWN_AUTHOR
+    signature = line(message, "author_signature")
+    speaker = chat_as_author(table(message, "sender_chat"), signature) or user(table(message, "from"), me)
+    if speaker is None and words(table(message, "chat"), "type") == "channel":
+        speaker = chat_as_author(table(message, "chat"), signature)
+    return speaker or UNKNOWN_AUTHOR
+
+
+def chat_name(chat: Raw) -> str:
+    """A chat's title, or the name of the person in a private one."""
+    person = " ".join(part for part in (line(chat, "first_name"), line(chat, "last_name")) if part)
+    return line(chat, "title") or person or line(chat, "username")
+
+
+def chat_type(chat: Raw) -> ChatType:
+    return _CHAT_TYPES.get(words(chat, "type"), ChatType.CHANNEL)
+
+
+def conversation(account: str, chat: Raw, *, business: str = "", thread: str | None = None) -> ConversationKey:
+    """Where something was said. A chat of a business account is not the bot's own chat with the same person."""
+    channel = number_id(chat, "id") or "elsewhere"
+    return ConversationKey(
+        platform=PLATFORM, account=account, channel=f"{channel}@{business}" if business else channel, thread=thread
+    )
+
+
+def thread_of(message: Raw) -> str | None:
+    """The topic a message belongs to. Telegram numbers reply threads of plain groups too; those are no topics."""
+    if yes(message, "is_topic_message"):
+        return number_id(message, "message_thread_id") or None
+    topic = number_id(table(message, "direct_messages_topic"), "topic_id")
+    return f"{DIRECT_TOPIC}{topic}" if topic else None
+
+
+def forwarded_from(message: Raw, me: TelegramBot) -> Quote | None:
+    """Where a forwarded message comes from; servers older than Bot API 7.0 spread the origin over the message."""
+    if (found := origin(table(message, "forward_origin"), me)) is not None or not whole(message, "forward_date"):
+        return found
+    author = user(table(message, "forward_from"), me) or chat_as_author(
+        table(message, "forward_from_chat"), line(message, "forward_signature")
+    )
+    hidden = line(message, "forward_sender_name")
+    if author is None and hidden:
+        author = Author(id=HIDDEN, name=hidden)
+    return Quote(author=author, sent=unix_time(message, "forward_date"))
+
+
+def origin(raw: Raw, me: TelegramBot) -> Quote | None:
+    """A MessageOrigin: who said first what was forwarded or replied to elsewhere. Its id would count only there."""
+    if not raw:
+        return None
+    signature = line(raw, "author_signature")
+    author: Author | None
+    match words(raw, "type"):
+        case "user":
+            author = user(table(raw, "sender_user"), me)
+        case "hidden_user":
+            author = Author(id=HIDDEN, name=line(raw, "sender_user_name") or "somebody")
+        case "chat":
+            author = chat_as_author(table(raw, "sender_chat"), signature)
+        case "channel":
+            author = chat_as_author(table(raw, "chat"), signature)
+        case _:
+            author = None
+    return Quote(author=author, sent=unix_time(raw, "date") if whole(raw, "date") else None)

@@ -1,0 +1,203 @@
+"""Bot API client: calls with the bot's token, refusals as errors, and the pace of sending."""
+
+import re
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+from urllib.parse import quote
+
+from belino.adapters.telegram.errors import (
+    UNKNOWN_METHOD,
+    NoSuchPage,
+    NotFound,
+    OutOfOrder,
+    OverlongAnswer,
+    PollConflict,
+    TelegramRefused,
+)
+from belino.domain.delivery_doubt import SLOWEST_BYTES_A_SECOND
+from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized, Unreached
+from belino.domain.ports import Clock, HttpAnswer, HttpClient
+from belino.net.client import error_for
+from belino.net.form import Form, as_upload_errors
+from belino.net.pace import LONGEST_WAIT, header, http_date
+from belino.net.raw import Raw, from_json, line, real, table, whole
+from belino.net.redact import Secret, redact
+from belino.net.rest import RateLimits
+
+CALL_SECONDS = 30.0
+# A hundred updates of the longest messages are some 4 MB.
+ANSWER_BYTES = 32 * 1024 * 1024
+
+# Statuses that are taken at their word from a page without JSON: proxies refuse these too.
+_TRUSTED = frozenset({401, 413, 429})
+
+_RETRY_AFTER = re.compile(r"retry after (\d{1,9})\b")
+
+T = TypeVar("T")
+
+ALL_PER_SECOND = 30
+"""What Telegram's FAQ names as the limit of a bot."""
+SECOND = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelegramAnswer:
+    """The result of a call, and the time at the other end."""
+
+    result: object
+    date: datetime | None
+
+
+class TelegramClient:
+    """The Bot API calls of one bot."""
+
+    def __init__(self, http: HttpClient, clock: Clock, *, api_url: str, token: Secret) -> None:
+        self._http = http
+        self._clock = clock
+        self._api_url = api_url.rstrip("/")
+        self._token = token
+
+    def now(self) -> datetime:
+        """Our own time, for answers without one."""
+        return self._clock.now()
+
+    async def call(self, method: str, fields: Mapping[str, object] | None = None, *, wait: float = 0.0) -> object:
+        """The result of a method; `wait` is how long Telegram was asked to take its time."""
+        return (await self.ask(method, fields, wait=wait)).result
+
+    async def ask(
+        self, method: str, fields: Mapping[str, object] | None = None, *, wait: float = 0.0
+    ) -> TelegramAnswer:
+        url = self._url("bot", method)
+        async with self._http.request("POST", url, json=dict(fields or {}), timeout=CALL_SECONDS + wait) as answer:
+            return await self._answered(method, answer)
+
+    async def look(self, method: str, fields: Mapping[str, object] | None = None, *, wait: float = 0.0) -> object:
+        """The result of a method that changes nothing: without an answer nothing has happened."""
+        try:
+            return await self.call(method, fields, wait=wait)
+        except OverlongAnswer:
+            raise
+        except (OutOfOrder, Unanswered) as error:
+            raise Unreached(str(error)) from error
+
+    async def upload(self, method: str, form: Form) -> object:
+        """The result of a method with files."""
+        seconds = CALL_SECONDS + form.length / SLOWEST_BYTES_A_SECOND
+        with as_upload_errors(form):
+            async with self._http.request(
+                "POST", self._url("bot", method), headers=form.headers, body=form.chunks(), timeout=seconds
+            ) as answer:
+                return (await self._answered(method, answer)).result
+
+    async def _answered(self, method: str, answer: HttpAnswer) -> TelegramAnswer:
+        try:
+            body = await answer.read(ANSWER_BYTES)
+        except MediaTooLarge:
+            raise OverlongAnswer(f"Telegram's answer to {method} is over {ANSWER_BYTES} bytes") from None
+        told = from_json(body)  # a proxy's error page is none: its status says enough
+        if told.get("ok") is not True or "result" not in told:
+            raise self._error(method, answer, told)
+        return TelegramAnswer(result=told["result"], date=http_date(header(answer.headers, "date")))
+
+    def file(self, path: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
+        """A GET of a file that getFile named."""
+        return self._http.request("GET", self._url("file/bot", path), headers=headers, timeout=CALL_SECONDS)
+
+    def _url(self, what: str, rest: str) -> str:
+        # The token stands in the path. This is the only place that writes it, and nothing here is logged or raised.
+        return f"{self._api_url}/{what}{quote(self._token.reveal(), safe=':')}/{quote(rest)}"
+
+    def _error(self, method: str, answer: HttpAnswer, told: Raw) -> AdapterError:
+        code = whole(told, "error_code") or answer.status
+        description = redact(line(told, "description"))
+        parameters = table(told, "parameters")
+        wait = _wait(parameters, description)
+        if code == 429 and wait is not None:
+            wait = min(max(wait, 0.0), LONGEST_WAIT)
+            return RateLimited(f"Telegram asks to wait {wait:g} seconds before {method}", retry_after=wait)
+        if 400 <= code < 500 and code not in _TRUSTED and told.get("ok") is not False:
+            # Telegram says no in JSON: this is a proxy's page, and what it says may pass.
+            passing = NoSuchPage if code == 404 else OutOfOrder
+            return passing(f"something before Telegram answered {method} with status {code}")
+        if code == 401 or (code == 404 and UNKNOWN_METHOD not in description.lower()):
+            unknown = NotFound if code == 404 else Unauthorized
+            return unknown("Telegram does not know this bot token; take the right one from @BotFather")
+        if code == 409:
+            return PollConflict(_conflict(description))
+        if code < 400:
+            unread = f"Telegram's answer to {method} cannot be read"
+            # It did not say no: what it was asked for, it may have done.
+            return AdapterError(unread) if code >= 300 or told.get("ok") is False else Unanswered(unread)
+        if code == 429 or code >= 500:
+            error = error_for(code, answer.headers, now=self._clock.now())
+            return error if isinstance(error, RateLimited) else OutOfOrder(f"the platform answered with status {code}")
+        return TelegramRefused(
+            f"Telegram refused {method}: {description or f'status {code}'}",
+            code=code,
+            description=description,
+            migrate_to=whole(parameters, "migrate_to_chat_id"),
+        )
+
+
+def _wait(parameters: Raw, description: str) -> float | None:
+    """How long Telegram asks to wait: in seconds, and to the millisecond where it says so."""
+    if (precise := real(parameters, "adaptive_retry")) is not None:
+        return precise / 1000
+    if (seconds := real(parameters, "retry_after")) is not None:
+        return seconds
+    said = _RETRY_AFTER.search(description)
+    return float(said[1]) if said else None
+
+
+def _conflict(description: str) -> str:
+    if "webhook" in description:
+        return (
+            "a webhook is set for this bot, and Telegram hands out updates only one way; "
+            'delete it with deleteWebhook, or set mode = "webhook"'
+        )
+    return "another program listens with this bot's token; stop it, or give belino a bot of its own"
+
+
+class SendPacing:
+    """Paces visible calls: so many a second in all, and none to a chat that Telegram asked to wait with.
+
+    Its refusals do not say whether a chat has had enough or all of them; what we sent in the last second does.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._limits = RateLimits("Telegram", clock)
+        self._calls: deque[tuple[float, str]] = deque()
+        """The calls of the last second, and those that wait for theirs, in order."""
+
+    async def call(self, chat: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Make a visible call. RateLimited, and no call, while the chat is closed."""
+        await self._turn(chat)
+        try:
+            return await work()
+        except RateLimited as error:
+            self._limits.close(chat, error.retry_after, everything=self._were_all_too_many(chat))
+            raise
+
+    async def _turn(self, chat: str) -> None:
+        self._limits.check(chat)
+        now = self._clock.monotonic()
+        while self._calls and self._calls[0][0] <= now - SECOND:
+            self._calls.popleft()
+        crowded = len(self._calls) >= ALL_PER_SECOND
+        at = self._calls[-ALL_PER_SECOND][0] + SECOND if crowded else now
+        self._calls.append((at, chat))
+        if at > now:
+            await self._clock.sleep(at - now)
+            self._limits.check(chat)  # a call before this one may have been told to wait
+
+    def _were_all_too_many(self, chat: str) -> bool:
+        """Whether the chat had next to nothing in the last second, and all chats together had much."""
+        now = self._clock.monotonic()
+        lately = [called for at, called in self._calls if now - SECOND < at <= now]
+        return lately.count(chat) <= 1 and len(lately) >= ALL_PER_SECOND // 2

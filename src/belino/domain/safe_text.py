@@ -1,0 +1,141 @@
+"""Safe text: other people's names, types and messages as an agent may read them.
+
+A placeholder tells the agent that a ref exists (`media/placeholder.py`). File names, captions, MIME strings and message
+texts are other people's words: whatever in them looks like a placeholder has its bracket written `［` before an agent
+reads it. The store keeps the original.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_left
+from functools import lru_cache
+
+from belino.domain.media import MediaKind
+
+NAME_CHARS = 100
+
+_MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0,63}")
+
+# What makes a bracket look like ours: a word for media before a colon, or something like a ref id soon after it.
+_COLONS = ":ː։׃∶꞉"
+_MEDIA_WORDS = frozenset(
+    f"{kind}{ending}"
+    for kind in (*MediaKind, "photo", "picture", "file", "media", "attachment", "gif", "animation", "recovery")
+    for ending in ("", "s")
+)
+_HEAD = re.compile(rf"\[([^\[\]{_COLONS}]*)[{_COLONS}]")
+_WORD = re.compile(r"[a-z]+")
+_REF = re.compile(rf"ref[\W_]{{0,8}}?[{_COLONS}]\W{{0,8}}[a-z0-9]{{1,8}}_[a-z0-9]")
+_REF_COLON = re.compile(rf"ref[\W_]{{0,8}}?[{_COLONS}]")
+_REF_REACH = 600
+
+# Letters of other alphabets that are drawn like the Latin ones in the words above.
+_LOOKALIKES = dict(zip("аеосіѕкмпртухгѵԁɡοιεακνρτυ", "aeociskmnptyxrvdgoieakvptu", strict=True))
+
+_JOINERS = "\u200c\u200d\ufe0e\ufe0f"
+
+# Printable by category yet drawn as nothing: variation selectors, fillers, the grapheme joiner.
+_HIDDEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+_BREAKS = "\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+
+
+def disarm(text: str) -> str:
+    """Other people's text as an agent may read it: nothing invisible, nothing that passes for a placeholder."""
+    if text.isascii() and text.isprintable() and "[" not in text:
+        return text
+    seen = _visible(text)
+    if "[" not in seen and "﹇" not in seen:  # the upright form folds to the same bracket
+        return seen
+    forged = set(_forged_brackets(seen))
+    return "".join("［" if at in forged else character for at, character in enumerate(seen)) if forged else seen
+
+
+def one_line(text: str) -> str:
+    """Other people's text where only a line of it may stand: disarmed, white space collapsed."""
+    return " ".join(disarm(text).split())
+
+
+def clean_name(name: str, *, limit: int = NAME_CHARS) -> str:
+    """A file's or person's name between our own words: one line, no bracket, no ref, not endless."""
+    line = one_line(name).replace("[", "［").replace("]", "］")
+    folded, positions = _folded(line)
+    colons = {positions[found.end() - 1] for found in _REF_COLON.finditer(folded)}
+    line = "".join("：" if at in colons else character for at, character in enumerate(line))
+    return line if len(line) <= limit else f"{line[: limit - 13]}…{line[-12:]}"
+
+
+def clean_mime(mime: str) -> str:
+    """The type without its parameters; nothing when it is not a type at all."""
+    plain = mime[:256].partition(";")[0].strip().lower()
+    return plain if _MIME.fullmatch(plain) else ""
+
+
+def _forged_brackets(text: str) -> list[int]:
+    """Where a `[` starts something of placeholder shape. Linear: no scan from one bracket passes the next."""
+    folded, positions = _folded(text)
+    refs = [found.start() for found in _REF.finditer(folded)]
+    heads = {found.start() for found in _HEAD.finditer(folded) if _MEDIA_WORDS & set(_WORD.findall(found.group(1)))}
+    forged: list[int] = []
+    at = folded.find("[")
+    while at >= 0:
+        following = bisect_left(refs, at)
+        if at in heads or (following < len(refs) and refs[following] - at <= _REF_REACH):
+            forged.append(positions[at])
+        at = folded.find("[", at + 1)
+    return forged
+
+
+def _folded(text: str) -> tuple[str, range | list[int]]:
+    """The text as a careless reader sees it (plain small letters, no marks), and where each character came from."""
+    if text.isascii():
+        return text.lower(), range(len(text))
+    letters: list[str] = []
+    positions: list[int] = []
+    for at, character in enumerate(text):
+        for letter in _fold(character):
+            letters.append(letter)
+            positions.append(at)
+    return "".join(letters), positions
+
+
+@lru_cache(maxsize=8192)
+def _fold(character: str) -> str:
+    if character == "［":
+        return "]"  # what we write ourselves opens nothing, and nothing reaches past it
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return ""
+    plain = unicodedata.normalize("NFKD", character).casefold()
+    kept = "".join(letter for letter in plain if unicodedata.category(letter) not in ("Mn", "Me"))
+    return "".join(_LOOKALIKES.get(letter, letter) for letter in kept)
+
+
+def _visible(text: str) -> str:
+    """Without control, bidi, zero-width, tag and private characters; joiners stay where scripts and emoji need them."""
+    if text.replace("\n", "").isprintable() and (text.isascii() or not _HIDDEN.search(text)):
+        return text
+    kept: list[str] = []
+    for character in text.replace("\r\n", "\n"):
+        if character == "\t" or character.isprintable():
+            if not _HIDDEN.match(character) or (character in _JOINERS and kept and _joins(kept[-1])):
+                kept.append(character)
+        elif character in _BREAKS:
+            kept.append("\n")
+        elif unicodedata.category(character) == "Zs":
+            kept.append(" ")
+        elif _unassigned(character) or (character in _JOINERS and kept and _joins(kept[-1])):
+            kept.append(character)
+    return "".join(kept)
+
+
+def _unassigned(character: str) -> bool:
+    """A letter or emoji newer than this Python's tables; the ranges that hold ignorable characters are left out."""
+    point = ord(character)
+    return 0x3000 <= point < 0xE0000 and point & 0xFFFF < 0xFFF0 and unicodedata.category(character) == "Cn"
+
+
+def _joins(before: str) -> bool:
+    """Scripts that join letters, and emoji: nothing that folds to a Latin letter or a bracket."""
+    point = ord(before)
+    return 0x0600 <= point <= 0x1FFF or 0x2190 <= point <= 0x2BFF or point >= 0x1F300 or before == "\ufe0f"

@@ -1,0 +1,188 @@
+"""REST APIs and webhooks of platforms: URL checks, rate limits, fresh-link downloads and findings for all adapters."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from datetime import datetime
+from ipaddress import ip_address
+from typing import ClassVar, TypeVar
+from urllib.parse import urlsplit
+
+from belino.domain.errors import AdapterError, ConfigError, RateLimited, Unauthorized
+from belino.domain.media import MediaRef
+from belino.domain.outcome import Finding
+from belino.domain.ports import Accept, Clock, HookAnswer, HttpAnswer
+from belino.net.pace import LONGEST_WAIT
+from belino.net.stream import range_headers, resumed, retried
+
+MOST_LIMITED = 1_000
+SKEW_SECONDS = 60.0
+
+T = TypeVar("T")
+Get = Callable[[str, Mapping[str, str]], AbstractAsyncContextManager[HttpAnswer]]
+"""(link, headers) → the answer to a GET of it."""
+
+
+def check_base_url(key: str, text: str, *, plain_nearby: bool = True) -> None:
+    """Refuse a URL of the configuration that would send the token in the clear, or hides another host in it."""
+    try:
+        url = urlsplit(text)
+        name, _ = url.hostname or "", url.port
+    except ValueError:
+        raise ConfigError(f"{key} is not a URL; write https://host") from None
+    if url.scheme not in ("https", "http") or not name or "@" in url.netloc or url.query or url.fragment:
+        raise ConfigError(f"{key} must be https://host[:port][/path], without a login, ? or #")
+    if url.scheme == "http" and not (plain_nearby and _is_nearby(name)):
+        raise ConfigError(
+            f"{key} must be encrypted (https, wss); plain http is for a server on this machine or network"
+        )
+
+
+def _is_nearby(name: str) -> bool:
+    """Whether a name can only mean a machine nearby: a private address, or a name without a dot."""
+    try:
+        return not ip_address(name).is_global
+    except ValueError:
+        return "." not in name or name.endswith((".local", ".localhost", ".internal"))
+
+
+class RateLimits:
+    """Holds back calls that a platform would refuse: those under a key it closed for a time, or all of them."""
+
+    def __init__(self, platform: str, clock: Clock) -> None:
+        self._platform = platform
+        self._clock = clock
+        self._closed: dict[str, float] = {}
+        self._all_closed = 0.0
+
+    async def call(self, key: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Make a call. RateLimited, and no call, while its key is closed."""
+        self.check(key)
+        try:
+            return await work()
+        except RateLimited as error:
+            self.close(key, error.retry_after)
+            raise
+
+    def check(self, key: str, *, counts: bool = True) -> None:
+        """RateLimited while the key is closed, or all are and the call `counts` for the limit of all."""
+        left = max(self._closed.get(key, 0.0), self._all_closed if counts else 0.0) - self._clock.monotonic()
+        if left > 0:
+            raise RateLimited(f"{self._platform} asks to wait {left:.3f} seconds", retry_after=left)
+
+    def close(self, key: str, seconds: float, *, everything: bool = False) -> None:
+        """Make no call under this key, or none at all, for so many seconds."""
+        now = self._clock.monotonic()
+        until = now + min(max(seconds, 0.0), LONGEST_WAIT)
+        if everything:
+            self._all_closed = max(self._all_closed, until)
+            return
+        if len(self._closed) >= MOST_LIMITED:
+            self._closed = {name: at for name, at in self._closed.items() if at > now}
+        self._closed[key] = max(self._closed.get(key, 0.0), until)
+
+
+class HookInbox:
+    """Takes a platform's webhook calls one by one, in order, while its adapter runs."""
+
+    def __init__(self) -> None:
+        self._accept: Accept | None = None
+        self._one_by_one = asyncio.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls are let in."""
+        return self._accept is not None
+
+    async def run(self, accept: Accept) -> None:
+        """Let calls in until cancelled."""
+        self._accept = accept
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._accept = None
+
+    async def take(self, work: Callable[[Accept], Awaitable[object]]) -> HookAnswer:
+        """Work off one call: 200 once its arrivals are committed, 503 while the adapter does not run."""
+        async with self._one_by_one:
+            if self._accept is None:
+                return HookAnswer(status=503)
+            await work(self._accept)
+        return HookAnswer(status=200)
+
+
+class LinkedFile(ABC):
+    """A file that its platform hands out by short-lived links: downloaded by a fresh one, continued if it breaks off.
+
+    A link that turns out to be dead is replaced once per request.
+    """
+
+    gone: ClassVar[frozenset[int]]
+    """The statuses of a link that is no longer valid."""
+
+    def __init__(self, ref: MediaRef, clock: Clock, *, get: Get) -> None:
+        self._ref = ref
+        self._clock = clock
+        self._get = get
+        self._link: str | None = None
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The bytes; what the platform will never hand out is refused before the first of them."""
+        self._link = await self.first_link()
+        async with aclosing(resumed(self._open_at, clock=self._clock)) as chunks:
+            yield chunks
+
+    @abstractmethod
+    async def link(self) -> str:
+        """A fresh link."""
+
+    async def first_link(self) -> str:
+        """The link to begin with, asked for more than once where a failure may pass."""
+        return await retried(self.link, clock=self._clock)
+
+    @abstractmethod
+    def dead(self, status: int) -> Exception:
+        """The error where a link that was just made is not valid."""
+
+    def check(self, answer: HttpAnswer) -> None:  # noqa: B027 - most platforms have nothing to check
+        """Refuse an answer that is not the file."""
+
+    @property
+    def shown(self) -> str:
+        """How errors name the file."""
+        return self._ref.id or "this file"
+
+    @asynccontextmanager
+    async def _open_at(self, offset: int, validator: str | None) -> AsyncIterator[HttpAnswer]:
+        headers = range_headers(offset, validator)
+        link, self._link = self._link or await self.link(), None
+        async with self._get(link, headers) as answer:
+            if answer.status not in self.gone:
+                self.check(answer)
+                yield answer
+                return
+        async with self._get(await self.link(), headers) as answer:
+            if answer.status in self.gone:
+                raise self.dead(answer.status)
+            self.check(answer)
+            yield answer
+
+
+def token_finding(name: str, error: AdapterError, *, renew: str, api: str) -> Finding:
+    """The doctor's finding where the first call failed: the token is refused, or the API is not reached."""
+    cure = renew if isinstance(error, Unauthorized) else f"See whether this machine reaches {api}."
+    return Finding(name=f"{name} token", ok=False, says=str(error), cure=cure)
+
+
+def clock_findings(name: str, platform: str, *, theirs: datetime | None, ours: datetime) -> tuple[Finding, ...]:
+    """The doctor's finding about our clock; none where the platform does not tell its own."""
+    if theirs is None:
+        return ()
+    skew = abs((ours - theirs).total_seconds())
+    good = skew <= SKEW_SECONDS
+    says = f"it agrees with {platform}'s" if good else f"it is {skew:.0f} seconds away from {platform}'s"
+    return (
+        Finding(name=f"{name} clock", ok=good, says=says, cure="" if good else "Let the machine set its clock (NTP)."),
+    )

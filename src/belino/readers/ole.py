@@ -1,0 +1,91 @@
+"""OLE containers of legacy office files: the streams in them, and the type of document that they hold."""
+
+import os
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+from belino.domain.document import Unread
+from belino.readers.parts import CannotRead
+
+if TYPE_CHECKING:
+    from olefile import OleFileIO  # type: ignore[import-untyped]
+
+STREAM_BYTES = 100 * 1024 * 1024
+_SHIFTS_AT = 30
+_SHIFTS = ((9, 6), (12, 6))
+"""Of sectors and small sectors, as powers of two: all there are. The library would read as much as any other says."""
+BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error, RecursionError)
+"""What the library raises for files that are not as they should be."""
+
+_LOCKED = frozenset({"encryptedpackage", "encryptioninfo"})
+_TYPES = {
+    "worddocument": "application/msword",
+    "powerpoint document": "application/vnd.ms-powerpoint",
+    "workbook": "application/vnd.ms-excel",
+    "book": "application/vnd.ms-excel",
+    "__properties_version1.0": "application/vnd.ms-outlook",
+}
+"""The stream that a type of document has, in the order in which they are looked for."""
+
+
+def number(content: bytes, at: int, size: int = 4) -> int:
+    """The little-endian number at an offset; 0 beyond the end."""
+    return int.from_bytes(content[at : at + size], "little")
+
+
+def prepare() -> None:
+    """Import the parser; in the child it would be too late."""
+    import olefile  # noqa: F401
+
+
+def opened(file: BinaryIO) -> "OleFileIO":
+    """The container; closing it would close the file, which others still read."""
+    import olefile
+
+    file.seek(_SHIFTS_AT)
+    shifts = file.read(4)
+    if (number(shifts, 0, 2), number(shifts, 2, 2)) not in _SHIFTS:
+        raise CannotRead(Unread.UNREADABLE, "the file is broken")
+    file.seek(0)
+    try:
+        container = olefile.OleFileIO(file)
+        container.listdir()  # raises here, not later, if the directory is broken
+    except BROKEN as error:
+        raise CannotRead(Unread.UNREADABLE, "the file is broken") from error
+    return container
+
+
+def type_of(file: BinaryIO) -> str:
+    """The type of the document in a container whose first bytes do not tell; CannotRead if it is locked or unknown."""
+    found = names(opened(file))
+    if not _LOCKED.isdisjoint(found):
+        raise CannotRead(Unread.UNREADABLE, "it is protected by a password")
+    for name, mime in _TYPES.items():
+        if name in found:
+            return mime
+    raise CannotRead(Unread.UNSUPPORTED, "belino finds no text in this kind of office file")
+
+
+def names(container: "OleFileIO") -> dict[str, str]:
+    """The streams at the top by their names in lower case: some writers use capitals."""
+    return {path[0].lower(): path[0] for path in container.listdir()}
+
+
+def stream(container: "OleFileIO", path: Sequence[str], most: int = STREAM_BYTES) -> bytes:
+    """The content of a stream, up to a limit."""
+    try:
+        # The list of its sectors may run in circles: nothing in a file is larger than the file.
+        if container.get_size(path) > container.fp.seek(0, os.SEEK_END):
+            raise CannotRead(Unread.UNREADABLE, "the file is broken")
+        with container.openstream(path) as opened:
+            content: bytes = opened.read(most)
+    except BROKEN as error:
+        raise CannotRead(Unread.UNREADABLE, "the file is broken") from error
+    return content
+
+
+def top_stream(container: "OleFileIO", name: str) -> bytes:
+    """A stream at the top by its name in any case; empty if there is none."""
+    found = names(container).get(name.lower())
+    return stream(container, [found]) if found else b""

@@ -1,0 +1,249 @@
+"""PDF: the text layer page by page, what is hidden in it marked; and a page as a picture."""
+
+import ctypes
+import mmap
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import BinaryIO
+
+from belino.domain.document import DocumentText, Unit, Unread
+from belino.readers import pdfium
+from belino.readers.parts import HIDDEN_NOTE, CannotRead, Parts, ReadOptions, hidden, one_line
+from belino.readers.pdf_hidden import Scene, scene_of
+
+PAGES_AT_MOST = 200
+MAX_DPI = 300
+BOOKMARKS_AT_MOST = 2_000
+ANNOTATIONS_AT_MOST = 1_000
+SCAN_NOTE = (
+    "the text of scanned pages is what somebody's text recognition found in them; it may differ from the picture"
+)
+
+_DRAWN = frozenset({pdfium.WIDGET, pdfium.FREE_TEXT, pdfium.STAMP})
+_HYPHENS = dict.fromkeys((0x02, 0xFFFE), "")
+"""What PDFium writes for a hyphen at the end of a line, where it puts the word together again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PutOn:
+    """A remark on a page, or a field of a form."""
+
+    kind: int
+    hides: bool
+    words: str
+    name: str
+    ticks: bool
+
+
+def prepare() -> None:
+    """Load the library; in the child it would be too late."""
+    pdfium.load()
+
+
+def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
+    """The text of each page; a page without any is there, and empty."""
+    library = pdfium.load()
+    with _opened(file) as document:
+        total = library.FPDF_GetPageCount(document)
+        parts = Parts(options, Unit.PAGE, at_most=PAGES_AT_MOST)
+        _attachments(document, parts)
+        titles, pictured = _titles(document), False
+        for number in range(options.first, min(options.last or total, total) + 1):
+            if not parts.wants(number):
+                break
+            with _page(document, number) as (page, put_on):
+                text, pictures = _text(page, parts) if page else ("", False)
+                if not page:
+                    parts.note(f"page {number} is broken")
+            text = "\n\n".join(filter(None, [text, *_remarks(put_on, text)]))
+            pictured = pictured or (pictures and not text)
+            parts.add(number, text, titles.get(number, ""))
+        return parts.document(total, without_text=Unread.RENDERED if pictured else Unread.NO_TEXT)
+
+
+def draw(file: BinaryIO, writer: BinaryIO, *, number: int, max_side: int) -> None:
+    """Write a page as a PNG whose longer side is at most `max_side`, and no finer than print."""
+    library = pdfium.load()
+    with _opened(file) as document, _page(document, number) as (page, _):
+        size = pdfium.Size()
+        library.FPDF_GetPageSizeByIndexF(document, number - 1, ctypes.byref(size))
+        if not page or not (size.width > 0 and size.height > 0):
+            raise CannotRead(Unread.UNREADABLE, f"there is no page {number} that can be drawn")
+        scale = min(max_side / max(size.width, size.height), MAX_DPI / 72)
+        width, height = max(1, int(size.width * scale)), max(1, int(size.height * scale))
+        pixels = pdfium.drawn(page, width, height)
+    _write_png(writer, pixels, width, height)
+
+
+@contextmanager
+def _opened(file: BinaryIO) -> Iterator[int]:
+    """The document; its bytes are mapped, not read."""
+    library = pdfium.load()
+    try:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except ValueError as error:
+        raise CannotRead(Unread.UNREADABLE, "the file is empty") from error
+    there = (ctypes.c_char * len(mapped)).from_buffer(mapped)
+    document = library.FPDF_LoadMemDocument64(there, len(mapped), None)
+    if not document:
+        locked = library.FPDF_GetLastError() == pdfium.WRONG_PASSWORD
+        raise CannotRead(Unread.UNREADABLE, "it is protected by a password" if locked else "the PDF is broken")
+    # The child dies after its job: neither the document nor the mapping is worth closing.
+    yield document
+
+
+@contextmanager
+def _page(document: int, number: int) -> Iterator[tuple[int | None, list[_PutOn]]]:
+    """A page with the filled fields of its form in place, or None if it cannot be had; and what was put on it."""
+    library = pdfium.load()
+    page = library.FPDF_LoadPage(document, number - 1)
+    put_on = _annotations(page) if page else []
+    if any(each.kind in _DRAWN for each in put_on) and library.FPDFPage_Flatten(page, 0) == 1:
+        # What was put on the page is part of it now, or gone.
+        library.FPDF_ClosePage(page)
+        page = library.FPDF_LoadPage(document, number - 1)
+    try:
+        yield page, put_on
+    finally:
+        if page:
+            library.FPDF_ClosePage(page)
+
+
+def _text(page: int, parts: Parts) -> tuple[str, bool]:
+    """The text of a page, and whether there are pictures on it."""
+    library = pdfium.load()
+    scene = scene_of(page)
+    layer = library.FPDFText_LoadPage(page)
+    if not layer:
+        return "", scene.pictured
+    count = library.FPDFText_CountChars(layer)
+    text = _marked(layer, count, scene) if scene.unseen else _plain(layer, count)
+    library.FPDFText_ClosePage(layer)
+    if scene.unseen and text:
+        parts.note(HIDDEN_NOTE)
+    if scene.recognised and text:
+        parts.note(SCAN_NOTE)
+    return _tidy(text), scene.pictured
+
+
+def _plain(layer: int, count: int) -> str:
+    if count <= 0:
+        return ""
+    buffer = (ctypes.c_ushort * (count + 1))()
+    pdfium.load().FPDFText_GetText(layer, 0, count, buffer)
+    return bytes(buffer).decode("utf-16-le", "replace").rstrip("\0")
+
+
+def _marked(layer: int, count: int, scene: Scene) -> str:
+    """Letter by letter, because hidden letters may stand between others."""
+    library = pdfium.load()
+    text = ""
+    for hides, group in groupby(_judged(layer, count, scene), key=itemgetter(0)):
+        words = "".join(chr(library.FPDFText_GetUnicode(layer, at)) for _, at in group)
+        text += f"{hidden(words.translate(_HYPHENS))}\n" if hides and words.strip() else words
+    return text
+
+
+def _judged(layer: int, count: int, scene: Scene) -> Iterator[tuple[bool, int]]:
+    """Whether each letter is unseen; spaces that PDFium puts in belong to nothing and go with what they follow."""
+    unseen = False
+    for at in range(count):
+        if thing := pdfium.load().FPDFText_GetTextObject(layer, at):
+            unseen = thing in scene.unseen
+        yield unseen, at
+
+
+def _tidy(text: str) -> str:
+    lines = text.translate(_HYPHENS).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(line.rstrip() for line in lines).strip("\n")
+
+
+def _remarks(put_on: list[_PutOn], text: str) -> Iterator[str]:
+    """What was put on a page and is not in its text: remarks, ticks, and words that are not drawn."""
+    drawn = "".join(text.split())
+    for each in put_on:
+        said = one_line(each.words)
+        if not said or (each.kind in _DRAWN and not each.ticks and "".join(said.split()) in drawn):
+            continue
+        if each.kind == pdfium.WIDGET:
+            name = one_line(each.name)
+            said = f"ticked: {name or said}" if each.ticks else f"field {name}: {said}"
+            yield hidden(said) if each.hides else f"({said})"
+        elif each.kind in pdfium.NOTES or each.kind == pdfium.FREE_TEXT:
+            yield hidden(said) if each.hides else f"(comment: {said})"
+
+
+def _annotations(page: int) -> list[_PutOn]:
+    library = pdfium.load()
+    found = []
+    for at in range(min(library.FPDFPage_GetAnnotCount(page), ANNOTATIONS_AT_MOST)):
+        if annotation := library.FPDFPage_GetAnnot(page, at):
+            found.append(_put_on(annotation))
+            library.FPDFPage_CloseAnnot(annotation)
+    return found
+
+
+def _put_on(annotation: int) -> _PutOn:
+    library = pdfium.load()
+
+    def told(key: bytes) -> str:
+        return pdfium.string(library.FPDFAnnot_GetStringValue, annotation, key)
+
+    kind = library.FPDFAnnot_GetSubtype(annotation)
+    flags = library.FPDFAnnot_GetFlags(annotation)
+    words, ticks = told(b"Contents"), False
+    if kind == pdfium.WIDGET:
+        state = told(b"AS")
+        ticks = state not in ("", "Off")
+        # A field of several boxes keeps what it is in the one above them.
+        words = state if ticks else told(b"V") if told(b"FT") in ("Tx", "Ch") else ""
+    name = told(b"TU") or told(b"T")
+    return _PutOn(kind=kind, hides=bool(flags & pdfium.ANNOTATION_HIDDEN), words=words, name=name, ticks=ticks)
+
+
+def _attachments(document: int, parts: Parts) -> None:
+    library = pdfium.load()
+    count = library.FPDFDoc_GetAttachmentCount(document)
+    names = [
+        one_line(pdfium.string(library.FPDFAttachment_GetName, library.FPDFDoc_GetAttachment(document, at)))
+        for at in range(min(count, 10))
+    ]
+    if names:
+        more = f" and {count - 10} more" if count > 10 else ""
+        parts.note(f"files are attached, which were left out: {', '.join(names)}{more}")
+
+
+def _titles(document: int) -> dict[int, str]:
+    """The first bookmark of each page. Bookmarks may be chained in a ring."""
+    library = pdfium.load()
+    found: dict[int, str] = {}
+    waiting = [library.FPDFBookmark_GetFirstChild(document, None)]
+    seen: set[int] = set()
+    while waiting and len(seen) < BOOKMARKS_AT_MOST:
+        mark = waiting.pop()
+        if not mark or mark in seen:
+            continue
+        seen.add(mark)
+        waiting.append(library.FPDFBookmark_GetNextSibling(document, mark))
+        waiting.append(library.FPDFBookmark_GetFirstChild(document, mark))
+        if (target := library.FPDFBookmark_GetDest(document, mark)) and (
+            title := one_line(pdfium.string(library.FPDFBookmark_GetTitle, mark))
+        ):
+            found.setdefault(library.FPDFDest_GetDestPageIndex(document, target) + 1, title)
+    return found
+
+
+def _write_png(writer: BinaryIO, pixels: bytearray, width: int, height: int) -> None:
+    packer = zlib.compressobj(1)
+    packed = bytearray()
+    for row in range(height):
+        packed += packer.compress(b"\0" + pixels[row * width * 3 : (row + 1) * width * 3])
+    packed += packer.flush()
+    header = width.to_bytes(4) + height.to_bytes(4) + b"\x08\x02\0\0\0"
+    writer.write(b"\x89PNG\r\n\x1a\n")
+    for kind, content in ((b"IHDR", header), (b"IDAT", bytes(packed)), (b"IEND", b"")):
+        writer.write(len(content).to_bytes(4) + kind + content + zlib.crc32(kind + content).to_bytes(4))

@@ -1,0 +1,243 @@
+"""Hidden text of a PDF page: invisible, tiny, beside the page, painted over or in the colour of its background."""
+
+import ctypes
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from belino.readers import pdfium
+
+TINY_POINTS = 1.5
+ALIKE = 5
+HAIR = 1.0
+BOX_SEGMENTS = 5
+DOUBTFUL_SIDE = 1_000
+CONTRAST = 32
+DEPTH_AT_MOST = 6
+LOOKS_AT_MOST = 1_000_000
+"""So many things on a page are compared with what stands on and under them; then all is taken to be on paper."""
+
+_Bounds = tuple[float, float, float, float]
+"""Left, bottom, right, top."""
+_Colour = tuple[int, int, int]
+_PAPER: _Colour = (255, 255, 255)
+
+
+@dataclass(slots=True)
+class Scene:
+    """What a page shows, as far as it matters for what it hides."""
+
+    unseen: set[int] = field(default_factory=set)
+    """Text that is not seen, by its address."""
+    pictured: bool = False
+    recognised: bool = False
+    """All text lies unseen over pictures: the page was scanned, and its text recognised."""
+    looks: int = LOOKS_AT_MOST
+    invisible: set[int] = field(default_factory=set)
+    seen: dict[int, _Bounds] = field(default_factory=dict)
+    doubtful: dict[int, _Bounds] = field(default_factory=dict)
+    """White on what PDFium calls white, which a pattern of any colours may be."""
+
+
+@dataclass(slots=True)
+class _Layer:
+    """Things that were painted one after the other, in the same measure."""
+
+    edges: _Bounds | None
+    """Of the page, where places are those of the page."""
+    covered: bool = False
+    """What lies under it is not paper."""
+    painted: list[tuple[_Bounds, _Colour | None]] = field(default_factory=list)
+    """Where, and in which colour; None where it is not one colour, or not a box."""
+    texts: dict[int, _Bounds] = field(default_factory=dict)
+    """What is seen so far."""
+
+
+def scene_of(page: int) -> Scene:
+    """Look at everything on a page."""
+    library = pdfium.load()
+    box = pdfium.Box()
+    library.FPDF_GetPageBoundingBox(page, ctypes.byref(box))
+    scene = Scene()
+    count = library.FPDFPage_CountObjects(page)
+    things = (library.FPDFPage_GetObject(page, at) for at in range(count))
+    _look(scene, things, _Layer((box.left, box.bottom, box.right, box.top)), depth=0)
+    if scene.doubtful:
+        _look_again(scene, page)
+    scene.recognised = scene.pictured and not scene.seen and bool(scene.invisible)
+    if scene.recognised:
+        scene.unseen -= scene.invisible
+    return scene
+
+
+def _look(scene: Scene, things: Iterator[int], layer: _Layer, *, depth: int) -> None:
+    """Things in the order in which they are drawn."""
+    library = pdfium.load()
+    for thing in things:
+        kind = library.FPDFPageObj_GetType(thing)
+        if kind == pdfium.TEXT:
+            _judge(scene, thing, layer)
+        elif kind == pdfium.FORM and depth < DEPTH_AT_MOST:
+            inside = range(library.FPDFFormObj_CountObjects(thing))
+            bounds = _bounds(thing)
+            covered = layer.covered or _ground(scene, layer, bounds)[0] != _PAPER
+            _look(scene, _inside(thing, inside), _Layer(None, covered=covered), depth=depth + 1)
+            layer.painted.append((bounds, None))
+        elif kind == pdfium.PATH:
+            _paint(scene, thing, layer)
+        else:
+            scene.pictured = scene.pictured or kind == pdfium.IMAGE
+            layer.painted.append((_bounds(thing), None))
+    scene.seen |= layer.texts
+
+
+def _paint(scene: Scene, path: int, layer: _Layer) -> None:
+    """A path may be the ground of what follows, and may cover what was there."""
+    colour = _filled(path)
+    if colour is None:
+        return
+    bounds = _bounds(path)
+    # Most of what is filled is a line or a dot, under which nothing can be.
+    box = min(bounds[2] - bounds[0], bounds[3] - bounds[1]) >= TINY_POINTS and _is_box(path)
+    layer.painted.append((bounds, colour if box or colour == _PAPER else None))
+    scene.looks -= len(layer.texts) if box else 0
+    if box and scene.looks >= 0:
+        for text in [text for text, place in layer.texts.items() if _covers(bounds, place)]:
+            del layer.texts[text]
+            scene.unseen.add(text)
+
+
+def _inside(form: int, numbers: range) -> Iterator[int]:
+    get: Callable[[int, int], int] = pdfium.load().FPDFFormObj_GetObject
+    return (get(form, number) for number in numbers)
+
+
+def _judge(scene: Scene, text: int, layer: _Layer) -> None:
+    mode = pdfium.load().FPDFTextObj_GetTextRenderMode(text)
+    if mode == pdfium.INVISIBLE:
+        scene.invisible.add(text)
+        scene.unseen.add(text)
+        return
+    bounds, colours = _bounds(text), _colours(text, mode)
+    tiny = layer.edges is not None and (_beside(bounds, layer.edges) or _points(text) < TINY_POINTS)
+    ground, doubtful = (None, False) if tiny or not colours else _ground(scene, layer, bounds)
+    if not tiny and colours and (ground is None or not all(_alike(colour, ground) for colour in colours)):
+        layer.texts[text] = bounds
+        return
+    scene.unseen.add(text)
+    if doubtful and layer.edges is not None:
+        scene.doubtful[text] = bounds
+
+
+def _ground(scene: Scene, layer: _Layer, bounds: _Bounds) -> tuple[_Colour | None, bool]:
+    """The colour under something, None if there are several; and whether PDFium calls white what may be a pattern."""
+    scene.looks -= len(layer.painted)
+    doubtful = False
+    for place, colour in reversed(layer.painted) if scene.looks >= 0 else ():
+        if not _holds(place, bounds):
+            continue
+        if colour != _PAPER:
+            return (colour if _covers(place, bounds) else None), False
+        doubtful = True
+    return (None if layer.covered else _PAPER), doubtful
+
+
+def _look_again(scene: Scene, page: int) -> None:
+    """Draw the page, and see whether there is anything but one colour where the doubtful text stands."""
+    library = pdfium.load()
+    width, height = library.FPDF_GetPageWidthF(page), library.FPDF_GetPageHeightF(page)
+    if not (width > 0 and height > 0):
+        return
+    scale = DOUBTFUL_SIDE / max(width, height)
+    across, down = max(1, int(width * scale)), max(1, int(height * scale))
+    pixels = pdfium.drawn(page, across, down)
+    for text, bounds in scene.doubtful.items():
+        corners = [_pixel(page, across, down, bounds[at], bounds[at + 1]) for at in (0, 2)]
+        (left, right), (top, bottom) = (sorted(each) for each in zip(*corners, strict=True))
+        rows = (pixels[3 * (y * across + left) : 3 * (y * across + right + 1)] for y in range(top, bottom + 1))
+        some = b"".join(rows)
+        if some and max(some) - min(some) > CONTRAST:
+            scene.unseen.discard(text)
+            scene.seen[text] = bounds
+
+
+def _pixel(page: int, across: int, down: int, x: float, y: float) -> tuple[int, int]:
+    column, row = ctypes.c_int(), ctypes.c_int()
+    pdfium.load().FPDF_PageToDevice(page, 0, 0, across, down, 0, x, y, ctypes.byref(column), ctypes.byref(row))
+    return min(max(column.value, 0), across - 1), min(max(row.value, 0), down - 1)
+
+
+def _colours(text: int, mode: int) -> list[_Colour]:
+    """What letters are painted in: inside, and along their outlines; nothing if that is clear."""
+    library = pdfium.load()
+    inside = None if mode in pdfium.ONLY_OUTLINES else _colour(library.FPDFPageObj_GetFillColor, text)
+    outline = _colour(library.FPDFPageObj_GetStrokeColor, text) if mode in pdfium.OUTLINES else None
+    return [colour for colour in (inside, outline) if colour is not None]
+
+
+def _colour(get: pdfium.Function, thing: int) -> _Colour | None:
+    """Red, green and blue; None if it is clear."""
+    red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
+    if not get(thing, ctypes.byref(red), ctypes.byref(green), ctypes.byref(blue), ctypes.byref(alpha)):
+        return 0, 0, 0
+    return (red.value, green.value, blue.value) if alpha.value else None
+
+
+def _alike(one: _Colour, other: _Colour) -> bool:
+    return all(abs(first - second) <= ALIKE for first, second in zip(one, other, strict=True))
+
+
+def _filled(path: int) -> _Colour | None:
+    """The colour a path fills what it surrounds with."""
+    mode, stroke = ctypes.c_int(), ctypes.c_int()
+    pdfium.load().FPDFPath_GetDrawMode(path, ctypes.byref(mode), ctypes.byref(stroke))
+    return _colour(pdfium.load().FPDFPageObj_GetFillColor, path) if mode.value else None
+
+
+def _is_box(path: int) -> bool:
+    """Whether a path is a rectangle that nothing shines through and nothing cuts off."""
+    library = pdfium.load()
+    clip = library.FPDFPageObj_GetClipPath(path)
+    return (
+        library.FPDFPath_CountSegments(path) == BOX_SEGMENTS
+        and not library.FPDFPageObj_HasTransparency(path)
+        and (not clip or library.FPDFClipPath_CountPaths(clip) <= 0)
+    )
+
+
+def _points(text: int) -> float:
+    """The size of letters on the page: the font size times its scaling."""
+    size, shape = ctypes.c_float(), pdfium.Transform()
+    library = pdfium.load()
+    if not library.FPDFTextObj_GetFontSize(text, ctypes.byref(size)):
+        return TINY_POINTS
+    library.FPDFPageObj_GetMatrix(text, ctypes.byref(shape))
+    return abs(size.value) * math.hypot(shape.c, shape.d)
+
+
+def _bounds(thing: int) -> _Bounds:
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    pdfium.load().FPDFPageObj_GetBounds(
+        thing, ctypes.byref(left), ctypes.byref(bottom), ctypes.byref(right), ctypes.byref(top)
+    )
+    return left.value, bottom.value, right.value, top.value
+
+
+def _holds(outer: _Bounds, inner: _Bounds) -> bool:
+    """Whether the middle of one lies in the other."""
+    across, up = (inner[0] + inner[2]) / 2, (inner[1] + inner[3]) / 2
+    return outer[0] <= across <= outer[2] and outer[1] <= up <= outer[3]
+
+
+def _covers(outer: _Bounds, inner: _Bounds) -> bool:
+    """Whether one lies under the other; letters may look out by a hair."""
+    return (
+        outer[0] <= inner[0] + HAIR and outer[1] <= inner[1] + HAIR
+        and outer[2] >= inner[2] - HAIR and outer[3] >= inner[3] - HAIR
+    )  # fmt: skip
+
+
+def _beside(bounds: _Bounds, edges: _Bounds) -> bool:
+    if bounds[2] <= bounds[0] or edges[2] <= edges[0]:
+        return False  # of spaces, or on a page whose own edges are nonsense
+    return bounds[2] < edges[0] or bounds[0] > edges[2] or bounds[3] < edges[1] or bounds[1] > edges[3]
