@@ -168,6 +168,31 @@ def test_a_module_begins_by_saying_what_it_is_for(path: Path) -> None:
     assert docstring.splitlines()[0].endswith((".", ":"))
 
 
+@of_every([path for path in MODULES if path.stem not in ("__init__", "__main__")])
+def test_a_modules_first_sentence_has_the_words_of_its_name(path: Path) -> None:
+    """Whoever searches the tree for a term finds the module that is about it."""
+    (module,) = parsed(path)[ast.Module]
+    docstring = (ast.get_docstring(module) or "").replace("\n", " ")
+    sentence = set(re.findall(r"[a-z0-9]+", re.split(r"(?<=[.])\s", docstring)[0].lower()))
+    assert [part for part in path.stem.strip("_").split("_") if not forms_of(part) & sentence] == []
+
+
+def forms_of(word: str) -> set[str]:
+    """A word in the singular and the plural."""
+    forms = {word, f"{word}s", f"{word}es", word.removesuffix("s"), word.removesuffix("es")}
+    return forms | {f"{word.removesuffix('y')}ies", f"{word.removesuffix('ies')}y"}
+
+
+def test_no_public_class_name_occurs_twice() -> None:
+    """Except those that the registry looks up."""
+    places = defaultdict(list)
+    for path in MODULES:
+        for node in parsed(path)[ast.ClassDef]:
+            if not node.name.startswith("_") and node.name not in ("Config", "Adapter", "Agent", "Provider"):
+                places[node.name].append(name_of(path))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
 @of_every(MODULES)
 def test_names_say_what_a_thing_is(path: Path) -> None:
     names = [path.stem.strip("_"), *(node.name for node in parsed(path)[ast.ClassDef])]

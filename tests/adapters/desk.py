@@ -11,7 +11,7 @@ from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Adapter, Clock, Taken
 from belino.net.client import Client
 from belino.net.clock import SystemClock
-from belino.testing import FakeDesk
+from belino.testing import FakeContext
 
 LIMIT = 60.0
 
@@ -23,7 +23,7 @@ class Seat(Generic[A]):
 
     def __init__(self, make: Callable[..., A], config: Any, hosts: Collection[str], clock: Clock | None) -> None:
         self.client = Client(hosts=hosts)
-        self.desk = FakeDesk(clock=clock or SystemClock(), http=self.client)
+        self.desk = FakeContext(clock=clock or SystemClock(), http=self.client)
         self.adapter = make(config, self.desk)
         self.taken: list[tuple[Arrival, str | None]] = []
         self.may_take = asyncio.Event()

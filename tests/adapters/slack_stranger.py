@@ -16,7 +16,7 @@ from belino.domain.ports import Taken
 from belino.net.client import Client
 from belino.net.clock import SystemClock
 from belino.net.redact import Secret
-from belino.testing import FakeDesk
+from belino.testing import FakeContext
 from belino.testing.loopback import Loopback
 
 LIMIT = 60.0
@@ -108,7 +108,7 @@ class Guest:
         bot_token, app_token = Secret("B", BOT_TOKEN), Secret("A", APP_TOKEN)
         config = Config(bot_token=bot_token, app_token=app_token, api_url=f"{stranger.url}/api/", **settings)
         self.client = Client(hosts=hosts(config))
-        self.adapter = Adapter(config, FakeDesk(clock=SystemClock(), http=self.client))
+        self.adapter = Adapter(config, FakeContext(clock=SystemClock(), http=self.client))
         self.arrivals: list[Arrival] = []
 
     async def accept(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:

@@ -16,7 +16,7 @@ from belino.domain.message import Arrival, Author, ConversationKey, Message
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.reply import Parcel
-from belino.testing import FakeClock, FakeDesk, Trial, check_adapter
+from belino.testing import FakeClock, FakeContext, Trial, check_adapter
 
 SAMPLE = Path(__file__).parent.parent / "samples" / "web" / "message.json"
 MAIN = ConversationKey(platform="web", account="default", channel="main")
@@ -52,7 +52,7 @@ def sample() -> dict[str, Any]:
 
 
 def make() -> web.Adapter:
-    return web.Adapter(web.Config(), FakeDesk())
+    return web.Adapter(web.Config(), FakeContext())
 
 
 async def deliver(adapter: Any, raw: Any) -> None:
@@ -108,7 +108,7 @@ async def test_an_adapter_that_was_cancelled_no_longer_takes_posts(monkeypatch: 
 
 async def test_a_parcel_is_known_by_its_key() -> None:
     clock = FakeClock()
-    adapter = web.Adapter(web.Config(), FakeDesk(clock=clock))
+    adapter = web.Adapter(web.Config(), FakeContext(clock=clock))
     receipt = await adapter.send(Parcel(key="p-1-0-abc", conversation=MAIN, text="hello"))
     assert (receipt.message_id, receipt.sent) == ("p-1-0-abc", clock.now())
     assert adapter.limits.once is Once.KEY

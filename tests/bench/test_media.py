@@ -23,7 +23,7 @@ def test_a_picture_is_made_to_fit_both_ways_and_scored(tmp_path: Path) -> None:
 
 
 def test_a_way_that_fails_is_told_and_not_counted_as_fast() -> None:
-    fine = media.Fitted(score=0.9, cpu=1.0, memory=1e6)
+    fine = media.FittedPicture(score=0.9, cpu=1.0, memory=1e6)
     rows = {row.metric: row for row in media._rows("x", [(None, fine), (fine, fine)])}
     failed = next(row for name, row in rows.items() if "not made to fit" in name)
     assert (failed.ours, failed.ok) == (1, False)
@@ -31,7 +31,7 @@ def test_a_way_that_fails_is_told_and_not_counted_as_fast() -> None:
 
 
 def test_a_picture_that_looks_worse_misses_the_goal() -> None:
-    worse, better = (media.Fitted(score=score, cpu=1.0, memory=1e6) for score in (0.8, 0.9))
+    worse, better = (media.FittedPicture(score=score, cpu=1.0, memory=1e6) for score in (0.8, 0.9))
     (row,) = [row for row in media._rows("x", [(worse, better)]) if "look worse" in row.metric]
     assert (row.ours, row.ok) == (1, False)
 

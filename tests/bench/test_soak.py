@@ -21,7 +21,9 @@ def test_a_long_soak_is_judged_by_the_slope_of_its_last_half_without_caches() ->
     def rows(leak: float) -> list[Row]:
         samples = [
             # The first half fills up, the caches go on filling, and there is a leak of so many MB in an hour.
-            soak.Sample(at=at, megabytes=100 + cached + min(at, 900) + leak * at / 3600, cached=cached, descriptors=40)
+            soak.SoakSample(
+                at=at, megabytes=100 + cached + min(at, 900) + leak * at / 3600, cached=cached, descriptors=40
+            )
             for at, cached in ((float(second), second / 100) for second in range(0, 1860, 5))
         ]
         return soak._rows(samples, minutes=31, sent=1, unanswered=0, unhandled=0)

@@ -17,7 +17,7 @@ from belino.domain.stored import StoredMessage, Verdict
 from belino.net.pace import PaceConfig
 from belino.storage.home import Home
 from belino.storage.sqlite import SqliteStore, open_store
-from belino.testing import FakeClock, FakeDesk, MemoryAdapter
+from belino.testing import FakeClock, FakeContext, MemoryAdapter
 from belino.testing.memory import Config, MemoryPlatform
 
 TEAM, OTHER = (ConversationKey(platform="memory", account="default", channel=name) for name in ("team", "other"))
@@ -32,7 +32,7 @@ class Past:
         self.store, self.clock = store, clock
         self.platform = MemoryPlatform()
         self.counts: Counter[str] = Counter()
-        self.adapter = MemoryAdapter(Config(far_side=self.platform), FakeDesk(account="default", clock=clock))
+        self.adapter = MemoryAdapter(Config(far_side=self.platform), FakeContext(account="default", clock=clock))
         self.history = self.asker()
 
     def asker(self, adapter: Any = None, **more: Any) -> History:
@@ -249,7 +249,7 @@ class Liar(MemoryAdapter):
 async def test_what_belongs_to_another_channel_is_not_kept_and_a_broken_adapter_is_no_more_than_a_note(
     past: Past,
 ) -> None:
-    history = past.asker(Liar(Config(), FakeDesk(account="default", clock=past.clock)))
+    history = past.asker(Liar(Config(), FakeContext(account="default", clock=past.clock)))
     await history.channel(TEAM)
     assert await past.kept(OTHER) == [] and await past.kept() == []
     assert "could not be asked" in await history.channel(OTHER)

@@ -8,7 +8,7 @@ import pytest
 
 from belino.context.results import results_json, results_lines
 from belino.context.search import search
-from belino.domain.document import DocumentText, Part, Unit
+from belino.domain.document import DocumentText, DocumentUnit, Part
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing
@@ -84,7 +84,12 @@ async def fetch(store: SqliteStore, ref: str, data: bytes = b"%PDF") -> None:
 
 
 async def read(
-    store: SqliteStore, ref: str, pages: Sequence[str] = LEASE, *, first: int = 1, unit: Unit = Unit.PAGE
+    store: SqliteStore,
+    ref: str,
+    pages: Sequence[str] = LEASE,
+    *,
+    first: int = 1,
+    unit: DocumentUnit = DocumentUnit.PAGE,
 ) -> None:
     record = await store.find_ref(ref)
     assert record is not None
@@ -243,7 +248,7 @@ async def test_words_at_the_end_of_a_long_sheet_are_found(store: SqliteStore) ->
     await chatter(store, 1)
     ref = await send(store, 13)
     rows = " ".join(f"row{number} | {number}" for number in range(20_000))
-    await read(store, ref, [f"{rows} the total is zweihundert"], unit=Unit.SHEET)
+    await read(store, ref, [f"{rows} the total is zweihundert"], unit=DocumentUnit.SHEET)
     found = await found_in(store, "zweihundert")
     assert found is not None
     text = results_lines(await ask(store, "zweihundert"), "zweihundert", now=NOW)
@@ -303,9 +308,11 @@ async def test_a_title_is_found_like_what_stands_below_it(store: SqliteStore) ->
     record = await store.find_ref(ref)
     assert record is not None
     assert record.ref.sha256 is not None
-    slides = DocumentText(unit=Unit.SLIDE, total=1, parts=(Part(number=1, title="Roadmap", text="nothing yet"),))
+    slides = DocumentText(
+        unit=DocumentUnit.SLIDE, total=1, parts=(Part(number=1, title="Roadmap", text="nothing yet"),)
+    )
     await store.keep_reading(record.ref.sha256, "text", slides)
     found = await found_in(store, "roadmap")
     assert found is not None
     assert found.passage is not None
-    assert found.passage.unit is Unit.SLIDE
+    assert found.passage.unit is DocumentUnit.SLIDE

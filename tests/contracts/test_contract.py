@@ -16,7 +16,7 @@ from belino.domain.message import Arrival, ConversationKey, Message, Unsupported
 from belino.domain.ports import Accept, Adapter
 from belino.domain.reply import Parcel, Receipt
 from belino.net.redact import Secret
-from belino.testing import FakeDesk, MemoryAdapter, MemoryPlatform, Trial, check_adapter, contract, memory
+from belino.testing import FakeContext, MemoryAdapter, MemoryPlatform, Trial, check_adapter, contract, memory
 
 CANARY = "canary-of-the-contract"
 SAMPLE: dict[str, Any] = {
@@ -50,7 +50,7 @@ def trial(*, adapter: type[MemoryAdapter] = MemoryAdapter, parse: Callable[[Any]
         far_side.refusals.append((status, headers))
 
     return Trial(
-        make=lambda: adapter(config, FakeDesk()),
+        make=lambda: adapter(config, FakeContext()),
         parse=parse,
         samples=[SAMPLE, {**{k: v for k, v in SAMPLE.items() if k not in ("text", "files")}, "poll": {}}],
         conversation=PARCELS,

@@ -14,7 +14,7 @@ from belino.media.image.header import image_size
 from belino.testing import (
     START,
     FakeClock,
-    FakeDesk,
+    FakeContext,
     ScriptedAgent,
     ToolCall,
     make_gif,
@@ -168,5 +168,5 @@ async def test_a_scripted_agent_raises_what_it_is_told_to() -> None:
 
 
 async def test_a_desk_without_http_says_how_to_get_some() -> None:
-    with pytest.raises(AssertionError, match=r"FakeDesk\(http=…\)"):
-        _ = FakeDesk().http
+    with pytest.raises(AssertionError, match=r"FakeContext\(http=…\)"):
+        _ = FakeContext().http

@@ -20,7 +20,7 @@ from belino.domain.ports import Adapter, Hook
 from belino.net.client import Client
 from belino.net.guard import host_of
 from belino.storage.home import Home
-from belino.testing import FakeDesk, GatewayProcess, Trial, check_adapter, make_png
+from belino.testing import FakeContext, GatewayProcess, Trial, check_adapter, make_png
 
 SOURCE = Path(__file__).parent / "parrot"
 CANARY = "canary-parrot-token"
@@ -142,7 +142,7 @@ async def test_a_package_is_named_in_the_configuration_and_keeps_the_contract(
 
     checked = await check_adapter(
         Trial(
-            make=lambda: plugin.make(config.options, FakeDesk(http=http_client)),
+            make=lambda: plugin.make(config.options, FakeContext(http=http_client)),
             parse=lambda raw: plugin.module.parse(raw, account="default"),
             samples=[SAMPLE, {key: value for key, value in SAMPLE.items() if key not in ("says", "files")}],
             conversation=ConversationKey(platform="parrot", account="default", channel="cage"),

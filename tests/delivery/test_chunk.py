@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belino.delivery.chunk import Part, chunk
+from belino.delivery.chunk import TextPart, chunk
 from belino.domain.graphemes import is_boundary
 
 CLUSTERS = ("e\u0301", "👨\u200d👩\u200d👧", "👍🏽", "🇨🇭", "\u0915\u094d\u0937\u093f", "\u1112\u1161\u11ab", "\r\n")
@@ -33,7 +33,7 @@ FENCE_LINES = re.compile(r"\n?[ ]{0,3}(`{3,}|~{3,})[^\n]*\n?")
 texts = st.one_of(st.lists(PIECES, max_size=200).map("".join), st.text(max_size=400))
 
 
-def strings(parts: tuple[Part, ...]) -> list[str]:
+def strings(parts: tuple[TextPart, ...]) -> list[str]:
     return [str(part) for part in parts]
 
 

@@ -10,7 +10,7 @@ from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt
 from belino.domain.stored import ClaimedParcel
-from belino.testing import FakeClock, FakeDesk, MemoryAdapter, settle
+from belino.testing import FakeClock, FakeContext, MemoryAdapter, settle
 from belino.testing.memory import Config
 from delivery.post import DM, words
 
@@ -19,7 +19,7 @@ class Slow(MemoryAdapter):
     """Takes a parcel when a test lets it, and keeps which signs were shown meanwhile."""
 
     def __init__(self, clock: FakeClock) -> None:
-        super().__init__(Config(), FakeDesk(clock=clock))
+        super().__init__(Config(), FakeContext(clock=clock))
         self.shown: list[SendAs] = []
         self.broken = False
         self.hangs = False

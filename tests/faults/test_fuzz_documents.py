@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.media import Blob
 from belino.media.documents import Documents
 from belino.media.sandbox.sandbox import Sandbox
@@ -84,7 +84,7 @@ def odd_options(rng: Random, mime: str, name: str) -> ReadOptions:
 
 
 def check(text: DocumentText, options: ReadOptions, what: str) -> None:
-    assert text.unit in Unit and text.total >= 0, what
+    assert text.unit in DocumentUnit and text.total >= 0, what
     assert text.unread is None or text.unread in Unread, what
     assert sum(len(part.text) for part in text.parts) <= options.max_chars, what
     numbers = [part.number for part in text.parts]

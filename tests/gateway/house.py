@@ -23,7 +23,7 @@ from belino.domain.turn import Accepted, ReplyPart, Turn
 from belino.gateway.gateway import Gateway
 from belino.storage.backup_config import BackupConfig
 from belino.storage.home import Home
-from belino.testing import FakeClock, FakeDesk, MemoryAdapter, ScriptedAgent
+from belino.testing import FakeClock, FakeContext, MemoryAdapter, ScriptedAgent
 from belino.testing.memory import Config as MemoryConfig
 
 ANN, BOB, EVE = (Author(id=name, name=name.title()) for name in ("ann", "bob", "eve"))
@@ -129,7 +129,7 @@ class House:
 
     def prepare(self, account: str = "default") -> Wire:
         """The wire of an account before any gateway runs."""
-        wire = Wire(MemoryConfig(), FakeDesk(account=account, clock=self.clock))
+        wire = Wire(MemoryConfig(), FakeContext(account=account, clock=self.clock))
         self.wires[account] = wire
         return wire
 

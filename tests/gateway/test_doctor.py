@@ -17,7 +17,7 @@ from belino.media.sandbox.sandbox import Level, Sandbox
 from belino.net.clock import SystemClock
 from belino.storage.home import Home
 from belino.storage.sqlite import open_store
-from belino.testing import FakeDesk, MemoryAdapter
+from belino.testing import FakeContext, MemoryAdapter
 from belino.testing.memory import Config as MemoryConfig
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -124,13 +124,13 @@ async def test_an_adapter_is_asked_for_the_channels_that_are_listed() -> None:
             return [Finding(name=channel, ok=False, says="not in it") for channel in channels]
 
     key = ("memory", "main")
-    adapters: dict[tuple[str, str], Any] = {key: Travelled(MemoryConfig(), FakeDesk())}
+    adapters: dict[tuple[str, str], Any] = {key: Travelled(MemoryConfig(), FakeContext())}
     _, _, *found = await doctor.check_adapters(adapters, {}, {key: ["C1", "C2"], ("memory", "other"): ["C3"]})
     assert [finding.name for finding in found] == ["C1", "C2"]
 
 
 async def test_an_adapter_is_as_well_as_it_says_and_as_its_platform_is() -> None:
-    adapter = CheckedAdapter(MemoryConfig(), FakeDesk())
+    adapter = CheckedAdapter(MemoryConfig(), FakeContext())
     key = ("memory", "main")
     adapters: dict[tuple[str, str], Any] = {key: adapter}
     (state, check) = await doctor.check_adapters(adapters, {key: AdapterHealth(state="running", since=NOW)})

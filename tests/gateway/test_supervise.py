@@ -19,7 +19,7 @@ from belino.gateway.supervise import (
     AdapterHealth,
     keep_running,
 )
-from belino.testing import FakeClock, FakeDesk, MemoryAdapter, settle
+from belino.testing import FakeClock, FakeContext, MemoryAdapter, settle
 from belino.testing.memory import Config
 
 
@@ -37,7 +37,7 @@ class Mortal(MemoryAdapter):
     """Dies of the next error in its list, or when a test says so."""
 
     def __init__(self, clock: FakeClock, *deaths: Exception) -> None:
-        super().__init__(Config(), FakeDesk(clock=clock))
+        super().__init__(Config(), FakeContext(clock=clock))
         self.deaths = list(deaths)
         self.cursors: list[str | None] = []
         self.die = asyncio.Event()

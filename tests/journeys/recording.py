@@ -17,7 +17,7 @@ from belino.domain.message import Author, ConversationKey, Message
 from belino.domain.ports import Agent
 from belino.domain.reply import ParcelState
 from belino.domain.stored import ParcelRecord
-from belino.gateway.cassettes import Written
+from belino.gateway.cassettes import WrittenCassette
 from belino.gateway.gateway import Gateway
 from belino.testing import DiscordServer, SlackServer, TelegramServer, make_jpeg
 from journeys import busy_group, busy_server, busy_workspace
@@ -104,7 +104,7 @@ async def answered(gateway: Gateway, count: int = 1) -> tuple[ParcelRecord, ...]
 
 async def record(
     place: BusyPlace, agent: Agent | None = None, talk: Callable[..., Any] = show_photo, **wishes: Any
-) -> Written:
+) -> WrittenCassette:
     """Record one question and its answer."""
     async with place.gateway(agent or Curious()) as gateway:
         await gateway.record(**wishes)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaError, MediaRefused
 from belino.domain.media import Blob
 from belino.media.documents import MAX_CHARS, Documents, pages_without_text
@@ -38,7 +38,7 @@ async def believed(folder: Path, content: bytes, max_chars: int = MAX_CHARS) -> 
 async def test_pages_are_read_and_those_without_text_are_told(tmp_path: Path) -> None:
     documents = Documents(Here(), tmp_path / "scratch")
     text = await documents.read(blob(tmp_path, make_pdf(line("one"), SCANNED, line("three"))), mime=PDF, parts=(1, 2))
-    assert (text.unit, text.total, [part.text for part in text.parts]) == (Unit.PAGE, 3, ["one", ""])
+    assert (text.unit, text.total, [part.text for part in text.parts]) == (DocumentUnit.PAGE, 3, ["one", ""])
     assert pages_without_text(text) == (2,)
     assert not list((tmp_path / "scratch").iterdir())
 

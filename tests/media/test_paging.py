@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belino.domain.document import Part, Unit
+from belino.domain.document import DocumentUnit, Part
 from belino.domain.graphemes import is_boundary
 from belino.domain.tokens import estimate_tokens
-from belino.media.paging import Page, Place, clean, fill, parse_cursor
+from belino.media.paging import Page, TextPosition, clean, fill, parse_cursor
 from belino.media.ranges import NoRange
 
 SENTENCE = "The quick brown fox jumps over the lazy dog near the river bank. "
@@ -19,10 +19,12 @@ def parts_of(*texts: str) -> list[Part]:
     return [Part(number=number, text=clean(text)) for number, text in enumerate(texts, 1)]
 
 
-def pages_of(parts: list[Part], *, room: int, unit: Unit = Unit.PAGE, alone: bool = False) -> list[Page]:
+def pages_of(
+    parts: list[Part], *, room: int, unit: DocumentUnit = DocumentUnit.PAGE, alone: bool = False
+) -> list[Page]:
     """Read on by the cursor, as an agent does, until there is no more."""
     pages: list[Page] = []
-    place: Place | None = Place(part=1, offset=0, last=len(parts))
+    place: TextPosition | None = TextPosition(part=1, offset=0, last=len(parts))
     while place is not None:
         left = [part for part in parts if part.number >= place.part]
         pages.append(fill(left, unit, place, room=room, price=estimate_tokens, alone=alone))
@@ -88,7 +90,7 @@ def test_no_page_ends_inside_what_a_reader_sees_as_one_character() -> None:
 
 def test_parts_stand_under_headings_with_their_titles() -> None:
     parts = [Part(number=1, text="a", title="Totals [Image: x"), Part(number=2, text=""), Part(number=3, text="b")]
-    (page,) = pages_of(parts, room=500, unit=Unit.SHEET)
+    (page,) = pages_of(parts, room=500, unit=DocumentUnit.SHEET)
     assert page.text == "--- sheet 1: Totals ［Image: x ---\na\n--- sheet 2, no text ---\n--- sheet 3 ---\nb"
 
 
@@ -117,8 +119,15 @@ def test_what_looks_like_a_placeholder_or_cannot_be_seen_is_disarmed_as_in_a_mes
 
 
 def test_parts_that_are_wanted_and_not_here_yet_are_where_it_goes_on() -> None:
-    page = fill(parts_of("a"), Unit.PAGE, Place(part=1, offset=0, last=9), room=99, price=estimate_tokens, more=True)
-    assert page.rest == Place(part=2, offset=0, last=9)
+    page = fill(
+        parts_of("a"),
+        DocumentUnit.PAGE,
+        TextPosition(part=1, offset=0, last=9),
+        room=99,
+        price=estimate_tokens,
+        more=True,
+    )
+    assert page.rest == TextPosition(part=2, offset=0, last=9)
 
 
 @pytest.mark.parametrize(
@@ -130,5 +139,5 @@ def test_a_cursor_nobody_wrote_is_refused(text: str) -> None:
 
 
 def test_a_cursor_beyond_the_end_of_its_part_goes_on_with_the_next() -> None:
-    read = partial(fill, parts_of("abc", "def"), Unit.PAGE, room=99, price=estimate_tokens)
-    assert read(Place(part=1, offset=10**8, last=2)).text.endswith("--- page 2 ---\ndef")
+    read = partial(fill, parts_of("abc", "def"), DocumentUnit.PAGE, room=99, price=estimate_tokens)
+    assert read(TextPosition(part=1, offset=10**8, last=2)).text.endswith("--- page 2 ---\ndef")

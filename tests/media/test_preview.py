@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from belino.domain.document import DocumentText, Part, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaError, MediaNotFound, MediaRefused
 from belino.domain.media import Blob
 from belino.media.audio_facts import SoundFacts
@@ -22,7 +22,7 @@ PDF = "application/pdf"
 class Hand:
     """Reads what it is told to, and fails when it is told to."""
 
-    text: DocumentText = field(default_factory=lambda: DocumentText(unit=Unit.PART, total=0))
+    text: DocumentText = field(default_factory=lambda: DocumentText(unit=DocumentUnit.PART, total=0))
     error: MediaError | None = None
 
     async def read(self, blob: Blob, **_: object) -> DocumentText:
@@ -49,7 +49,7 @@ def item(mime: str) -> Item:
 
 def pages(*texts: str, **more: Any) -> DocumentText:
     parts = tuple(Part(number=number, text=text) for number, text in enumerate(texts, 1))
-    return DocumentText(unit=Unit.PAGE, total=len(texts), parts=parts, **more)
+    return DocumentText(unit=DocumentUnit.PAGE, total=len(texts), parts=parts, **more)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ async def test_a_page_without_text_is_a_scan_only_where_pages_can_be_drawn() -> 
 
 
 async def test_a_page_beyond_the_last_is_told_how_many_there_are() -> None:
-    text = DocumentText(unit=Unit.PAGE, total=3)
+    text = DocumentText(unit=DocumentUnit.PAGE, total=3)
     with pytest.raises(NoRange, match="it has only 3 pages"):
         await glance(made(Hand(text)), item(PDF), FilePreview(part=4))
 

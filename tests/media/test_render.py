@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from belino.domain.document import DocumentText, Part, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaNotFound, StoreError
 from belino.domain.media import Blob
 from belino.domain.message import Deletion
@@ -47,10 +47,10 @@ class Hand:
         first, last = parts or (1, PARTS_AT_ONCE)
         self.made.append(("read", first))
         if self.unread:
-            return DocumentText(unit=Unit.PART, total=0, unread=self.unread, reason="it is so")
+            return DocumentText(unit=DocumentUnit.PART, total=0, unread=self.unread, reason="it is so")
         numbers = range(first, min(last, self.total, first + self.stops_after - 1) + 1)
         found = tuple(Part(number=number, text=f"part {number}") for number in numbers)
-        return DocumentText(unit=Unit.PAGE, total=self.total, parts=found)
+        return DocumentText(unit=DocumentUnit.PAGE, total=self.total, parts=found)
 
 
 @pytest.fixture
@@ -185,4 +185,4 @@ async def test_the_price_of_a_document_is_known_once_it_was_read_also_by_others(
     assert await renderer(Hand(), town).known(facts, blob.sha256) == facts
     await text(renderer(Hand(), town), blob)
     known = await renderer(Hand(), town).known(facts, blob.sha256)
-    assert (known.parts, known.unit) == (10, Unit.PAGE) and known.text_tokens
+    assert (known.parts, known.unit) == (10, DocumentUnit.PAGE) and known.text_tokens

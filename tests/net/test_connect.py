@@ -11,7 +11,7 @@ from aiohttp import ClientConnectorError, TCPConnector
 from belino.domain.errors import AdapterError, AddressRefused
 from belino.net.client import Client
 from belino.net.connect import open_session
-from belino.net.guard import REFUSED, Guard, Place
+from belino.net.guard import REFUSED, CheckedUrl, Guard
 from belino.testing.chaos import Canary, ChaosRequest, ChaosServer, canary, chaos, says, whole
 from net.test_guard import SPECIAL
 
@@ -258,7 +258,7 @@ async def test_a_host_that_only_looks_like_ours_gets_no_credentials() -> None:
 async def test_a_host_of_ours_gets_no_credentials_over_plain_http(monkeypatch: pytest.MonkeyPatch) -> None:
     told: dict[str, set[str]] = {}
 
-    async def note(_client: Client, _method: str, place: Place, headers: Mapping[str, str], _body: object) -> None:
+    async def note(_client: Client, _method: str, place: CheckedUrl, headers: Mapping[str, str], _body: object) -> None:
         told[place.scheme] = set(headers)
         raise AdapterError("noted")
 

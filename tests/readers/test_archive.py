@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import archive
 from belino.readers.parts import CannotRead, ReadOptions
 from belino.testing.files import make_zip
@@ -40,7 +40,7 @@ def make_tar(*members: tuple[str, bytes | str]) -> bytes:
 
 def test_a_zip_is_listed_with_sizes() -> None:
     text = read(make_zip({"docs/": "", "docs/a.txt": "hello", "b.bin": b"x" * 3000}), ZIP)
-    assert (text.unit, text.total) == (Unit.LIST, 1)
+    assert (text.unit, text.total) == (DocumentUnit.LIST, 1)
     assert text.parts[0].text == "- docs/, folder\n- docs/a.txt, 5B\n- b.bin, 3KB"
     assert text.notes == ("2 files, 1 folder, 3KB if unpacked; nothing was",)
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import book
 from belino.readers.parts import CannotRead, ReadOptions
 from belino.testing.files import make_zip
@@ -31,7 +31,7 @@ def read(files: dict[str, str], **options: int) -> DocumentText:
 
 def test_chapters_come_in_the_order_of_the_spine_after_title_and_author() -> None:
     text = read(FILES)
-    assert (text.unit, text.total) == (Unit.CHAPTER, 2)
+    assert (text.unit, text.total) == (DocumentUnit.CHAPTER, 2)
     assert [part.title for part in text.parts] == ["Summer", "Winter"]
     assert text.parts[0].text == "The Lake\nAnn Poe\n\n# Summer\n\nWarm.\n\n(hidden text: psst)"
     assert text.notes

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, Unit
+from belino.domain.document import DocumentText, DocumentUnit
 from belino.readers import legacy_slides
 from belino.readers.parts import CannotRead, ReadOptions
 from readers.office97 import make_slides97, words
@@ -16,7 +16,7 @@ def read(content: bytes, **options: int) -> DocumentText:
 
 def test_the_title_comes_first_then_the_text_then_what_the_speaker_says() -> None:
     text = read(make_slides97((words("Body\rMore") + words("Plan", 0), "Say hello", False), (words("x"), "", False)))
-    assert (text.unit, text.total) == (Unit.SLIDE, 2)
+    assert (text.unit, text.total) == (DocumentUnit.SLIDE, 2)
     assert (text.parts[0].title, text.parts[0].text) == ("Plan", "# Plan\n\nBody\nMore\n\nNotes: Say hello")
     assert text.parts[1].text == "x"
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, Unit
+from belino.domain.document import DocumentText, DocumentUnit
 from belino.readers import opendocument
 from belino.readers.parts import DELETED_NOTE, HIDDEN_NOTE, CannotRead, ReadOptions
 from readers.made import make_opendocument
@@ -90,7 +90,7 @@ def test_slides_have_titles_notes_and_may_be_hidden() -> None:
         f"<presentation:notes>{box.format('notes', 'say it')}</presentation:notes></draw:page>"
     )
     text = read(make_opendocument(f"<office:presentation>{page}</office:presentation>", styles=styles), ODP)
-    assert (text.unit, text.total, text.parts[0].title) == (Unit.SLIDE, 1, "Plan")
+    assert (text.unit, text.total, text.parts[0].title) == (DocumentUnit.SLIDE, 1, "Plan")
     assert text.parts[0].text == "# Plan\n\n(hidden slide)\n\nbody\n\nNotes: say it"
 
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from belino.domain.document import Unit, Unread
+from belino.domain.document import DocumentUnit, Unread
 from belino.readers import parts as module
 from belino.readers.parts import BlockCutter, CannotRead, DocumentBlock, Parts, ReadOptions, hidden, table
 
 
 def parts(at_most: int | None = None, **options: int) -> Parts:
-    return Parts(ReadOptions(mime="", **options), Unit.PAGE, at_most=at_most)  # type: ignore[arg-type]
+    return Parts(ReadOptions(mime="", **options), DocumentUnit.PAGE, at_most=at_most)  # type: ignore[arg-type]
 
 
 def test_what_does_not_fit_beside_others_is_left_whole_for_who_asks_for_it() -> None:

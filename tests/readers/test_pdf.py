@@ -5,7 +5,7 @@ import tempfile
 
 import pytest
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.media.image.header import image_size
 from belino.readers import pdf
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, ReadOptions
@@ -31,7 +31,7 @@ def drawn(content: bytes, number: int, max_side: int) -> bytes:
 def test_each_page_is_a_part_and_only_those_asked_for_are_read() -> None:
     content = make_pdf(line("one"), line("two"), line("three"))
     whole, some = read(content), read(content, first=2, last=2)
-    assert (whole.unit, whole.total) == (Unit.PAGE, 3)
+    assert (whole.unit, whole.total) == (DocumentUnit.PAGE, 3)
     assert [part.text for part in whole.parts] == ["one", "two", "three"]
     assert [(part.number, part.text) for part in some.parts] == [(2, "two")]
     assert some.total == 3

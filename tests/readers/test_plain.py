@@ -3,7 +3,7 @@
 import io
 import json
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import plain
 from belino.readers.parts import PART_CHARS, ReadOptions
 
@@ -15,7 +15,7 @@ def read(content: bytes | str, mime: str = "text/plain", **options: int) -> Docu
 
 def test_a_short_text_is_one_part_with_its_lines() -> None:
     text = read("one\r\ntwo\rthree\n")
-    assert (text.unit, text.total, text.unread) == (Unit.PART, 1, None)
+    assert (text.unit, text.total, text.unread) == (DocumentUnit.PART, 1, None)
     assert text.parts[0].text == "one\ntwo\nthree"
 
 

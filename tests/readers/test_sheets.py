@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, Unit
+from belino.domain.document import DocumentText, DocumentUnit
 from belino.readers import sheets
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, ReadOptions
 from belino.testing.files import make_zip
@@ -43,7 +43,7 @@ def test_each_sheet_is_a_table_of_what_its_cells_show() -> None:
         row(10, '<c r="A10"><f>SUM(A1:A2)</f></c>', cell("B10", "#N/A", kind="e")),
     )
     text = read(make_workbook(first, "", strings=strings, styles=STYLES))
-    assert (text.unit, text.total, text.parts[0].title) == (Unit.SHEET, 2, "Sheet 1")
+    assert (text.unit, text.total, text.parts[0].title) == (DocumentUnit.SHEET, 2, "Sheet 1")
     assert text.parts[0].text.splitlines() == [
         "| Day | Share |", "| --- | --- |", "| 2024-03-05 | 25.0% |", "|  |  |", "| TRUE | x\\|y |",
         "| =SUM(A1:A2) | #N/A |",

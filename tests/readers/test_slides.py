@@ -2,7 +2,7 @@
 
 import io
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import slides
 from belino.readers.parts import HIDDEN_NOTE, ReadOptions
 from readers.made import make_slides, shape
@@ -18,7 +18,7 @@ def frame(inside: str) -> str:
 
 def test_a_slides_title_comes_first_and_titles_the_part() -> None:
     text = read(make_slides(shape("Body") + shape("Plan", kind="title") + shape("7", kind="sldNum"), shape("x")))
-    assert (text.unit, text.total) == (Unit.SLIDE, 2)
+    assert (text.unit, text.total) == (DocumentUnit.SLIDE, 2)
     assert (text.parts[0].title, text.parts[0].text) == ("Plan", "# Plan\n\nBody")
 
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import word
 from belino.readers.parts import DELETED_NOTE, HIDDEN_NOTE, PART_CHARS, CannotRead, ReadOptions
 from belino.testing.files import make_zip
@@ -200,7 +200,7 @@ def test_a_long_text_is_cut_into_parts_at_its_headings() -> None:
     chapter = words("Chapter", about='<w:outlineLvl w:val="0"/>') + words("word " * 500)
     content = make_word(chapter * 3)
     text = read(content)
-    assert (text.unit, text.total) == (Unit.PART, 3)
+    assert (text.unit, text.total) == (DocumentUnit.PART, 3)
     assert all(part.title == "Chapter" and len(part.text) <= PART_CHARS for part in text.parts)
     assert [part.number for part in read(content, first=2, last=2).parts] == [2]
 

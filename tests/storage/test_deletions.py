@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from belino.domain.document import DocumentText, Part, Unit
+from belino.domain.document import DocumentText, DocumentUnit, Part
 from belino.domain.media import Blob, MediaRef
 from belino.domain.message import ConversationKey, Deletion, Edit, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing
@@ -42,7 +42,7 @@ async def test_a_deleted_picture_is_gone_with_all_that_was_made_of_it(
     ref, blob = await fetched(store, say("1", media=(photo("1"),)))
     record = await store.find_ref(ref)
     assert record is not None
-    page = DocumentText(unit=Unit.PAGE, total=1, parts=(Part(number=1, text="secret"),))
+    page = DocumentText(unit=DocumentUnit.PAGE, total=1, parts=(Part(number=1, text="secret"),))
     await store.keep_reading(blob.sha256, "pdf", page)
     thumb = await store.keep_rendition(blob.sha256, "thumb", b"small", "image/png")
     await store.keep_print(blob.sha256, b"12345678")

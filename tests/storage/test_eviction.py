@@ -11,7 +11,7 @@ from belino.domain.message import ConversationKey, Message, Quote
 from belino.domain.outcome import MediaOutcome, Standing, TurnState
 from belino.domain.reply import Parcel, ParcelKind
 from belino.domain.stored import ClaimedTurn, RefRecord, TurnEnd, Verdict
-from belino.storage import shelf
+from belino.storage import blob_verbs
 from belino.storage.sqlite import SqliteStore
 from belino.testing.clock import FakeClock
 from storage.pieces import chunks, keep
@@ -127,7 +127,7 @@ async def test_bytes_that_are_kept_on_purpose_stay(
 async def test_refs_of_every_age_expire_in_their_time_however_many(
     store: SqliteStore, clock: FakeClock, say: Say, photo: Photo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shelf, "AT_ONCE", 2)
+    monkeypatch.setattr(blob_verbs, "AT_ONCE", 2)
     refs = []
     for number in range(7):
         (ref,) = (await store.take_in(say(str(number), media=(photo(str(number)),)), OBSERVE)).refs

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from belino.domain.document import DocumentText, Part, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaNotFound
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
@@ -22,7 +22,7 @@ MAIN = ConversationKey(platform="web", account="default", channel="main")
 SIDE = ConversationKey(platform="web", account="default", channel="side")
 HEARD = Verdict(standing=Standing.OBSERVED, answer=False, reason="overheard")
 PAGES = DocumentText(
-    unit=Unit.PAGE, total=3, parts=(Part(number=1, text="alpha"), Part(number=2, text="beta", title="Two"))
+    unit=DocumentUnit.PAGE, total=3, parts=(Part(number=1, text="alpha"), Part(number=2, text="beta", title="Two"))
 )
 
 
@@ -75,7 +75,7 @@ async def test_a_reading_is_found_again_as_it_was_kept(store: SqliteStore, send:
 async def test_pages_that_are_read_later_join_those_that_were_read_before(store: SqliteStore, send: Send) -> None:
     sent = await send("1", b"%PDF")
     await store.keep_reading(sent.sha256, "text", PAGES)
-    empty = DocumentText(unit=Unit.PAGE, total=3, parts=(Part(number=3, text=" "),), unread=Unread.NO_TEXT)
+    empty = DocumentText(unit=DocumentUnit.PAGE, total=3, parts=(Part(number=3, text=" "),), unread=Unread.NO_TEXT)
     await store.keep_reading(sent.sha256, "text", empty)
     found = await store.reading(sent.sha256, "text")
     assert found is not None
@@ -106,7 +106,7 @@ async def test_half_a_surrogate_pair_in_a_document_is_stored_with_a_mark(store: 
 
 async def test_a_document_that_could_not_be_read_is_known_to_be_unreadable(store: SqliteStore, send: Send) -> None:
     sent = await send("1", b"%PDF")
-    locked = DocumentText(unit=Unit.PAGE, total=0, unread=Unread.UNREADABLE, reason="it is encrypted")
+    locked = DocumentText(unit=DocumentUnit.PAGE, total=0, unread=Unread.UNREADABLE, reason="it is encrypted")
     await store.keep_reading(sent.sha256, "text", locked)
     assert await store.reading(sent.sha256, "text") == locked
     assert await store.read_before([sent.sha256]) == frozenset()

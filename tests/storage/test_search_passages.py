@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import pytest
 
-from belino.domain.document import DocumentText, Part, Unit
+from belino.domain.document import DocumentText, DocumentUnit, Part
 from belino.domain.media import MediaRef
 from belino.domain.message import ConversationKey, Message
 from belino.domain.outcome import MediaOutcome, Standing
@@ -36,7 +36,7 @@ async def _chunks(data: bytes) -> AsyncIterator[bytes]:
 
 async def read(store: SqliteStore, sha256: str, *pages: str) -> None:
     parts = tuple(Part(number=number, text=page) for number, page in enumerate(pages, 1))
-    assert await store.keep_reading(sha256, "text", DocumentText(unit=Unit.PAGE, total=9, parts=parts))
+    assert await store.keep_reading(sha256, "text", DocumentText(unit=DocumentUnit.PAGE, total=9, parts=parts))
 
 
 def numbers_with(word: str) -> Callable[[ChannelView], list[int]]:

@@ -58,7 +58,7 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class DemoItem:
     """A media item the message brought."""
 
     kind: str
@@ -96,7 +96,7 @@ class Agent:
 
 
 async def _sections(
-    turn: Turn, words: str, items: list[Item], told: tuple[str, ...]
+    turn: Turn, words: str, items: list[DemoItem], told: tuple[str, ...]
 ) -> AsyncIterator[str | ToolNote | Accepted]:
     """The paragraphs of the answer, and before each tool call a note."""
     yield _greeting(words, items)
@@ -132,7 +132,7 @@ def _intent(words: str) -> str:
     return " ".join(wanted.split())[:INTENT_CHARS].rstrip("?!. ")
 
 
-async def _formed(turn: Turn, form: str, name: str, items: list[Item]) -> str:
+async def _formed(turn: Turn, form: str, name: str, items: list[DemoItem]) -> str:
     """What a media item holds, in the form a person asks for: one the message brought, or one of the channel."""
     try:
         listing = await turn.toolbox.call("list_media", {"limit": FOUND_AMONG})
@@ -176,7 +176,7 @@ def _quoted(text: str) -> str:
     return f"```\n{text.replace('```', '´´´')}\n```"
 
 
-def _greeting(words: str, items: list[Item]) -> str:
+def _greeting(words: str, items: list[DemoItem]) -> str:
     count = len(_WORD.findall(words))
     parts = []
     if count:
@@ -190,16 +190,16 @@ def _greeting(words: str, items: list[Item]) -> str:
     return "\n".join([hello, *(f"- {_entry(item)}" for item in items)])
 
 
-def _entry(item: Item) -> str:
+def _entry(item: DemoItem) -> str:
     """What it is and its name; most pictures in a chat have none."""
     return item.kind if item.name == f"the {item.kind.lower()}" else f"{item.kind}: {item.name}"
 
 
-def _verb(item: Item) -> str:
+def _verb(item: DemoItem) -> str:
     return "looking at" if item.kind in ("Image", "Sticker") else "opening"
 
 
-async def _look(turn: Turn, item: Item) -> str:
+async def _look(turn: Turn, item: DemoItem) -> str:
     """What fetching one item brought: the tool's own line, and the first lines of a text file."""
     try:
         blocks = await turn.toolbox.call("fetch_media", {"ref": item.ref})
@@ -259,10 +259,10 @@ def _messages(given: str) -> list[str]:
     return [found.group(2) for found in _MARKER.finditer(given)] or [f"text:\n{given}"]
 
 
-def _items(given: str) -> list[Item]:
-    found: dict[str, Item] = {}
+def _items(given: str) -> list[DemoItem]:
+    found: dict[str, DemoItem] = {}
     for kind, name, ref in placeholders("\n".join(_messages(given))):
-        found.setdefault(ref, Item(kind=kind, name=name, ref=ref))
+        found.setdefault(ref, DemoItem(kind=kind, name=name, ref=ref))
     return list(found.values())
 
 

@@ -63,19 +63,19 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class MadeConversation:
     """What was said in one channel, and what is asked about it."""
 
     said: tuple[Said, ...]
     asked: tuple[Asked, ...]
 
 
-def made(channels: int = 6) -> tuple[Conversation, ...]:
+def made(channels: int = 6) -> tuple[MadeConversation, ...]:
     """Small conversations. The answer to a question often has none of its words: it follows the message that has."""
     return tuple(_made(random.Random(seed)) for seed in range(channels))  # noqa: S311  reproducible on purpose
 
 
-def _made(chance: random.Random) -> Conversation:
+def _made(chance: random.Random) -> MadeConversation:
     said: list[Said] = []
     asked: list[Asked] = []
     ts = 1_700_000_000.0
@@ -96,7 +96,7 @@ def _made(chance: random.Random) -> Conversation:
         asked.append(Asked(intent=f"Which {sort} did {person} tell about, the {thing}?", gold=(fact,)))
         asked.append(Asked(intent=f"Why did {person} choose the {thing}?", gold=(reason,)))
         asked.append(Asked(intent=f"When did {person} say they {sentence.split()[0]} something?", gold=(fact,)))
-    return Conversation(said=tuple(said), asked=tuple(asked))
+    return MadeConversation(said=tuple(said), asked=tuple(asked))
 
 
 def long_talk(messages: int, seed: int = 1) -> Iterator[tuple[str, str]]:

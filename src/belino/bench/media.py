@@ -29,7 +29,7 @@ SAME = 5e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class FittedPicture:
     """What one way made of one picture."""
 
     score: float
@@ -46,7 +46,7 @@ def run(*, corpus: Path | None = None) -> list[Row]:
     return [*rows, *sniff_rows(corpus), *stream_rows()]
 
 
-def _rows(name: str, pairs: Sequence[tuple[Fitted | None, Fitted | None]]) -> list[Row]:
+def _rows(name: str, pairs: Sequence[tuple[FittedPicture | None, FittedPicture | None]]) -> list[Row]:
     both = [(ours, usual) for ours, usual in pairs if ours is not None and usual is not None]
     worse = sum(ours.score < usual.score - SAME for ours, usual in both)
     failed = sum(ours is None and usual is not None for ours, usual in pairs)
@@ -74,7 +74,7 @@ def _rows(name: str, pairs: Sequence[tuple[Fitted | None, Fitted | None]]) -> li
     ]  # fmt: skip
 
 
-def _pairs(pictures: Sequence[Path], limit: int) -> list[tuple[Fitted | None, Fitted | None]]:
+def _pairs(pictures: Sequence[Path], limit: int) -> list[tuple[FittedPicture | None, FittedPicture | None]]:
     """Every picture that is too large, made to fit both ways.
 
     One that fits as it is counts for nobody, and neither does one that neither can open.
@@ -84,7 +84,7 @@ def _pairs(pictures: Sequence[Path], limit: int) -> list[tuple[Fitted | None, Fi
     return [pair for pair in pairs if any(pair)]
 
 
-def _pair(picture: Path, limit: int) -> tuple[Fitted | None, Fitted | None]:
+def _pair(picture: Path, limit: int) -> tuple[FittedPicture | None, FittedPicture | None]:
     with tempfile.TemporaryDirectory() as folder:
         ours, usual = Path(folder) / "ours", Path(folder) / "usual"
         # In turns, so that a machine that slows down slows both.
@@ -95,7 +95,7 @@ def _pair(picture: Path, limit: int) -> tuple[Fitted | None, Fitted | None]:
         return _fitted(picture, limit, ours, spent), _fitted(picture, limit, usual, spent_beside)
 
 
-def _fitted(picture: Path, limit: int, out: Path, spent: Sequence[dict[str, float] | None]) -> Fitted | None:
+def _fitted(picture: Path, limit: int, out: Path, spent: Sequence[dict[str, float] | None]) -> FittedPicture | None:
     """The likeness of what was made, and the median of what it took; None if it was not made in every round."""
     took = [each for each in spent if each is not None]
     if len(took) < len(spent) or not out.exists() or out.stat().st_size > limit:
@@ -104,7 +104,7 @@ def _fitted(picture: Path, limit: int, out: Path, spent: Sequence[dict[str, floa
     if scored is None:
         return None
     cpu, memory = (median(each[key] for each in took) for key in ("cpu", "memory"))
-    return Fitted(score=scored["score"], cpu=cpu, memory=memory)
+    return FittedPicture(score=scored["score"], cpu=cpu, memory=memory)
 
 
 def _ask(how: str, *arguments: Path | str) -> dict[str, float] | None:

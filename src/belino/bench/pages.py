@@ -34,7 +34,7 @@ BESIDE = "no page open"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class PageCost:
     """What the gateway process spent with some number of pages open."""
 
     idle_percent: float
@@ -73,7 +73,7 @@ async def page_rows(pages: int) -> list[Row]:
     ]
 
 
-async def _measure(pages: int) -> tuple[Cost, Cost]:
+async def _measure(pages: int) -> tuple[PageCost, PageCost]:
     """Phases without pages and with them, in turns, so that a machine that slows down slows both."""
     import aiohttp
 
@@ -84,9 +84,9 @@ async def _measure(pages: int) -> tuple[Cost, Cost]:
         async with client, asyncio.timeout((ROUNDS + 1) * WAIT_SECONDS):
             bench = _Client(client, gateway)
             await bench.answers(WARM_UP_ANSWERS)
-            alone = Cost(idle_percent=await bench.idle())
+            alone = PageCost(idle_percent=await bench.idle())
             async with bench.pages(pages):
-                beside = Cost(idle_percent=await bench.idle())
+                beside = PageCost(idle_percent=await bench.idle())
             for _ in range(ROUNDS):
                 alone.answers.append(await bench.answers(ANSWERS))
                 async with bench.pages(pages):

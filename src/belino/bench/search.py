@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import orjson
 
 from belino.bench import Row
-from belino.bench._conversations import Asked, Conversation, Said, long_questions, long_talk, made
+from belino.bench._conversations import Asked, MadeConversation, Said, long_questions, long_talk, made
 from belino.context.search import search
 from belino.domain.media import MediaKind, MediaRef
 from belino.domain.message import Author, ConversationKey, Message
@@ -52,16 +52,16 @@ def run(*, corpus: Path | None = None) -> list[Row]:
     return [*rows, *asyncio.run(_long_rows()), asyncio.run(_crowd_row())]
 
 
-def _read_corpora(folder: Path) -> Iterator[tuple[str, tuple[Conversation, ...]]]:
+def _read_corpora(folder: Path) -> Iterator[tuple[str, tuple[MadeConversation, ...]]]:
     for file in sorted(folder.glob("*.json")):
         content = orjson.loads(file.read_bytes())
         yield content["name"], tuple(_read_channel(channel) for channel in content["channels"])
 
 
-def _read_channel(channel: dict[str, list[dict[str, object]]]) -> Conversation:
+def _read_channel(channel: dict[str, list[dict[str, object]]]) -> MadeConversation:
     fields = ("id", "ts", "author", "text", "caption")
     asked = ("intent", "gold", "before", "window")
-    return Conversation(
+    return MadeConversation(
         said=tuple(Said(**{name: one[name] for name in fields}) for one in channel["messages"]),  # type: ignore[arg-type]
         asked=tuple(Asked(**{name: one.get(name) for name in asked}) for one in channel["queries"]),  # type: ignore[arg-type]
     )
@@ -70,7 +70,7 @@ def _read_channel(channel: dict[str, list[dict[str, object]]]) -> Conversation:
 # --- does it find the right message ---
 
 
-def _quality_rows(name: str, conversations: Sequence[Conversation]) -> list[Row]:
+def _quality_rows(name: str, conversations: Sequence[MadeConversation]) -> list[Row]:
     ours = asyncio.run(_ours(conversations))
     goals = next((goals for prefix, goals in GOALS.items() if name.startswith(prefix)), (0.0, 0.0))
     rows = []
@@ -92,7 +92,7 @@ def _quality_rows(name: str, conversations: Sequence[Conversation]) -> list[Row]
     return rows
 
 
-async def _ours(conversations: Sequence[Conversation]) -> tuple[float, float, float]:
+async def _ours(conversations: Sequence[MadeConversation]) -> tuple[float, float, float]:
     scores: list[tuple[float, float, float]] = []
     async with _store() as store:
         for number, conversation in enumerate(conversations):
@@ -101,7 +101,7 @@ async def _ours(conversations: Sequence[Conversation]) -> tuple[float, float, fl
 
 
 async def _ours_in(
-    store: SqliteStore, channel: ConversationKey, conversation: Conversation
+    store: SqliteStore, channel: ConversationKey, conversation: MadeConversation
 ) -> list[tuple[float, float, float]]:
     """Questions are asked when only the messages before them are there, as they would be."""
     said, scores, there = conversation.said, [], 0
@@ -122,7 +122,7 @@ async def _ours_in(
     return scores
 
 
-def _judged(searches: Iterable[tuple[Conversation, Find]]) -> tuple[float, float, float]:
+def _judged(searches: Iterable[tuple[MadeConversation, Find]]) -> tuple[float, float, float]:
     return _means([_score(find(asked), asked.gold) for one, find in searches for asked in one.asked])
 
 
@@ -140,7 +140,7 @@ def _score(found: Sequence[str], gold: Sequence[str]) -> tuple[float, float, flo
     return sum(hits) / len(gold), gain / ideal, first
 
 
-def _full_text(conversation: Conversation) -> Find:
+def _full_text(conversation: MadeConversation) -> Find:
     """SQLite's own full-text search, stemmed, stop words dropped, any of the words."""
     table = sqlite3.connect(":memory:")
     table.execute("CREATE VIRTUAL TABLE said USING fts5 (text, tokenize = 'porter unicode61')")
@@ -162,7 +162,7 @@ def _full_text(conversation: Conversation) -> Find:
     return find
 
 
-def _okapi(conversation: Conversation, k1: float = 1.2, b: float = 0.75) -> Find:
+def _okapi(conversation: MadeConversation, k1: float = 1.2, b: float = 0.75) -> Find:
     """BM25 as in the books, over lower-cased words."""
     texts = [_WORD.findall(f"{one.text} {one.caption}".lower()) for one in conversation.said]
     usual = mean(map(len, texts))
@@ -188,7 +188,7 @@ def _okapi(conversation: Conversation, k1: float = 1.2, b: float = 0.75) -> Find
     return find
 
 
-def _bounds(asked: Asked, conversation: Conversation) -> tuple[int, int]:
+def _bounds(asked: Asked, conversation: MadeConversation) -> tuple[int, int]:
     end = asked.before or len(conversation.said)
     return max(0, end - (asked.window or end)), end - 1
 

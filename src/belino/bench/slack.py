@@ -111,7 +111,7 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class CallCost:
     """What one design asked Slack for."""
 
     cold: int
@@ -165,7 +165,7 @@ def run(*, corpus: Path | None = None) -> list[Row]:
 Design = Callable[[SlackServer, Workspace, Path], AbstractAsyncContextManager[int]]
 
 
-async def _measure(design: Design) -> Cost:
+async def _measure(design: Design) -> CallCost:
     # Only the design that asks within Slack's limits is held to them; the other would take a quarter of an hour.
     strict = design is _belino
     pace = SlackPace(channel_burst=1_000, channel_per_second=1_000.0, posts=100_000, other=TIER_3 if strict else 10**6)
@@ -179,7 +179,7 @@ async def _measure(design: Design) -> Cost:
                 await workspace.talk(roots)
                 await _until(slack, lambda: len(slack.sent) == 2 * CHANNELS and not slack.deliveries.waiting)
                 megabytes = resident(pid)
-        return Cost(
+        return CallCost(
             cold=cold,
             steady=_reads(slack) - cold,
             names=sum(slack.calls[name] for name in NAMES),

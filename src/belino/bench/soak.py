@@ -37,7 +37,7 @@ _WORDS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class SoakSample:
     """The gateway at one moment."""
 
     at: float
@@ -91,18 +91,18 @@ async def _talk(people: Sequence[Crowd], gateway: GatewayProcess, minutes: float
     return sent
 
 
-async def _sampled(gateway: GatewayProcess, load: "asyncio.Task[int]") -> list[Sample]:
-    samples: list[Sample] = []
+async def _sampled(gateway: GatewayProcess, load: "asyncio.Task[int]") -> list[SoakSample]:
+    samples: list[SoakSample] = []
     while not load.done():
         samples.append(await _sample(gateway, samples[-1].cached if samples else 0.0))
         await asyncio.wait({load}, timeout=SAMPLE_SECONDS)
     return samples
 
 
-async def _sample(gateway: GatewayProcess, most_cached: float) -> Sample:
+async def _sample(gateway: GatewayProcess, most_cached: float) -> SoakSample:
     cached = sum((await _numbers(gateway, "belino_cache_bytes")).values())
     handles = Path(f"/proc/{gateway.pid}/fd")
-    return Sample(
+    return SoakSample(
         at=time.monotonic(),
         megabytes=await asyncio.to_thread(resident, gateway.pid),
         cached=max(cached / 1e6, most_cached),
@@ -140,7 +140,7 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
 
 
-def _rows(samples: Sequence[Sample], *, minutes: float, sent: int, unanswered: int, unhandled: float) -> list[Row]:
+def _rows(samples: Sequence[SoakSample], *, minutes: float, sent: int, unanswered: int, unhandled: float) -> list[Row]:
     half = [sample for sample in samples if sample.at >= (samples[0].at + samples[-1].at) / 2]
     growth = slope([(one.at, one.megabytes - one.cached) for one in half]) * HOUR
     cached = slope([(one.at, one.cached) for one in half]) * HOUR

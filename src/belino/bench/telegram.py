@@ -57,7 +57,7 @@ while True:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class GroupCost:
     """What one design took from the platform and from the machine."""
 
     answers: int
@@ -100,7 +100,7 @@ def _compared(metric: str, ours: float, beside: float) -> Row:
 
 async def _measure(
     design: Callable[[TelegramServer, ChattyGroup, Path, Callable[[], Awaitable[None]]], Awaitable[float]],
-) -> Cost:
+) -> GroupCost:
     """Let the group talk, the questions spread over it, and wait until all of them are answered."""
     # The limits on sending are the same for both designs and would only make the bench longer.
     fast = TelegramPace(chat_burst=1_000, group_per_minute=1_000, all_per_second=1_000)
@@ -115,7 +115,7 @@ async def _measure(
 
         with TemporaryDirectory(prefix="belino-bench-") as folder:
             megabytes = await design(server, crowd, Path(folder), talk)
-        return Cost(
+        return GroupCost(
             answers=len(server.sent),
             bytes_fetched=server.bytes_served,
             calls=server.calls.total(),

@@ -31,7 +31,7 @@ CHECK_SECONDS = 30.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Answers:
+class SetupAnswers:
     """What shall stand in the platform's table, and the secrets that shall lie beside it."""
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedSettings:
     """What is to be set up, and where it will stand."""
 
     plugin: registry.Plugin
@@ -96,7 +96,7 @@ def run(args: Namespace) -> int:
     return OK if ok else FAILED
 
 
-def _platform(args: Namespace, home: Home) -> Wanted:
+def _platform(args: Namespace, home: Home) -> WantedSettings:
     plugin = registry.find("adapters", args.platform)
     path = ["adapters", plugin.name] + ([] if args.account == "default" else ["accounts", args.account])
 
@@ -113,7 +113,7 @@ def _platform(args: Namespace, home: Home) -> Wanted:
         finally:
             await desk.http.close()
 
-    return Wanted(
+    return WantedSettings(
         plugin=plugin,
         path=path,
         there=_there(home.config_file, path),
@@ -123,7 +123,7 @@ def _platform(args: Namespace, home: Home) -> Wanted:
     )
 
 
-def _agent(args: Namespace, home: Home) -> Wanted:
+def _agent(args: Namespace, home: Home) -> WantedSettings:
     there = _there(home.config_file, [AGENT])
     kinds = [kind for kind in registry.built_in("agents") if hasattr(registry.find("agents", kind).module, "SETUP")]
     question = Question(key="kind", ask=f"Which kind of agent shall answer? ({', '.join(kinds)})", default=kinds[0])
@@ -140,7 +140,7 @@ def _agent(args: Namespace, home: Home) -> Wanted:
             if isinstance(agent, Closes):
                 await agent.close()
 
-    return Wanted(
+    return WantedSettings(
         plugin=plugin,
         path=[AGENT],
         there=there if there.get("kind") == kind else {},
@@ -162,13 +162,13 @@ def _there(file: Path, path: Sequence[str]) -> Mapping[str, Any]:
 
 def _answers(
     args: Namespace, plugin: registry.Plugin, questions: Sequence[Question], there: Mapping[str, Any]
-) -> Answers:
+) -> SetupAnswers:
     given = dict(_pair(text) for text in args.set)
     hints = get_type_hints(plugin.config_type)
     unknown = sorted(given.keys() - hints.keys())
     if unknown:
         raise ConfigError(f"{plugin.name} has no key {unknown[0]!r}; known keys: {', '.join(sorted(hints))}")
-    answers = Answers(values={key: _typed(hints[key], key, text) for key, text in given.items()})
+    answers = SetupAnswers(values={key: _typed(hints[key], key, text) for key, text in given.items()})
     defaults = {each.name: each.default for each in fields(plugin.config_type)}
     meant = {**defaults, **there, **answers.values}
     questions = [each for each in questions if each.when is None or meant.get(each.when[0]) == each.when[1]]
@@ -204,7 +204,7 @@ def _in_environment(
     return found
 
 
-def _answer_secret(args: Namespace, question: Question, there: Mapping[str, Any], answers: Answers) -> None:
+def _answer_secret(args: Namespace, question: Question, there: Mapping[str, Any], answers: SetupAnswers) -> None:
     """A secret's name goes into the configuration; the secret itself into a file of its own, or nowhere."""
     secret = _asked_secretly(args, question, kept=question.key in there)
     if secret:
@@ -315,7 +315,7 @@ def _old(name: str, folder: Path) -> str | None:
         return None
 
 
-async def _findings(wanted: Wanted, config: Config) -> tuple[Finding, ...]:
+async def _findings(wanted: WantedSettings, config: Config) -> tuple[Finding, ...]:
     """What an adapter or agent itself finds out with these settings."""
     try:
         async with wanted.made(config) as made, asyncio.timeout(CHECK_SECONDS):
@@ -328,7 +328,7 @@ async def _findings(wanted: Wanted, config: Config) -> tuple[Finding, ...]:
         return (Finding(name=wanted.who, ok=False, says=redact(str(error))),)
 
 
-def _tell(args: Namespace, home: Home, wanted: Wanted, findings: Sequence[Finding], *, ok: bool) -> None:
+def _tell(args: Namespace, home: Home, wanted: WantedSettings, findings: Sequence[Finding], *, ok: bool) -> None:
     table, running = ".".join(wanted.path), is_locked(home)
     if args.json:
         found = [{"name": f.name, "ok": f.ok, "says": f.says, "cure": f.cure} for f in findings]

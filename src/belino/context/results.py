@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from belino.context.json_format import author_json, iso_time, media_json, trust
 from belino.context.line_format import labels, line, short_time
-from belino.domain.document import Unit
+from belino.domain.document import DocumentUnit
 from belino.domain.media import MediaRef
 from belino.domain.safe_text import clean_name, disarm, one_line
 from belino.domain.search import Found, FoundPassage, SearchPage
@@ -106,7 +106,7 @@ def _media(found: Found, ref: MediaRef) -> str:
 
 def where(passage: FoundPassage) -> str:
     """`p. 3`, `sheet 2`: what `pages` of `fetch_media` counts."""
-    return f"p. {passage.number}" if passage.unit is Unit.PAGE else f"{passage.unit.value} {passage.number}"
+    return f"p. {passage.number}" if passage.unit is DocumentUnit.PAGE else f"{passage.unit.value} {passage.number}"
 
 
 def _thread(found: Found) -> str:

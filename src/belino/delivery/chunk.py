@@ -22,7 +22,7 @@ _LEAST_FULL = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class TextPart:
     """A piece of the text, and the fence lines it needs to stand alone."""
 
     body: str
@@ -39,9 +39,9 @@ class _Fence:
     line: str
 
 
-def chunk(text: str, limit: int, *, lines: int | None = None) -> tuple[Part, ...]:
+def chunk(text: str, limit: int, *, lines: int | None = None) -> tuple[TextPart, ...]:
     """The text in parts of at most `limit` characters (and `lines` lines); none for an empty text."""
-    parts: list[Part] = []
+    parts: list[TextPart] = []
     start, fence = 0, None
     while start < len(text):
         opening = f"{fence.line}\n" if fence else ""
@@ -53,7 +53,7 @@ def chunk(text: str, limit: int, *, lines: int | None = None) -> tuple[Part, ...
             end = best_cut(text, start, start + limit - len(opening) - len(closing))
             open_at_end = _fence_at(text, start, end, fence, limit)
             closing = _closing(open_at_end, text[end - 1])
-        parts.append(Part(opening=opening, body=text[start:end], closing=closing))
+        parts.append(TextPart(opening=opening, body=text[start:end], closing=closing))
         start, fence = end, open_at_end
     return tuple(parts)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Unit(StrEnum):
+class DocumentUnit(StrEnum):
     """What the parts of a document are; `pages` of `fetch_media` counts them."""
 
     PAGE = "page"
@@ -43,7 +43,7 @@ class Part:
 class DocumentText:
     """What a document says, as far as it was read."""
 
-    unit: Unit
+    unit: DocumentUnit
     total: int
     """Parts in all, read or not."""
     parts: tuple[Part, ...] = ()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from belino.domain.document import Unit
+from belino.domain.document import DocumentUnit
 from belino.domain.media import MediaRef
 from belino.domain.message import Author
 from belino.domain.stored import StoredMessage
@@ -45,7 +45,7 @@ class FoundPassage:
     """The part of a document for which its message was found."""
 
     ref: str
-    unit: Unit
+    unit: DocumentUnit
     number: int
     text: str
     """An excerpt around the words, untrusted like the document itself."""

@@ -383,13 +383,15 @@ class MessageSearch(Protocol):
         ...
 
 
-class Sessions(Protocol):
+class SessionStore(Protocol):
     """What agents remember."""
 
     async def session(self, conversation: ConversationKey) -> Session: ...
 
 
-class Store(Inbox, Outbox, Library, MessageSearch, Sessions, Blobs, Readings, Uploads, Credentials, Pairings, Protocol):
+class Store(
+    Inbox, Outbox, Library, MessageSearch, SessionStore, Blobs, Readings, Uploads, Credentials, Pairings, Protocol
+):
     """Everything belino keeps."""
 
     async def close(self) -> None: ...

@@ -34,7 +34,7 @@ ADDRESS = re.compile(r"(?:https?|wss?)://\S+")
 Json = dict[str, Any]
 
 
-class Blobs(Protocol):
+class CassetteBlobs(Protocol):
     """Where the bytes of media are."""
 
     async def blob(self, sha256: str) -> Blob | None: ...
@@ -60,7 +60,7 @@ class Recordable(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenCassette:
     """A cassette that was written."""
 
     path: Path
@@ -89,7 +89,7 @@ async def begin(
     )
 
 
-async def finish(gateway: Recordable) -> Written:
+async def finish(gateway: Recordable) -> WrittenCassette:
     """End the recording and write its cassette."""
     recorder = gateway.recorder
     wishes = recorder.take()
@@ -103,7 +103,9 @@ async def finish(gateway: Recordable) -> Written:
         recorder.resume()  # nothing is lost: it can be ended again
         raise StoreError(f"the cassette {path} cannot be written: {error.strerror}") from error
     recorder.journal.discard()
-    return Written(path=path, bytes=size, records=len(records), media=len(media), left_out=left_out, ended=wishes.ended)
+    return WrittenCassette(
+        path=path, bytes=size, records=len(records), media=len(media), left_out=left_out, ended=wishes.ended
+    )
 
 
 def secrets_of(value: object) -> Iterator[str]:
@@ -236,7 +238,7 @@ def _origin(url: str) -> str:
     return "/".join(url.split("/", 3)[:3])
 
 
-async def _media(blobs: Blobs, records: list[Json], wishes: Wishes) -> tuple[list[Json], dict[str, str]]:
+async def _media(blobs: CassetteBlobs, records: list[Json], wishes: Wishes) -> tuple[list[Json], dict[str, str]]:
     found: list[Json] = []
     left_out: dict[str, str] = {}
     total = 0

@@ -40,9 +40,9 @@ from belino.domain.turn import Toolbox
 from belino.gateway.access import still_may
 from belino.gateway.adapter_context import AccountContext
 from belino.gateway.backups import Backups
-from belino.gateway.cassettes import Written, begin, finish, secrets_of
+from belino.gateway.cassettes import WrittenCassette, begin, finish, secrets_of
 from belino.gateway.events import EventBus
-from belino.gateway.intake import Door, Intake
+from belino.gateway.intake import AccountAccess, Intake
 from belino.gateway.maintenance import Maintenance
 from belino.gateway.recorder import Recorder, Recording
 from belino.gateway.retry import retry_failed
@@ -299,7 +299,7 @@ class Gateway:
         """Begin to record a conversation, or all of them, until `stop_recording`, also across restarts."""
         return await begin(self, conversation, without_text=without_text, without_media=without_media)
 
-    async def stop_recording(self) -> Written:
+    async def stop_recording(self) -> WrittenCassette:
         """End the recording and write its cassette."""
         return await finish(self)
 
@@ -459,9 +459,9 @@ class Gateway:
             return ""
         return f"whoever asked for it may no longer command the agent ({verdict.reason})"
 
-    def _make_doors(self) -> Mapping[tuple[str, str], Door]:
+    def _make_doors(self) -> Mapping[tuple[str, str], AccountAccess]:
         return {
-            (config.platform, config.account): Door(
+            (config.platform, config.account): AccountAccess(
                 access=config.access,
                 trusts_senders=bool(getattr(self.adapters[config.platform, config.account], "trusts_senders", False)),
             )

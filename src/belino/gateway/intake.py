@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class AccountAccess:
     """Whom one account lets in."""
 
     access: AccessConfig
@@ -38,7 +38,7 @@ class Intake:
     def __init__(
         self,
         store: Store,
-        doors: Mapping[tuple[str, str], Door],
+        doors: Mapping[tuple[str, str], AccountAccess],
         sessions: Sessions,
         *,
         config: SessionsConfig,

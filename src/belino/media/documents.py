@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from belino.domain.document import DocumentText, Part, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
 from belino.readers.parts import NOTE_CHARS, NOTES_AT_MOST, TITLE_CHARS, nothing
@@ -81,7 +81,7 @@ class Documents:
 
 def pages_without_text(text: DocumentText) -> tuple[int, ...]:
     """Pages that were read and have no text: most likely scans, which can be shown as pictures."""
-    return tuple(part.number for part in text.parts if text.unit is Unit.PAGE and not part.text)
+    return tuple(part.number for part in text.parts if text.unit is DocumentUnit.PAGE and not part.text)
 
 
 def _taken(output: Path, max_chars: int) -> DocumentText:
@@ -115,7 +115,7 @@ def _head(line: bytes) -> DocumentText:
             case {"unit": str(unit), "total": int(total), "unread": unread, "reason": str(reason), "notes": [*notes]}:
                 if 0 <= total < 10**9 and len(notes) <= NOTES_AT_MOST and all(isinstance(note, str) for note in notes):
                     return DocumentText(
-                        unit=Unit(unit),
+                        unit=DocumentUnit(unit),
                         total=int(total),
                         unread=Unread(unread) if unread is not None else None,
                         reason=_text(reason[:NOTE_CHARS]),

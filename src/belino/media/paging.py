@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from belino.domain.document import DocumentText, Part, Unit
+from belino.domain.document import DocumentText, DocumentUnit, Part
 from belino.domain.graphemes import cut_before, is_boundary
 from belino.domain.safe_text import clean_name, disarm
 from belino.media.ranges import NoRange
@@ -16,7 +16,7 @@ from belino.media.ranges import NoRange
 CHARS_PER_TOKEN = 8
 """No text has more of them: so much is looked at to fill a page, no more."""
 
-_UNITS = "|".join(Unit)
+_UNITS = "|".join(DocumentUnit)
 _HEADING = re.compile(rf"^---(?= (?:{_UNITS})s? [0-9])", re.MULTILINE)
 _CURSOR = re.compile(r"([0-9]{1,7})\.([0-9]{1,9})\.([0-9]{1,7})")
 _SOFT = 5  # a page may be a fifth shorter than it could be, to end where a reader would stop
@@ -24,7 +24,7 @@ _ENDS = ("\n\n", "\n", ". ", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TextPosition:
     """Where to read on: a part, how many characters of it were told, and the last part that is wanted."""
 
     part: int
@@ -50,7 +50,7 @@ class Page:
 
     text: str
     told: tuple[Told, ...]
-    rest: Place | None
+    rest: TextPosition | None
     """Where it goes on; None at the end of what was asked for."""
 
 
@@ -69,10 +69,10 @@ class _Stretch:
         return 1 + len(self.text)
 
 
-def parse_cursor(text: str) -> Place:
+def parse_cursor(text: str) -> TextPosition:
     """A place as the end of the page before wrote it."""
     found = _CURSOR.fullmatch(text.strip())
-    place = Place(part=int(found[1]), offset=int(found[2]), last=int(found[3])) if found else None
+    place = TextPosition(part=int(found[1]), offset=int(found[2]), last=int(found[3])) if found else None
     if place is None or not 1 <= place.part <= place.last:
         raise NoRange("cursor must be what the end of the page before said; leave it out to begin at the start")
     return place
@@ -83,7 +83,7 @@ def clean(text: str) -> str:
     return _HEADING.sub("———", disarm(text))
 
 
-def page_of(text: DocumentText, place: Place, *, room: int, price: Callable[[str], int]) -> Page:
+def page_of(text: DocumentText, place: TextPosition, *, room: int, price: Callable[[str], int]) -> Page:
     """As much of what was read, from `place` on, as costs no more than `room`; only parts that follow each other."""
     parts: list[Part] = []
     chars, expected = 0, place.part
@@ -101,14 +101,14 @@ def whole_price(text: DocumentText, price: Callable[[str], int]) -> int:
     """What the parts that were read cost as they are written, each under its heading."""
     alone = text.total == 1
     parts = [Part(number=part.number, text=clean(part.text), title=part.title) for part in text.parts]
-    stretches = _stretches(parts, text.unit, Place(part=0, offset=0, last=text.total), alone)
+    stretches = _stretches(parts, text.unit, TextPosition(part=0, offset=0, last=text.total), alone)
     return sum(price(stretch.heading) + price(stretch.text) for stretch in stretches)
 
 
 def fill(
     parts: Sequence[Part],
-    unit: Unit,
-    start: Place,
+    unit: DocumentUnit,
+    start: TextPosition,
     *,
     room: int,
     price: Callable[[str], int],
@@ -130,11 +130,11 @@ def fill(
     most = max(most, _least(stretches))
     rest = _rest(stretches, most, start)
     if rest is None and more and stretches:
-        rest = Place(part=stretches[-1].last + 1, offset=0, last=start.last)
+        rest = TextPosition(part=stretches[-1].last + 1, offset=0, last=start.last)
     return Page(text=_written(stretches, most), told=_told(stretches, most), rest=rest)
 
 
-def _stretches(parts: Sequence[Part], unit: Unit, start: Place, alone: bool) -> list[_Stretch]:
+def _stretches(parts: Sequence[Part], unit: DocumentUnit, start: TextPosition, alone: bool) -> list[_Stretch]:
     found: list[_Stretch] = []
     for part in parts:
         if not part.text and found and not found[-1].text and part.number == found[-1].last + 1:
@@ -224,8 +224,8 @@ def _told(stretches: list[_Stretch], weight: int) -> tuple[Told, ...]:
     return tuple(told)
 
 
-def _rest(stretches: list[_Stretch], weight: int, start: Place) -> Place | None:
+def _rest(stretches: list[_Stretch], weight: int, start: TextPosition) -> TextPosition | None:
     at, left = _holds(stretches, weight)
     if at == len(stretches):
         return None
-    return Place(part=stretches[at].part, offset=stretches[at].start + max(0, left - 1), last=start.last)
+    return TextPosition(part=stretches[at].part, offset=stretches[at].start + max(0, left - 1), last=start.last)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaError, MediaNotFound
 from belino.domain.graphemes import cut_before
 from belino.domain.safe_text import clean_mime, clean_name
@@ -50,7 +50,7 @@ class FilePreview:
 class Words:
     """A stretch of one part of a document or listing: other people's words, disarmed."""
 
-    unit: Unit
+    unit: DocumentUnit
     part: int
     parts: int
     title: str

@@ -6,7 +6,7 @@ Tokens are what a model pays, bytes what must be fetched from the platform first
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from belino.domain.document import Unit
+from belino.domain.document import DocumentUnit
 from belino.domain.media import MediaKind
 from belino.domain.outcome import MediaOutcome
 from belino.domain.safe_text import clean_mime
@@ -76,7 +76,7 @@ class Facts:
     held: bool = False
     text_tokens: int | None = None
     """Known once it was read."""
-    unit: Unit | None = None
+    unit: DocumentUnit | None = None
     parts: int | None = None
     """Pages, sheets, slides …"""
     scans: int = 0

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaRefused
 from belino.domain.media import Blob
 from belino.domain.outcome import CacheSize
@@ -367,5 +367,5 @@ def _read_facts(data: bytes) -> dict[str, Any]:
     found: Mapping[str, Any] = json.loads(data)
     facts = {name: value for name, value in found.items() if name in names}
     if "unit" in facts:
-        facts["unit"] = Unit(facts["unit"])
+        facts["unit"] = DocumentUnit(facts["unit"])
     return facts

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.errors import MediaError
 from belino.domain.media import Blob
 from belino.domain.safe_text import one_line
 from belino.domain.tokens import estimate_image_tokens, estimate_tokens
 from belino.domain.units import format_duration, format_size
 from belino.media.image.header import DRAWN_MIMES
-from belino.media.paging import Page, Place, page_of, parse_cursor
+from belino.media.paging import Page, TextPosition, page_of, parse_cursor
 from belino.media.price import (
     FRAME_SIDE,
     FRAMES,
@@ -167,7 +167,7 @@ async def as_pages(renderer: Renderer, item: Item, wish: RenderOptions, *, thumb
     if not numbers:
         raise CannotRender("a page costs more than max_tokens; ask for more")
     left = f"; go on with pages={numbers[-1] + 1}-{last}" if numbers[-1] < last else ""
-    shown = _named(Unit.PAGE, numbers)
+    shown = _named(DocumentUnit.PAGE, numbers)
     return Rendered(
         about=_about(item, text, f"You see {shown}{left}"),
         what=f"{shown} of {text.total} as pictures",
@@ -285,11 +285,11 @@ def _small(wish: RenderOptions) -> RenderOptions:
     return replace(wish, block_side=min(THUMB_SIDE, wish.block_side), block_bytes=min(THUMB_BYTES, wish.block_bytes))
 
 
-def _place(wish: RenderOptions) -> Place:
+def _place(wish: RenderOptions) -> TextPosition:
     if wish.cursor is not None:
         return parse_cursor(wish.cursor)
     first, last = wish.pages or (1, None)
-    return Place(part=first, offset=0, last=last or NUMBER_MOST)
+    return TextPosition(part=first, offset=0, last=last or NUMBER_MOST)
 
 
 def _times(wish: RenderOptions, seconds: float | None) -> tuple[float | None, float | None]:
@@ -304,7 +304,7 @@ def _room(item: Item, wish: RenderOptions) -> int:
     return max(1, (wish.max_tokens or PICTURE_TOKENS) - _WORDS - estimate_tokens(item.title))
 
 
-def _told(item: Item, text: DocumentText, place: Place, page: Page, notes: str) -> Rendered:
+def _told(item: Item, text: DocumentText, place: TextPosition, page: Page, notes: str) -> Rendered:
     read = _named(text.unit, [each.part for each in page.told])
     whole = page.rest is None and (place.part, place.offset) == (1, 0) and place.last >= text.total
     goes_on = f"; it goes on with cursor={page.rest}" if page.rest else ""
@@ -320,20 +320,22 @@ async def _with_scans(
     renderer: Renderer, item: Item, wish: RenderOptions, told: Rendered, silent: Sequence[int], room: int
 ) -> Rendered:
     """Pages without text are shown as pictures, as far as there is room; the others are named."""
-    which = _named(Unit.PAGE, silent)
+    which = _named(DocumentUnit.PAGE, silent)
     if not wish.sees_images:
         return replace(told, about=f"{told.about} There is no text on {which}: a scan, it seems; {_COPY}.")
     try:
         drawn, numbers = await _pages(renderer, item, wish, silent, room)
     except MediaError as error:
         return replace(told, about=f"{told.about} There is no text on {which}, and no picture: {reason_of(error)}.")
-    shown = f" There is no text on {_named(Unit.PAGE, numbers)}: you see {'it' if len(numbers) == 1 else 'them'}."
+    shown = (
+        f" There is no text on {_named(DocumentUnit.PAGE, numbers)}: you see {'it' if len(numbers) == 1 else 'them'}."
+    )
     left = [number for number in silent if number not in numbers]
-    more = f" Nor on {_named(Unit.PAGE, left)}: as=image with pages={left[0]} shows it." if left else ""
+    more = f" Nor on {_named(DocumentUnit.PAGE, left)}: as=image with pages={left[0]} shows it." if left else ""
     return replace(
         told,
         about=f"{told.about}{shown if numbers else ''}{more}",
-        what=f"{told.what}, {_named(Unit.PAGE, numbers)} as pictures" if numbers else told.what,
+        what=f"{told.what}, {_named(DocumentUnit.PAGE, numbers)} as pictures" if numbers else told.what,
         pictures=drawn,
         labels=tuple(f"page {number}" for number in numbers),
     )
@@ -362,10 +364,10 @@ def _head(item: Item) -> str:
     return f"{item.title}: {item.blob.mime}, {format_size(item.blob.size)}"
 
 
-def _named(unit: Unit, numbers: Sequence[int]) -> str:
+def _named(unit: DocumentUnit, numbers: Sequence[int]) -> str:
     return f"{unit}{'' if len(numbers) == 1 else 's'} {span(list(numbers))}"
 
 
-def _notes(text: DocumentText, place: Place) -> str:
+def _notes(text: DocumentText, place: TextPosition) -> str:
     """What a reader should know, at the beginning."""
     return "" if place.part > 1 or place.offset else "".join(f"(note: {note})\n" for note in notes_of(text))

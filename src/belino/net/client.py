@@ -19,7 +19,7 @@ from belino.domain.errors import (
     Unreached,
 )
 from belino.domain.ports import HttpAnswer, WebSocket
-from belino.net.guard import REFUSED, Guard, Place, as_http, parse_url, redirected
+from belino.net.guard import REFUSED, CheckedUrl, Guard, as_http, parse_url, redirected
 from belino.net.pace import retry_after
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Client:
     async def _follow(
         self,
         method: str,
-        start: Place,
+        start: CheckedUrl,
         headers: Mapping[str, str],
         body: bytes | AsyncIterable[bytes] | None,
     ) -> "ClientResponse":
@@ -162,7 +162,7 @@ class Client:
         raise AdapterError(f"a {method} to the platform failed: it was redirected more than {MOST_REDIRECTS} times")
 
     async def _send(
-        self, method: str, place: Place, headers: Mapping[str, str], body: bytes | AsyncIterable[bytes] | None
+        self, method: str, place: CheckedUrl, headers: Mapping[str, str], body: bytes | AsyncIterable[bytes] | None
     ) -> "ClientResponse":
         from yarl import URL
 
@@ -178,7 +178,7 @@ class Client:
             allow_redirects=False,
         )
 
-    def _may_know(self, place: Place, start: Place) -> bool:
+    def _may_know(self, place: CheckedUrl, start: CheckedUrl) -> bool:
         if self._own is None:
             return place.origin == start.origin
         # Over plain HTTP anybody on the way reads along: only where the operator wrote the port.
@@ -224,7 +224,7 @@ class _Answer:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body piece by piece, as it arrives."""
-        from belino.net.line import take_line
+        from belino.net.direct_body import take_line
 
         with _as_adapter_errors(self._method, self._timeout), closing(IdleTimeout()) as patience:
             line = take_line(self._response)
@@ -267,8 +267,8 @@ def _as_adapter_errors(method: str, timeout: float) -> Iterator[None]:
 
 
 def _was_refused(error: BaseException | None) -> bool:
-    from belino.net.connect import Refusal
+    from belino.net.connect import ConnectRefusal
 
-    while error is not None and not isinstance(error, Refusal):
+    while error is not None and not isinstance(error, ConnectRefusal):
         error = error.__cause__
     return error is not None

@@ -20,7 +20,7 @@ CONNECT_SECONDS = 5.0
 READ_BYTES = 256 * 1024
 
 
-class Refusal(OSError):
+class ConnectRefusal(OSError):
     """What a socket that is not opened throws; it names no address."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ def open_session(guard: Guard | None, resolve: Resolve) -> ClientSession:
 
 async def _refuse_redirect(_session: ClientSession, _context: object, told: TraceRequestRedirectParams) -> None:
     told.response.close()
-    raise Refusal
+    raise ConnectRefusal
 
 
 class _Resolver(AbstractResolver):
@@ -68,7 +68,7 @@ class _Resolver(AbstractResolver):
     ) -> list[ResolveResult]:
         addresses = await self._resolve(host, port)
         if self._guard is not None and not all(self._guard.lets(address) for address in addresses):
-            raise Refusal
+            raise ConnectRefusal
         return [
             ResolveResult(
                 hostname=host,
@@ -89,7 +89,7 @@ def _factory(guard: Guard) -> Callable[["AddrInfoType"], socket.socket]:
     def make(address: "AddrInfoType") -> socket.socket:
         family, kind, protocol, _, where = address
         if not guard.lets(str(where[0])):
-            raise Refusal
+            raise ConnectRefusal
         return socket.socket(family, kind, protocol)
 
     return make

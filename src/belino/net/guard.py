@@ -78,7 +78,7 @@ class NetConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CheckedUrl:
     """A URL as belino understood it: what is connected to, and what is asked for there."""
 
     scheme: str
@@ -118,7 +118,7 @@ def is_public(address: str | IPv4Address | IPv6Address) -> bool:
             return False
 
 
-def parse_url(url: str) -> Place:
+def parse_url(url: str) -> CheckedUrl:
     """The one reading of a URL; AddressRefused for any that another program could read otherwise."""
     whole = None if _AMBIGUOUS.search(url) else _URL.fullmatch(url)
     if whole is None:
@@ -131,10 +131,10 @@ def parse_url(url: str) -> Place:
     port = int(parts[2]) if parts[2] else _DEFAULT_PORTS[scheme]
     if not 0 < port < 65536:
         raise AddressRefused(REFUSED)
-    return Place(scheme=scheme, host=_host(parts[1]), port=port, rest=rest if rest.startswith("/") else f"/{rest}")
+    return CheckedUrl(scheme=scheme, host=_host(parts[1]), port=port, rest=rest if rest.startswith("/") else f"/{rest}")
 
 
-def redirected(place: Place, location: str) -> Place:
+def redirected(place: CheckedUrl, location: str) -> CheckedUrl:
     """Where a redirect leads; never from HTTPS back to plain HTTP."""
     # Looked at before it is joined: the standard library drops tabs and newlines without a word.
     if _AMBIGUOUS.search(location):
@@ -181,11 +181,11 @@ class Guard:
         found = _as_address(address)
         return found is not None and (is_public(found) or any(found in network for network in self._networks))
 
-    def names(self, place: Place) -> bool:
+    def names(self, place: CheckedUrl) -> bool:
         """Whether the operator named this very host and port, wherever it leads."""
         return place.host_port in self._places
 
-    def check(self, place: Place) -> None:
+    def check(self, place: CheckedUrl) -> None:
         """Refuse an address that stands in the URL itself, before anything is opened."""
         if place.address is not None and not self.names(place) and not self.lets(place.host):
             raise AddressRefused(REFUSED)

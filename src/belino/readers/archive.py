@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from io import RawIOBase
 from typing import IO, BinaryIO
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.safe_text import clean_name
 from belino.domain.units import format_size
 from belino.readers import charset
@@ -134,7 +134,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
     """The listing, some hundred entries to a part."""
     size = file.seek(0, 2)
     file.seek(0)
-    parts = Parts(options, Unit.LIST)
+    parts = Parts(options, DocumentUnit.LIST)
     tally = _Tally()
     total = 0
     listed = itertools.islice(_entries(file, options), ENTRIES_AT_MOST + 1)

@@ -5,7 +5,7 @@ from typing import BinaryIO
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import html
 from belino.readers.package import ZipArchive
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, Parts, ReadOptions, one_line
@@ -28,7 +28,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
     package, folder = _package(book)
     chapters = _spine(package, folder)
     locked = _locked(book)
-    parts = Parts(options, Unit.CHAPTER)
+    parts = Parts(options, DocumentUnit.CHAPTER)
     for number, name in enumerate(chapters, 1):
         if not parts.wants(number):
             continue

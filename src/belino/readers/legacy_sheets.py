@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, BinaryIO
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import ole
 from belino.readers.number_format import GENERAL, NumberFormat, format_of, general, seen
 from belino.readers.ole import number
@@ -88,7 +88,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
     """The sheets that are asked for; what calamine leaves out of old workbooks is read beside it."""
     import python_calamine as calamine
 
-    parts = Parts(options, Unit.SHEET)
+    parts = Parts(options, DocumentUnit.SHEET)
     records = _opened(file)
     if records is not None and records.locked:  # calamine takes what follows for nonsense, or for text
         raise CannotRead(Unread.UNREADABLE, "it is protected by a password")

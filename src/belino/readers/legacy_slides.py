@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import ole
 from belino.readers.ole import number
 from belino.readers.parts import CannotRead, Parts, ReadOptions, one_line
@@ -67,7 +67,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
     if number(user, 12) == _LOCKED:
         raise CannotRead(Unread.UNREADABLE, "it is protected by a password")
     show = _Show(content)
-    parts = Parts(options, Unit.SLIDE)
+    parts = Parts(options, DocumentUnit.SLIDE)
     try:
         show.open(number(user, 16))
     except _Lost as error:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import BinaryIO
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import charset, ole
 from belino.readers.ole import number
 from belino.readers.parts import (
@@ -67,7 +67,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
     flags = number(main, 10, 2)
     if flags & _LOCKED:
         raise CannotRead(Unread.UNREADABLE, "it is protected by a password")
-    parts = Parts(options, Unit.PART)
+    parts = Parts(options, DocumentUnit.PART)
     if number(main, 2, 2) < _WORD_97:
         begin, length = number(main, 0x18), number(main, 0x34)
         codec, _ = charset.detect(main[begin : begin + length].translate(None, bytes(range(32))))

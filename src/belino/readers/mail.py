@@ -20,7 +20,7 @@ from email.policy import compat32
 from email.utils import collapse_rfc2231_value
 from typing import BinaryIO
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.domain.safe_text import clean_mime, clean_name
 from belino.domain.units import format_size
 from belino.readers import charset, html
@@ -94,7 +94,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
 
 def document(found: Iterable[MailMessage], options: ReadOptions) -> DocumentText:
     """Messages as a document, one or more parts for each."""
-    parts = Parts(options, Unit.PART)
+    parts = Parts(options, DocumentUnit.PART)
     total = 0
     for message in found:
         if message.hides:

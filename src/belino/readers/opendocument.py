@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers.number_format import numeral
 from belino.readers.package import ZipArchive
 from belino.readers.parts import (
@@ -275,7 +275,7 @@ def _repeats(element: Element, name: str, *, at_most: int = REPEATS_AT_MOST) -> 
 
 
 def _text(archive: ZipArchive, content: bytes, options: ReadOptions) -> DocumentText:
-    parts = Parts(options, Unit.PART)
+    parts = Parts(options, DocumentUnit.PART)
     cutter, words = BlockCutter(parts), _TextReader(parts.note)
     header, footer = _margins(archive, words)
     cutter.add(f"Header: {header}" if header else "")
@@ -316,7 +316,7 @@ def _margins(archive: ZipArchive, words: _TextReader) -> tuple[str, str]:
 
 
 def _slides(content: bytes, options: ReadOptions) -> DocumentText:
-    parts = Parts(options, Unit.SLIDE if "graphics" not in options.mime else Unit.PAGE)
+    parts = Parts(options, DocumentUnit.SLIDE if "graphics" not in options.mime else DocumentUnit.PAGE)
     words = _TextReader(parts.note)
     hiding: set[str] = set()
     number = 0
@@ -433,7 +433,7 @@ class _SheetReader:
 
 def _sheets(content: bytes, options: ReadOptions) -> DocumentText:
     """The sheets of a spreadsheet."""
-    parts = Parts(options, Unit.SHEET)
+    parts = Parts(options, DocumentUnit.SHEET)
     sheets = _SheetReader(parts, _TextReader(parts.note))
     try:
         for element in children(content, _SHEET_PARENTS, sheets.opened):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
 
-from belino.domain.document import DocumentText, Part, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 
 TITLE_CHARS = 200
 NOTE_CHARS = 300
@@ -58,7 +58,7 @@ class Parts:
     """Parts as they are read: ask `wants` before reading one, `add` it, and take the `document` at the end."""
 
     options: ReadOptions
-    unit: Unit
+    unit: DocumentUnit
     at_most: int | None = None
     """How many parts are read at a time, where each of them is costly."""
     _parts: list[Part] = field(default_factory=list)
@@ -222,7 +222,7 @@ def pieces(texts: Iterable[str], *, headings: bool = True) -> Iterator[tuple[str
 def cut_document(text: str | Iterable[str], options: ReadOptions, *, notes: Iterable[str] = (), headings: bool = True,
                  hides: bool = False) -> DocumentText:  # fmt: skip
     """A text without pages as a document: `hides` says that hidden text in it was marked."""
-    parts = Parts(options, Unit.PART)
+    parts = Parts(options, DocumentUnit.PART)
     parts.note(*notes, *((HIDDEN_NOTE,) if hides else ()))
     total = 0
     for title, piece in pieces([text] if isinstance(text, str) else text, headings=headings):
@@ -280,7 +280,7 @@ PLAIN_STYLE = TextStyle()
 
 def nothing(unread: Unread, reason: str) -> DocumentText:
     """A document without text, and why."""
-    return DocumentText(unit=Unit.PART, total=0, unread=unread, reason=reason)
+    return DocumentText(unit=DocumentUnit.PART, total=0, unread=unread, reason=reason)
 
 
 def hidden(text: str) -> str:

@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import BinaryIO
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import pdfium
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, Parts, ReadOptions, hidden, one_line
 from belino.readers.pdf_hidden import Scene, scene_of
@@ -49,7 +49,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
     library = pdfium.load()
     with _opened(file) as document:
         total = library.FPDF_GetPageCount(document)
-        parts = Parts(options, Unit.PAGE, at_most=PAGES_AT_MOST)
+        parts = Parts(options, DocumentUnit.PAGE, at_most=PAGES_AT_MOST)
         _attachments(document, parts)
         titles, pictured = _titles(document), False
         for number in range(options.first, min(options.last or total, total) + 1):

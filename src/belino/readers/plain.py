@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, Unit
+from belino.domain.document import DocumentText, DocumentUnit
 from belino.readers import charset, html
 from belino.readers.parts import PART_CHARS, CannotRead, Parts, ReadOptions, cut_document, one_line, table
 from belino.readers.xml import local, tree
@@ -123,7 +123,7 @@ def _table_document(file: BinaryIO, options: ReadOptions) -> DocumentText:
         if options.mime.endswith("tab-separated-values")
         else _separator_of(sample[:SAMPLE_CHARS])
     )
-    parts = Parts(options, Unit.PART)
+    parts = Parts(options, DocumentUnit.PART)
     head: list[str] = []
     rows = total = 0
     for part in _table_parts(_rows(itertools.chain([sample], texts), separator)):

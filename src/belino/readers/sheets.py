@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import drawing
 from belino.readers.number_format import GENERAL, NumberFormat, format_of, seen
 from belino.readers.package import Package, Relationship
@@ -113,7 +113,7 @@ class _Workbook:
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
     """The sheets that are asked for, in the order of their tabs."""
     package = Package(file)
-    parts = Parts(options, Unit.SHEET)
+    parts = Parts(options, DocumentUnit.SHEET)
     package.tell(parts)
     main = package.main("xl/workbook.xml")
     tree, links = package.tree(main), package.links(main)

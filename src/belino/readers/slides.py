@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Unread
 from belino.readers import drawing
 from belino.readers.package import Package, Relationship
 from belino.readers.parts import HIDDEN_NOTE, CannotRead, Parts, ReadOptions, hidden, one_line
@@ -25,7 +25,7 @@ _FRAMES = frozenset({"spTree", "grpSp", "AlternateContent", "Choice"})
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
     """The text of each slide."""
     package = Package(file)
-    parts = Parts(options, Unit.SLIDE)
+    parts = Parts(options, DocumentUnit.SLIDE)
     package.tell(parts)
     names, size = _order(package)
     for number, name in enumerate(names, 1):

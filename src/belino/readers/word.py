@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 from xml.etree.ElementTree import Element
 
-from belino.domain.document import DocumentText, Unit
+from belino.domain.document import DocumentText, DocumentUnit
 from belino.readers import drawing, html, mail
 from belino.readers.package import Package, Relationship
 from belino.readers.parts import (
@@ -60,7 +60,7 @@ class _ParagraphStyle:
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
     """The document's text, cut at its headings."""
     package = Package(file)
-    parts = Parts(options, Unit.PART)
+    parts = Parts(options, DocumentUnit.PART)
     package.tell(parts)
     main = package.main("word/document.xml")
     content, links = package.archive.read(main), package.links(main)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
-from belino.domain.document import DocumentText, Part, Unit, Unread
+from belino.domain.document import DocumentText, DocumentUnit, Part, Unread
 from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import MediaOutcome
@@ -29,7 +29,7 @@ def find_reading(
         "SELECT * FROM reading_parts WHERE reading = ? AND number BETWEEN ? AND ? ORDER BY number", (row["id"], *parts)
     )
     return DocumentText(
-        unit=Unit(row["unit"]),
+        unit=DocumentUnit(row["unit"]),
         total=row["total"],
         parts=tuple(Part(number=part["number"], text=part["text"], title=part["title"]) for part in read),
         unread=None if row["unread"] is None else Unread(row["unread"]),

@@ -21,7 +21,7 @@ from belino.storage.migrations import STEPS, migrate
 from belino.storage.opening import has_content, old_name, wal_of
 from belino.storage.outbox import take_up_files
 from belino.storage.restore import finish_restore
-from belino.storage.salvage import DamagedDatabase, Row, Tree, Value, open_damaged
+from belino.storage.salvage import DamagedDatabase, SalvagedRow, Tree, Value, open_damaged
 from belino.storage.soundness import quick_check, why_unreadable
 from belino.storage.timestamps import to_micros
 from belino.storage.writer import CORRUPTION, connect, primary_code
@@ -184,7 +184,7 @@ class _Target:
     """The column that is the rowid."""
     tree: Tree
 
-    def insert(self, connection: sqlite3.Connection, row: Row) -> bool:
+    def insert(self, connection: sqlite3.Connection, row: SalvagedRow) -> bool:
         """Whether the row is one that this table may have, and is not there yet."""
         values = list(row.values)
         if self.rowid_at is not None and self.rowid_at < len(values):
@@ -198,7 +198,7 @@ class _Target:
             return False
         return True
 
-    def fits(self, row: Row) -> bool:
+    def fits(self, row: SalvagedRow) -> bool:
         """Whether a row of an unknown table could be one of this."""
         return len(row.values) <= len(self.columns) and all(
             value is None or isinstance(value, _CLASSES[kind])
@@ -237,7 +237,7 @@ def _copy_tables(
     }
 
 
-def _insert_all(connection: sqlite3.Connection, target: _Target, rows: Iterator[Row]) -> int:
+def _insert_all(connection: sqlite3.Connection, target: _Target, rows: Iterator[SalvagedRow]) -> int:
     kept = 0
     for row in rows:
         if target.insert(connection, row):

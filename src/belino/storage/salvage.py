@@ -32,7 +32,7 @@ class DamagedPage(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SalvagedRow:
     """One row as it is stored: `rowid` is None in a table without rowids."""
 
     rowid: int | None
@@ -84,11 +84,11 @@ class DamagedDatabase:
                     found.setdefault(name, (root, sql))
         return found
 
-    def rows(self, tree: Tree) -> Iterator[Row]:
+    def rows(self, tree: Tree) -> Iterator[SalvagedRow]:
         """Every row of a table that can be read; what cannot is counted in its tree."""
         yield from self._walk(tree, tree.root, 0)
 
-    def orphans(self) -> Iterator[Row]:
+    def orphans(self) -> Iterator[SalvagedRow]:
         """Rows of tables with rowids on leaves that no tree led to, because a page above them is lost.
 
         To be asked once all such trees were walked: what is left belongs to those that lost pages. Nothing if the free
@@ -101,7 +101,7 @@ class DamagedDatabase:
             if page not in self._visited and page not in free:
                 yield from self._leaf_rows(page)
 
-    def _walk(self, tree: Tree, page: int, depth: int) -> Iterator[Row]:
+    def _walk(self, tree: Tree, page: int, depth: int) -> Iterator[SalvagedRow]:
         if page in self._visited or depth > DEPTH_AT_MOST:
             tree.bad_pages += 1
             return
@@ -127,13 +127,13 @@ class DamagedDatabase:
                 yield from self._cells(tree, content, [cell + 4])
         yield from self._walk(tree, last, depth + 1)
 
-    def _leaf_rows(self, page: int) -> Iterator[Row]:
+    def _leaf_rows(self, page: int) -> Iterator[SalvagedRow]:
         with suppress(DamagedPage):
             content, kind, cells, _ = self._parsed(page)
             if kind == _TABLE_LEAF:
                 yield from self._cells(Tree(page, has_rowid=True), content, cells)
 
-    def _cells(self, tree: Tree, content: bytes, cells: Sequence[int]) -> Iterator[Row]:
+    def _cells(self, tree: Tree, content: bytes, cells: Sequence[int]) -> Iterator[SalvagedRow]:
         before: int | None = None
         for at in cells:
             try:
@@ -148,7 +148,7 @@ class DamagedDatabase:
                 before = row.rowid
                 yield row
 
-    def _cell(self, content: bytes, at: int, *, has_rowid: bool) -> Row:
+    def _cell(self, content: bytes, at: int, *, has_rowid: bool) -> SalvagedRow:
         size, at = _varint(content, at)
         rowid = None
         if has_rowid:
@@ -167,7 +167,7 @@ class DamagedDatabase:
             payload += self._overflow(int.from_bytes(content[at + local : at + local + 4], "big"), size - local)
         if len(payload) != size:
             raise DamagedPage("a row that goes beyond its page")
-        return Row(rowid, _record(payload))
+        return SalvagedRow(rowid, _record(payload))
 
     def _overflow(self, page: int, size: int) -> bytes:
         pieces, seen = [], set[int]()

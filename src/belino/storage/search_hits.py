@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from belino.domain.document import Unit
+from belino.domain.document import DocumentUnit
 from belino.domain.search import Coverage, FoundPassage, SearchHit, SearchHits, SearchQuery, ThreadSummary
 from belino.domain.stored import StoredMessage
 from belino.search.excerpt import excerpt
@@ -113,7 +113,7 @@ def _passages(view: ChannelView, query: SearchQuery, hits: Mapping[int, PassageH
     return {
         seq: FoundPassage(
             ref=hit.ref,
-            unit=Unit(passages.unit(hit.document)),
+            unit=DocumentUnit(passages.unit(hit.document)),
             number=hit.number,
             text=excerpt(" ".join(passages.text(hit.document, hit.number).split()), wanted, PASSAGE_CHARS),
         )

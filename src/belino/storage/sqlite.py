@@ -67,7 +67,7 @@ from belino.storage.opening import (
     refuse_missing_database,
     refuse_missing_key,
 )
-from belino.storage.postroom import PostRoom
+from belino.storage.parcel_verbs import ParcelVerbs
 from belino.storage.restore import finish_restore
 from belino.storage.row_ids import RowIds, find_channel
 from belino.storage.sanitize import NOT_TEXT, mended
@@ -115,7 +115,7 @@ async def open_store(home: Home, *, clock: Clock, start_empty: bool = False, new
         return SqliteStore(home, clock, keys, connection, folder, lock)
 
 
-class SqliteStore(PostRoom):
+class SqliteStore(ParcelVerbs):
     """Everything belino keeps, in one state folder."""
 
     def __init__(

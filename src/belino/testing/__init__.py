@@ -1,9 +1,9 @@
 """Test kit for authors of adapters and agents: the contract, a clock, a desk, files, fake platforms, a real gateway."""
 
+from belino.testing.adapter_context import FakeContext
 from belino.testing.agent import ScriptedAgent, ScriptLine, ToolCall
 from belino.testing.clock import START, FakeClock, settle
 from belino.testing.contract import Trial, check_adapter, check_cassette
-from belino.testing.desk import FakeDesk
 from belino.testing.discord import DiscordServer
 from belino.testing.discord.request import DiscordPace
 from belino.testing.file_server import FakeUpload
@@ -26,7 +26,7 @@ __all__ = [
     "DiscordPace",
     "DiscordServer",
     "FakeClock",
-    "FakeDesk",
+    "FakeContext",
     "FakeUpload",
     "ForgetfulMemoryAdapter",
     "GatewayProcess",

@@ -37,7 +37,7 @@ class Trial:
     """Your adapter, and enough of a platform to try it. Each field left out leaves out the checks that need it."""
 
     make: Callable[[], Adapter]
-    """Makes the adapter, connected to your platform: `lambda: Adapter(config, FakeDesk())`."""
+    """Makes the adapter, connected to your platform: `lambda: Adapter(config, FakeContext())`."""
     parse: Callable[[Any], Sequence[Arrival]]
     """Your pure parse function: one raw update in, arrivals out."""
     samples: Sequence[Any]

@@ -79,7 +79,7 @@ async def channel_messages(shelf: ToolContext, given: Mapping[str, object]) -> t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class MessagePage:
     """A thread's first message and some of its replies, and what comes before those."""
 
     thread_id: str
@@ -107,7 +107,7 @@ async def _thread(shelf: ToolContext, name: str, *, before: int | None, limit: i
     return "\n".join(lines)
 
 
-async def _page(shelf: ToolContext, root: str, *, before: int | None, limit: int) -> Page | None:
+async def _page(shelf: ToolContext, root: str, *, before: int | None, limit: int) -> MessagePage | None:
     found = await shelf.library.thread(shelf.channel, root, before=before, limit=limit + 1)
     if found is None:
         return None
@@ -118,10 +118,12 @@ async def _page(shelf: ToolContext, root: str, *, before: int | None, limit: int
             break
         first -= 1
     omitted = (found.first or found.replies[0].sent, found.replies[first - 1].sent) if first else None
-    return Page(thread_id=root, root=found.root, replies=found.replies[first:], total=found.total, omitted=omitted)
+    return MessagePage(
+        thread_id=root, root=found.root, replies=found.replies[first:], total=found.total, omitted=omitted
+    )
 
 
-async def _page_lines(shelf: ToolContext, page: Page) -> str:
+async def _page_lines(shelf: ToolContext, page: MessagePage) -> str:
     told = f"Thread {line([clean_name(page.thread_id)])}: {len(page.replies)} of {page.total} replies"
     if page.root is None:
         told += "; its first message is not here"
@@ -131,7 +133,7 @@ async def _page_lines(shelf: ToolContext, page: Page) -> str:
     return f"{told}\n{await _as_lines(shelf, messages, ())}"
 
 
-def _page_json(page: Page) -> dict[str, object]:
+def _page_json(page: MessagePage) -> dict[str, object]:
     thread = ThreadContext(
         thread_id=page.thread_id,
         root=None,

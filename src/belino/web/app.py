@@ -94,7 +94,7 @@ class _Guard:
         await answer(scope, receive, send)
 
 
-class Door:
+class EntryPoint:
     """Host, path and headers of every request, and the last place an error can reach."""
 
     def __init__(self, app: ASGIApp, *, site: Site) -> None:
@@ -134,7 +134,9 @@ def make_app(site: Site) -> Starlette:
     """The web door of a gateway."""
     routes = guarded([*_open_routes(site), *_chat_routes(site), *_desk_routes(site)])
     app = Starlette(
-        routes=routes, middleware=[Middleware(Door, site=site)], exception_handlers={HTTPException: _starlette_refused}
+        routes=routes,
+        middleware=[Middleware(EntryPoint, site=site)],
+        exception_handlers={HTTPException: _starlette_refused},
     )
     # A redirect would answer before anybody was asked for a login.
     app.router.redirect_slashes = False

@@ -59,10 +59,10 @@ async def serve_chat(site: Site, visitor: Visitor, socket: WebSocket, hello: Jso
         await socket.accept()
         # Subscribed before the first word, so that nothing falls between history and events.
         with site.events.subscribe(visitor) as subscription:
-            await Line(site, visitor, socket, subscription).run(ended, hello)
+            await ChatSocket(site, visitor, socket, subscription).run(ended, hello)
 
 
-class Line:
+class ChatSocket:
     """One open socket."""
 
     def __init__(self, site: Site, visitor: Visitor, socket: WebSocket, subscription: Subscription) -> None:

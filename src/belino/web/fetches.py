@@ -51,14 +51,14 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedFetch:
     """A form, and how much of it."""
 
     form: str
     wish: RenderOptions
 
 
-def _wanted(fields: Fields) -> Wanted | None:
+def _wanted(fields: Fields) -> WantedFetch | None:
     """The form that is asked for; None for the file itself."""
     form = fields.text("as", most=20, default="file")
     if form == "file":
@@ -75,10 +75,10 @@ def _wanted(fields: Fields) -> Wanted | None:
         )
     except NoRange as error:
         raise bad_request(f"The body: {error}.") from None
-    return Wanted(form=form, wish=wish)
+    return WantedFetch(form=form, wish=wish)
 
 
-async def fetched(site: Site, record: RefRecord, wanted: Wanted | None, progress: Progress) -> Json:
+async def fetched(site: Site, record: RefRecord, wanted: WantedFetch | None, progress: Progress) -> Json:
     """Fetch, and tell the ref as it is then; why it cannot be had becomes a refusal."""
     try:
         await site.gateway.fetch(record, progress)
@@ -116,7 +116,7 @@ def rendered_json(rendered: Rendered) -> Json:
 class ProgressAnswer:
     """JSON lines: `{"bytes", "total"}` while the bytes come, then `{"media"}` or `{"error"}`."""
 
-    def __init__(self, site: Site, record: RefRecord, wanted: Wanted | None) -> None:
+    def __init__(self, site: Site, record: RefRecord, wanted: WantedFetch | None) -> None:
         self._site = site
         self._record = record
         self._wanted = wanted

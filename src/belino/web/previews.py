@@ -4,7 +4,7 @@ import hashlib
 
 from starlette.responses import Response
 
-from belino.domain.document import Unit
+from belino.domain.document import DocumentUnit
 from belino.domain.errors import MediaError, MediaNotFound
 from belino.domain.stored import RefRecord
 from belino.media.preview import CHARS, Drawing, FilePreview, Glance, Loudness, Nothing, Poster, Shape, Words
@@ -60,7 +60,7 @@ def glance_json(seen: Glance, record: RefRecord) -> Json:
     match seen:
         case Words():
             return {
-                "kind": Shape.LISTING if seen.unit is Unit.LIST else Shape.TEXT,
+                "kind": Shape.LISTING if seen.unit is DocumentUnit.LIST else Shape.TEXT,
                 "unit": seen.unit,
                 "part": seen.part,
                 "parts": seen.parts,

@@ -53,7 +53,7 @@ from belino.domain.ports import (
 )
 from belino.domain.reply import Parcel, Receipt
 from belino.net.guard import as_http, host_of
-from belino.net.raw import Raw, as_table, count, line, table, whole, words
+from belino.net.json_fields import Raw, as_table, count, line, table, whole, words
 from belino.net.redact import Secret
 from belino.net.rest import check_base_url
 

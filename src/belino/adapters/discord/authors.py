@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey
-from belino.net.raw import MOST, Raw, count, line, table, tables, words, yes
+from belino.net.json_fields import MOST, Raw, count, line, table, tables, words, yes
 
 PLATFORM = "discord"
 

@@ -13,8 +13,8 @@ from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unaut
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import DEFAULT_RETRY_AFTER, error_for
 from belino.net.form import Form, as_upload_errors
+from belino.net.json_fields import NOTHING, Raw, as_table, line, measure, table, whole
 from belino.net.pace import LONGEST_WAIT, header, retry_after
-from belino.net.raw import NOTHING, Raw, as_table, line, measure, table, whole
 from belino.net.redact import Secret, redact
 from belino.net.rest import RateLimits
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from belino.adapters.discord.authors import DiscordBot, DiscordChannels, identity, name_of
 from belino.adapters.discord.media import RICH, components_in, uploaded
-from belino.net.raw import NOTHING, Raw, count, line, table, tables, words, yes
+from belino.net.json_fields import NOTHING, Raw, count, line, table, tables, words, yes
 
 MOST_LINES = 50
 EMBED_CHARS = 4_096

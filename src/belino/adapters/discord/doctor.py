@@ -7,7 +7,7 @@ from belino.adapters.discord.client import DiscordClient
 from belino.adapters.discord.errors import DiscordRefused
 from belino.domain.errors import AdapterError
 from belino.domain.outcome import Finding
-from belino.net.raw import Raw, as_table, as_tables, count, line, table, words
+from belino.net.json_fields import Raw, as_table, as_tables, count, line, table, words
 from belino.net.rest import token_finding
 
 # The application's flags for the message content intent: for verified bots, and for those in few servers.

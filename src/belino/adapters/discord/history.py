@@ -15,7 +15,7 @@ from belino.domain.errors import RateLimited, Unauthorized
 from belino.domain.message import ConversationKey, Message
 from belino.domain.ports import Clock
 from belino.domain.reply import Parcel, Receipt
-from belino.net.raw import Raw, as_table, as_tables, count, from_json, iso_time, table, tables, words
+from belino.net.json_fields import Raw, as_table, as_tables, count, from_json, iso_time, table, tables, words
 from belino.net.stream import retried
 
 log = logging.getLogger(__name__)

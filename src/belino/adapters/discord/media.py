@@ -15,8 +15,8 @@ from belino.domain.errors import AddressRefused, MediaExpired, MediaTooLarge
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import SourceMessage
 from belino.domain.ports import Clock
-from belino.net.raw import NOTHING, UNKNOWN_MIME, Raw, as_table, count, line, measure, table, tables, words
-from belino.net.raw import mime as mime_of
+from belino.net.json_fields import NOTHING, UNKNOWN_MIME, Raw, as_table, count, line, measure, table, tables, words
+from belino.net.json_fields import mime as mime_of
 from belino.net.rest import LinkedFile
 
 # Discord takes forty in all, three deep.

@@ -38,7 +38,7 @@ from belino.domain.message import (
     as_edit,
     as_unsupported,
 )
-from belino.net.raw import Raw, as_table, count, iso_time, line, table, tables, whole, words
+from belino.net.json_fields import Raw, as_table, count, iso_time, line, table, tables, whole, words
 
 # What tells of servers, channels, people and calls; nothing in it was said to anybody.
 _QUIET = (

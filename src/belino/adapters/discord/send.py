@@ -13,7 +13,7 @@ from belino.domain.limits import SendAs
 from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.form import Form
-from belino.net.raw import Raw, as_table, count, iso_time, tables, words
+from belino.net.json_fields import Raw, as_table, count, iso_time, tables, words
 
 MESSAGES = "/channels/{}/messages"
 MESSAGE = "/channels/{}/messages/{}"

@@ -18,7 +18,7 @@ from random import Random
 from belino.aio.retry import backoff
 from belino.domain.errors import AdapterError, AddressRefused, RateLimited, Unauthorized
 from belino.domain.ports import Clock, OpensSockets, WebSocket
-from belino.net.raw import Raw, count, table, whole, words
+from belino.net.json_fields import Raw, count, table, whole, words
 from belino.net.redact import Secret
 
 log = logging.getLogger(__name__)

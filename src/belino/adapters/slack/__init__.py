@@ -54,7 +54,7 @@ from belino.domain.ports import (
 )
 from belino.domain.reply import Parcel, Receipt
 from belino.net.guard import as_http, host_of
-from belino.net.raw import Raw, as_table, line, table, words
+from belino.net.json_fields import Raw, as_table, line, table, words
 from belino.net.redact import Secret
 from belino.net.rest import HookInbox, RateLimits, check_base_url
 

@@ -11,7 +11,7 @@ from math import isfinite
 from belino.adapters.slack.client import SlackClient
 from belino.domain.errors import AdapterError
 from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey
-from belino.net.raw import Raw, line, table, tables, words
+from belino.net.json_fields import Raw, line, table, tables, words
 from belino.net.rest import RateLimits
 
 PLATFORM = "slack"

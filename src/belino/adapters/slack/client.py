@@ -11,8 +11,8 @@ from belino.domain.delivery_doubt import SLOWEST_BYTES_A_SECOND
 from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unanswered, Unauthorized
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import DEFAULT_RETRY_AFTER, error_for
+from belino.net.json_fields import Raw, from_json, line
 from belino.net.pace import header, http_date, retry_after
-from belino.net.raw import Raw, from_json, line
 from belino.net.redact import Secret, redact
 
 CALL_SECONDS = 30.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from belino.adapters.slack.authors import Directory, SlackApp, moment, stamp, user_named
 from belino.adapters.slack.media import WITHOUT_BYTES, has_bytes, refs_of
 from belino.domain.message import Author, Quote, SourceMessage
-from belino.net.raw import Raw, as_table, count, line, table, tables, words, yes
+from belino.net.json_fields import Raw, as_table, count, line, table, tables, words, yes
 from belino.net.redact import redact
 
 _TOKEN = re.compile(r"<([^<>]{1,3000})>")

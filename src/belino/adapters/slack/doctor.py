@@ -7,7 +7,7 @@ from belino.adapters.slack.capabilities import SCOPES
 from belino.adapters.slack.client import SlackAnswer, SlackClient, SlackRefused
 from belino.domain.errors import AdapterError, Unauthorized
 from belino.domain.outcome import Finding
-from belino.net.raw import line, table, tables, yes
+from belino.net.json_fields import line, table, tables, yes
 from belino.net.rest import clock_findings, token_finding
 
 MOST_PLACES = 20

@@ -14,7 +14,7 @@ from belino.domain.errors import BelinoError, RateLimited
 from belino.domain.message import ConversationKey
 from belino.domain.ports import Clock
 from belino.domain.reply import OutgoingFile, Parcel, Receipt
-from belino.net.raw import Raw, count, from_json, table, tables, words
+from belino.net.json_fields import Raw, count, from_json, table, tables, words
 from belino.net.rest import RateLimits
 
 log = logging.getLogger(__name__)

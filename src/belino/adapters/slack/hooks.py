@@ -8,7 +8,7 @@ from datetime import datetime
 from urllib.parse import parse_qsl
 
 from belino.domain.ports import Hook
-from belino.net.raw import Raw, from_json, words
+from belino.net.json_fields import Raw, from_json, words
 from belino.net.redact import Secret, same_secret
 
 SIGNATURE, TIMESTAMP = "x-slack-signature", "x-slack-request-timestamp"

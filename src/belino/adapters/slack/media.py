@@ -8,7 +8,7 @@ from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import SourceMessage
 from belino.domain.ports import HttpAnswer
 from belino.net.guard import host_of, parse_url
-from belino.net.raw import Raw, count, line, measure, mime, table, words, yes
+from belino.net.json_fields import Raw, count, line, measure, mime, table, words, yes
 from belino.net.rest import LinkedFile
 from belino.net.stream import retried
 

@@ -33,7 +33,7 @@ from belino.domain.message import (
     as_edit,
     as_unsupported,
 )
-from belino.net.raw import Raw, as_table, as_tables, line, table, tables, words
+from belino.net.json_fields import Raw, as_table, as_tables, line, table, tables, words
 
 EVENTS, COMMANDS = "events_api", "slash_commands"
 

@@ -13,7 +13,7 @@ from belino.domain.limits import Markup
 from belino.domain.message import ConversationKey
 from belino.domain.reply import OutgoingFile, Parcel, ParcelKind, Receipt, StoredFile
 from belino.net.form import FileBody, as_upload_errors
-from belino.net.raw import Raw, as_table, table, tables, words
+from belino.net.json_fields import Raw, as_table, table, tables, words
 
 KEY_EVENT = "belino_parcel"
 """The type of the metadata that carries a parcel's key; people do not see it."""

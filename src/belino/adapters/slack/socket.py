@@ -14,7 +14,7 @@ from belino.adapters.slack.client import SlackClient, SlackRefused
 from belino.aio.retry import backoff
 from belino.domain.errors import AdapterError, AddressRefused, BelinoError, RateLimited, Unauthorized
 from belino.domain.ports import Clock, OpensSockets, WebSocket
-from belino.net.raw import NOTHING, Raw, from_json, words
+from belino.net.json_fields import NOTHING, Raw, from_json, words
 
 log = logging.getLogger(__name__)
 

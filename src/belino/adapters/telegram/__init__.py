@@ -36,7 +36,7 @@ from belino.domain.ports import (
     pause_between_drafts,
 )
 from belino.domain.reply import Parcel, Receipt
-from belino.net.raw import Raw, as_table, table, whole, words
+from belino.net.json_fields import Raw, as_table, table, whole, words
 from belino.net.redact import Secret, same_secret
 from belino.net.rest import HookInbox, check_base_url
 from belino.net.stream import retried

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from belino.domain.message import UNKNOWN_AUTHOR, Author, ChatType, ConversationKey, Quote
-from belino.net.raw import Raw, line, number_id, table, unix_time, whole, words, yes
+from belino.net.json_fields import Raw, line, number_id, table, unix_time, whole, words, yes
 
 PLATFORM = "telegram"
 

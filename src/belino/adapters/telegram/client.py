@@ -23,8 +23,8 @@ from belino.domain.errors import AdapterError, MediaTooLarge, RateLimited, Unans
 from belino.domain.ports import Clock, HttpAnswer, HttpClient
 from belino.net.client import error_for
 from belino.net.form import Form, as_upload_errors
+from belino.net.json_fields import Raw, from_json, line, real, table, whole
 from belino.net.pace import LONGEST_WAIT, header, http_date
-from belino.net.raw import Raw, from_json, line, real, table, whole
 from belino.net.redact import Secret, redact
 from belino.net.rest import RateLimits
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from belino.adapters.telegram.media import TelegramSource, refs_of
 from belino.domain.media import MediaRef
-from belino.net.raw import Raw, as_tables, count, has, line, number_id, real, table, tables, whole, words, yes
+from belino.net.json_fields import Raw, as_tables, count, has, line, number_id, real, table, tables, whole, words, yes
 
 MOST_LINES = 50
 LETTER_CHARS = 4096

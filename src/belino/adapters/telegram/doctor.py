@@ -6,7 +6,7 @@ from belino.adapters.telegram.client import TelegramClient
 from belino.domain.errors import AdapterError
 from belino.domain.outcome import Finding
 from belino.domain.ports import Clock
-from belino.net.raw import Raw, as_table, count, line, unix_time, whole, words, yes
+from belino.net.json_fields import Raw, as_table, count, line, unix_time, whole, words, yes
 from belino.net.rest import clock_findings, token_finding
 
 

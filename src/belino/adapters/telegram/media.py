@@ -9,8 +9,8 @@ from belino.domain.errors import AdapterError, MediaError, MediaExpired, MediaTo
 from belino.domain.media import MediaKind, MediaRef, kind_of
 from belino.domain.message import SourceMessage
 from belino.domain.ports import Clock
-from belino.net.raw import UNKNOWN_MIME, Raw, as_table, count, line, measure, table, tables, words, yes
-from belino.net.raw import mime as mime_of
+from belino.net.json_fields import UNKNOWN_MIME, Raw, as_table, count, line, measure, table, tables, words, yes
+from belino.net.json_fields import mime as mime_of
 from belino.net.redact import Secret
 from belino.net.rest import LinkedFile
 from belino.net.stream import ATTEMPTS, retried

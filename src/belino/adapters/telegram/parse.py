@@ -46,7 +46,7 @@ from belino.domain.message import (
     as_edit,
     as_unsupported,
 )
-from belino.net.raw import Raw, as_table, has, number_id, table, tables, unix_time, whole, words
+from belino.net.json_fields import Raw, as_table, has, number_id, table, tables, unix_time, whole, words
 
 # Asked for by name: without the list Telegram leaves reactions out, and sends what we would only count.
 ALLOWED_UPDATES = (

@@ -12,7 +12,7 @@ from belino.agents.claude.child import CLOSING_SECONDS, find_cli
 from belino.agents.claude.config import SETUP, Config, hosts
 from belino.agents.claude.failures import PicturesRefused, SessionLost
 from belino.agents.claude.replay import Replay
-from belino.agents.claude.session import Mark, Session
+from belino.agents.claude.session import CliSession, Mark
 from belino.domain.errors import MemoryLost
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Finding
@@ -32,10 +32,10 @@ class Agent:
     def __init__(self, config: Config) -> None:
         find_cli()
         self._config = config
-        self._live: OrderedDict[ConversationKey, Session] = OrderedDict()
+        self._live: OrderedDict[ConversationKey, CliSession] = OrderedDict()
         """Processes that wait for their next turn, the longest waiting first."""
         self._timers: dict[ConversationKey, asyncio.TimerHandle] = {}
-        self._ended: list[Session] = []
+        self._ended: list[CliSession] = []
         """Let go, and not yet seen to have ended."""
         self._room = asyncio.Semaphore(config.max_live)
         self._running = 0
@@ -83,7 +83,7 @@ class Agent:
         try:
             if session is None:
                 await self._make_room()
-                session = Session(self._config, turn, mark)
+                session = CliSession(self._config, turn, mark)
                 try:
                     await session.open()
                 except SessionLost:
@@ -101,7 +101,7 @@ class Agent:
                 session.kill()
                 await session.close()
 
-    def _waiting(self, turn: Turn, mark: Mark | None) -> Session | None:
+    def _waiting(self, turn: Turn, mark: Mark | None) -> CliSession | None:
         """The conversation's live session, if it stands where the memory says."""
         session = self._live.get(turn.conversation)
         if session is not None and not session.fits(turn, mark):
@@ -112,7 +112,7 @@ class Agent:
             self._timers.pop(turn.conversation).cancel()
         return session
 
-    def _keep(self, conversation: ConversationKey, session: Session) -> None:
+    def _keep(self, conversation: ConversationKey, session: CliSession) -> None:
         loop = asyncio.get_running_loop()
         self._live[conversation] = session
         self._timers[conversation] = loop.call_later(self._config.idle_seconds, self._let_go, conversation)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PARAGRAPH = "\n\n"
 
 
-class Listener:
+class CliListener:
     """Hears one turn; its last part is the Final, or it raises an AgentError.
 
     `unaccepted` are pictures the model has not taken yet: the turn's own, and those that tools add.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from belino.agents.claude.child import Child, command, environment
 from belino.agents.claude.config import Config
 from belino.agents.claude.failures import SessionLost
-from belino.agents.claude.listen import Listener
+from belino.agents.claude.listen import CliListener
 from belino.agents.claude.wire import RESULT_CHARS, SERVER, message_content, tool_content
 from belino.domain.errors import AgentError, ToolError
 from belino.domain.media import Block, ImageBlock, TextBlock
@@ -51,7 +51,7 @@ class Mark:
         return json.dumps(asdict(self)).encode()
 
 
-class Session:
+class CliSession:
     """A live CLI. It serves its own conversation's toolbox, and only while a turn runs."""
 
     def __init__(self, config: Config, turn: Turn, mark: Mark | None) -> None:
@@ -104,7 +104,7 @@ class Session:
         self._toolbox, self._refused = turn.toolbox, refused
         self._unaccepted[:] = [b for b in turn.blocks if isinstance(b, ImageBlock) and b.ref not in refused]
         self._learn_names(turn.blocks)
-        listener = Listener(turn.blocks, self._unaccepted, self._names)
+        listener = CliListener(turn.blocks, self._unaccepted, self._names)
         listener.spent_before = self.mark.spent if self.mark else 0.0
         try:
             await self._client.query(_only(message_content(turn.blocks, refused)))

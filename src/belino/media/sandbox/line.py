@@ -39,7 +39,7 @@ class Ended:
     killed_for: Literal["", "time", "threads"]
 
 
-class Line:
+class ParentLine:
     """One prepared parent. When it is gone, every job on the line fails with LineLost."""
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:

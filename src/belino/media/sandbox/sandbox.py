@@ -24,7 +24,7 @@ from belino.domain.errors import MediaError, MediaRefused, StoreError
 from belino.domain.safe_text import one_line
 from belino.domain.units import format_size
 from belino.media.sandbox.jobs import JOBS
-from belino.media.sandbox.line import Ended, Line, LineLost
+from belino.media.sandbox.line import Ended, LineLost, ParentLine
 from belino.media.sandbox.parent import ANSWER_BYTES, WORDS_AT_MOST
 from belino.media.sandbox.walls import CPU_SECONDS, MEMORY_BYTES
 
@@ -62,7 +62,7 @@ class Sandbox:
         self._trying = asyncio.Lock()
         self._inside = 0
         self._closed = False
-        self._line: Line | None = None
+        self._line: ParentLine | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -165,7 +165,7 @@ class Sandbox:
                 return ended, os.read(reading, ANSWER_BYTES + 1)
             return ended, b""
 
-    async def _open_line(self) -> Line:
+    async def _open_line(self) -> ParentLine:
         async with self._opening:
             if self._line is not None and self._line.lost:
                 line, self._line = self._line, None
@@ -174,7 +174,7 @@ class Sandbox:
                 raise MediaError("belino is stopping; nothing was decoded")
             if self._line is None:
                 modules = sorted({function.partition(":")[0] for function in self._jobs.values()})
-                self._line = await Line.open(modules, self._paths)
+                self._line = await ParentLine.open(modules, self._paths)
             return self._line
 
 

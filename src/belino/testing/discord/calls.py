@@ -10,8 +10,8 @@ from belino.testing.discord.shapes import (
     PERMISSIONS,
     THREADS,
     ChannelType,
+    DiscordMessageFlag,
     Json,
-    MessageFlag,
     MessageType,
     emoji_shape,
     stamp,
@@ -168,7 +168,7 @@ class DiscordCalls:
         anchors = [name for name in ("before", "after", "around") if name in call.query]
         if not self.world.may(channel, "READ_MESSAGE_HISTORY"):
             return []
-        kept = [m for m in self.world.messages[channel["id"]].values() if not m["flags"] & MessageFlag.EPHEMERAL]
+        kept = [m for m in self.world.messages[channel["id"]].values() if not m["flags"] & DiscordMessageFlag.EPHEMERAL]
         return [self._seen(message) for message in reversed(_page(kept, anchors, call, limit))]
 
     def _message(self, call: DiscordCall) -> Json:
@@ -239,7 +239,7 @@ class DiscordCalls:
             return self._post_in_forum(call, channel, name)
         if channel["type"] not in (ChannelType.TEXT, ChannelType.NEWS):
             raise DiscordRefusal(400, 50024, "Cannot execute action on this channel type")
-        if message is not None and message["flags"] & MessageFlag.HAS_THREAD:
+        if message is not None and message["flags"] & DiscordMessageFlag.HAS_THREAD:
             raise DiscordRefusal(400, 160004, "A thread has already been created for this message")
         if not self.world.may(channel, "CREATE_PUBLIC_THREADS"):
             raise DiscordRefusal(403, 50013, "Missing Permissions")

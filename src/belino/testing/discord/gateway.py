@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from belino.testing.discord.sessions import KNOWN_INTENTS, PRIVILEGED, DiscordSession, Sessions
+from belino.testing.discord.sessions import KNOWN_INTENTS, PRIVILEGED, DiscordSession, DiscordSessions
 from belino.testing.discord.shapes import Json
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class DiscordGateway:
 
     def __init__(
         self,
-        sessions: Sessions,
+        sessions: DiscordSessions,
         ready: Callable[[DiscordSession], list[tuple[str, Json]]],
         members: Callable[[Json], list[Json]],
     ) -> None:

@@ -12,8 +12,8 @@ from belino.testing.discord.shapes import (
     THREADS,
     WRITABLE,
     ChannelType,
+    DiscordMessageFlag,
     Json,
-    MessageFlag,
     MessageType,
     mentioned_users,
     stamp,
@@ -33,7 +33,10 @@ MIB = 1024 * 1024
 # What a file may weigh by the server's boost tier; direct messages have none.
 FILE_BYTES = {0: 10 * MIB, 1: 10 * MIB, 2: 50 * MIB, 3: 100 * MIB}
 SETTABLE = (
-    MessageFlag.SUPPRESS_EMBEDS | MessageFlag.SUPPRESS_NOTIFICATIONS | MessageFlag.VOICE | MessageFlag.COMPONENTS_V2
+    DiscordMessageFlag.SUPPRESS_EMBEDS
+    | DiscordMessageFlag.SUPPRESS_NOTIFICATIONS
+    | DiscordMessageFlag.VOICE
+    | DiscordMessageFlag.COMPONENTS_V2
 )
 MOST_ANSWERS, POLL_HOURS = 10, 24
 ANSWER_SECONDS = 3.0
@@ -64,7 +67,7 @@ class DiscordSends:
         reference = self._reference(fields.get("message_reference"), channel)
         attached = self._files(call, fields, channel)
         flags = int(fields.get("flags") or 0) & SETTABLE
-        if flags & MessageFlag.VOICE:
+        if flags & DiscordMessageFlag.VOICE:
             self._check_voice(fields, text, attached, channel)
         stickers = self._stickers(fields.get("sticker_ids"))
         shown = (text, attached, stickers, reference.get("forward"))
@@ -78,7 +81,9 @@ class DiscordSends:
             made["components"] = fields["components"]
         if fields.get("poll"):
             made["poll"] = self._poll(fields["poll"])
-        if flags & MessageFlag.COMPONENTS_V2 and (text or fields.get("embeds") or stickers or fields.get("poll")):
+        if flags & DiscordMessageFlag.COMPONENTS_V2 and (
+            text or fields.get("embeds") or stickers or fields.get("poll")
+        ):
             raise invalid("flags", "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2", "Components, and no more")
         return self._sent(channel, text, attached, made | more, fields)
 
@@ -87,7 +92,7 @@ class DiscordSends:
         fields = call.fields
         if message["author"]["id"] != self._world.bot["id"] and set(fields) - {"flags"}:
             raise DiscordRefusal(403, 50005, "Cannot edit a message authored by another user")
-        if message["flags"] & MessageFlag.VOICE:
+        if message["flags"] & DiscordMessageFlag.VOICE:
             raise DiscordRefusal(400, 50162, "Voice messages cannot be edited")
         if channel["type"] in THREADS and channel["thread_metadata"]["archived"]:
             raise DiscordRefusal(400, 50083, "Thread is archived")
@@ -427,7 +432,7 @@ class Interactions:
     def _post(self, call: DiscordCall, fields: Json, found: Interaction) -> Json:
         asked, bot = found.asked, self._world.bot["id"]
         metadata = {n: asked[n] for n in ("id", "type", "authorizing_integration_owners")} | {"user": found.user}
-        hidden = int(fields.get("flags") or 0) & MessageFlag.EPHEMERAL
+        hidden = int(fields.get("flags") or 0) & DiscordMessageFlag.EPHEMERAL
         return self._sends.post(
             call,
             fields,

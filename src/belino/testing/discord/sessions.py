@@ -79,7 +79,7 @@ class DiscordSession:
         return not self.events or seq >= self.events[0]["s"] - 1
 
 
-class Sessions:
+class DiscordSessions:
     """All sessions that are connected or can be resumed."""
 
     def __init__(self, clock: Clock, veil: Callable[[Json], Json]) -> None:

@@ -51,7 +51,7 @@ class MessageType(IntEnum):
     MENU_COMMAND = 23
 
 
-class MessageFlag(IntEnum):
+class DiscordMessageFlag(IntEnum):
     """The flags of messages that something here depends on."""
 
     SUPPRESS_EMBEDS = 1 << 2

@@ -8,14 +8,14 @@ from typing import Any
 
 from belino.domain.ports import Clock
 from belino.testing.discord.files import STICKER_ENDINGS, Cdn, voice_fields
-from belino.testing.discord.sessions import DiscordSession, Sessions
+from belino.testing.discord.sessions import DiscordSession, DiscordSessions
 from belino.testing.discord.shapes import (
     PERMISSIONS,
     SNAPSHOT_FIELDS,
     THREADS,
     ChannelType,
+    DiscordMessageFlag,
     Json,
-    MessageFlag,
     MessageType,
     Snowflakes,
     channel_shape,
@@ -57,7 +57,7 @@ class DiscordState:
         self.clock = clock
         self.ids = Snowflakes(clock)
         self.cdn = Cdn(clock)
-        self.sessions = Sessions(clock, self.without_content)
+        self.sessions = DiscordSessions(clock, self.without_content)
         self.bot = user_shape(bot_id, bot_name, bot=True)
         self.users: dict[str, Json] = {bot_id: self.bot}
         self.guilds: dict[str, Json] = {}
@@ -185,7 +185,7 @@ class DiscordState:
     def _event(self, message: Json) -> Json:
         where = self.channels[message["channel_id"]]
         # What only one person sees does not go through the server, so it names none.
-        guild = {} if message["flags"] & MessageFlag.EPHEMERAL else self.guild_of(where["id"])
+        guild = {} if message["flags"] & DiscordMessageFlag.EPHEMERAL else self.guild_of(where["id"])
         told = {**self.payload(message), **guild, "channel_type": where["type"]}
         if "webhook_id" not in message:
             told |= self.member_of(guild.get("guild_id"), message["author"])
@@ -202,7 +202,7 @@ class DiscordState:
             ]
         if chosen := self.reactions.get(message["id"]):
             told["reactions"] = [self._reaction(emoji, users) for emoji, users in chosen.items()]
-        if message["flags"] & MessageFlag.HAS_THREAD and message["id"] in self.channels:
+        if message["flags"] & DiscordMessageFlag.HAS_THREAD and message["id"] in self.channels:
             told["thread"] = dict(self.channels[message["id"]])
         return told
 
@@ -262,7 +262,7 @@ class DiscordWorld(DiscordState):
         thread = thread_shape(number, channel, name, owner=user["id"], kind=kind, now=self._now())
         self.channels[number] = thread
         if message is not None:
-            self.messages[channel["id"]][number]["flags"] |= MessageFlag.HAS_THREAD
+            self.messages[channel["id"]][number]["flags"] |= DiscordMessageFlag.HAS_THREAD
         self.sessions.dispatch("THREAD_CREATE", {**thread, "newly_created": True})
         where = {"channel_id": channel["id"], "guild_id": channel["guild_id"], "type": 0}
         if message is not None:
@@ -440,7 +440,7 @@ class DiscordWorld(DiscordState):
             upload = voice if isinstance(voice, FakeUpload) else FakeUpload(content=voice)
             named = FakeUpload(content=upload.content, size=upload.size, name="voice-message.ogg", mime="audio/ogg")
             message["attachments"].append(self.cdn.put(where, self.ids.next(), named, **voice_fields(upload)))
-            message["flags"] |= MessageFlag.VOICE
+            message["flags"] |= DiscordMessageFlag.VOICE
 
     def _refer(self, message: Json, reply_to: Json | None, forward: Json | None) -> None:
         other = reply_to or forward
@@ -453,7 +453,7 @@ class DiscordWorld(DiscordState):
         else:
             snapshot = {name: other[name] for name in SNAPSHOT_FIELDS if name in other}
             message |= {"message_reference": {"type": 1, **reference}, "message_snapshots": [{"message": snapshot}]}
-            message["flags"] |= MessageFlag.SNAPSHOT
+            message["flags"] |= DiscordMessageFlag.SNAPSHOT
 
     def _mentioned(self, message: Json) -> list[Json]:
         named = mentioned_users(message["content"])

@@ -38,7 +38,7 @@ class Stamps:
         return f"{self._last // 1_000_000}.{self._last % 1_000_000:06}"
 
 
-class Numbers:
+class SlackNumbers:
     """Ids of everything else: a letter for the kind, then a number."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from belino.testing.slack.shapes import (
     DOMAIN,
     TEAM,
     Json,
-    Numbers,
+    SlackNumbers,
     Stamps,
     channel_shape,
     im_shape,
@@ -49,7 +49,7 @@ class SlackState:
     def __init__(self, clock: Clock, *, bot_name: str) -> None:
         self.clock = clock
         self.stamps = Stamps(clock)
-        self.numbers = Numbers()
+        self.numbers = SlackNumbers()
         self.files = SlackFiles(clock)
         self.socket_mode = SocketModeServer(clock)
         self.deliveries = Deliveries(clock, self.socket_mode)

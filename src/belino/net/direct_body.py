@@ -1,4 +1,4 @@
-"""The rest of a large body, straight from its connection: on aiohttp's way it is copied once more, in small pieces."""
+"""Direct body: the rest of a large response, straight from its connection, one copy less than aiohttp's way."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ WORTH = 4 << 20
 BUFFER = 1 << 20
 
 
-def take_line(response: ClientResponse) -> "Line | None":
+def take_line(response: ClientResponse) -> "DirectBody | None":
     """The connection of an answer whose body is long and of known length; what of it has come is read from it too."""
     content, connection, length = response.content, response.connection, response.content_length
     if connection is None or length is None or "Transfer-Encoding" in response.headers:
@@ -18,14 +18,14 @@ def take_line(response: ClientResponse) -> "Line | None":
     if transport is None or behind is None or length - content.total_bytes < WORTH:
         return None
     came = b"".join(iter(content.read_nowait, b""))
-    line = Line(transport, behind, came, length - content.total_bytes)
+    line = DirectBody(transport, behind, came, length - content.total_bytes)
     transport.pause_reading()  # a loop asks how a protocol wants to be told when it begins to read
     transport.set_protocol(line)
     transport.resume_reading()
     return line
 
 
-class Line(asyncio.BufferedProtocol):
+class DirectBody(asyncio.BufferedProtocol):
     """What comes over a connection from here on, so many bytes of it."""
 
     def __init__(self, transport: asyncio.Transport, behind: asyncio.Protocol, came: bytes, left: int) -> None:

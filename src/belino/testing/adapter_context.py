@@ -1,4 +1,4 @@
-"""Fake desk: what an adapter under test receives from the gateway."""
+"""Adapter context for tests: what an adapter under test receives from the gateway."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from belino.domain.reply import OutgoingFile
 from belino.testing.clock import FakeClock
 
 
-class FakeDesk:
+class FakeContext:
     """A Desk that remembers what was published; give it an HTTP client if the adapter calls its platform.
 
     `belino.net.client.Client(hosts=["127.0.0.1:PORT"])` and a server on loopback are better than any stand-in.
@@ -23,7 +23,7 @@ class FakeDesk:
 
     @property
     def http(self) -> HttpClient:
-        assert self._http is not None, "this adapter calls its platform: make the desk with FakeDesk(http=…)"
+        assert self._http is not None, "this adapter calls its platform: make the desk with FakeContext(http=…)"
         return self._http
 
     async def publish(self, file: OutgoingFile) -> str:

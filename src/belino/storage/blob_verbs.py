@@ -1,4 +1,4 @@
-"""The verbs that move bytes: blobs kept whole, and uploads taken piece by piece."""
+"""Blob verbs of the store: blobs written whole, and uploads taken in pieces."""
 
 import logging
 import sqlite3
@@ -32,7 +32,7 @@ AT_ONCE = 200
 log = logging.getLogger(__name__)
 
 
-class Shelf:
+class BlobVerbs:
     """Blobs and uploads over one folder and one writer."""
 
     def __init__(self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock, places: RowIds) -> None:

@@ -1,4 +1,4 @@
-"""The verbs of what leaves: parcels put in, claimed, confirmed or ended, listed, asked for again and dropped."""
+"""Parcel verbs of the store: put in, claimed, confirmed or ended, listed, retried and dropped."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from belino.domain.stored import ClaimedParcel, ParcelRecord, Ready, StoredMessa
 from belino.storage import drafts, outbox, parcel_state
 from belino.storage.blobs import BlobFolder
 from belino.storage.encryption import Keys
-from belino.storage.reading_room import ReadingRoom
+from belino.storage.reading_verbs import ReadingVerbs
 from belino.storage.row_ids import RowIds
 from belino.storage.sanitize import NOT_TEXT, mended
 from belino.storage.timestamps import to_micros
 from belino.storage.writer import Readers, Writer
 
 
-class PostRoom(ReadingRoom):
+class ParcelVerbs(ReadingVerbs):
     """The outbox, beside the bytes its parcels carry."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Look into JSON that may be anything: what is not of the expected type is simply not there."""
+"""JSON fields: read JSON that may be anything; a value of another type than expected counts as absent."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The verbs of what was made of bytes: readings, renditions and prints, beside the bytes themselves."""
+"""Reading verbs of the store: readings, renditions and image prints, beside their blobs."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -9,14 +9,14 @@ from belino.domain.media import Blob
 from belino.domain.message import ConversationKey
 from belino.domain.readings import Likeness, Printed
 from belino.storage import eviction, readings
+from belino.storage.blob_verbs import TOUCH_EVERY, BlobVerbs
 from belino.storage.blobs import find_blob, insert_blob, on_disk
 from belino.storage.sanitize import NOT_TEXT, mended
-from belino.storage.shelf import TOUCH_EVERY, Shelf
 
 _ALL_PARTS = (1, (1 << 63) - 1)
 
 
-class ReadingRoom(Shelf):
+class ReadingVerbs(BlobVerbs):
     """What was made of the bytes on the shelf."""
 
     async def reading(self, sha256: str, reader: str, *, parts: tuple[int, int] | None = None) -> DocumentText | None:

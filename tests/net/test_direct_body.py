@@ -20,8 +20,8 @@ from cryptography.x509.oid import NameOID
 
 from belino.domain.errors import AdapterError, Unanswered, Unreached
 from belino.net.client import Client
+from belino.net.direct_body import BUFFER, WORTH, take_line
 from belino.net.guard import Guard
-from belino.net.line import BUFFER, WORTH, take_line
 from belino.net.stream import range_headers, resumed
 from belino.testing import FakeClock
 from belino.testing.chaos import Act, chaos, ranges, says, stalls, whole
