@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from belino.delivery.folders import Folders
 from belino.domain.errors import StoreFull, Undeliverable
 from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
 from belino.domain.media import TextBlock
 from belino.domain.message import ConversationKey
 from belino.domain.outcome import Stage
-from belino.media.jail import Jail
 from belino.testing import ScriptedAgent, ToolCall
 from belino.testing.files import make_png
 from gateway.house import House, Wire, until
@@ -240,10 +240,10 @@ async def test_a_disk_that_keeps_no_file_does_not_cost_the_words(
 async def test_a_broken_folder_does_not_cost_the_words(
     house: House, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object, **__: object) -> None:
+    async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Jail, "files", broken)
+    monkeypatch.setattr(Folders, "waiting", broken)  # not the jail, which maintenance opens as well
     house.agent = ScriptedAgent("the words")
     async with house.at_work() as gateway:
         await house.ask(gateway, house.say())
