@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -48,9 +49,9 @@ def run(*, corpus: Path | None = None) -> list[Row]:
 
 
 async def page_rows(pages: int) -> list[Row]:
-    """The CPU time of an answer, in the phase that other work on the machine disturbed least, and of idling."""
+    """The CPU time of an answer, as the median of the phases, and of idling."""
     alone, beside = await _measure(pages)
-    answer, plain = (min(cost.answers) * 1000 for cost in (beside, alone))
+    answer, plain = (median(cost.answers) * 1000 for cost in (beside, alone))
     idle, still = beside.idle_percent, alone.idle_percent
     return [
         Row(
