@@ -292,7 +292,7 @@ class Library(Protocol):
     async def thread(
         self, channel: ConversationKey, root: str, *, before: int | None = None, limit: int = 50
     ) -> ThreadSlice | None:
-        """The newest `limit` replies under a message (before a seq), without deleted ones; None if it has neither."""
+        """The newest `limit` undeleted replies under a message (before a seq); None if the channel has neither."""
         ...
 
     async def meanwhile(
