@@ -81,6 +81,6 @@ class ThreadContext:
 
     thread_id: str
     root: ContextMessage | None
-    """None if it cannot be had from the store or the platform."""
+    """None if it no longer exists."""
     replies: tuple[ContextMessage, ...]
     truncation: Truncation

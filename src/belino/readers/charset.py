@@ -1,7 +1,7 @@
 """Charset detection: by byte order mark or strict UTF, otherwise by the most common letters of languages.
 
-Each legacy charset is listed with the common letters of its languages. A text is decoded in every charset that can
-encode it; the one in which its letters cost the fewest bits is chosen.
+Each legacy charset is listed with the common letters of its languages. A text is decoded in every charset that
+accepts it; the one in which its letters cost the fewest bits is chosen.
 """
 
 import codecs

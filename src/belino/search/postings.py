@@ -151,7 +151,7 @@ class ChannelPostings:
                 self.rewrite(at, 1)
 
     def deleted_segments(self) -> list[Segment]:
-        """The oldest segments with only deleted messages, except the newest segment: it marks how far the index goes."""
+        """The oldest segments with only deleted messages, without the newest: it marks how far the index goes."""
         deleted: list[Segment] = []
         for base, segment in zip(self.bases[:-1], self.segments[:-1], strict=True):
             if not all(flags & MessageFlag.GONE for flags in self.flags[base : base + len(segment)]):

@@ -252,7 +252,7 @@ DROP INDEX refs_fetched;
 """
 
 # `suspect`: the turn was running when the process died. `interruptions`: how often it was the only one that ran then.
-# `retries`: how often a person had it run again after it failed.
+# `retries`: how often a person retried it after it failed.
 M013_TURN_INTERRUPTIONS = """
 ALTER TABLE turns ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE turns ADD COLUMN interruptions INTEGER NOT NULL DEFAULT 0;

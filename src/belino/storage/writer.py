@@ -232,7 +232,7 @@ class Readers:
 
     @property
     def pages(self) -> CacheSize:
-        """The most that the open connections may cache; SQLite does not report to Python what they do."""
+        """The most that the open connections may cache; SQLite does not report the actual size to Python."""
         held = self._open * held_pages(self._database, READER_PAGES)
         return CacheSize(entries=self._open, bytes=held, most_bytes=READERS * READER_PAGES)
 
