@@ -26,7 +26,7 @@ UNWRITTEN = frozenset({"sealed", "chunks", "pending", "waveform"})
 
 
 class Unreadable(BelinoError):
-    """Something in a cassette is not what it should be."""
+    """A part of a cassette is not valid."""
 
 
 def as_json(value: Any) -> Any:

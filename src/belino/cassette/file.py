@@ -1,7 +1,7 @@
-"""The cassette's file: gzipped JSON Lines, a header first, then records in the order in which they happened.
+"""The cassette's file: gzipped JSON Lines, a header first, then records in chronological order.
 
-A cassette may come from a stranger: its size, its unpacked size and its nesting are bounded before anything is
-believed, and media are checked against their hashes.
+A cassette is untrusted: its size, its unpacked size and its nesting are limited before it is parsed, and media are
+checked against their hashes.
 """
 
 import base64
@@ -43,7 +43,7 @@ class Cassette:
 
 
 def write_cassette(path: Path, header: Json, records: Iterable[Json]) -> int:
-    """Write a cassette under a temporary name and put it in place, whole and for its owner alone; its size in bytes."""
+    """Write a cassette atomically, readable by its owner only; returns its size in bytes."""
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -64,7 +64,7 @@ def media_record(sha256: str, content: bytes) -> Json:
 
 
 def read_cassette(path: Path) -> Cassette:
-    """Read a cassette; Unreadable says what is wrong with it."""
+    """Read a cassette; Unreadable names the problem."""
     lines = _lines(path)
     header = _header(next(lines, b""), path)
     records: list[Json] = []
@@ -124,7 +124,7 @@ def _parsed(line: bytes) -> Json:
 
 
 def _depth(value: object) -> int:
-    """How deeply lists and tables lie in each other, counted without recursion."""
+    """The nesting depth of lists and objects, counted without recursion."""
     deepest, waiting = 0, [(value, 1)]
     while waiting:
         each, depth = waiting.pop()

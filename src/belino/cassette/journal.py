@@ -1,7 +1,7 @@
-"""The journal of a running recording: records as they happened, in the state folder until the cassette is written.
+"""The journal of a running recording: records in order, in the state folder until the cassette is written.
 
-It holds no secret. Ids and names stand in it as they stand in the database beside it; a later record may name somebody
-whom an earlier one mentions, so pseudonyms can only be given when the recording is over.
+It holds no secret. Ids and names are in it as they are in the database beside it; a later record may name a person whom
+an earlier one mentions, so pseudonyms can only be assigned when the recording is over.
 """
 
 import json
@@ -19,20 +19,20 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What a recording was asked to store."""
+    """The options of a recording."""
 
     started: str
     conversation: str | None = None
     without_text: bool = False
     without_media: bool = False
     older: tuple[str, ...] = ()
-    """Conversations that had begun before."""
+    """Conversations that had begun before the recording."""
     ended: str = ""
-    """Why it stopped itself; empty while it records."""
+    """Why it stopped by itself; empty while it records."""
 
 
 class Journal:
-    """A recording on disk: what was wished for, and what happened since."""
+    """A recording on disk: its options and its records."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,14 +42,14 @@ class Journal:
         self.size = 0
 
     def begin(self, wishes: Wishes) -> None:
-        """Begin an empty journal."""
+        """Start an empty journal."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.discard()
         self._open()
         self._write_wishes(wishes)
 
     def resume(self) -> Wishes | None:
-        """The recording that an earlier process left, ready to go on; None if there is none."""
+        """The recording that an earlier process left, ready to be continued; None if there is none."""
         try:
             wishes = Wishes(**json.loads(self._wishes_file.read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -71,14 +71,14 @@ class Journal:
             self.size += len(line)
 
     def end(self, wishes: Wishes, why: str) -> Wishes:
-        """Record nothing more; what was recorded stays until the cassette is written."""
+        """Stop recording; the records stay until the cassette is written."""
         self.close()
         ended = replace(wishes, ended=why)
         self._write_wishes(ended)
         return ended
 
     def records(self) -> Iterator[Json]:
-        """Everything that was written; a line that a crash cut off is left out."""
+        """All records; a line that a crash cut off is left out."""
         with suppress(FileNotFoundError), self._records_file.open(encoding="utf-8") as file:
             for line in file:
                 with suppress(ValueError):
@@ -90,7 +90,7 @@ class Journal:
             self._file = None
 
     def discard(self) -> None:
-        """Forget the recording."""
+        """Delete the recording."""
         self.close()
         for file in (self._wishes_file, self._records_file):
             file.unlink(missing_ok=True)
@@ -100,7 +100,7 @@ class Journal:
         self._file = os.fdopen(os.open(self._records_file, flags, 0o600), "a", encoding="utf-8")
         self.size = self._records_file.stat().st_size
         if self.size:
-            self._file.write("\n")  # a crash may have cut the last line off
+            self._file.write("\n")  # a crash may have cut off the last line
             self.size += 1
 
     def _write_wishes(self, wishes: Wishes) -> None:

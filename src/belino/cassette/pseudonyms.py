@@ -1,8 +1,8 @@
-"""Stable pseudonyms: secrets, ids and names in a recording, each replaced by the same stand-in wherever it occurs.
+"""Stable pseudonyms: secrets, ids and names in a recording, each replaced consistently.
 
-A pseudonym has the shape of what it stands for: a letter stands for a letter, a digit for a digit, and its length is
-the same, so that offsets into texts, prefixes of ids and lengths of numbers stay true. It is made with a random key
-that is written nowhere. A secret has no pseudonym: one fixed placeholder stands for all of them.
+A pseudonym has the shape of the original: a letter stands for a letter, a digit for a digit, and its length is the
+same, so that offsets into texts, prefixes of ids and lengths of numbers stay valid. It is made with a random key that
+is stored nowhere. A secret has no pseudonym: one fixed placeholder stands for all of them.
 """
 
 import hmac
@@ -38,13 +38,13 @@ _QUANTITIES = re.compile(
     r"created|updated|edited|expires|timestamp|number|position|status|s|op|type|kind|accent_color|color|bitfield|permissions)\Z"
 )
 
-# What belino writes about a recording itself.
+# Keys that belino itself writes about a recording.
 _OWN_KEYS = re.compile(
     r"(?:at|conversation|account|trace|reason|url|refs?|messages|thread|reply_to|failed|refused|content-.*|retry-after|"
     r"parse_mode|direct|(?:.*_)?path)\Z"
 )
 
-# Words that belino itself writes into prompts, and roles that name nobody.
+# Words that belino itself writes into prompts, and roles that identify no person.
 _NOBODY = frozenset(
     [
         "you",
@@ -100,7 +100,7 @@ _GENERIC_LABELS = frozenset(
 
 
 class Secrets:
-    """Known secrets, each with the fixed placeholder that is written in its stead."""
+    """Known secrets, each with the fixed placeholder that replaces it."""
 
     def __init__(self, values: Iterable[str]) -> None:
         known = {form: stand_in(secret) for secret in values if secret for form in _forms(secret)}
@@ -127,7 +127,7 @@ class Secrets:
 
 
 class Pseudonyms:
-    """The stand-ins of one cassette. Teach it every value first (`learn`), then write (`value`, `text`)."""
+    """The pseudonyms of one cassette. Teach it every value first (`learn`), then write (`value`, `text`)."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class Pseudonyms:
         secrets: Secrets | None = None,
         places: Mapping[str, str] | None = None,
     ) -> None:
-        """`places` are addresses of servers of one's own, each with what is written in its stead."""
+        """`places` are addresses of self-hosted servers, each with its replacement."""
         self._hmac_key = key
         self._secrets = secrets or Secrets(())
         self._places = dict(sorted((places or {}).items(), key=lambda one: -len(one[0])))
@@ -145,7 +145,7 @@ class Pseudonyms:
         self._pattern: re.Pattern[str] | None = None
 
     def learn_id(self, value: object) -> None:
-        """Something that tells one person, place, message or file from every other."""
+        """Learn an id of a person, place, message or file."""
         text = str(value)
         if isinstance(value, bool) or _STAMP.match(text) or text.casefold() in _NOBODY:
             return
@@ -154,21 +154,21 @@ class Pseudonyms:
             self._pattern = None
 
     def learn_name(self, name: str) -> None:
-        """What somebody or some place is called: each word of it is replaced."""
+        """Learn the name of a person or place: each word of it is replaced."""
         for word in _WORD.findall(name):
             if len(word) >= SHORTEST_NAME and word.casefold() not in _NOBODY and not word.isdecimal():
                 self._names.add(word.casefold())
                 self._pattern = None
 
     def learn_file(self, name: str) -> None:
-        """A file's name, which keeps its extension; it is replaced as a whole, for its words are often plain ones."""
+        """Learn a file's name. It is replaced as a whole, without its extension: its words are often common ones."""
         stem, dot, _ = name.rpartition(".")
         if len(stem if dot else name) >= SHORTEST_NAME:
             self._ids.add(name)
             self._pattern = None
 
     def learn(self, value: Any, key: str = "") -> None:
-        """Every id and name in a JSON value, as its keys tell them."""
+        """Learn every id and name in a JSON value, by its keys."""
         match value:
             case Mapping():
                 for own, inner in value.items():
@@ -192,7 +192,7 @@ class Pseudonyms:
             self.learn_id(value)
 
     def value(self, value: Any, key: str = "", *, fill: bool = False) -> Any:
-        """A JSON value with stand-ins; with `fill`, every word that somebody wrote has one."""
+        """A JSON value with pseudonyms; with `fill`, every word written by a person is replaced."""
         match value:
             case Mapping():
                 return {self._named(own): self.value(inner, own, fill=fill) for own, inner in value.items()}
@@ -207,7 +207,7 @@ class Pseudonyms:
                 return value
 
     def _named(self, key: str) -> str:
-        """A key, which may be an id itself."""
+        """A key, which may itself be an id."""
         return self.text(key) if any(c.isdecimal() for c in key) else key
 
     def _string(self, value: str, key: str, *, fill: bool) -> str:
@@ -218,14 +218,14 @@ class Pseudonyms:
         return self.text(value)
 
     def _fillable(self) -> re.Pattern[str]:
-        """Every word, and what is known as a whole."""
+        """A pattern of every word and every known value."""
         return re.compile(rf"{self._known_pattern().pattern}|\w{{{SHORTEST_NAME},}}")
 
     def _filled(self, found: re.Match[str]) -> str:
         return found[0] if found[0].isdecimal() and len(found[0]) < SHORTEST_ID else self._replaced(found)
 
     def text(self, text: str) -> str:
-        """A text with stand-ins; its length stays the same but for secrets and addresses."""
+        """A text with pseudonyms; its length stays the same except for secrets and URLs."""
         text = self._secrets.hidden(text)
         for own, instead in self._places.items():
             text = text.replace(own, instead)
@@ -237,7 +237,7 @@ class Pseudonyms:
         return self._known_pattern().sub(self._replaced, text)
 
     def _unless_known(self, number: str) -> str:
-        """A number that may be an id; one that is known is replaced with all others of its kind."""
+        """Replace a number that may be an id, unless it is known and so replaced with the other known ids."""
         return number if number in self._ids or number.lstrip("-") in self._ids else self.disguised(number)
 
     def _replaced(self, found: re.Match[str]) -> str:
@@ -247,7 +247,7 @@ class Pseudonyms:
         return self.disguised(found[0])
 
     def _address(self, found: re.Match[str]) -> str:
-        """An address without its query, which may be a signature, and without the label of a workspace."""
+        """A URL without its query, which may be a signature, and with the label of a workspace replaced."""
         scheme, host, path = found.groups()[:3]
         labels = host.rpartition("@")[2].split(".")
         if len(labels) > 2 and labels[0] not in _GENERIC_LABELS and not labels[0].isdecimal():
@@ -267,7 +267,7 @@ class Pseudonyms:
         return self._pattern
 
     def disguised(self, text: str) -> str:
-        """The stand-in of exactly this text, whatever its case."""
+        """The pseudonym of exactly this text, in any case."""
         stream = self._stream(text.casefold())
         first = True
         made: list[str] = []
@@ -281,7 +281,7 @@ class Pseudonyms:
                 made.append(letter.upper() if char.isupper() else letter)
             else:
                 made.append(char)
-        # Prefixes such as the U of a user's id say what sort of id it is.
+        # Prefixes such as the U of a user's id show the kind of id.
         if text[:1].isupper() and text.isascii() and any(c.isdecimal() for c in text) and text == text.upper():
             made[0] = text[0]
         return "".join(made)
@@ -295,7 +295,7 @@ class Pseudonyms:
 
 
 def _alternatives(known: list[str], *, ignoring_case: bool) -> str:
-    """A pattern of known values that stand by themselves; scripts that write no spaces have no edges of words."""
+    """A pattern of known values as whole words; scripts without spaces have no word boundaries."""
     if not known:
         return ""
     edged = "|".join(re.escape(each) for each in known if each.isascii())
@@ -306,7 +306,7 @@ def _alternatives(known: list[str], *, ignoring_case: bool) -> str:
 
 
 def _forms(secret: str) -> set[str]:
-    """A secret as it stands in texts, addresses and JSON."""
+    """A secret in the forms it has in texts, URLs and JSON."""
     escaped = secret.replace("\\", "\\\\").replace('"', '\\"')
     return {secret, quote(secret, safe=""), quote(secret), escaped, unquote(secret)}
 

@@ -1,1 +1,1 @@
-"""Values and ports: what the whole house speaks, on the standard library alone."""
+"""Domain: the values and ports of the whole package, on the standard library alone."""

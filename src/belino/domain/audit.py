@@ -10,7 +10,7 @@ class Balance:
 
     name: str
     taken: int
-    """How many there must be."""
+    """The expected number."""
     forgotten: int = 0
     """Of those, how many were deleted on purpose since."""
     outcomes: Mapping[str, int]
@@ -18,7 +18,7 @@ class Balance:
 
     @property
     def difference(self) -> int:
-        """What is missing (positive) or too much (negative); 0 when the two counts agree."""
+        """How many are missing (positive) or surplus (negative); 0 when the two counts agree."""
         return self.taken - self.forgotten - sum(self.outcomes.values())
 
 
@@ -41,7 +41,7 @@ class Audit:
     attachments: Balance
     parcels: Balance
     blobs: Mapping[str, int]
-    """Files and rows by what they are; none of these numbers is a discrepancy by itself."""
+    """Files and rows by category; none of these numbers is a discrepancy by itself."""
     discrepancies: tuple[Discrepancy, ...]
 
     @property
@@ -50,7 +50,7 @@ class Audit:
 
     @property
     def difference(self) -> int:
-        """The differences of all balances, none set off against another."""
+        """The sum of the absolute differences of all balances."""
         return sum(abs(balance.difference) for balance in self.balances)
 
     @property
@@ -58,7 +58,7 @@ class Audit:
         return not self.difference and not self.discrepancies
 
     def as_json(self) -> dict[str, object]:
-        """As the API and the command line tell it."""
+        """The form used by the API and the command line."""
         return {
             "ok": self.is_balanced,
             "difference": self.difference,

@@ -1,4 +1,4 @@
-"""Blobs port: whole bytes by their hash, and uploads that a client still sends in pieces."""
+"""Blobs port: complete bytes by their hash, and uploads in progress."""
 
 from collections.abc import AsyncIterator, Callable, Container, Sequence
 from datetime import datetime
@@ -16,58 +16,58 @@ class Blobs(Protocol):
     async def keep(self, chunks: AsyncIterator[bytes], *, mime: str | Callable[[], str], limit: int) -> Blob:
         """Hash while writing, fsync, rename. MediaTooLarge past `limit`; nothing half-written is ever visible.
 
-        A `mime` that is asked for is asked once the bytes are whole.
+        A callable `mime` is called once the bytes are complete.
         """
         ...
 
     async def blob(self, sha256: str) -> Blob | None:
-        """The bytes, if they are here and still what they were; damaged ones go, and their refs say so."""
+        """The blob, if it is stored and its checksum is right; a damaged one is deleted, and its refs record it."""
         ...
 
     async def purge(self, *, keep: Container[str] = ()) -> tuple[str, ...]:
-        """Delete the bytes of what was taken back, but for those that somebody else uses. Returns those that went.
+        """Delete the bytes of withdrawn refs, except those still in use. Returns those deleted.
 
-        Bytes in `keep`, which may change meanwhile, have half a minute; then they go all the same.
+        Bytes in `keep`, which may change during the call, stay for half a minute; then they are deleted all the same.
         """
         ...
 
     async def taken_back(self) -> int:
-        """How many bytes and copies of what was taken back are still here for `purge` and `copies_removed`."""
+        """How many blobs and copies of withdrawn refs still wait for `purge` and `copies_removed`."""
         ...
 
     async def copied(self) -> tuple[GoneCopies, ...]:
-        """Refs that were taken back and may still have copies in the folders of sessions."""
+        """Withdrawn refs that may still have copies in the folders of sessions."""
         ...
 
     async def copies_removed(self, ref_ids: Sequence[str]) -> None:
-        """No folder holds copies of these refs any more."""
+        """Record that no folder holds copies of these refs."""
         ...
 
     async def forget_gone(self, before: datetime) -> None:
-        """Nobody has to be told any more of what was taken back before then."""
+        """Delete the records of refs that were withdrawn before then."""
         ...
 
     async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
-        """Delete what no ref, upload or parcel uses any more, put strays aside, and notice which bytes are missing.
+        """Delete what no ref, upload or parcel uses, put strays aside, and detect missing bytes.
 
-        Little at a time. `dry_run` only counts; `all_strays` puts every stray aside, however many and however soon.
+        Works in small steps. `dry_run` only counts; `all_strays` puts every stray aside, however many and however soon.
         """
         ...
 
     async def touch(self, sha256: str) -> None:
-        """These bytes were asked for: others go before them."""
+        """Record a use of these bytes, so that others are evicted before them."""
         ...
 
     async def evict(self, limit: int, *, keep: Container[str] = ()) -> int:
-        """Delete bytes that can be fetched again, those used longest ago first, until `limit` are held or none is left.
+        """Delete bytes that can be fetched again, least recently used first, until `limit` are held or none is left.
 
-        Bytes in `keep`, which may change meanwhile, of a running turn, of an undelivered parcel, and those that came
-        with their message and cannot be had again stay. Returns how many bytes are held.
+        Bytes in `keep`, which may change during the call, of a running turn, of an undelivered parcel, and those that
+        came with their message and cannot be fetched again stay. Returns how many bytes are held.
         """
         ...
 
     async def expire_media(self, before: datetime, *, keep: Container[str] = ()) -> int:
-        """Refs stored before then end as `expired` and let go of their bytes. Returns how many did."""
+        """End refs stored before then as `expired` and drop their bytes. Returns how many."""
         ...
 
     def outgoing(self, sha256: str, *, name: str, mime: str) -> OutgoingFile:
@@ -98,7 +98,7 @@ class Uploads(Protocol):
     async def upload(self, upload_id: str) -> Upload | None: ...
 
     async def extend_upload(self, upload_id: str, offset: int, chunks: AsyncIterator[bytes]) -> Upload:
-        """Append at exactly `offset`; what was written before the client went away counts.
+        """Append at exactly `offset`; bytes written before the client disconnected count.
 
         The last byte completes it: hashed, checked against the announced hash, moved to the blobs. UploadError on a
         wrong offset, a wrong hash or a byte too many.
@@ -108,6 +108,8 @@ class Uploads(Protocol):
     async def drop_upload(self, upload_id: str) -> None: ...
 
     async def sweep_uploads(self, *, finished_before: datetime, begun_before: datetime) -> int:
-        """Forget uploads that no message took: those finished before one time, and those unfinished and begun before
-        the other. Returns how many."""
+        """Delete uploads that no message took: finished before one time, or unfinished and begun before the other.
+
+        Returns how many.
+        """
         ...

@@ -1,11 +1,11 @@
-"""Capabilities of a platform, in and out; the tables in the docs are made of them."""
+"""Capabilities of a platform, in and out; the tables in the docs are generated from them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Capability(StrEnum):
-    """Everything people do in chats, by the names the docs give it."""
+    """Everything people do in chats, by the names used in the docs."""
 
     TEXT = "text"
     PICTURE = "pictures"
@@ -31,7 +31,7 @@ class Capability(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """One thing on one platform, each way in a few words; empty where it does not go."""
+    """One capability on one platform, in and out, in a few words each; empty where it is not supported."""
 
     thing: Capability
     comes: str = ""

@@ -1,4 +1,4 @@
-"""Credentials: logins, tokens and approved pairings, as the store keeps them."""
+"""Credentials: logins, tokens and approved pairings in the store."""
 
 from datetime import timedelta
 from typing import Protocol
@@ -9,7 +9,7 @@ from belino.domain.stored import Grant, GrantKind, Pairing
 
 
 class Credentials(Protocol):
-    """Secrets that open doors; only their hashes are kept."""
+    """Secrets that give access; only their hashes are stored."""
 
     @property
     def instance(self) -> str:
@@ -24,13 +24,13 @@ class Credentials(Protocol):
         note: str = "",
         lifetime: timedelta | None = None,
     ) -> tuple[Grant, str]:
-        """A new grant and its secret, which is shown once."""
+        """Create a grant and its secret, which is shown once."""
         ...
 
     async def check(self, secret: str) -> Grant | None: ...
 
     async def redeem(self, secret: str, *, lifetime: timedelta) -> tuple[Grant, str] | None:
-        """Trade a login secret, once, for a browser grant."""
+        """Exchange a login secret, once, for a browser grant."""
         ...
 
     async def grants(self) -> tuple[Grant, ...]: ...
@@ -39,26 +39,26 @@ class Credentials(Protocol):
 
 
 class Pairings(Protocol):
-    """Strangers who may command in direct messages because an operator approved their code."""
+    """Strangers who may give commands in direct messages because an operator approved their code."""
 
     async def ask_pairing(self, sender: Author, parcel: Parcel, code: str) -> bool:
-        """Keep that a stranger asked, and put the parcel that tells them their code into the outbox.
+        """Store a stranger's pairing request, and put the parcel with their code into the outbox.
 
-        The account and the place are the parcel's. False, and nothing is kept or sent, while the sender's last code
-        lives or as many others of the account as may are waiting.
+        The account and the conversation are the parcel's. False, and nothing is stored or sent, while the sender's last
+        code is valid or the account has its maximum of pending requests.
         """
         ...
 
     async def is_paired(self, platform: str, account: str, sender_id: str) -> bool: ...
 
     async def pairings(self) -> tuple[Pairing, ...]:
-        """Who waits, and who is paired; oldest first."""
+        """Pending and approved pairings, oldest first."""
         ...
 
     async def pair(self, code: str) -> Pairing | None:
-        """Approve whom a code was given to. A wrong one costs every code that is waiting one of its tries."""
+        """Approve the sender of a code. A wrong code uses up one try of every pending code."""
         ...
 
     async def unpair(self, platform: str, account: str, sender_id: str) -> bool:
-        """Take a pairing back, or let the code of one who waits open nothing."""
+        """Revoke a pairing, or invalidate the code of a pending one."""
         ...

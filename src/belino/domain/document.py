@@ -5,20 +5,20 @@ from enum import StrEnum
 
 
 class DocumentUnit(StrEnum):
-    """What the parts of a document are; `pages` of `fetch_media` counts them."""
+    """The unit in which a document is counted, for `pages` of `fetch_media`."""
 
     PAGE = "page"
     SHEET = "sheet"
     SLIDE = "slide"
     CHAPTER = "chapter"
     PART = "part"
-    """Of a text without pages, cut at its headings or paragraphs."""
+    """A text without pages, split at its headings or paragraphs."""
     LIST = "list"
-    """Of what is in an archive, many entries to each."""
+    """The entries of an archive, many per part."""
 
 
 class Unread(StrEnum):
-    """Why there is no text: everything that is told of it, in these words."""
+    """Why there is no text, in the words that are shown."""
 
     RENDERED = "rendered to images"
     NO_TEXT = "no text"
@@ -30,7 +30,7 @@ class Unread(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One page, sheet, slide, chapter: other people's words, whatever they say."""
+    """One page, sheet, slide or chapter: untrusted text."""
 
     number: int
     """Counts from 1."""
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentText:
-    """What a document says, as far as it was read."""
+    """The text of a document, as far as it was read."""
 
     unit: DocumentUnit
     total: int
@@ -49,8 +49,8 @@ class DocumentText:
     parts: tuple[Part, ...] = ()
     """Those that were read, in order."""
     unread: Unread | None = None
-    """Set if there is no text in any of them, or none could be had."""
+    """Set if no part has text, or none could be read."""
     reason: str = ""
-    """Why it could not be read, or what of it could not; for the agent and the operator."""
+    """Why it, or a part of it, could not be read; for the agent and the operator."""
     notes: tuple[str, ...] = ()
     """What a reader should know: hidden text was marked, macros were left out, attachments are listed."""

@@ -12,7 +12,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """A line for the log: the type of the error, and where in which file it came up."""
+    """A line for the log: the type of the error, and the file and line where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{where}"

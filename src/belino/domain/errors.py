@@ -7,7 +7,7 @@ BelinoError
 │   ├── StoreTooNew          a newer belino wrote it
 │   ├── StoreDamaged         the database cannot be read: repair or restore it
 │   ├── StoreIncomplete      the database or the key is missing beside the rest of the state
-│   └── StoreUnwritable      nothing was kept; it can be offered again
+│   └── StoreUnwritable      nothing was stored; it can be tried again
 │       ├── StoreFull        the disk is full
 │       ├── StoreReadOnly    the state folder can only be read
 │       └── StoreBusy        another process holds the database
@@ -15,25 +15,25 @@ BelinoError
 │   ├── RateLimited          belino: wait `retry_after` seconds
 │   ├── Unauthorized         the operator: the platform refused our credentials
 │   ├── AddressRefused       the operator: belino does not connect to such an address
-│   ├── Unreached            belino: try again, the platform heard nothing
+│   ├── Unreached            belino: try again, the platform received nothing
 │   ├── Unanswered           belino: no answer came, the platform may have done it
-│   ├── Undeliverable        nobody: the platform will never take this parcel
-│   │   └── NothingToEdit    belino: say the same in a message of its own
+│   ├── Undeliverable        final: the platform will never accept this parcel
+│   │   └── NothingToEdit    belino: send the same as a new message
 │   └── MarkupRefused        belino: send the same without markup
 ├── MediaError               the person who sent it
 │   ├── MediaNotFound        no such ref here
 │   ├── MediaExpired         the platform no longer has the bytes
 │   ├── MediaTooLarge        over `limit` bytes
-│   ├── OverDailyLimit       the channel has spent its bytes for today
-│   ├── UploadsFull          uploads that no message took yet fill their total
-│   └── MediaRefused         the bytes are not what they must be
+│   ├── OverDailyLimit       the channel has used up its daily limit
+│   ├── UploadsFull          uploads that no message took yet fill their total limit
+│   └── MediaRefused         the bytes are not of the required form
 ├── ProviderError            belino: ask the next provider
 ├── AgentError               the operator: the agent could not answer
-│   └── MemoryLost           belino: ask again, and tell everything anew
+│   └── MemoryLost           belino: ask again, with the whole context
 ├── ToolError                the agent: a sentence it can act on
-├── ScopeError               nobody: something reached beyond its channel
+├── ScopeError               final: something tried to reach outside its channel
 ├── UploadError              the uploading client: wrong offset, hash or size
-└── Busy                     the sender: too much is waiting, try again
+└── Busy                     the sender: too much is queued, try again
 """
 
 
@@ -50,7 +50,7 @@ class StoreError(BelinoError):
 
 
 class StoreInUse(StoreError):
-    """Another gateway works on the same state folder."""
+    """Another gateway uses the same state folder."""
 
 
 class StoreTooNew(StoreError):
@@ -58,7 +58,7 @@ class StoreTooNew(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """SQLite reports that the database file is corrupt, or no database."""
+    """SQLite reports that the database file is corrupt, or not a database."""
 
 
 class StoreIncomplete(StoreError):
@@ -66,7 +66,7 @@ class StoreIncomplete(StoreError):
 
 
 class StoreUnwritable(StoreError):
-    """The store cannot be written to just now; what is offered again later is taken."""
+    """The store cannot be written to at the moment; the same write may succeed later."""
 
 
 class StoreFull(StoreUnwritable):
@@ -82,7 +82,7 @@ class StoreBusy(StoreUnwritable):
 
 
 class AdapterError(BelinoError):
-    """A platform call failed and may be tried again."""
+    """A platform call failed and may be retried."""
 
 
 class RateLimited(AdapterError):
@@ -98,35 +98,35 @@ class Unauthorized(AdapterError):
 
 
 class AddressRefused(AdapterError):
-    """A URL leads where belino does not connect to; tried again it still does."""
+    """A URL leads to an address that belino does not connect to; a retry fails as well."""
 
 
 class Unreached(AdapterError):
-    """The platform could not be reached: whatever it was asked for, it has not done."""
+    """The platform could not be reached: it has done nothing."""
 
 
 class Unanswered(AdapterError):
-    """The platform was asked and did not answer: it may have done what it was asked for."""
+    """The platform did not answer: it may have done what was requested."""
 
 
 class Undeliverable(AdapterError):
-    """The platform will never take this parcel, however often it is offered."""
+    """The platform will never accept this parcel; retries are useless."""
 
 
 class TogetherRefused(Undeliverable):
-    """The platform will never take these files in one call; each may go in one of its own."""
+    """The platform will never accept these files in one call; each may be sent in a call of its own."""
 
 
 class NothingToEdit(Undeliverable):
-    """The message that a parcel was to change is gone."""
+    """The message that a parcel edits is gone."""
 
 
 class MarkupRefused(AdapterError):
-    """The platform cannot read the markup; it takes the same text without."""
+    """The platform cannot parse the markup; it accepts the same text without."""
 
 
 class MediaError(BelinoError):
-    """The bytes of a media ref cannot be had."""
+    """The bytes of a media ref are not available."""
 
 
 class MediaNotFound(MediaError):
@@ -134,7 +134,7 @@ class MediaNotFound(MediaError):
 
 
 class MediaExpired(MediaError):
-    """The platform no longer hands out the bytes."""
+    """The platform no longer provides the bytes."""
 
 
 class MediaTooLarge(MediaError):
@@ -146,7 +146,7 @@ class MediaTooLarge(MediaError):
 
 
 class OverDailyLimit(MediaError):
-    """The channel has fetched all the bytes it may fetch today."""
+    """The channel has used up its daily limit of bytes."""
 
     def __init__(self, message: str, *, limit: int) -> None:
         super().__init__(message)
@@ -154,11 +154,11 @@ class OverDailyLimit(MediaError):
 
 
 class UploadsFull(MediaError):
-    """Uploads that no message took yet hold all the bytes they may hold together."""
+    """Uploads that no message took yet have used up their total limit."""
 
 
 class MediaRefused(MediaError):
-    """The bytes are not what they must be."""
+    """The bytes are not of the required form."""
 
 
 class ProviderError(BelinoError):
@@ -170,23 +170,23 @@ class AgentError(BelinoError):
 
 
 class MemoryLost(AgentError):
-    """What the agent remembered is gone, or of no use any more; nothing of this turn has been answered yet."""
+    """The agent's memory is gone or unusable; nothing of this turn has been answered yet."""
 
 
 class ToolError(BelinoError):
-    """A sentence for the agent saying why the call failed and what it may do instead."""
+    """A sentence for the agent: why the call failed and what it may do instead."""
 
 
 class ScopeError(BelinoError):
-    """Something reached for what lies outside its channel."""
+    """Something tried to reach outside its channel."""
 
 
 class UploadError(BelinoError):
-    """An upload does not fit what was announced."""
+    """An upload does not match its announcement."""
 
 
 class Busy(BelinoError):
-    """Too much is waiting already; offered again later it will be taken."""
+    """Too much is queued; the same call may succeed later."""
 
 
 class NoSuchMessage(BelinoError):

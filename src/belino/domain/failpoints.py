@@ -53,7 +53,7 @@ Act = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Armed:
-    """What happens at some passes of one failpoint."""
+    """The action at some passes of one failpoint."""
 
     name: str
     first: int
@@ -70,7 +70,7 @@ class Failpoints:
         self._lock = threading.Lock()
 
     def pass_by(self, name: str) -> None:
-        """Count one pass, in whichever thread, and act if it is to be hit."""
+        """Count one pass, in any thread, and act if it is armed."""
         with self._lock:
             self.passes[name] += 1
             number = self.passes[name]
@@ -89,14 +89,14 @@ def failpoint(name: str) -> None:
 
 
 def arm(text: str) -> Failpoints:
-    """Arm the failpoints that a text names, in place of all that were armed; without any, passes are only counted."""
+    """Arm the failpoints named in a text, replacing all others; without any, passes are only counted."""
     global _active
     _active = Failpoints(tuple(_parse(one) for one in text.split(",") if one))
     return _active
 
 
 def disarm() -> None:
-    """No failpoint acts or counts any more."""
+    """Disable all failpoints, and their counts."""
     global _active
     _active = None
 

@@ -26,16 +26,16 @@ def cut_before(text: str, index: int, *, start: int = 0) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """The text, or as much of it as `limit` characters hold without breaking one in two, and `…`."""
+    """The text, or as much of it as fits in `limit` characters without splitting a grapheme, and `…`."""
     if len(text) <= limit:
         return text
     place = cut_before(text, limit)
-    # One that is longer than the limit, a letter under a pile of marks, is left out whole.
+    # A grapheme longer than the limit, such as a letter with many marks, is left out.
     return f"{text[:place] if is_boundary(text, place) else ''}…"
 
 
 def is_boundary(text: str, index: int) -> bool:
-    """Whether a reader sees the characters on both sides of `index` as two."""
+    """Whether the characters on both sides of `index` belong to different graphemes."""
     if index <= 0 or index >= len(text):
         return True
     before, after = text[index - 1], text[index]

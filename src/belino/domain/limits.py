@@ -18,39 +18,39 @@ class SendAs(StrEnum):
 
 
 class Markup(StrEnum):
-    """The markup a platform reads in text."""
+    """The markup a platform parses in text."""
 
     PLAIN = "plain"
     MARKDOWN = "markdown"
-    """The agent's own, as it is."""
+    """The agent's own, unchanged."""
     HTML = "html"
     """A few tags: b, i, s, code, pre, a, blockquote."""
     MRKDWN = "mrkdwn"
     """`*bold*`, `_italic_`, `<address|words>`."""
     CHAT = "chat"
-    """Markdown as chats read it: three levels of headings, no tables, no pictures."""
+    """Markdown as chats parse it: three levels of headings, no tables, no pictures."""
 
 
 class Once(StrEnum):
-    """How a parcel offered twice is kept from being seen twice."""
+    """How a parcel that is sent twice is kept from being shown twice."""
 
     KEY = "key"
-    """The platform knows our key."""
+    """The platform deduplicates by our key."""
     READ_BACK = "read_back"
-    """We can look whether it arrived."""
+    """We can check whether it arrived."""
     UNCERTAIN = "uncertain"
     """Neither: a possible duplicate is flagged."""
 
 
 class Unit(StrEnum):
-    """What a platform counts when it says how long a text may be."""
+    """The unit in which a platform limits the length of a text."""
 
     CHARS = "chars"
     UTF16 = "utf16"
     BYTES = "bytes"
 
     def length(self, text: str) -> int:
-        """How long a text is."""
+        """The length of a text."""
         match self:
             case Unit.CHARS:
                 return len(text)
@@ -62,33 +62,33 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLimit:
-    """What a file must be to be sent in one form."""
+    """Limits of a file sent in one form."""
 
     max_bytes: int
     mimes: frozenset[str] = frozenset()
     """Empty means any."""
     codecs: frozenset[str] = frozenset()
-    """What the sound must be encoded with; empty means any."""
+    """Accepted audio codecs; empty means any."""
     max_side: int | None = None
     max_pixels: int | None = None
     max_sides: int | None = None
     """Width and height together."""
     max_ratio: float | None = None
-    """The longer side by the shorter one."""
+    """The longer side divided by the shorter one."""
     side: int | None = None
-    """What the longer side must have, no more and no less."""
+    """The exact length of the longer side."""
     max_seconds: float | None = None
     caption: bool = True
     """Whether a caption goes with a file in this form."""
     alone: bool = False
-    """Whether a file in this form travels without text, also where text travels with files."""
+    """Whether a file in this form is sent without text, also where text is sent with files."""
     waveform: bool = False
-    """Whether the platform draws how loud a sound goes and wants to be told."""
+    """Whether the platform shows a waveform and expects us to send it."""
     apart: Mapping[str, "FileLimit"] = field(default_factory=dict)
-    """Types that have bounds of their own in this form."""
+    """Types with limits of their own in this form."""
 
     def of(self, mime: str) -> "FileLimit":
-        """The bounds for one type."""
+        """The limits for one type."""
         return self.apart.get(mime, self)
 
 
@@ -99,24 +99,24 @@ class Limits:
     text_chars: int
     once: Once
     key_seconds: float | None = None
-    """How long the platform surely knows a key, with Once.KEY; None means for good."""
+    """How long the platform is sure to know a key, with Once.KEY; None means for ever."""
     text_lines: int | None = None
     unit: Unit = Unit.CHARS
     """What `text_chars` and `caption_chars` count."""
     caption_chars: int = 0
     markup: Markup = Markup.PLAIN
     counts_markup: bool = True
-    """Whether tags and signs count as text; if not, only what a reader sees does."""
+    """Whether markup counts toward the length; if not, only the visible text does."""
     styles: int | None = None
-    """How many styles the platform reads in a message: the address of a link beyond them would be lost."""
+    """How many styles the platform parses in a message: the URL of a link beyond them would be lost."""
     files: Mapping[SendAs, FileLimit] = field(default_factory=dict)
-    """Forms that are missing cannot be sent."""
+    """Missing forms cannot be sent."""
     album_items: int = 1
     album_mixes: tuple[frozenset[SendAs], ...] = ()
     """Forms that may share one album."""
     album_bytes: int | None = None
-    """What the files of one album may weigh together."""
+    """The total size of the files of one album."""
     text_with_files: bool = False
-    """Text travels in the same call as files."""
+    """Text is sent in the same call as files."""
     fetch_bytes: int | None = None
-    """The largest file the platform hands to us."""
+    """The largest file the platform lets us fetch."""

@@ -1,4 +1,4 @@
-"""Media as three promises: a ref (of bytes), a blob (the bytes), a reading (the text in them)."""
+"""Media in three stages: a ref (a promise of bytes), a blob (the bytes), a reading (their text)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class MediaKind(StrEnum):
-    """What a platform calls the item; anything unknown is a document."""
+    """The platform's kind of the item; anything unknown is a document."""
 
     IMAGE = "image"
     VIDEO = "video"
@@ -20,19 +20,19 @@ class MediaKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaRef:
-    """A promise of bytes: free to hold, safe to store, kept by the adapter that made it."""
+    """A promise of bytes: free to hold, safe to store, resolved by the adapter that made it."""
 
     platform: str
     account: str
     channel_id: str
     message_id: str
     item: str
-    """The platform's own lasting file id, else the index of the item in its message."""
+    """The platform's own permanent file id, else the index of the item in its message."""
     kind: MediaKind
     mime: str
     created: datetime
     id: str = ""
-    """Given at intake; `parse` leaves it empty."""
+    """Assigned at intake; `parse` leaves it empty."""
     file_name: str | None = None
     size: int | None = None
     duration: float | None = None
@@ -61,7 +61,7 @@ class Reading:
     """The text a provider read from a blob."""
 
     kind: str
-    """On the wire: `audio.transcription`, `image.description`, …"""
+    """As serialized: `audio.transcription`, `image.description` and others."""
     text: str
     provider: str
     model: str
@@ -100,7 +100,7 @@ Block = TextBlock | ImageBlock | FileBlock
 
 
 def kind_of(mime: str) -> MediaKind:
-    """The kind a MIME type belongs to when the platform says nothing better."""
+    """The kind of a MIME type, if the platform gives none."""
     match mime.partition(";")[0].strip().lower().partition("/")[0]:
         case "image":
             return MediaKind.IMAGE

@@ -1,4 +1,4 @@
-"""What platforms tell us: messages and everything that later happens to them."""
+"""Messages from platforms, and everything that later happens to them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -40,12 +40,12 @@ class ConversationKey:
 
     @property
     def whole_channel(self) -> "ConversationKey":
-        """The same place without its thread: what tools are scoped to."""
+        """The channel without the thread: the scope of tools."""
         return ConversationKey(platform=self.platform, account=self.account, channel=self.channel)
 
 
 class ChatType(StrEnum):
-    """What sort of place a channel is."""
+    """The type of a channel."""
 
     DIRECT = "direct"
     GROUP = "group"
@@ -54,7 +54,7 @@ class ChatType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """Who said it. `id` is the platform's immutable id; the name may change any time."""
+    """The author of a message. `id` is the platform's immutable id; the name may change any time."""
 
     id: str
     name: str
@@ -67,7 +67,7 @@ UNKNOWN_AUTHOR = Author(id="unknown", name="somebody")
 
 
 class FileFacts(TypedDict, total=False):
-    """What a platform may tell of a file."""
+    """What a platform may report about a file."""
 
     file_name: str | None
     size: int | None
@@ -79,7 +79,7 @@ class FileFacts(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceMessage:
-    """The message that brings files: what the refs of all of them begin with."""
+    """The message that brings files: the fields that all of their refs share."""
 
     where: ConversationKey
     message_id: str
@@ -129,36 +129,36 @@ class Message:
     chat_type: ChatType = ChatType.DIRECT
     channel_name: str | None = None
     addressed: bool = True
-    """The author speaks to the agent: a direct message, a mention, a reply to it, a command."""
+    """Addressed to the agent: a direct message, a mention, a reply to it, a command."""
     reply_to: str | None = None
     quote: Quote | None = None
     forward: Quote | None = None
     album: str | None = None
-    """Items that share it belong together and are answered together."""
+    """Items with the same album id belong together and are answered together."""
     edited: datetime | None = None
-    """When it last changed, if it comes as it reads since then, as from a platform's history."""
+    """When it was last edited, if it is delivered in its edited form, as in a platform's history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A message now reads otherwise."""
+    """A message was edited."""
 
     kind: ClassVar[str] = "edit"
     conversation: ConversationKey
     id: str
-    """Tells this edit from another of the same message, e.g. message id and edit time."""
+    """Distinguishes the edits of a message, e.g. message id and edit time."""
     message_id: str
     author: Author
     sent: datetime
     text: str
     media: tuple[MediaRef, ...] = ()
     chat_type: ChatType | None = None
-    """The sort of place, if the platform tells: an edit may come before the message that would have told it."""
+    """If the platform reports it: an edit may come before its message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """A message is gone."""
+    """A message was deleted."""
 
     kind: ClassVar[str] = "deletion"
     conversation: ConversationKey
@@ -167,12 +167,12 @@ class Deletion:
     author: Author | None
     sent: datetime
     chat_type: ChatType | None = None
-    """The sort of place, if the platform tells, as of an edit."""
+    """If the platform reports it, as for an edit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reaction:
-    """Somebody put an emoji on a message, or took it away."""
+    """An emoji was added to a message, or removed."""
 
     kind: ClassVar[str] = "reaction"
     conversation: ConversationKey
@@ -183,11 +183,11 @@ class Reaction:
     emoji: str
     added: bool = True
     chat_type: ChatType | None = None
-    """The sort of place, if the platform tells, as of an edit."""
+    """If the platform reports it, as for an edit."""
 
 
 class DeliveryState(StrEnum):
-    """What a platform says later about something we sent."""
+    """What a platform reports later about a message we sent."""
 
     DELIVERED = "delivered"
     READ = "read"
@@ -196,7 +196,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryStatus:
-    """News of a message we sent."""
+    """A delivery report about a message we sent."""
 
     kind: ClassVar[str] = "delivery"
     conversation: ConversationKey
@@ -210,7 +210,7 @@ class DeliveryStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
-    """Something arrived that we cannot read yet; it is told, not lost."""
+    """An arrival that we cannot parse yet; it is reported, not lost."""
 
     kind: ClassVar[str] = "unsupported"
     conversation: ConversationKey
@@ -224,7 +224,7 @@ class Unsupported:
 
 
 def as_unsupported(message: Message, what: str) -> Unsupported:
-    """A message in which there is nothing to read, told by what it is."""
+    """A message without readable content, described by its kind."""
     return Unsupported(
         conversation=message.conversation,
         id=message.id,
@@ -238,7 +238,7 @@ def as_unsupported(message: Message, what: str) -> Unsupported:
 
 
 def as_edit(said: Message | Unsupported, edit_id: str, sent: datetime) -> Edit | Unsupported:
-    """A message as it reads after a change; one in which there is nothing to read stays unsupported."""
+    """A message in its edited form; one without readable content stays unsupported."""
     if isinstance(said, Unsupported):
         return replace(said, id=edit_id, what=f"an edit: {said.what}", addressed=False)
     return Edit(

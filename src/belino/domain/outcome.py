@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Standing(StrEnum):
-    """What a sender may do where they speak."""
+    """The rights of a sender in a channel."""
 
     DENIED = "denied"
     OBSERVED = "observed"
@@ -14,13 +14,13 @@ class Standing(StrEnum):
 
 
 class MessageOutcome(StrEnum):
-    """What became of an arrival."""
+    """The outcome of an arrival."""
 
     DENIED = "denied"
-    """Counted; no content kept."""
+    """Counted; no content stored."""
     DUPLICATE = "duplicate"
     OBSERVED = "observed"
-    """Kept as context, not answered."""
+    """Stored as context, not answered."""
     WAITING = "waiting"
     """A turn will answer it."""
     WORKING = "working"
@@ -31,11 +31,11 @@ class MessageOutcome(StrEnum):
     """An edit, deletion, reaction or delivery status was applied."""
     UNSUPPORTED = "unsupported"
     RECALLED = "recalled"
-    """Said before we listened, or while we could not; kept as context, never answered."""
+    """Sent before we listened, or while we could not; stored as context, never answered."""
 
 
 class TurnState(StrEnum):
-    """Where a turn stands. The last three are ends."""
+    """The state of a turn. The last three are final."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -45,12 +45,12 @@ class TurnState(StrEnum):
 
 
 class MediaOutcome(StrEnum):
-    """What became of a media item."""
+    """The outcome of a media item."""
 
     REFERENCED = "referenced"
     """A promise, nothing fetched."""
     HELD = "held"
-    """Its bytes are here."""
+    """Its bytes are stored."""
     EXPIRED = "expired"
     TOO_LARGE = "too large"
     OVER_DAILY_LIMIT = "over daily limit"
@@ -60,7 +60,7 @@ class MediaOutcome(StrEnum):
 
 
 class Stage(StrEnum):
-    """The way of a message through the house, in order."""
+    """The stages of a message, in order."""
 
     RECEIVED = "received"
     STORED = "stored"
@@ -74,34 +74,34 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing that happened to a message, when, and why."""
+    """One event in the processing of a message, with its time and reason."""
 
     at: datetime
     stage: Stage
     outcome: str
     reason: str = ""
     subject: str = ""
-    """The ref, tool or parcel it happened to, if not the message itself."""
+    """The ref, tool or parcel concerned, if not the message itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSize:
-    """How much one cache holds now."""
+    """The current size of a cache."""
 
     entries: int
     bytes: int
     most_bytes: int
-    """What it may grow to."""
+    """Its limit."""
 
     @classmethod
     def of_entries(cls, entries: int, *, most: int, each: int) -> "CacheSize":
-        """The size of a cache that is limited by its entries, one of which takes about so many bytes."""
+        """The size of a cache that is limited by entries of about so many bytes each."""
         return cls(entries=entries, bytes=entries * each, most_bytes=most * each)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a check found, for the doctor."""
+    """The result of a check, for the doctor."""
 
     name: str
     ok: bool

@@ -1,6 +1,6 @@
-"""The ports: what a platform, an agent or a provider must be, and what it is given.
+"""The ports: what a platform, an agent or a provider must implement, and what it is given.
 
-An adapter needs three methods. Everything else it may be able to do is a protocol of its own, found by `isinstance`.
+An adapter needs three methods. Every other capability is a protocol of its own, found by `isinstance`.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -21,18 +21,18 @@ class Clock(Protocol):
     """Time, passed in so that tests need no sleeps."""
 
     def now(self) -> datetime:
-        """The wall clock, in UTC: for stamps."""
+        """The wall clock, in UTC: for timestamps."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back: for timers."""
+        """Seconds that never go backwards: for timers."""
         ...
 
     async def sleep(self, seconds: float) -> None: ...
 
 
 class HttpAnswer(Protocol):
-    """The answer to one HTTP request, its body not read yet."""
+    """The response to one HTTP request, its body not read yet."""
 
     @property
     def status(self) -> int: ...
@@ -48,7 +48,7 @@ class HttpAnswer(Protocol):
 
 
 class HttpClient(Protocol):
-    """The one way an adapter reaches its platform over HTTP."""
+    """The only way an adapter reaches its platform over HTTP."""
 
     def request(
         self,
@@ -63,14 +63,14 @@ class HttpClient(Protocol):
 
 
 class SocketFrame(Protocol):
-    """What came over a web socket: text or bytes; the close code, an error or nothing when it ends."""
+    """A web socket frame: text or bytes; at the end, the close code, an error or nothing."""
 
     @property
     def data(self) -> object: ...
 
 
 class WebSocket(Protocol):
-    """What adapters use of a web socket."""
+    """The part of a web socket that adapters use."""
 
     async def receive(self) -> SocketFrame: ...
 
@@ -79,14 +79,15 @@ class WebSocket(Protocol):
 
 @runtime_checkable
 class OpensSockets(Protocol):
-    """An HTTP client that opens web sockets too."""
+    """An HTTP client that also opens web sockets."""
 
     def socket(
         self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None
     ) -> AbstractAsyncContextManager[WebSocket]:
-        """A web socket, closed in the end.
+        """Open a web socket; it is closed at the end.
 
-        With a `heartbeat` a ping is sent every so many seconds of silence, and a line that answers none has ended.
+        With a `heartbeat` a ping is sent after that many seconds of silence, and a connection that does not answer is
+        closed.
         """
         ...
 
@@ -95,7 +96,7 @@ Known = Callable[[], Mapping[str, object]]
 
 
 class AdapterContext(Protocol):
-    """What an adapter is given to work with."""
+    """What the gateway gives to an adapter."""
 
     @property
     def account(self) -> str: ...
@@ -107,21 +108,21 @@ class AdapterContext(Protocol):
     def clock(self) -> Clock: ...
 
     async def publish(self, file: OutgoingFile) -> str:
-        """Offer a file under a signed, expiring public URL, for platforms that fetch from us."""
+        """Publish a file under a signed, expiring public URL, for platforms that fetch from us."""
         ...
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
-        """Report what was parsed, before it is handed in: a raw payload, what it was parsed with, and its arrivals.
+        """Report a parsed payload before it is handed in: the raw payload, its parse inputs, and its arrivals.
 
-        `known` is called while a recording runs, and tells as JSON everything else that `Reparses.reparse` needs to
-        come to the same arrivals. Both are kept for arrivals that are taken in, and for no other.
+        `known` is called while a recording runs, and returns as JSON everything else that `Reparses.reparse` needs to
+        produce the same arrivals. Both are recorded only for arrivals that are stored.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What became of an arrival once it was committed."""
+    """The outcome of an arrival, after its commit."""
 
     outcome: MessageOutcome
     reason: str = ""
@@ -131,21 +132,21 @@ class Taken:
 
 
 class Accept(Protocol):
-    """Take an arrival in. When it returns, arrival and cursor are on disk."""
+    """Store an arrival. When it returns, arrival and cursor are on disk."""
 
     def __call__(self, arrival: Arrival, *, cursor: str | None = None) -> Awaitable[Taken]: ...
 
 
 Incoming = tuple[Arrival, str | None]
-"""An arrival, and the cursor that moves along with it, if any."""
+"""An arrival, and the cursor that is stored with it, if any."""
 
 
 @runtime_checkable
 class AcceptsMany(Accept, Protocol):
-    """Can take in what came together with fewer commits."""
+    """Can store arrivals that came together with fewer commits."""
 
     def many(self, incoming: Sequence[Incoming]) -> Awaitable[tuple[Taken, ...]]:
-        """Each judged by itself, in order. Should one fail, none after it is taken in and no cursor is past it."""
+        """Each is screened by itself, in order. If one fails, none after it is stored and no cursor is past it."""
         ...
 
 
@@ -154,12 +155,12 @@ class KeepsCursor(Accept, Protocol):
     """Can store a cursor without an arrival."""
 
     def keep_cursor(self, cursor: str) -> Awaitable[None]:
-        """When it returns, the cursor is on disk: what the platform tells from now on is told again after a crash."""
+        """When it returns, the cursor is on disk: later events are delivered again after a crash."""
         ...
 
 
 async def hand_in(accept: Accept, incoming: Sequence[Incoming]) -> None:
-    """Hand in what came together, at once if that can be taken, one after the other otherwise."""
+    """Hand in arrivals that came together: at once if that is supported, else one by one."""
     if isinstance(accept, AcceptsMany):
         await accept.many(incoming)
     else:
@@ -183,37 +184,37 @@ class Adapter(Protocol):
         ...
 
     def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Start the byte stream of a ref, always by a fresh URL."""
+        """Open the byte stream of a ref, always with a fresh URL."""
         ...
 
 
 @runtime_checkable
 class Connects(Protocol):
-    """Has to be let in by its platform before it can send; without this, an adapter that runs may send."""
+    """Has to connect to its platform before it can send; without this, a running adapter may send."""
 
     async def connected(self) -> None:
-        """Wait until the platform has let us in since `run` began."""
+        """Wait until the platform has accepted our connection since `run` began."""
         ...
 
 
 @runtime_checkable
 class ReadsHistory(Protocol):
-    """Can be asked for what was said before we came, with one call each."""
+    """Can read messages from before we connected, with one call each."""
 
     async def history(
         self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
     ) -> Sequence[Message]:
-        """The newest messages of a channel, under the ids they would have arrived with; those before a message."""
+        """The newest messages of a channel (before a message), under the ids they would have arrived with."""
         ...
 
     async def thread(self, conversation: ConversationKey) -> Sequence[Message]:
-        """The message a thread began with and its replies; nothing if this channel has no such thread."""
+        """The root of a thread and its replies; empty if this channel has no such thread."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """A webhook call, raw, so that its signature can be checked over the very bytes."""
+    """A webhook request, raw, so that its signature can be checked over the exact bytes."""
 
     method: str
     path: str
@@ -225,7 +226,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookAnswer:
-    """What to tell the platform; 200 only after commit."""
+    """The response to the platform; 200 only after commit."""
 
     status: int
     body: bytes = b""
@@ -234,17 +235,17 @@ class HookAnswer:
 
 @runtime_checkable
 class TakesHooks(Protocol):
-    """Is called by its platform at /hooks/{platform}/{account}."""
+    """Receives webhooks from its platform at /hooks/{platform}/{account}."""
 
     async def take_hook(self, hook: Hook) -> HookAnswer: ...
 
 
 @runtime_checkable
 class ScreensHooks(Protocol):
-    """Can refuse a call by its method, query and headers, before its body is read."""
+    """Can refuse a request by its method, query and headers, before its body is read."""
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
-        """The refusal of a call whose body is still empty here; None to have its body read."""
+        """The refusal of a request, whose body is still empty here; None to read its body."""
         ...
 
 
@@ -253,20 +254,20 @@ class Reparses(Protocol):
     """Can parse a recorded payload again, as it was reported to `AdapterContext.parsed`."""
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
-        """The payload's arrivals; pure, whatever a stranger put into the recording."""
+        """The payload's arrivals; pure, whatever the recording contains."""
         ...
 
 
 @runtime_checkable
 class ReadsBack(Protocol):
-    """Can look whether a parcel arrived although its receipt was lost."""
+    """Can check whether a parcel arrived although its receipt was lost."""
 
     async def find_sent(self, parcel: Parcel) -> Receipt | None: ...
 
 
 @runtime_checkable
 class Edits(Protocol):
-    """Can change a message it has sent; NothingToEdit where it is gone, and its words are said anew."""
+    """Can edit a message it has sent; NothingToEdit if it is gone: the text is then sent as a new message."""
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt: ...
 
@@ -277,15 +278,15 @@ DraftsShown = Literal["direct", "always", "never"]
 
 @runtime_checkable
 class Drafts(Adapter, Edits, Protocol):
-    """Can show an answer while it is written: a message that is changed until it is the answer."""
+    """Can show an answer while it streams: a message that is edited until it is the answer."""
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
-        """How many seconds apart the changes are to be; None where answers come whole."""
+        """Seconds between edits; None where drafts are not shown."""
         ...
 
 
 def pause_between_drafts(shown: DraftsShown, *, direct: bool, pauses: tuple[float, float]) -> float | None:
-    """A `draft_pause` by an adapter's setting: `pauses` are those in direct messages and elsewhere."""
+    """The `draft_pause` for an adapter's setting: `pauses` are those in direct messages and elsewhere."""
     if shown == "never" or (shown == "direct" and not direct):
         return None
     return pauses[0] if direct else pauses[1]
@@ -293,10 +294,10 @@ def pause_between_drafts(shown: DraftsShown, *, direct: bool, pauses: tuple[floa
 
 @runtime_checkable
 class ShowsTyping(Protocol):
-    """Can show that an answer is on its way."""
+    """Can show a typing indicator."""
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
-        """For some five seconds; `note` says what a tool is at work on, where that can be shown."""
+        """Show it for about five seconds; `note` says what a tool is doing, where that can be shown."""
         ...
 
 
@@ -305,23 +306,23 @@ class ShowsUpload(Protocol):
     """Can show that a file is being sent."""
 
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
-        """For some five seconds; it is called while `send` runs."""
+        """Show it for about five seconds; called while `send` runs."""
         ...
 
 
 @runtime_checkable
 class Checks(Protocol):
-    """Can tell the doctor whether its platform works."""
+    """Can check for the doctor whether its platform works."""
 
     async def check(self) -> Sequence[Finding]: ...
 
 
 @runtime_checkable
 class ChecksChannels(Checks, Protocol):
-    """Can tell whether it hears what is said in the channels that the operator listed."""
+    """Can check whether it receives messages from the channels that the operator listed."""
 
     async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
-        """What is wrong with any of them; nothing where nothing is."""
+        """The problems found; empty if there are none."""
         ...
 
 
@@ -334,16 +335,16 @@ class Question:
     secret: bool = False
     default: str | None = None
     tells: str = ""
-    """What a person should do or know first, in as many lines as it takes: shown before the question."""
+    """What a person should do or know first, in one or more lines: shown before the question."""
     when: tuple[str, str] | None = None
-    """A key and the value it must have; otherwise the question is not asked."""
+    """A key and the value it must have for the question to be asked."""
 
 
 class Agent(Protocol):
-    """Who answers. Constructed as `Agent(config)`."""
+    """An agent, which answers. Constructed as `Agent(config)`."""
 
     remembers: bool
-    """Keeps the conversation itself; otherwise it is told the context every turn."""
+    """Whether it keeps the conversation itself; otherwise it gets the context every turn."""
     sees_images: bool
 
     def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
@@ -353,14 +354,14 @@ class Agent(Protocol):
 
 @runtime_checkable
 class Closes(Protocol):
-    """Holds something open between turns, and lets go of it when the gateway closes."""
+    """Holds resources between turns, and releases them when the gateway closes."""
 
     async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingOptions:
-    """What a reading should be like."""
+    """Options of a reading."""
 
     prompt: str | None = None
     language: str | None = None

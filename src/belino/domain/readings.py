@@ -1,4 +1,4 @@
-"""What was made of bytes once, so that it is never made twice: readings, renditions and prints, by sha256."""
+"""Readings, renditions and image prints, cached by the sha256 of their source."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ from belino.domain.message import ConversationKey
 
 
 class Likeness(StrEnum):
-    """What a picture is of another."""
+    """How a picture relates to another."""
 
     SAME = "same"
-    """The very bytes."""
+    """Equal bytes."""
     RECOMPRESSED = "recompressed"
-    """All of it, in other bytes: written anew, resized."""
+    """The whole picture in other bytes: encoded again or resized."""
     CROPPED = "cropped"
     """A part of it."""
     UNCROPPED = "uncropped"
-    """All of it, and more around."""
+    """The whole picture, and more around it."""
 
     @property
     def reverse(self) -> "Likeness":
-        """What the other is of it."""
+        """The relation in the other direction."""
         return {Likeness.CROPPED: Likeness.UNCROPPED, Likeness.UNCROPPED: Likeness.CROPPED}.get(self, self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """A picture of a channel and what it is recognised by."""
+    """A picture of a channel and its image print."""
 
     ref: str
     sha256: str
@@ -38,49 +38,49 @@ class Printed:
 
 
 class Readings(Protocol):
-    """What was made of bytes. It lasts as long as a ref that has not expired names them, and goes with the last one."""
+    """What was derived from bytes. It is kept as long as a ref that has not expired names them."""
 
     async def reading(self, sha256: str, reader: str, *, parts: tuple[int, int] | None = None) -> DocumentText | None:
-        """What a reader has read of these bytes so far; of its parts only those from … to, if they are given."""
+        """The text a reader has found in these bytes so far; only the parts from … to, if they are given."""
         ...
 
     async def keep_reading(self, sha256: str, reader: str, text: DocumentText) -> bool:
-        """Keep what was read, beside the parts that were read before.
+        """Store a reading, with the parts that were read before.
 
-        False, and nothing is kept, if no ref names the bytes any more: they were deleted meanwhile.
+        False, and nothing is stored, if no ref names the bytes any more: they were deleted in between.
         """
         ...
 
     async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
-        """Those of these bytes of which some reader has found text."""
+        """Those of these bytes in which some reader has found text."""
         ...
 
     async def rendition(self, sha256: str, name: str) -> Blob | None:
-        """What these bytes were made into under this name, if it is still here."""
+        """The rendition of these bytes with this name, if it is still stored."""
         ...
 
     async def keep_rendition(self, sha256: str, name: str, data: bytes, mime: str, *, also: Sequence[str] = ()) -> Blob:
-        """Keep what bytes were made into, in the place of an older one; it may make room for others at any time.
+        """Store a rendition of bytes, replacing an older one; it may be evicted at any time.
 
-        `also`: others it was made of, under a name that tells which; it goes with the first of them that goes.
-        MediaNotFound if no ref names some of the bytes any more: they were deleted meanwhile.
+        `also`: other bytes it was made from, under a name that tells which; it is deleted with the first of them.
+        MediaNotFound if no ref names some of the bytes any more: they were deleted in between.
         """
         ...
 
     async def keep_print(self, sha256: str, bits: bytes) -> bool:
-        """Keep what a picture is recognised by; False, and nothing is kept, if no ref names the bytes any more."""
+        """Store the image print of a picture; False, and nothing is stored, if no ref names the bytes any more."""
         ...
 
     async def has_print(self, sha256: str) -> bool: ...
 
     async def prints(self, channel: ConversationKey, *, limit: int = 2_000) -> tuple[Printed, ...]:
-        """The channel's pictures that have a print, oldest first; if they are too many, the newest of them."""
+        """The channel's pictures with image prints, oldest first; only the newest if there are too many."""
         ...
 
     async def keep_likenesses(self, sha256: str, likenesses: Mapping[str, Likeness]) -> None:
-        """Keep what a picture is of others, by their hashes; of those that no ref names any more nothing is kept."""
+        """Store how a picture relates to others, by their hashes; those that no ref names any more are skipped."""
         ...
 
     async def likenesses(self, channel: ConversationKey, refs: Sequence[str]) -> Mapping[str, tuple[str, Likeness]]:
-        """For those of these refs that show an earlier picture of the channel: its ref, and what they are of it."""
+        """For those of these refs that repeat an earlier picture of the channel: its ref, and the relation."""
         ...

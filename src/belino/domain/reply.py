@@ -1,4 +1,4 @@
-"""What leaves: a reply, cut into parcels of one platform call each, and the receipts that come back."""
+"""A reply, split into parcels of one platform call each, and the receipts that come back."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from belino.domain.message import ConversationKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A file the agent wants to send: its bytes are held under their hash, its form is not decided yet."""
+    """A file the agent wants to send: its bytes are stored under their hash, its form is not decided yet."""
 
     name: str
     mime: str
-    """What the bytes are, not what the name says."""
+    """The detected type of the bytes, not that of the name."""
     size: int
     sha256: str
     caption: str = ""
@@ -28,7 +28,7 @@ class Offer:
     codec: str = ""
     waveform: bytes = b""
     pending: str | None = None
-    """What tells it from other files in the folder `pending`, if that is where it came from."""
+    """Identifies it among the files in the folder `pending`, if it came from there."""
 
 
 def _unopened() -> AsyncIterator[bytes]:
@@ -37,7 +37,7 @@ def _unopened() -> AsyncIterator[bytes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutgoingFile:
-    """A file on its way out: an adapter reads its chunks and never learns a path."""
+    """A file to send: an adapter reads its chunks and never gets a path."""
 
     name: str
     mime: str
@@ -52,15 +52,15 @@ class OutgoingFile:
     height: int | None = None
     seconds: float | None = None
     waveform: bytes = b""
-    """How loud a sound goes, from 0 to 255 at 256 points of equal distance, where the platform wants to be told."""
+    """Loudness of a sound, from 0 to 255 at 256 equidistant points, if the platform expects it."""
     pending: str | None = None
-    """What tells it from other files in the folder `pending`, from where it moves once the parcel has ended."""
+    """Identifies it among the files in the folder `pending`, from where it is moved once the parcel has ended."""
     chunks: Callable[[], AsyncIterator[bytes]] = field(repr=False, compare=False, default=_unopened)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What the agent answers, before any platform's limits are applied."""
+    """The agent's answer, before any platform's limits are applied."""
 
     conversation: ConversationKey
     text: str
@@ -69,11 +69,11 @@ class Reply:
 
 
 DRAFT_OF = "draft:"
-"""Before the key of a draft, where a parcel says what it edits and no receipt has named the message yet."""
+"""Prefix of a draft's key in `edits`, as long as no receipt has named the message."""
 
 
 class ParcelKind(StrEnum):
-    """What one parcel makes visible."""
+    """The kind of a parcel."""
 
     TEXT = "text"
     FILES = "files"
@@ -83,7 +83,7 @@ class ParcelKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
-    """One call that makes something visible. Offered twice under the same key it must be seen once."""
+    """One call that makes something visible. Sent twice under the same key, it must be shown once."""
 
     key: str
     conversation: ConversationKey
@@ -95,14 +95,14 @@ class Parcel:
     files: tuple[OutgoingFile, ...] = ()
     reply_to: str | None = None
     edits: str | None = None
-    """The platform's id of the message this parcel changes; in the outbox also DRAFT_OF and a draft's key."""
+    """The platform's id of the message this parcel edits; in the outbox also DRAFT_OF and a draft's key."""
     trace: str = ""
     created: datetime | None = field(default=None, compare=False)
     """When it was put into the outbox: it cannot have arrived before."""
 
 
 class ParcelState(StrEnum):
-    """Where a parcel is on its way."""
+    """The delivery state of a parcel."""
 
     READY = "ready"
     SENDING = "sending"
@@ -114,7 +114,7 @@ class ParcelState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """A file as the platform says it keeps it; what it does not say is None."""
+    """A file as the platform reports it; what it does not report is None."""
 
     form: SendAs | None = None
     size: int | None = None
@@ -123,11 +123,11 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The platform's proof that it took a parcel."""
+    """The platform's proof that it accepted a parcel."""
 
     message_id: str
     sent: datetime
     also: tuple[str, ...] = ()
-    """Further messages the same call made (an album)."""
+    """Further messages made by the same call (an album)."""
     stored: tuple[StoredFile, ...] | None = None
-    """What became of the parcel's files, in their order; None if the platform does not say."""
+    """The parcel's files as stored by the platform, in order; None if it does not report them."""

@@ -1,8 +1,8 @@
-"""Safe text: other people's names, types and messages as an agent may read them.
+"""Safe text: untrusted names, types and messages, made safe for an agent to read.
 
 A placeholder tells the agent that a ref exists (`media/placeholder.py`). File names, captions, MIME strings and message
-texts are other people's words: whatever in them looks like a placeholder has its bracket written `［` before an agent
-reads it. The store keeps the original.
+texts are untrusted: the bracket of whatever looks like a placeholder is written `［` before an agent reads it. The
+store keeps the original.
 """
 
 import re
@@ -29,12 +29,12 @@ _REF = re.compile(rf"ref[\W_]{{0,8}}?[{_COLONS}]\W{{0,8}}[a-z0-9]{{1,8}}_[a-z0-9
 _REF_COLON = re.compile(rf"ref[\W_]{{0,8}}?[{_COLONS}]")
 _REF_REACH = 600
 
-# Letters of other alphabets that are drawn like the Latin ones in the words above.
+# Homoglyphs of the Latin letters in the words above.
 _LOOKALIKES = dict(zip("аеосіѕкмпртухгѵԁɡοιεακνρτυ", "aeociskmnptyxrvdgoieakvptu", strict=True))
 
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"
 
-# Printable by category yet drawn as nothing: variation selectors, fillers, the grapheme joiner.
+# Printable by category yet invisible: variation selectors, fillers, the grapheme joiner.
 _HIDDEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
@@ -42,23 +42,23 @@ _BREAKS = "\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 def disarm(text: str) -> str:
-    """Other people's text as an agent may read it: nothing invisible, nothing that passes for a placeholder."""
+    """Untrusted text for an agent: nothing invisible, nothing that passes for a placeholder."""
     if text.isascii() and text.isprintable() and "[" not in text:
         return text
     seen = _visible(text)
-    if "[" not in seen and "﹇" not in seen:  # the upright form folds to the same bracket
+    if "[" not in seen and "﹇" not in seen:  # the vertical form folds to the same bracket
         return seen
     forged = set(_forged_brackets(seen))
     return "".join("［" if at in forged else character for at, character in enumerate(seen)) if forged else seen
 
 
 def one_line(text: str) -> str:
-    """Other people's text where only a line of it may stand: disarmed, white space collapsed."""
+    """Untrusted text in one line: disarmed, white space collapsed."""
     return " ".join(disarm(text).split())
 
 
 def clean_name(name: str, *, limit: int = NAME_CHARS) -> str:
-    """A file's or person's name between our own words: one line, no bracket, no ref, not endless."""
+    """A file's or person's name for use in our own text: one line, no bracket, no ref, limited length."""
     line = one_line(name).replace("[", "［").replace("]", "］")
     folded, positions = _folded(line)
     colons = {positions[found.end() - 1] for found in _REF_COLON.finditer(folded)}
@@ -67,13 +67,13 @@ def clean_name(name: str, *, limit: int = NAME_CHARS) -> str:
 
 
 def clean_mime(mime: str) -> str:
-    """The type without its parameters; nothing when it is not a type at all."""
+    """The type without its parameters; empty if it is not a MIME type."""
     plain = mime[:256].partition(";")[0].strip().lower()
     return plain if _MIME.fullmatch(plain) else ""
 
 
 def _forged_brackets(text: str) -> list[int]:
-    """Where a `[` starts something of placeholder shape. Linear: no scan from one bracket passes the next."""
+    """Where each `[` begins something like a placeholder. Linear: no scan from one bracket passes the next."""
     folded, positions = _folded(text)
     refs = [found.start() for found in _REF.finditer(folded)]
     heads = {found.start() for found in _HEAD.finditer(folded) if _MEDIA_WORDS & set(_WORD.findall(found.group(1)))}
@@ -88,7 +88,7 @@ def _forged_brackets(text: str) -> list[int]:
 
 
 def _folded(text: str) -> tuple[str, range | list[int]]:
-    """The text as a careless reader sees it (plain small letters, no marks), and where each character came from."""
+    """The text folded to plain lower-case letters without marks, and the source position of each character."""
     if text.isascii():
         return text.lower(), range(len(text))
     letters: list[str] = []
@@ -103,7 +103,7 @@ def _folded(text: str) -> tuple[str, range | list[int]]:
 @lru_cache(maxsize=8192)
 def _fold(character: str) -> str:
     if character == "［":
-        return "]"  # what we write ourselves opens nothing, and nothing reaches past it
+        return "]"  # our own replacement opens nothing, and no match extends past it
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return ""
     plain = unicodedata.normalize("NFKD", character).casefold()
@@ -130,7 +130,7 @@ def _visible(text: str) -> str:
 
 
 def _unassigned(character: str) -> bool:
-    """A letter or emoji newer than this Python's tables; the ranges that hold ignorable characters are left out."""
+    """A letter or emoji newer than this Python's tables; ranges with ignorable characters are excluded."""
     point = ord(character)
     return 0x3000 <= point < 0xE0000 and point & 0xFFFF < 0xFFF0 and unicodedata.category(character) == "Cn"
 

@@ -14,9 +14,9 @@ class SearchQuery:
     """What to find in one channel, and which of the ranked results to return."""
 
     text: str
-    """The intent in words; the store makes terms of it in the languages of the channel."""
+    """The intent in words; the store derives terms from it in the languages of the channel."""
     phrases: tuple[str, ...] = ()
-    """Text to find word for word."""
+    """Text to find exactly."""
     spans: tuple[tuple[datetime, datetime], ...] = ()
     """Times that the text names, end excluded: messages sent then are preferred."""
     of_media: bool = False

@@ -1,7 +1,7 @@
-"""The Store port: verbs of use, each one transaction, grouped by who uses them.
+"""The Store port: one transaction per verb, grouped by user.
 
-Nothing here knows SQL or files. A room is handed only the group it needs; an implementation offers them all, those for
-bytes (`blobs.py`), for what was made of them (`readings.py`) and for who is let in (`doors.py`) among them.
+Nothing here knows SQL or files. Each package gets only the group it needs; an implementation offers them all, including
+those for bytes (`blobs.py`), for what is derived from them (`readings.py`) and for access (`credentials.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,26 +57,26 @@ class Inbox(Protocol):
         ready: datetime | None = None,
         album_wait: timedelta = ALBUM_WAIT,
     ) -> Taken:
-        """Commit arrival, refs, cursor and, if `verdict.answer`, a waiting turn; know a duplicate by its id.
+        """Commit arrival, refs, cursor and, if `verdict.answer`, a waiting turn; detect a duplicate by its id.
 
-        A denied arrival moves the cursor and a counter and leaves nothing else. `ready` is when its turn may start
-        (an album waits for its items; a later item of a waiting album joins it and moves its time, `album_wait` at
-        most from the first; one that comes later still gets a turn of its own).
+        A denied arrival moves the cursor and a counter and leaves nothing else. `ready` is when its turn may start (an
+        album waits for its items; a later item of a waiting album joins it and moves its time, `album_wait` at most
+        from the first; one that comes later still gets a turn of its own).
         """
         ...
 
     async def take_history(self, channel: ConversationKey, messages: Sequence[Message]) -> int:
-        """Keep what a platform tells was said here before, as observed context. Returns how many were new.
+        """Store messages from a platform's history as observed context. Returns how many were new.
 
-        What was heard live stays as it is, and one that is heard live later takes the place of its recalled copy.
-        Messages of another channel are left out.
+        Live messages stay unchanged, and one that arrives live later replaces its imported copy. Messages of another
+        channel are left out.
         """
         ...
 
     async def take_in_all(
         self, arrivals: Sequence[ScreenedArrival], *, album_wait: timedelta = ALBUM_WAIT
     ) -> tuple[Taken, ...]:
-        """The same for several, in their order, in one transaction: should one fail, none is taken in."""
+        """The same for several, in their order, in one transaction: if one fails, none is stored."""
         ...
 
     async def cursor(self, platform: str, account: str) -> str | None: ...
@@ -93,8 +93,8 @@ class Inbox(Protocol):
         If only one was running, its interruption is counted. From the second counted interruption on, a turn waits
         until this process has been up for 20 s, 40 s and so on; at the `limit` it is due at once, to be given up.
 
-        A turn that waited for the rest of an album waits for it until `album_wait` after this run has `begun` (now,
-        if not told), and less once an item joins it: while nobody listened none could come.
+        A turn that waited for the rest of an album waits for it until `album_wait` after this run has `begun` (default:
+        now), and less once an item joins it: no item could arrive while the gateway was down.
         """
         ...
 
@@ -109,7 +109,7 @@ class Inbox(Protocol):
     ) -> ClaimedTurn | Ready | None:
         """The conversation's oldest waiting turn; None if there is none.
 
-        Ready if its time has not come, or if it must run alone and the caller does not say that nothing else runs.
+        Ready if it is not due, or if it must run alone and the caller does not state that nothing else runs.
         """
         ...
 
@@ -118,45 +118,45 @@ class Inbox(Protocol):
         ...
 
     async def release_turn(self, turn: int) -> None:
-        """Give a running turn back unchanged, as if it had not been claimed (shutdown)."""
+        """Return a running turn to the queue unchanged, as if it had not been claimed (shutdown)."""
         ...
 
     async def retry_turn(self, conversation: ConversationKey, message_id: str) -> tuple[StoredMessage, ...]:
-        """Let the failed turn of a message of this channel wait again, with nothing counted against it.
+        """Put the failed turn of a message of this channel back to waiting, with its counts reset.
 
         Returns the messages it answers; nothing changes, and none is returned, if the message did not fail or is gone.
         """
         ...
 
     async def note(self, trace: str, *steps: Step) -> None:
-        """Keep steps for `explain`."""
+        """Store steps for `explain`."""
         ...
 
 
 class Outbox(Protocol):
-    """Parcels on their way."""
+    """Parcels to send."""
 
     async def ready_parcels(self) -> tuple[Ready, ...]:
-        """Every conversation with a parcel to send, with the time its first one may go."""
+        """Every conversation with a parcel to send, with the time its first one is ready."""
         ...
 
     async def claim_parcel(
         self, conversation: ConversationKey, now: datetime, *, owner: str = ""
     ) -> ClaimedParcel | Ready | None:
-        """The conversation's next parcel, now `sending`, for this owner alone until its lease ends.
+        """Claim the conversation's next parcel, exclusively for this owner until its lease ends.
 
-        Parcels of a conversation leave in order, but that what is behind a file that fails again and again may pass it.
-        Ready while nothing may leave yet: too early, the platform asked for patience, or another owner's lease.
+        Parcels of a conversation leave in order, except that those behind a file that fails repeatedly may overtake it.
+        Ready while nothing may leave yet: too early, rate-limited by the platform, or another owner's lease.
         """
         ...
 
     async def confirm_parcel(
         self, key: str, receipt: Receipt, author: Author, *, reason: str = ""
     ) -> StoredMessage | None:
-        """`sent`; what was sent becomes a message of the conversation, by the agent as author, once.
+        """Mark a parcel as sent; it becomes a message of the conversation, with the agent as author, once.
 
-        Returns it, or the message that an edit changed; None if none is kept (of what the gateway tells a stranger).
-        `reason` tells what is odd about it although it was sent.
+        Returns it, or the message that an edit changed; None if none is stored (for notices to unpaired senders).
+        `reason` records an anomaly of a parcel that was sent.
         """
         ...
 
@@ -171,28 +171,31 @@ class Outbox(Protocol):
         doubt: Doubt | None = None,
         patience: bool = False,
     ) -> bool:
-        """Not sent this time: ready again, later; with `patience`, nothing else of the conversation leaves earlier.
+        """Put a parcel back as ready at a later time; with `patience`, the whole conversation waits until then.
 
-        False, and nothing changes, if somebody has claimed since `fence`. None leaves the doubt as it was.
+        False, and nothing changes, if it was claimed again since `fence`. `doubt=None` leaves the doubt unchanged.
         """
         ...
 
     async def say_anew(self, key: str, reason: str, *, fence: int | None = None) -> bool:
-        """What was to change a message that is gone is a text from now on, `ready` at once; the message is deleted.
+        """Turn an edit of a message that is gone into a text, `ready` at once; the message is marked as deleted.
 
-        False, and nothing changes, if somebody has claimed since `fence`.
+        False, and nothing changes, if it was claimed again since `fence`.
         """
         ...
 
     async def take_apart(self, key: str, parts: Sequence[Parcel], reason: str, *, fence: int | None = None) -> bool:
-        """What cannot leave together leaves one by one: the first of `parts` under this key, `ready` at once.
+        """Replace a parcel by several that are sent one by one: the first of `parts` under this key, `ready` at once.
 
-        False, and nothing changes, if somebody has claimed since `fence`.
+        False, and nothing changes, if it was claimed again since `fence`.
         """
         ...
 
     async def keep_waiting(self, conversation: ConversationKey, reason: str) -> tuple[str, ...]:
-        """Say why a conversation's parcels do not leave; no try is counted. Returns the keys of those it is new to."""
+        """Record why a conversation's parcels are not sent; no attempt is counted.
+
+        Returns the keys whose reason changed.
+        """
         ...
 
     async def end_parcel(
@@ -205,31 +208,31 @@ class Outbox(Protocol):
         doubt: Doubt | None = None,
         notices: Sequence[Parcel] = (),
     ) -> bool:
-        """Not sent, and not tried again until a person asks; in the same transaction, notices of it may be put in.
+        """End a parcel, which is not retried until a person asks; notices about it are added in the same transaction.
 
-        They say its words in its place, which it has no more then.
+        The notices carry its text, which is then removed from it.
 
-        False, and nothing changes, if somebody has claimed since `fence`. None leaves the doubt as it was.
+        False, and nothing changes, if it was claimed again since `fence`. `doubt=None` leaves the doubt unchanged.
         """
         ...
 
     async def recover_parcels(self, before: datetime, *, held: str, uncertain: str) -> int:
-        """After a start: no lease of an earlier run counts, and what is older than that leaves no more by itself.
+        """After a start: release the leases of earlier runs, and stop automatic sending of parcels older than `before`.
 
-        It is `held`, or `uncertain` if it was being sent, for these reasons. Returns how many are.
+        They become `held`, or `uncertain` if they were being sent, for these reasons. Returns how many.
         """
         ...
 
     async def retry_parcel(self, key: str) -> ParcelRecord | None:
-        """A person wants it sent: `ready` at once. None if it is sent, being sent, dropped or unknown."""
+        """Send a parcel now, at a person's request. None if it is sent, being sent, dropped or unknown."""
         ...
 
     async def drop_parcel(self, key: str) -> ParcelRecord | None:
-        """A person does not want it sent: `dead` for good. None if it is sent, being sent, dropped or unknown."""
+        """Drop a parcel for good, at a person's request. None if it is sent, being sent, dropped or unknown."""
         ...
 
     async def put_parcels(self, parcels: Sequence[Parcel]) -> None:
-        """Put parcels into the outbox that no turn made; sent, they are messages of the conversation like any."""
+        """Put parcels of no turn into the outbox; once sent, they are messages of the conversation like any other."""
         ...
 
     async def start_draft(self, turn: int, parcel: Parcel) -> None:
@@ -237,13 +240,13 @@ class Outbox(Protocol):
         ...
 
     async def carried_files(self, conversation: ConversationKey) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
-        """What parcels carry out of the folder `pending`, newest first: mark, state, reason and since when."""
+        """Files from the folder `pending` that parcels carry, newest first: mark, state, reason and since when."""
         ...
 
     async def parcel(self, key: str) -> ParcelRecord | None: ...
 
     async def parcel_of(self, channel: ConversationKey, message_id: str) -> ParcelRecord | None:
-        """The parcel that a message of this channel came from, if it was one."""
+        """The parcel that made a message of this channel, if any."""
         ...
 
     async def parcels(
@@ -254,19 +257,19 @@ class Outbox(Protocol):
         conversation: ConversationKey | None = None,
         unsent: bool = False,
     ) -> tuple[ParcelRecord, ...]:
-        """The newest first; `unsent` leaves out what was sent and what was dropped."""
+        """Newest first; `unsent` leaves out sent and dropped ones."""
         ...
 
 
 class Library(Protocol):
-    """What was said and what media came with it."""
+    """Messages and their media."""
 
     async def channels(self) -> tuple[ChannelSummary, ...]: ...
 
     async def conversations(self, *, platform: str | None = None) -> tuple[ConversationSummary, ...]: ...
 
     async def open_conversation(self, conversation: ConversationKey, name: str, chat_type: ChatType) -> None:
-        """Make a conversation known before anything was said in it."""
+        """Create a conversation before its first message."""
         ...
 
     async def history(
@@ -289,21 +292,21 @@ class Library(Protocol):
     async def thread(
         self, channel: ConversationKey, root: str, *, before: int | None = None, limit: int = 50
     ) -> ThreadSlice | None:
-        """The newest `limit` living replies under a message (before a seq); None if the channel has neither."""
+        """The newest `limit` undeleted replies under a message (before a seq); None if the channel has neither."""
         ...
 
     async def meanwhile(
         self, conversation: ConversationKey, since: ReadPosition, *, until: int, limit: int = 200
     ) -> Meanwhile:
-        """What a session that was told up to `since` has missed, up to the message of seq `until`."""
+        """What a session has missed since its read position `since`, up to the message of seq `until`."""
         ...
 
     async def spent(self, channel: ConversationKey, message_id: str) -> Usage | None:
-        """What the turn has cost that ended with this message; None for what no turn ended with."""
+        """The cost of the turn that ended with this message; None if no turn did."""
         ...
 
     async def find_messages(self, name: str) -> tuple[StoredMessage, ...]:
-        """Messages a person may mean by `name`: a trace, or a platform id in any channel; at most 20."""
+        """Messages that match `name`: a trace, or a platform id in any channel; at most 20."""
         ...
 
     async def story(self, conversation: ConversationKey, message_id: str) -> Story | None: ...
@@ -325,7 +328,7 @@ class Library(Protocol):
         ...
 
     async def find_ref(self, ref_id: str) -> RefRecord | None:
-        """A ref of any channel: for the person the gateway belongs to, never for a channel's tools."""
+        """A ref of any channel: for the operator, never for a channel's tools."""
         ...
 
     async def ref_by_public_name(self, public_name: str) -> RefRecord | None: ...
@@ -339,25 +342,25 @@ class Library(Protocol):
     async def end_media(
         self, ref_id: str, outcome: MediaOutcome, reason: str = "", *, blob: Blob | None = None
     ) -> bool:
-        """Record what became of a ref; with a blob, the ref now holds those bytes. False if it was taken back."""
+        """Record a ref's outcome; with a blob, the ref now holds those bytes. False if it was withdrawn."""
         ...
 
     async def gone_since(self, channel: ConversationKey, ref_id: str) -> datetime | None:
-        """When a ref of this channel was taken back: its message deleted, or edited to do without it."""
+        """When a ref of this channel was withdrawn: its message deleted, or edited to do without it."""
         ...
 
     async def note_fetched(self, channel: ConversationKey, size: int) -> None:
-        """Count bytes that came for a channel, whether they are kept or not."""
+        """Count bytes that were fetched for a channel, whether they are stored or not."""
         ...
 
     async def bytes_fetched(self, channel: ConversationKey, since: datetime) -> int:
-        """How many bytes came for a channel since then, by fetch or upload; open uploads count as announced."""
+        """Bytes received for a channel since then, by fetch or upload; open uploads count as announced."""
         ...
 
     async def expire_messages(self, before: datetime) -> int:
-        """Forget messages stored before then, with all that is theirs. Returns how many went.
+        """Delete messages stored before then, with all that belongs to them. Returns how many.
 
-        Those of a turn that waits or runs, or that has parcels still to be seen, stay; so do conversations, sessions
+        Those of a turn that waits or runs, or that has parcels still to be sent, stay; so do conversations, sessions
         and pairings.
         """
         ...
@@ -367,7 +370,7 @@ class Library(Protocol):
         ...
 
     async def media_tallies(self) -> tuple[MediaTally, ...]:
-        """Media seen and fetched, channel by channel: what the savings are made of."""
+        """Media seen and fetched per channel, from which savings are computed."""
         ...
 
 
@@ -384,7 +387,7 @@ class MessageSearch(Protocol):
 
 
 class SessionStore(Protocol):
-    """What agents remember."""
+    """The memory of agents."""
 
     async def session(self, conversation: ConversationKey) -> Session: ...
 
@@ -392,6 +395,6 @@ class SessionStore(Protocol):
 class Store(
     Inbox, Outbox, Library, MessageSearch, SessionStore, Blobs, Readings, Uploads, Credentials, Pairings, Protocol
 ):
-    """Everything belino keeps."""
+    """Everything belino stores."""
 
     async def close(self) -> None: ...

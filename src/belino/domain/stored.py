@@ -20,31 +20,31 @@ LONGEST_COUNT = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What access decided about an arrival."""
+    """The access decision about an arrival."""
 
     standing: Standing
     reason: str
     answer: bool = False
-    """A turn shall answer it."""
+    """Whether a turn answers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenedArrival:
-    """An arrival on its way into the store, with what was decided about it."""
+    """An arrival to be stored, with the access decision about it."""
 
     arrival: Arrival
     verdict: Verdict
     cursor: str | None = None
     ready: datetime | None = None
-    """When its turn may start; at once, if not said."""
+    """When its turn may start; None means at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
-    """A message as the store keeps it."""
+    """A message as it is stored."""
 
     seq: int
-    """Grows with every message of its channel; what pages catch up by."""
+    """Grows with every message of its channel; pages use it to catch up."""
     conversation: ConversationKey
     id: str
     author: Author
@@ -63,20 +63,20 @@ class StoredMessage:
     edited: datetime | None = None
     deleted: datetime | None = None
     reactions: tuple[tuple[str, int], ...] = ()
-    """Emoji and how many people put it there."""
+    """Emoji, each with the number of people."""
     root: str | None = None
-    """The message whose thread it is in: its conversation's thread, or where the chain of its replies began."""
+    """The root of its thread: its conversation's thread, or the start of its chain of replies."""
 
     @property
     def place_in_album(self) -> tuple[datetime, int, int]:
-        """What an album's items are sorted by: platforms that tell whole seconds count their messages."""
+        """Sort key of an album's items: the message number decides between times in whole seconds."""
         counted = self.id.isascii() and self.id.isdecimal() and len(self.id) <= LONGEST_COUNT
         return self.sent, int(self.id) if counted else 0, self.seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearby:
-    """A message before an anchor, with the life of the thread under it."""
+    """A message before an anchor, with the activity of the thread under it."""
 
     message: StoredMessage
     activity: ThreadActivity | None
@@ -84,7 +84,7 @@ class Nearby:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a channel looks like from one of its messages."""
+    """The messages around one message of a channel."""
 
     channel_name: str
     nearby: tuple[Nearby, ...]
@@ -94,18 +94,18 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadSlice:
-    """The newest replies of a thread, and the truth about all of them."""
+    """The newest replies of a thread, with its totals."""
 
     root: StoredMessage | None
     replies: tuple[StoredMessage, ...]
     """Oldest first."""
     total: int
     first: datetime | None
-    """When the oldest reply of all was sent."""
+    """When the oldest of all replies was sent."""
 
 
 class Happening(StrEnum):
-    """What may become of a message after it was said."""
+    """A later event of a message."""
 
     EDITED = "edited"
     DELETED = "deleted"
@@ -114,7 +114,7 @@ class Happening(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPosition:
-    """How much of a channel a session was told: the last message and the last change."""
+    """How far a session has read a channel: the last message and the last change."""
 
     seq: int = 0
     change: int = 0
@@ -122,20 +122,20 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meanwhile:
-    """What arrived and changed since a session was last told."""
+    """What arrived and changed since a session's read position."""
 
     arrived: tuple[StoredMessage, ...]
-    """Oldest first, the newest of them if they are many; never what agents of ours said."""
+    """Oldest first, only the newest if they are many; never messages of our own agents."""
     total_arrived: int
     changed: tuple[tuple[StoredMessage, Happening], ...]
-    """Messages the session was told of before, once each for what became of them, oldest change first."""
+    """Messages the session has read, once for each kind of change, oldest change first."""
     replies_elsewhere: int
     now: ReadPosition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelSummary:
-    """A channel and what it holds."""
+    """A channel and its totals."""
 
     channel: ConversationKey
     name: str
@@ -148,7 +148,7 @@ class ChannelSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfetched:
-    """Media of one sort that nobody has asked for."""
+    """Media of one kind that was never fetched."""
 
     kind: MediaKind
     mime: str
@@ -156,12 +156,12 @@ class Unfetched:
     height: int | None
     items: int
     size: int
-    """Of all of them together, as far as the platform said."""
+    """The total size, as far as the platform reported it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaTally:
-    """What came into a channel, and what of it was fetched."""
+    """Media that came into a channel, and how much of it was fetched."""
 
     channel: ConversationKey
     name: str
@@ -188,7 +188,7 @@ class ConversationSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedTurn:
-    """A turn somebody works on."""
+    """A turn that is being run."""
 
     id: int
     conversation: ConversationKey
@@ -201,11 +201,11 @@ class ClaimedTurn:
     trace: str
     chat_type: ChatType = ChatType.DIRECT
     suspect: bool = False
-    """It was running when the process died, and runs alone since."""
+    """It was running when the process died, and now runs alone."""
     interruptions: int = 0
     """How often the process died while it was the only turn that ran."""
     retries: int = 0
-    """How often a person had it run again after it failed."""
+    """How often a person retried it after it failed."""
 
     @property
     def reply_to(self) -> str | None:
@@ -218,7 +218,7 @@ class ClaimedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """A media item the agent of a conversation was shown."""
+    """A media item that an agent was shown."""
 
     artifact_id: str
     display_name: str
@@ -231,7 +231,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnd:
-    """Everything that ends a turn, in one transaction."""
+    """Everything stored at the end of a turn, in one transaction."""
 
     state: TurnState
     reason: str = ""
@@ -240,23 +240,23 @@ class TurnEnd:
     compacted: bool = False
     """The agent's memory was compacted: nothing shown before is in its context any more."""
     lost: tuple[str, ...] = ()
-    """Refs that went from the agent's memory while the rest of it stayed."""
+    """Refs removed from the agent's memory while the rest of it stayed."""
     told: ReadPosition | None = None
-    """How far the agent was told of its channel; None leaves it as it was."""
+    """The agent's read position; None leaves it unchanged."""
     recovered: tuple[str, ...] | None = None
-    """The refs attached again after a compaction, which is over with it; None if none was to be made good."""
+    """The refs attached again, which completes a compaction; None if there was none to complete."""
     memory: bytes | None = None
-    """None leaves the session's memory as it is."""
+    """None leaves the session's memory unchanged."""
     anew: bool = False
-    """The agent had forgotten everything, and began with this turn."""
+    """The agent's memory was lost, and it started again with this turn."""
     agent: str = ""
-    """The kind of agent that answered, whose memory is nothing to another kind; empty leaves it as it was."""
+    """The kind of agent that answered, whose memory no other kind can use; empty leaves it unchanged."""
     usage: Usage = NOTHING_SPENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What the store remembers of a conversation's agent."""
+    """The stored state of a conversation's agent."""
 
     memory: bytes | None
     turns: int
@@ -264,29 +264,29 @@ class Session:
     manifest: tuple[ManifestEntry, ...]
     """Everything the agent was ever shown."""
     lost: tuple[str, ...] = ()
-    """The refs of the manifest that its memory dropped since: not in its context any more."""
+    """The refs of the manifest that its memory has dropped: not in its context any more."""
     compacted: bool = False
     """Its memory was compacted and nothing was attached again yet."""
     told: ReadPosition | None = None
-    """How far it was told of its channel; None until it was given the structured context."""
+    """Its read position; None before it was given the structured context."""
     agent: str = ""
-    """The kind of agent it is the session of; empty before the first turn ended."""
+    """The kind of agent; empty before the first turn ended."""
 
     def found_by(self, agent: str) -> "Session":
-        """The session as an agent of this kind finds it: one of another kind remembers nothing of it."""
+        """The session as seen by an agent of this kind: another kind has no memory of it."""
         if not agent or self.agent in ("", agent):
             return self
         return replace(self.forgotten(), agent=agent)
 
     def forgotten(self) -> "Session":
-        """The session of an agent that remembers nothing: told nothing, and shown nothing that it still has."""
+        """The session of an agent without memory: nothing read, and nothing shown that it still has."""
         shown = tuple(entry.artifact_id for entry in self.manifest)
         return replace(self, memory=None, lost=shown, compacted=False, told=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requester:
-    """Whose message a parcel answers, and in what sort of place."""
+    """The author of the message that a parcel answers, and the chat type."""
 
     author: Author
     chat_type: ChatType
@@ -294,21 +294,21 @@ class Requester:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedParcel:
-    """A parcel somebody is about to send, and has for itself as long as its lease lasts."""
+    """A parcel that is being sent, exclusively until its lease ends."""
 
     parcel: Parcel
     attempt: int
     """Counts from 1."""
     created: datetime
     fence: int = 0
-    """Grows with every claim in the conversation: who has an older one is no longer listened to."""
+    """Fencing token: grows with every claim in the conversation; results with an older one are ignored."""
     failures: int = 0
-    """Tries that came to nothing since a person last asked for it."""
+    """Failed attempts since a person last asked for it."""
     doubt: Doubt = Doubt.NONE
     insisted: bool = False
-    """A person wants it sent, whatever became of earlier calls."""
+    """A person wants it sent, whatever the result of earlier calls."""
     asker: Requester | None = None
-    """None for what nobody asked for."""
+    """None if it answers no message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,7 +324,7 @@ class ParcelFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParcelRecord:
-    """A parcel and where it is."""
+    """A parcel and its state."""
 
     key: str
     conversation: ConversationKey
@@ -341,12 +341,12 @@ class ParcelRecord:
     files: tuple[ParcelFile, ...] = ()
     doubt: Doubt = Doubt.NONE
     dropped: bool = False
-    """A person does not want it sent any more."""
+    """A person has dropped it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefRecord:
-    """A ref, who sent it, and what became of it."""
+    """A ref, its sender and its outcome."""
 
     ref: MediaRef
     conversation: ConversationKey
@@ -357,7 +357,7 @@ class RefRecord:
     public_name: str
     """The name it is served under: a keyed hash, no extension."""
     seq: int
-    """What listings are paged by."""
+    """The sort key of paged listings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,7 +372,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """Bytes arriving piece by piece. Complete when offset = size; then `sha256` is known."""
+    """An upload in pieces. Complete when offset = size; then `sha256` is known."""
 
     id: str
     conversation: ConversationKey
@@ -395,10 +395,10 @@ class UploadLimits:
 
 
 class GrantKind(StrEnum):
-    """What a secret opens."""
+    """What a secret gives access to."""
 
     LOGIN = "login"
-    """Once, for a browser session."""
+    """Valid once, for a browser session."""
     BROWSER = "browser"
     """Everything a person may do."""
     PROGRAM = "program"
@@ -409,7 +409,7 @@ class GrantKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """A secret that was handed out; only its hash is kept."""
+    """A secret that was issued; only its hash is stored."""
 
     id: str
     kind: GrantKind
@@ -421,19 +421,19 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """Somebody who wrote to an account directly: paired, or waiting for an operator to approve their code."""
+    """A person who wrote to an account directly: paired, or waiting for an operator to approve their code."""
 
     platform: str
     account: str
     sender_id: str
     name: str
-    """As they call themselves, made harmless; it proves nothing."""
+    """Self-chosen and sanitized; it proves nothing."""
     at: datetime
-    """Paired since, or asked at."""
+    """When they were paired, or asked."""
     expires: datetime | None = None
-    """When the code ends; None once paired."""
+    """When the code expires; None once paired."""
     tries_left: int = 0
-    """Wrong codes the operator may still enter before this one opens nothing."""
+    """Wrong codes the operator may still enter before this one becomes invalid."""
 
     @property
     def is_paired(self) -> bool:
@@ -441,13 +441,13 @@ class Pairing:
 
     @property
     def who(self) -> str:
-        """How an operator names them: `platform:account:sender`, percent-encoded like a conversation."""
+        """The operator's name for them: `platform:account:sender`, percent-encoded like a conversation."""
         return str(ConversationKey(platform=self.platform, account=self.account, channel=self.sender_id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A conversation with something to do, and when."""
+    """A conversation with work to do, and when."""
 
     conversation: ConversationKey
     at: datetime
@@ -457,10 +457,10 @@ class Ready:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tidied:
-    """What lay around on the shelf, and how many bytes of it went, or would."""
+    """The result of a garbage collection, with the bytes that were freed, or would be."""
 
     deleted: int = 0
-    """Bytes and copies of what was taken back and had not gone yet."""
+    """Blobs and copies of withdrawn refs that still existed."""
     unused: int = 0
     """Blobs that no ref, upload, parcel or rendition used."""
     strays: int = 0
@@ -472,9 +472,9 @@ class Tidied:
     expired: int = 0
     """Files deleted from there, because no row has listed them for a week."""
     lost: int = 0
-    """Rows whose file is gone; their refs are fetched again, or say that they cannot be."""
+    """Rows whose file is gone; their refs are fetched again, or record that they cannot be."""
     unfinished: int = 0
-    """Temporary files that nobody wrote to any more."""
+    """Abandoned temporary files."""
     freed: int = 0
 
     @property
@@ -506,7 +506,7 @@ class Strays:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoneCopies:
-    """Refs that were taken back, and the conversations in whose folders copies of them may lie."""
+    """Withdrawn refs, and the conversations whose folders may contain copies of them."""
 
     conversations: tuple[ConversationKey, ...]
     refs: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Tokens that text and pictures cost a model, estimated by script and word, without a vocabulary.
 
-Tokenizers keep short and English words whole, cut the long words of other languages into pieces, and spend close to a
+Tokenizers keep short and English words whole, split the long words of other languages into pieces, and spend close to a
 token on every ideograph; an estimate of one quarter of the length is wrong by a factor of two as soon as the script
-changes. The figures were fitted beside o200k on chat and interface text, on the dear side so that budgets hold.
+changes. The figures were fitted against o200k on chat and interface text, erring high so that budgets hold.
 """
 
 import re
@@ -21,7 +21,7 @@ _PIECE = re.compile(
     r"|[-'’./_](?=[^\W\d_])| ?[!-/:-@\[-`{-~]+| ?[^\s0-9]|\s+(?!\S)|\s",
 )
 
-# By these a text is known for English, or for a language whose long words tokenizers know nearly as well.
+# They identify English, and languages whose long words tokenizers know nearly as well.
 _ENGLISH_WORDS = (
     "the and you for that this with have are was not but what your from they will would can just about there it is of "
     "to my we be do if how get like so know it's i'm don't all out up at on an when me our has been think one"
@@ -36,8 +36,8 @@ _HUMP = re.compile(r"(?<=[a-z])[A-Z]")
 
 _WHOLE = 3  # letters up to which a word is one token in any language
 _SLOPE, _LEAST_SLOPE, _MOST_SLOPE = 0.16, 0.06, 0.40  # tokens for each letter beyond those
-_CYRILLIC = 1.4  # how much more such a letter costs there
-_MARKED_SHARE = 0.12  # of words with letters of their language's own, up to which it reads like the best known ones
+_CYRILLIC = 1.4  # factor for such a letter in Cyrillic
+_MARKED_SHARE = 0.12  # of words with language-specific letters, up to which a text counts as well known
 _CAUTION = 1.03
 
 _LETTER = {
@@ -62,18 +62,18 @@ _PRICED_CHARS = 64
 
 
 class _Piece(NamedTuple):
-    """What a piece costs by itself, and what it says about its text."""
+    """The cost of a piece by itself, and its evidence about the text."""
 
     cost: float
     words: int = 0
     letters: float = 0.0
-    """Beyond what is whole anyway."""
+    """Letters beyond those that cost nothing extra."""
     known: float = 0.0
     marked: float = 0.0
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a model spends on this text."""
+    """Estimate how many tokens a model spends on this text."""
     if not text:
         return 0
     pieces = map(_PRICES.__getitem__, _PIECE.findall(text))
@@ -83,23 +83,23 @@ def estimate_tokens(text: str) -> int:
 
 
 def estimate_image_tokens(width: int, height: int) -> int:
-    """About how many tokens a model spends on a picture of this size."""
+    """Estimate how many tokens a model spends on a picture of this size."""
     return max(1, min(IMAGE_TOKENS_AT_MOST, round(width * height / IMAGE_PIXELS_PER_TOKEN)))
 
 
 def _slope(known: float, marked: float) -> float:
-    """What a long word's letters cost, by the share of well known words and of words with letters of their own."""
+    """The cost of a long word's letters, by the shares of well-known words and of language-specific letters."""
     if marked > _MARKED_SHARE:
         return min(_MOST_SLOPE, _SLOPE + marked - _MARKED_SHARE)
     return max(_LEAST_SLOPE, _SLOPE - 0.7 * known)
 
 
 class _Prices(dict[str, _Piece]):
-    """Pieces priced so far; a plain dictionary, because every turn asks it some ten thousand times."""
+    """Cached costs of pieces; a plain dictionary, because every turn looks up some ten thousand of them."""
 
     def __missing__(self, piece: str) -> _Piece:
         price = _piece(piece)
-        if len(piece) <= _PRICED_CHARS:  # a flood of endless words is to cost no memory
+        if len(piece) <= _PRICED_CHARS:  # very long words must not fill the cache
             if len(self) >= _PRICES_MOST:
                 self.clear()
             self[piece] = price
@@ -110,7 +110,7 @@ _PRICES = _Prices()
 
 
 def cache_size() -> CacheSize:
-    """The pieces whose prices are known."""
+    """The cached pieces."""
     return CacheSize.of_entries(len(_PRICES), most=_PRICES_MOST, each=170)
 
 

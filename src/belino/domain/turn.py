@@ -1,4 +1,4 @@
-"""One turn: message in, reply out, and what the agent may use on the way."""
+"""One turn: message in, reply out, and what the agent may use."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from belino.domain.message import ConversationKey
 WORDS_CHARS = 80
 NO_NAMES: Mapping[str, str] = {}
 
-# Placeholders are ours: the gateway writes other people's look-alikes with another bracket.
+# Real placeholders only: the gateway rewrites the bracket of look-alikes in untrusted text.
 _PLACEHOLDER = re.compile(
     r"\[(Image|Video|Audio|Voice|Document|Sticker): ([^\[\]\n]{0,400}?)(?:, )?ref:([a-z0-9]{1,8}_[a-z0-9]{12})\]"
 )
@@ -25,7 +25,7 @@ _LISTED = re.compile(r"^([a-z0-9]{1,8}_[a-z0-9]{12})\|[a-z]+\|((?:[^|\\\n]|\\.)+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """A tool as a model is told about it."""
+    """A tool as it is described to a model."""
 
     name: str
     description: str
@@ -33,7 +33,7 @@ class ToolSpec:
 
 
 class Toolbox(Protocol):
-    """What a session's agent may call; the channel it sees is fixed when it is made."""
+    """The tools of a session's agent; its channel is fixed when it is made."""
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]: ...
@@ -44,7 +44,7 @@ class Toolbox(Protocol):
 
 
 class SessionMemory(Protocol):
-    """What an agent wants to find again at its next turn; saved with the end of this one."""
+    """What an agent wants to have again at its next turn; stored with the end of this one."""
 
     async def load(self) -> bytes | None: ...
 
@@ -58,7 +58,7 @@ class Turn:
     conversation: ConversationKey
     number: int
     system: str
-    """Our own static text; nothing that came from outside."""
+    """Our own static text; nothing from outside."""
     blocks: tuple[Block, ...]
     toolbox: Toolbox
     memory: SessionMemory
@@ -66,19 +66,19 @@ class Turn:
     """The session's folder: files the agent asked for."""
     deadline: datetime
     outgoing: Path | None = None
-    """Where it may put files that go out with the answer; None where nothing can be sent."""
+    """Where it may put files to send with the answer; None where nothing can be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
-    """A piece of the answer, as it is written."""
+    """A piece of the answer, as it streams."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolNote:
-    """A tool is being used; a person may be shown it."""
+    """A tool is being used; may be shown to a person."""
 
     tool: str
     text: str
@@ -86,15 +86,15 @@ class ToolNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The model took the turn's content: pictures in it count as shown."""
+    """The model accepted the turn's content: pictures in it count as shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """The agent's memory was shortened: pictures shown before are gone from it."""
+    """The agent's memory was compacted: pictures shown before are gone from it."""
 
     only: tuple[str, ...] = ()
-    """The refs that went, where the rest of the memory stayed as it was; empty means all of them."""
+    """The refs that were removed, if the rest of the memory stayed unchanged; empty means all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The model would not take a picture."""
+    """The model refused a picture."""
 
     ref: str
     why: str
@@ -132,13 +132,13 @@ def placeholders(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def media_names(text: str) -> dict[str, str]:
-    """What placeholders and the lines of `list_media` call their media, by ref."""
+    """The names of media in placeholders and the lines of `list_media`, by ref."""
     listed = {ref: name.replace("\\", "") for ref, name in _LISTED.findall(text)}
     return listed | {ref: name for _, name, ref in placeholders(text)}
 
 
 def tool_words(tool: str, arguments: Mapping[str, object], names: Mapping[str, str] = NO_NAMES) -> str:
-    """What a tool is about to do, for a person to read; `names` are of media, by ref."""
+    """A tool call in words for a person; `names` are of media, by ref."""
 
     def said(key: str) -> str:
         value = arguments.get(key)

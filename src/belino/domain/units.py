@@ -8,7 +8,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def parse_duration(text: str) -> timedelta:
-    """The duration a text names; ValueError if it names none."""
+    """Parse a duration; ValueError if the text is not one."""
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None:
         raise ValueError(f"{text!r} is no duration; write a whole number and a unit, like 30m, 24h or 7d")

@@ -1,1 +1,1 @@
-"""Readers: hostile documents to text; what is here runs in the sandbox's child."""
+"""Readers: untrusted documents to text; they run in the sandbox's child."""

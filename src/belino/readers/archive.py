@@ -1,4 +1,4 @@
-"""Archives (ZIP, TAR, gzip, bzip2, xz): what lies in them, entry by entry, without unpacking any of it."""
+"""Archives (ZIP, TAR, gzip, bzip2, xz): a listing of their entries, without unpacking any of them."""
 
 import bz2
 import itertools
@@ -26,7 +26,7 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 ENTRIES_A_PART = 200
 ENTRIES_AT_MOST = 500_000
-"""Beyond these nothing is counted."""
+"""Further entries are not counted."""
 NAME_CHARS = 300
 RATIO_NOTED = 100
 
@@ -40,7 +40,7 @@ _UNKNOWN = 0xFFFFFFFF
 
 UNPACKED_AT_MOST = 1024 * 1024 * 1024
 SECONDS_AT_MOST = 10
-"""Of the child's own time for unpacking what is passed over: of gzip all of it, of bzip2 a third."""
+"""CPU seconds of the child for decompressing what is skipped: enough for all of a gzip, a third of a bzip2."""
 DICTIONARY_BYTES = 128 * 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
 _PACKINGS = {"application/gzip": ".gz", "application/x-bzip2": ".bz2", "application/x-xz": ".xz"}
@@ -61,16 +61,16 @@ _BROKEN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
-    """A file or folder in an archive; or, with a `note`, something to know about the list itself."""
+    """A file or folder in an archive; or, with a `note`, a remark about the list itself."""
 
     name: str = ""
     size: int | None = None
-    """Unpacked, as the archive says."""
+    """Unpacked, as declared by the archive."""
     modified: str = ""
     folder: bool = False
     encrypted: bool = False
     link: str = ""
-    """Its target; UNKNOWN_TARGET where the list does not say."""
+    """Its target; UNKNOWN_TARGET if the list does not contain it."""
     note: str = ""
 
     @property
@@ -126,12 +126,12 @@ class _Tally:
 
 
 def prepare() -> None:
-    """Load the codecs; in the child it would be too late."""
+    """Load the codecs before the sandbox forks: its child cannot."""
     charset.prepare()
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """The listing, some hundred entries to a part."""
+    """The listing, some hundred entries per part."""
     size = file.seek(0, 2)
     file.seek(0)
     parts = Parts(options, DocumentUnit.LIST)
@@ -210,7 +210,7 @@ class _CentralEntry:
 
 
 def _zip_entries(file: BinaryIO) -> Iterator[_Entry]:
-    """The entries of a zip by its central directory, walked one by one, so that a lie in it costs nothing."""
+    """The entries of a zip by its central directory, read one by one, so that false counts in it cost nothing."""
     listed = _central_directory(file)
     sampled = (raw.name for raw in itertools.islice(_central_entries(listed), _NAMES_SAMPLED) if not raw.flags & _UTF8)
     unmarked = b"\n".join(name for name in sampled if not name.isascii())
@@ -229,7 +229,7 @@ def _zip_entries(file: BinaryIO) -> Iterator[_Entry]:
 
 
 def _central_directory(file: BinaryIO) -> bytes:
-    """The central directory; what stands before the archive (a program that unpacks it, a picture) is skipped."""
+    """The central directory; data before the archive (a self-extractor, a picture) is skipped."""
     size = file.seek(0, 2)
     begin = max(0, size - _TAIL_BYTES)
     file.seek(begin)
@@ -245,7 +245,7 @@ def _central_directory(file: BinaryIO) -> bytes:
             length, offset = struct.unpack_from("<QQ", tail, wide + 40)
             end = begin + wide
     content = b""
-    # Directly before the end record; if something lies between, where that record says.
+    # Directly before the end record; if something lies between, at the offset in that record.
     for place in (end - length, offset):
         file.seek(max(0, min(place, size)))
         content = file.read(min(length, LIST_BYTES))
@@ -269,7 +269,7 @@ def _central_entries(content: bytes) -> Iterator[_CentralEntry]:
 
 
 def _zip64_size(extra: bytes, size: int) -> int:
-    """The size, where four bytes were too few for it."""
+    """The size from the ZIP64 field, if four bytes are too few for it."""
     at = 0
     while size == _UNKNOWN and at + 4 <= len(extra):
         kind, length = struct.unpack_from("<HH", extra, at)
@@ -285,11 +285,11 @@ def _zip_date(packed: int) -> str:
 
 
 class _LimitReached(Exception):
-    """The limit of what is unpacked is reached."""
+    """The decompression limit is reached."""
 
 
 class _Unpacked(RawIOBase):
-    """A packed file as it would be unpacked, forwards only and not without end."""
+    """The decompressed stream of a file, forward only and limited."""
 
     def __init__(self, file: BinaryIO, mime: str) -> None:
         self._file = file
@@ -299,13 +299,13 @@ class _Unpacked(RawIOBase):
         self._begun = time.process_time()
         self.given = 0
         self.cut = False
-        """It ended before its end."""
+        """The input ended too early."""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: object) -> int:
-        """Hand the next piece to the tar reader."""
+        """Read the next piece for the tar reader."""
         view = memoryview(buffer)  # type: ignore[arg-type]
         piece = self._piece(len(view))
         view[: len(piece)] = piece
@@ -317,7 +317,7 @@ class _Unpacked(RawIOBase):
     def _piece(self, size: int) -> bytes:
         while True:
             if self._unpacker.eof:
-                # Packed files may stand one after the other and count as one.
+                # Concatenated compressed files count as one.
                 self._rest = self._unpacker.unused_data or self._file.read(_CHUNK_BYTES)
                 if not self._rest.strip(b"\0"):
                     return b""
@@ -335,7 +335,7 @@ class _Unpacked(RawIOBase):
 
 
 def _tar_entries(file: BinaryIO, mime: str, name: str) -> Iterator[_Entry]:
-    """The entries of a tar, header by header; of a packed file that is no archive, the one file it is."""
+    """The entries of a tar, header by header; for a compressed file that is not an archive, that one file."""
     if mime not in _PACKINGS:
         cut = file.seek(0, 2) % tarfile.BLOCKSIZE > 0
         file.seek(0)
@@ -356,7 +356,7 @@ def _tar_entries(file: BinaryIO, mime: str, name: str) -> Iterator[_Entry]:
 
 
 def _tar_begins(head: bytes) -> bool:
-    """Whether unpacked bytes are a tar: its mark, or a header whose sum is right."""
+    """Whether unpacked bytes are a tar: its magic, or a header with a valid checksum."""
     if head[257:262] == b"ustar":
         return True
     written = head[148:156].strip(b" \0")
@@ -373,7 +373,7 @@ def _tar_headers(stream: IO[bytes] | RawIOBase) -> Iterator[_Entry]:
                 if member.offset <= before or member.size < 0:
                     raise ValueError("a header that leads back")
                 before = member.offset
-                # The reader keeps all it has seen; a list of a million names is not wanted.
+                # The reader keeps every member; a list of a million of them would fill the memory.
                 archive.members.clear()  # type: ignore[attr-defined]
                 yield _tar_entry(member)
     except _LimitReached as so_far:

@@ -18,12 +18,12 @@ _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "tex
 
 
 def prepare() -> None:
-    """Import the parser; in the child it would be too late."""
+    """Import the parser before the sandbox forks: its child cannot."""
     html.prepare()
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """The chapters that are asked for; the first tells the book's title and author too."""
+    """The requested chapters; the first includes the book's title and author."""
     book = ZipArchive(file)
     package, folder = _package(book)
     chapters = _spine(package, folder)
@@ -46,7 +46,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
 
 
 def _package(book: ZipArchive) -> tuple[Element, str]:
-    """The file that lists what the book is made of, and its folder."""
+    """The package document, which lists the files of the book, and its folder."""
     container = book.find(_CONTAINER)
     roots = (
         [each.get("full-path", "") for each in tree(container).iter() if local(each.tag) == "rootfile"]
@@ -61,7 +61,7 @@ def _package(book: ZipArchive) -> tuple[Element, str]:
 
 
 def _spine(package: Element, folder: str) -> list[str]:
-    """Where the chapters lie, in reading order."""
+    """The paths of the chapters, in reading order."""
     items = {each.get("id", ""): each for each in package.iter() if local(each.tag) == "item"}
     order = [each.get("idref", "") for each in package.iter() if local(each.tag) == "itemref"]
     listed = [items[each] for each in order if each in items] or list(items.values())
@@ -74,7 +74,7 @@ def _place(folder: str, href: str) -> str:
 
 
 def _locked(book: ZipArchive) -> set[str]:
-    """Entries that only the seller's own reader opens."""
+    """Entries under DRM."""
     listed = book.find(_ENCRYPTION)
     if listed is None:
         return set()
@@ -100,7 +100,7 @@ def _title(shown: html.PageText) -> str:
 
 
 def _about(package: Element) -> str:
-    """Title, authors and language, as the book says."""
+    """Title, authors and language, from the metadata."""
     told: dict[str, list[str]] = {}
     metadata = next((each for each in package if local(each.tag) == "metadata"), package)
     for each in metadata.iter():

@@ -1,7 +1,7 @@
-"""Charset detection: a byte order mark or strict UTF decides, otherwise the letters that languages use most.
+"""Charset detection: by byte order mark or strict UTF, otherwise by the most common letters of languages.
 
-Each older set is listed with the usual letters of its languages. A text is decoded in every set that can hold it; the
-one in which its letters cost the fewest bits is chosen.
+Each legacy charset is listed with the common letters of its languages. A text is decoded in every charset that
+accepts it; the one in which its letters cost the fewest bits is chosen.
 """
 
 import codecs
@@ -13,9 +13,9 @@ from functools import lru_cache
 from itertools import pairwise
 
 SAMPLE_BYTES = 8 * 1024
-"""Enough to tell, and read in twenty sets within some twenty milliseconds."""
+"""Enough for detection, and decoded in twenty charsets within some twenty milliseconds."""
 BROKEN_AT_MOST = 0.02
-"""Of the characters beyond ASCII: a cut or a flipped byte does not make UTF-8 another set."""
+"""Share of the characters beyond ASCII: a truncated or flipped byte does not make UTF-8 another charset."""
 
 BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
         (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))  # fmt: skip
@@ -48,12 +48,12 @@ _QUOTES = "’“”–…€„«»°"
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How the words of a language look in a set."""
+    """Letter statistics of a language in a charset."""
 
     share: float
-    """How much of the text beyond ASCII its usual letters are."""
+    """The share of its common letters in the text beyond ASCII."""
     others: int
-    """How many more characters the rest is drawn from."""
+    """The number of other characters that make up the rest."""
     marks: str = ""
 
 
@@ -62,7 +62,7 @@ _LETTERS = _Kind(0.94, 80, _QUOTES)
 _SIGNS = _Kind(0.60, 7_000)
 _WIDE_SIGNS = _Kind(0.60, 25_000)
 
-# Each set with the languages that were written in it, their usual letters first.
+# Each charset with the languages that were written in it, their common letters first.
 _SETS: tuple[tuple[str, _Kind, tuple[str, ...]], ...] = (
     ("cp1252", _LATIN, ("äüößÜÖÄ", "éèàêçôùâîûëïœÉ", "óíáéñú¿¡ü", "ãçáéõíóâêúà", "åäöéÅÄÖ", "åøæÅØÆ", "èàòùìé", "ëéïöü",
                         "’“”‘–—…•£©®°·", "€£©°·×")),
@@ -86,11 +86,11 @@ _SETS: tuple[tuple[str, _Kind, tuple[str, ...]], ...] = (
     ("utf-16-be", _WIDE_SIGNS, (_JAPANESE, _SIMPLIFIED, _TRADITIONAL, _HANGUL, *_CYRILLIC)),
 )  # fmt: skip
 _BYTE_BITS = 7.0
-"""What an ASCII byte costs: in some sets one may be the second half of a letter."""
+"""The cost of an ASCII byte: in some charsets it may be the second half of a letter."""
 _WRONG_BITS = 16.0
 """The cost of letters in an order that no language uses."""
 
-# Labels of the sets above in web pages, mail and books; Latin-1 means windows-1252, as in browsers.
+# Labels of these charsets in web pages, mail and books; Latin-1 means windows-1252, as in browsers.
 _LABELS = {
     "utf-8": "utf-8 utf8 unicode-1-1-utf-8 us-ascii ascii ansi_x3.4-1968",
     "utf-16": "utf-16 utf16", "utf-16-le": "utf-16le utf-16-le", "utf-16-be": "utf-16be utf-16-be",
@@ -125,7 +125,7 @@ _MARKS = frozenset("«»“”„‘’–—…№©®°§€£·•、。，�
 
 
 def prepare() -> None:
-    """Load every codec that may be asked for: where documents are read, nothing can be loaded later."""
+    """Load every codec before the sandbox forks: its child cannot."""
     for codec in _LABELS:
         codecs.lookup(codec)
     for _, codec in BOMS:
@@ -133,24 +133,24 @@ def prepare() -> None:
 
 
 def codec_of(label: str) -> str | None:
-    """Our codec for a name that a document gives its character set; None for one that is none."""
+    """The codec of a charset label; None if it is unknown."""
     return _CODECS.get(label[:40].strip(" \t\r\n\"'").lower())
 
 
 def written_in_ascii(label: bytes) -> str:
-    """What a document says of its set in bytes that anybody can read: so it is not one of wide characters."""
+    """The charset that a document declares in ASCII bytes; ignored if it is UTF-16 or UTF-32, which it cannot be."""
     said = label.decode("ascii", "replace")
     return "" if (codec_of(said) or "").startswith(("utf-16", "utf-32")) else said
 
 
 def decode(data: bytes, *, declared: str = "") -> str:
-    """The text these bytes are; nothing in them is left out, what cannot be read becomes U+FFFD."""
+    """Decode bytes; nothing is left out, what cannot be decoded becomes U+FFFD."""
     codec, mark = detect(data, declared=declared)
     return data[mark:].decode(codec, "replace")
 
 
 def detect(data: bytes, *, declared: str = "") -> tuple[str, int]:
-    """The codec of a text by its beginning, and how many bytes of a mark precede it."""
+    """The codec of a text by its beginning, and the length of its byte order mark."""
     for bom, codec in BOMS:
         if data.startswith(bom):
             return codec, len(bom)
@@ -162,7 +162,7 @@ def detect(data: bytes, *, declared: str = "") -> tuple[str, int]:
         return wide, 0
     if not _HIGH.search(sample):
         return ("iso2022_jp" if _ESCAPES.search(sample) else "utf-8"), 0
-    # Bytes that happen to be UTF-8 are UTF-8, whatever is declared, unless two of them make a character there too.
+    # Bytes that are valid UTF-8 are UTF-8, whatever is declared, unless the declared charset is a double-byte one.
     if said not in _PAIRS and _is_utf8(sample):
         return "utf-8", 0
     if said and said != "utf-8" and _holds(sample, said):
@@ -171,7 +171,7 @@ def detect(data: bytes, *, declared: str = "") -> tuple[str, int]:
 
 
 def telling(data: bytes) -> bytes:
-    """The lines that tell a set: ASCII ones say nothing of it."""
+    """A sample of the lines that are not pure ASCII: ASCII says nothing about the charset."""
     if len(data) <= SAMPLE_BYTES:
         return data
     first = _HIGH.search(data)
@@ -185,14 +185,14 @@ def telling(data: bytes) -> bytes:
 def _is_utf8(sample: bytes) -> bool:
     text = sample.decode("utf-8", "replace")
     beyond = len(text) - len(text.encode("ascii", "ignore"))
-    # The sample may end within a character; a text may hold the sign for an unreadable one.
+    # The sample may end within a character; a text may itself contain U+FFFD.
     broken = text.count("\ufffd") - sample.count(b"\xef\xbf\xbd")
     good = beyond - broken
     return good > 0 and broken - text.endswith("\ufffd") <= BROKEN_AT_MOST * good
 
 
 def _wide(data: bytes) -> str | None:
-    """UTF-16 or UTF-32 without a mark: zero bytes, and the order in which more of it is ASCII."""
+    """UTF-16 or UTF-32 without a mark: zero bytes, and the byte order that gives more ASCII."""
     sample = data[: min(len(data), SAMPLE_BYTES) & ~3] or data[:2]
     if b"\0" not in sample:
         return None
@@ -209,7 +209,7 @@ def _wide(data: bytes) -> str | None:
 
 
 def _plainness(sample: bytes, codec: str) -> float:
-    """The share of ASCII in a reading without a control character or half a pair; 0 for any other."""
+    """The share of ASCII in a text with hardly any control characters or unpaired surrogates; else 0."""
     text = sample.decode(codec, "replace")
     odd = sum(not (character.isprintable() or character in "\t\r\n\f") for character in text)
     if odd + text.count("\ufffd") > max(1, len(text) * 0.01):
@@ -230,7 +230,7 @@ def _likeliest(sample: bytes) -> str:
 
 @lru_cache(maxsize=64)
 def _prices(letters: str, kind: _Kind) -> tuple[dict[str, float], float]:
-    """What each usual letter costs (the first are the most usual), and what any other does."""
+    """The cost of each common letter (the most common first), and that of any other."""
     known = list(dict.fromkeys(letters + kind.marks))
     weights = [1 / (rank + 4) for rank in range(len(known))]
     whole = sum(weights) / kind.share
@@ -239,7 +239,7 @@ def _prices(letters: str, kind: _Kind) -> tuple[dict[str, float], float]:
 
 
 def _bits(sample: bytes, codec: str, kind: _Kind, languages: tuple[str, ...]) -> float:
-    """What the sample costs, read in this set, in the language where it costs least."""
+    """The cost of the sample in this charset, in the language where it is lowest."""
     text = sample.decode(codec, "replace")
     broken = text.count("\ufffd") - text.endswith("\ufffd")
     if broken > 1 + len(text) * BROKEN_AT_MOST / 4:

@@ -13,14 +13,14 @@ SERIES_AT_MOST = 200
 COLUMNS_AT_MOST = 1_000
 
 _APPLIED = "\u2061"
-"""Stands between a function and what it is applied to, and is not seen."""
+"""The invisible function application character, between a function and its argument."""
 _LARGE_OPERATORS = {"∑": "\\sum", "∫": "\\int", "∏": "\\prod", "⋃": "\\bigcup", "⋂": "\\bigcap"}
 _ACCENTS = {"\u0302": "\\hat", "\u0303": "\\tilde", "\u0304": "\\bar", "\u0305": "\\overline", "\u20d7": "\\vec",
             "\u0307": "\\dot", "\u0308": "\\ddot"}  # fmt: skip
 
 
 def paragraphs(body: Element | None, links: Mapping[str, Relationship]) -> Iterator[tuple[str, str]]:
-    """Each paragraph of a text body: what is seen of it, and what is too small to be seen."""
+    """Each paragraph of a text body: its visible text, and text too small to be seen."""
     for paragraph in body if body is not None else ():
         if local(paragraph.tag) == "p":
             seen, tiny = _runs(paragraph, links)
@@ -39,7 +39,7 @@ def grid(element: Element, links: Mapping[str, Relationship]) -> str:
 
 
 def chart(space: Element | None) -> str:
-    """A chart's title, and what it shows as a table: one row for each category, one column for each series."""
+    """A chart's title and data as a table: one row per category, one column per series."""
     whole = find(space, "chart")
     if whole is None:
         return ""
@@ -57,7 +57,7 @@ def chart(space: Element | None) -> str:
 
 
 def diagram(model: Element | None) -> str:
-    """The words in the shapes of a diagram, one line each."""
+    """The text in the shapes of a diagram, one line each."""
     points = named(model, "pt") if model is not None else ()
     return "\n".join(f"- {text}" for point in points if (text := one_line(_letters(find(point, "t")))))
 
@@ -96,7 +96,7 @@ def _indent(about: Element | None) -> str:
 
 
 def _points(element: Element | None) -> dict[int, str]:
-    """The values a chart keeps of the cells it was made from, by place."""
+    """The cell values cached in a chart, by index."""
     found: dict[int, str] = {}
     for point in named(element, "pt") if element is not None else ():
         place, text = value(point, "idx"), find(point, "v")
@@ -115,7 +115,7 @@ def _letters(element: Element | None) -> str:
 
 
 def equation_text(equation: Element) -> str:
-    """The equation between dollar signs; nothing if it is empty."""
+    """The equation between dollar signs; empty if it has no content."""
     text = _elements(equation).strip()
     return f"${text}$" if text else ""
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 BYTES_AT_MOST = 20 * 1024 * 1024
-"""Twenty times as much memory, and some ten seconds."""
+"""Takes twenty times as much memory, and some ten seconds."""
 DEPTH_AT_MOST = 3_000
-"""Elements open at once; the parser's time grows with the square of it."""
+"""Elements open at once; the parser's time grows with the square of this."""
 FLAT = "(nested too deeply to tell what a reader sees of it: scripts and hidden text stand among the rest)"
 HIDDEN_CHARS = 2_000
 LINK_CHARS = 200
@@ -68,10 +68,10 @@ _DIGITS, _FEW_DIGITS = re.compile(r"[0-9a-f]{6}(?:[0-9a-f]{2})?"), re.compile(r"
 _NUMBERS = re.compile(r"rgba?\(\s*(\d{1,3})\s*[, ]\s*(\d{1,3})\s*[, ]\s*(\d{1,3})")
 _NAMED = {"white": "ffffff", "black": "000000", "red": "ff0000", "blue": "0000ff", "yellow": "ffff00", "snow": "fffafa"}
 _NEAR = 8
-"""How far two colours may differ in each component while one is unreadable on the other."""
+"""The difference per colour component up to which text is unreadable on its background."""
 
 _COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+\*/")
-# Rules for print or narrow screens say nothing of the page as it is read.
+# Rules for print or narrow screens do not apply to the page as it is read.
 _CONDITIONAL = re.compile(r"@[a-z-]{1,30}[^{};]{0,500}\{(?:[^{}]*+\{[^{}]*+\})*+[^{}]*+\}", re.IGNORECASE)
 _RULE = re.compile(r"([^{}@;]{1,500})\{([^{}]{0,5000})\}")
 _SIMPLE = re.compile(r"(?:[a-z][a-z0-9]{0,20})?(?:([.#])([A-Za-z_-][\w-]{0,100}))", re.IGNORECASE)
@@ -87,7 +87,7 @@ class PageText:
 
 
 def prepare() -> None:
-    """Import the parser; in the child it would be too late."""
+    """Import the parser before the sandbox forks: its child cannot."""
     import selectolax.lexbor  # noqa: F401
 
     charset.prepare()
@@ -104,13 +104,13 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
 
 
 def decoded(content: bytes) -> str:
-    """A page's characters, by its own word if that can be true."""
+    """A page's text, by its declared charset if that is plausible."""
     found = _XML_CHARSET.match(content[:256].lstrip()) or _META_CHARSET.search(content[:4096])
     return charset.decode(content, declared=charset.written_in_ascii(found[1]) if found else "")
 
 
 def show(page: str) -> PageText:
-    """What a reader sees of a page."""
+    """The visible text of a page, with hidden text marked."""
     from selectolax.lexbor import LexborHTMLParser
 
     if _depth(page) > DEPTH_AT_MOST:
@@ -128,7 +128,7 @@ def show(page: str) -> PageText:
 
 
 def _arranging(tree: "LexborHTMLParser") -> frozenset[int]:
-    """Tables with tables in them: these only arrange the page."""
+    """Tables that contain tables: these are used for layout."""
     found: set[int] = set()
     for inner in tree.css("table table"):
         above = inner.parent
@@ -156,7 +156,7 @@ class _OpenTable:
 
 @dataclass(slots=True)
 class _PageWriter:
-    """Takes elements as they begin and end, and writes lines."""
+    """Writes lines while elements begin and end."""
 
     unseen: "_HiddenElements"
     arranging: frozenset[int]
@@ -172,7 +172,7 @@ class _PageWriter:
     _mark: str = ""
 
     def walk(self, root: "LexborNode") -> None:
-        """Every node in order, without recursion: pages nest as deep as they like."""
+        """Visit every node in order, without recursion: pages may nest deeply."""
         node: LexborNode | None = root
         last = root.mem_id
         while node is not None:
@@ -195,7 +195,7 @@ class _PageWriter:
         return re.sub(r"\n{3,}", "\n\n", "".join(self._out)).strip()
 
     def _begin(self, node: "LexborNode") -> bool:
-        """Whether what is inside is to be looked at."""
+        """Begin an element; whether its content is to be visited."""
         if node.is_text_node:
             text = node.text_content or ""
             self._line.append(text if self._pre else _SPACE.sub(" ", text))
@@ -291,7 +291,7 @@ class _PageWriter:
         href = (node.attributes.get("href") or "").strip()
         if not href.lower().startswith(("http://", "https://", "mailto:", "tel:")):
             return
-        # What follows the question mark of a long address is mostly for those who count visits.
+        # The query of a long URL is mostly for tracking.
         target = href if len(href) <= LINK_CHARS else f"{href.partition('?')[0][:LINK_CHARS]}…"
         if out == len(self._out) and line < len(self._line):
             text = one_line("".join(self._line[line:]))
@@ -299,7 +299,7 @@ class _PageWriter:
                 self._line[line:] = [text if text == target else f"[{text}]({target})"]
 
     def _cell(self) -> None:
-        """A cell of a table; where tables only arrange a page, cells are nothing but apart."""
+        """End a cell of a table; in layout tables, cells are only separated by a space."""
         if self._table is None:
             self._line.append(" ")
             return
@@ -337,17 +337,17 @@ class _PageWriter:
 
 @dataclass(slots=True)
 class _HiddenElements:
-    """Follows a page as its elements begin and end, and tells which of them are hidden."""
+    """Tracks which elements of a page are hidden as they begin and end."""
 
     classes: frozenset[str] = frozenset()
     ids: frozenset[str] = frozenset()
     _grounds: list[tuple[int, str]] = field(default_factory=list)
-    """Open elements that have a background of their own; one that only a style sheet knows is unknown."""
+    """Open elements with a background of their own; one set by a style sheet is unknown."""
     _hidden: int | None = None
 
     @classmethod
     def of_styles(cls, styles: Iterable[str]) -> Self:
-        """What the simple rules of a page's style sheets hide: `.name`, `#name`, `tag.name`."""
+        """The simple selectors that a page's style sheets hide: `.name`, `#name`, `tag.name`."""
         rules = _CONDITIONAL.sub(" ", _COMMENT.sub(" ", "\n".join(styles)[:STYLES_CHARS]))
         classes: set[str] = set()
         ids: set[str] = set()
@@ -360,7 +360,7 @@ class _HiddenElements:
         return cls(frozenset(classes), frozenset(ids))
 
     def enters(self, node: "LexborNode") -> bool:
-        """Whether this element, which begins, is hidden."""
+        """Begin an element; whether it is hidden."""
         attributes = node.attributes
         if not attributes:
             return False
@@ -378,7 +378,7 @@ class _HiddenElements:
         return False
 
     def leaves(self, node: "LexborNode") -> bool:
-        """Whether this element, which ends, was hidden."""
+        """End an element; whether it was hidden."""
         if self._grounds and self._grounds[-1][0] == node.mem_id:
             self._grounds.pop()
         if self._hidden == node.mem_id:
@@ -415,7 +415,7 @@ def _text_colour(style: str, attributes: dict[str, str | None]) -> str:
 
 
 def _colour(text: str) -> str:
-    """Six digits; nothing for a colour that is not spelled out."""
+    """Six hexadecimal digits; empty for any other notation."""
     word = text.strip().lower()
     if "transparent" in word and not word.startswith("#"):
         return ""

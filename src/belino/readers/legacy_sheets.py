@@ -1,4 +1,4 @@
-"""Legacy sheets of Excel, before 2007 (BIFF) or binary (XLSB): numbers as they are shown, what is hidden is marked."""
+"""Legacy sheets of Excel, before 2007 (BIFF) or binary (XLSB): numbers as displayed, hidden content marked."""
 
 import struct
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from python_calamine import CalamineSheet
 
 CELLS_AT_MOST = 500_000
-"""Of one sheet: more than fit into what is read at once."""
+"""Per sheet: more than fit into one read."""
 RECORDS_AT_MOST = 2_000_000
 
 _BEGIN, _END, _SHEET, _FORMAT, _FORMAT_BEFORE, _STYLE, _SINCE = 0x809, 0x0A, 0x85, 0x41E, 0x1E, 0xE0, 0x22
@@ -33,14 +33,14 @@ _Cell = tuple[int, int]
 
 @dataclass(slots=True)
 class _Marks:
-    """Of one sheet: what its numbers look like, which of them a format hides, which rows and columns are hidden."""
+    """The displayed numbers of one sheet, those that a format hides, and its hidden rows and columns."""
 
     shown: dict[_Cell, str] = field(default_factory=dict)
     unseen: set[_Cell] = field(default_factory=set)
     rows: set[int] = field(default_factory=set)
     columns: set[int] = field(default_factory=set)
     whole: bool = True
-    """Whether every number of the sheet is among them."""
+    """Whether they include every number of the sheet."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class _Workbook:
 
     content: bytes
     wide: bool
-    """Text takes two bytes for a character where it must."""
+    """Whether text may use two bytes per character."""
     sheets: list[int] = field(default_factory=list)
     codes: dict[int, str] = field(default_factory=dict)
     styles: list[NumberFormat] = field(default_factory=list)
@@ -78,19 +78,19 @@ class _Workbook:
 
 
 def prepare() -> None:
-    """Import the parsers; in the child it would be too late."""
+    """Import the parsers before the sandbox forks: its child cannot."""
     import python_calamine  # noqa: F401
 
     ole.prepare()
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """The sheets that are asked for; what calamine leaves out of old workbooks is read beside it."""
+    """The requested sheets; what calamine leaves out of old workbooks is read from their records."""
     import python_calamine as calamine
 
     parts = Parts(options, DocumentUnit.SHEET)
     records = _opened(file)
-    if records is not None and records.locked:  # calamine takes what follows for nonsense, or for text
+    if records is not None and records.locked:  # calamine takes encrypted content for garbage or text
         raise CannotRead(Unread.UNREADABLE, "it is protected by a password")
     file.seek(0)
     try:
@@ -112,7 +112,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
 
 
 def _fill(grid: Grid, sheet: "CalamineSheet", marks: _Marks) -> None:
-    left = sheet.start[1] if sheet.start else 0  # empty rows above are handed over, empty columns before are not
+    left = sheet.start[1] if sheet.start else 0  # calamine returns empty rows above, but not empty columns on the left
     grid.hidden_columns.update(marks.columns)
     for at, row in enumerate(sheet.iter_rows(), 1):
         cells = {
@@ -128,7 +128,7 @@ def _text(grid: Grid, marks: _Marks, cell: _Cell, value: object) -> str:
     if isinstance(value, (str, bool)):
         return _value_text(value)
     told = marks.shown.get(cell)
-    if told is None:  # calamine does not tell the numbers of a chart on the sheet from those of the sheet
+    if told is None:  # calamine mixes the numbers of a chart on the sheet with those of the sheet
         return "" if marks.whole else _value_text(value)
     return grid.conceal(told) if cell in marks.unseen else told
 
@@ -148,7 +148,7 @@ def _value_text(value: object) -> str:
 
 
 def _opened(file: BinaryIO) -> _Workbook | None:
-    """The records of a workbook of Excel 5 to 2003; of no other."""
+    """The records of a workbook of Excel 5 to 2003; None for any other."""
     try:
         container = ole.opened(file)
         content = ole.top_stream(container, "Workbook") or ole.top_stream(container, "Book")
@@ -174,7 +174,7 @@ def _opened(file: BinaryIO) -> _Workbook | None:
 
 
 def _code(book: _Workbook, at: int, size: int) -> str:
-    """A number format as it is written."""
+    """The code of a number format."""
     content = book.content
     if not book.wide:
         return content[at + 3 : at + 3 + content[at + 2]].decode("cp1252", "replace") if size > 2 else ""
@@ -198,7 +198,7 @@ def _numbers(content: bytes, kind: int, at: int, size: int) -> Iterator[tuple[in
 
 
 def _unpacked(packed: int) -> float:
-    """Four bytes for a number: two of its bits say whether it is whole, and a hundred times what is meant."""
+    """Decode an RK number: two of its bits say whether it is an integer, and whether it is multiplied by 100."""
     whole = packed >> 2
     value = float(whole - (1 << 30) if whole >= 1 << 29 else whole)
     if not packed & 2:
@@ -207,7 +207,7 @@ def _unpacked(packed: int) -> float:
 
 
 def _records(content: bytes, at: int) -> Iterator[tuple[int, int, int]]:
-    """Kind, place and size of each record from here to the end of its part."""
+    """Kind, offset and size of each record from here to the end of its substream."""
     depth = 0
     for _ in range(RECORDS_AT_MOST):
         if at + 4 > len(content):
@@ -216,6 +216,6 @@ def _records(content: bytes, at: int) -> Iterator[tuple[int, int, int]]:
         depth += (kind == _BEGIN) - (kind == _END)
         if depth <= 0:
             return
-        if depth == 1:  # a chart in a sheet has records of its own
+        if depth == 1:  # a chart in a sheet has its own records
             yield kind, at + 4, min(size, len(content) - at - 4)
         at += 4 + size

@@ -20,15 +20,15 @@ _DOCUMENT, _EDIT, _PERSISTS = 1000, 4085, 6002
 _LIST, _LISTED, _SLIDE, _ABOUT, _SHOWING = 4080, 1011, 1006, 1007, 1017
 _TEXT_KIND, _CHARACTERS, _BYTES, _OUTLINE = 3999, 4000, 4008, 3998
 _SLIDES, _NOTES = 0, 2
-"""The lists of a document that are read; the one between them is that of masters."""
+"""The lists of a document that are read; the one between them is that of the masters."""
 _TITLES, _SPOKEN = frozenset({0, 6}), 2
-"""Kinds of text: titles, and what the speaker says."""
+"""Kinds of text: titles, and speaker notes."""
 _HIDDEN = 0x04
 _CONTROLS = {**dict.fromkeys(range(32)), 0x09: "\t", 0x0A: "\n", 0x0B: "\n", 0x0D: "\n"}
 
 
 class _Lost(Exception):
-    """Nothing leads to the document."""
+    """No record leads to the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class _Record:
     begin: int
     end: int
     inside: bool
-    """Whether it is made of others."""
+    """Whether it contains other records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class _Text:
 
 @dataclass(slots=True)
 class _Listed:
-    """A slide, or the notes to one, as the document lists them: where it lies, and the texts of its outline."""
+    """A slide, or its notes, as listed in the document: its record, and the texts of its outline."""
 
     record: _Record
     texts: list[_Text]
 
 
 def prepare() -> None:
-    """Import the parser; in the child it would be too late."""
+    """Import the parser before the sandbox forks: its child cannot."""
     ole.prepare()
 
 
@@ -93,13 +93,13 @@ class _Show:
     _left: int = RECORDS_AT_MOST
 
     def open(self, edit: int) -> None:
-        """Find the document as it was saved last, and what it lists."""
+        """Find the last saved document, and its lists."""
         for record in self._inside(self._last_saved(edit)):
             if record.kind == _LIST and record.instance in (_SLIDES, _NOTES):
                 self._list(record, self.slides if record.instance == _SLIDES else self.notes)
 
     def search(self) -> None:
-        """Every slide in the file, where no list of them is left."""
+        """Find every slide in the file, if no list of them is left."""
         whole = _Record(0, 0, 0, len(self.content), inside=True)
         found = [record for record in self._inside(whole) if record.kind == _SLIDE]
         self.slides.update(enumerate(_Listed(record, []) for record in found[:SLIDES_AT_MOST]))
@@ -124,7 +124,7 @@ class _Show:
         return "\n".join(text.words for text in texts if text.kind == _SPOKEN and text.words.strip())
 
     def _texts(self, listed: _Listed) -> list[_Text]:
-        """All texts in the order of the shapes; those of the outline stand in a list of their own."""
+        """All texts in the order of the shapes; those of the outline are in a list of their own."""
         found: list[_Text] = []
         kind = -1
         for record in self._below(listed.record):
@@ -142,13 +142,13 @@ class _Show:
         return text.translate(_CONTROLS).strip()
 
     def _last_saved(self, edit: int) -> _Record:
-        """The document; each time it is saved, what has changed is added at the end, and the rest left as it was."""
+        """The document. Each save appends what has changed, and leaves the rest unchanged."""
         document = 0
         for _ in range(EDITS_AT_MOST):
             record = self._at(edit)
             if record is None or record.kind != _EDIT:
                 break
-            if record.end - record.begin >= 32:  # it names the key
+            if record.end - record.begin >= 32:  # it contains a reference to the encryption key
                 raise CannotRead(Unread.UNREADABLE, "it is protected by a password")
             document = document or number(self.content, record.begin + 16)
             self._learn(self._at(number(self.content, record.begin + 12)))
@@ -161,7 +161,7 @@ class _Show:
         return found
 
     def _learn(self, record: _Record | None) -> None:
-        """Where each thing lies, as the latest list says."""
+        """Read the offset of each object; the latest list wins."""
         at, end = (record.begin, record.end) if record is not None and record.kind == _PERSISTS else (0, 0)
         while at < end and self._left > 0:
             told = number(self.content, at)
@@ -185,7 +185,7 @@ class _Show:
                 texts.append(_Text(kind, self._words(each)))
 
     def _below(self, record: _Record) -> Iterator[_Record]:
-        """All records in it, however deep, in their order."""
+        """All records inside it, at any depth, in order."""
         waiting = [self._inside(record)]
         while waiting:
             each = next(waiting[-1], None)

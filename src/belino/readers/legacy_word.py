@@ -28,7 +28,7 @@ from belino.readers.word import ADDRESS, TINY_HALF_POINTS, symbol
 
 _WORD_97 = 0xC1
 _LOCKED, _OTHER_TABLES = 0x0100, 0x0200
-# The texts that follow one another, with the place of their lengths; what belongs to macros is not shown.
+# The consecutive texts, with the offset of their lengths; text of macros is not shown.
 _STORIES = (("", 0x4C), ("Footnote", 0x50), ("Header or footer", 0x54), (None, 0x58), ("Comment", 0x5C),
             ("Endnote", 0x60), ("Text box", 0x64), ("Text box", 0x68))  # fmt: skip
 _VANISH, _DELETED, _SIZE, _COLOUR, _COLOUR_NUMBER = 0x083C, 0x0800, 0x4A43, 0x6870, 0x2A42
@@ -45,23 +45,23 @@ PIECES_AT_MOST = 200_000
 RUNS_AT_MOST = 1_000_000
 
 _PIECE_TABLE, _CHARACTER_TABLE, _PARAGRAPH_TABLE = 0x1A2, 0xFA, 0x102
-"""Where the header tells the place of a table."""
+"""Offsets in the header at which the place of a table is given."""
 _PAGE_BYTES = 512
 _COMPRESSED = 0x4000_0000
 _OPERANDS = {0: 1, 1: 1, 2: 2, 3: 4, 4: 2, 5: 2, 7: 3}
-"""Bytes of what a property is set to, by the first bits of its number; the missing kind tells its own length."""
+"""Operand bytes of a property, by the first bits of its number; the missing kind states its own length."""
 _LONG = frozenset({0xD606, 0xD608})
-"""The definition of a table tells its length in two bytes."""
+"""Table definitions, which state their length in two bytes."""
 
 
 def prepare() -> None:
-    """Import what reading needs; in the child it would be too late."""
+    """Import the parser before the sandbox forks: its child cannot."""
     ole.prepare()
     charset.prepare()
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """The document's text, cut at its headings."""
+    """The document's text, split at its headings."""
     container = ole.opened(file)
     main = ole.top_stream(container, "WordDocument")
     flags = number(main, 10, 2)
@@ -95,7 +95,7 @@ def _document(reader: "_DocumentReader", stories: list[tuple[str | None, int]]) 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A stretch of the text, from one character to another, and where it lies."""
+    """A range of the text, and its place in the file."""
 
     first: int
     last: int
@@ -109,18 +109,18 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """The properties of stretches of the file, in their order."""
+    """The properties of ranges of the file, in order."""
 
     starts: list[int] = field(default_factory=list)
     _told: list[bytes] = field(default_factory=list)
     _skips: int = 0
 
     def at(self, offset: int) -> Mapping[int, int]:
-        """The properties of what lies there, by their numbers."""
+        """The properties at an offset, by their numbers."""
         return _properties(self._raw(offset)[self._skips :])
 
     def style(self, offset: int) -> int:
-        """The style of the paragraph that lies there: 1 to 9 are headings."""
+        """The style of the paragraph at an offset: 1 to 9 are headings."""
         return number(self._raw(offset), 0, 2)
 
     def _raw(self, offset: int) -> bytes:
@@ -129,10 +129,10 @@ class _Runs:
 
 
 def _pieces(main: bytes, tables: bytes) -> list[_Piece]:
-    """The stretches of the text in their order."""
+    """The ranges of the text, in order."""
     at, size = number(main, _PIECE_TABLE), number(main, _PIECE_TABLE + 4)
     end = at + size
-    while at < end and tables[at : at + 1] == b"\x01":  # properties that pieces share
+    while at < end and tables[at : at + 1] == b"\x01":  # properties shared by pieces
         at += 3 + number(tables, at + 1, 2)
     if tables[at : at + 1] != b"\x02":
         raise CannotRead(Unread.UNREADABLE, "the document is broken")
@@ -150,13 +150,13 @@ def _pieces(main: bytes, tables: bytes) -> list[_Piece]:
 
 
 def _character_runs(main: bytes, tables: bytes) -> _Runs:
-    """The properties of characters."""
+    """The character properties."""
     found = sorted(_runs(main, tables, _CHARACTER_TABLE, entry=1))
     return _Runs([start for start, _ in found], [told for _, told in found])
 
 
 def _paragraph_runs(main: bytes, tables: bytes) -> _Runs:
-    """The properties of paragraphs, each beginning with its style."""
+    """The paragraph properties, each beginning with its style."""
     found = sorted(_runs(main, tables, _PARAGRAPH_TABLE, entry=13))
     return _Runs([start for start, _ in found], [told for _, told in found], 2)
 
@@ -188,7 +188,7 @@ def _told(page: bytes, place: int, *, long: bool) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _properties(told: bytes) -> Mapping[int, int]:
-    """Properties by their numbers, as far as they are understood."""
+    """Properties by their numbers, as far as they are known."""
     found: dict[int, int] = {}
     at = 0
     while at + 2 < len(told):
@@ -205,7 +205,7 @@ def _properties(told: bytes) -> Mapping[int, int]:
 
 @dataclass(slots=True)
 class _Field:
-    """What is computed: first how, then the result."""
+    """A field: its instruction, then its result."""
 
     how: str = ""
     tells: bool = False
@@ -224,7 +224,7 @@ class _DocumentReader:
     _cell: list[str] = field(default_factory=list)
 
     def blocks(self, first: int, last: int) -> Iterator[DocumentBlock]:
-        """Paragraphs and tables from one character to another."""
+        """Paragraphs and tables in a range of characters."""
         spans: list[Span] = []
         self._fields.clear()
         for piece in self.pieces:
@@ -243,7 +243,7 @@ class _DocumentReader:
         yield from self._table()
 
     def _spans(self, text: str, offset: int, width: int, about: Mapping[int, int]) -> Iterator[Span]:
-        """Stretches of text by what becomes of them."""
+        """Ranges of text by whether they are shown."""
         starts, at = self.characters.starts, 0
         while at < len(text):
             run = bisect_right(starts, offset + at * width)
@@ -257,7 +257,7 @@ class _DocumentReader:
             at = end
 
     def _shown_text(self, word: str) -> str:
-        """A field shows its result, and the address it leads to."""
+        """The visible text of a field: its result, and its link target."""
         if word == _BEGIN:
             self._fields.append(_Field())
         elif word == _MIDDLE and self._fields:
@@ -270,7 +270,7 @@ class _DocumentReader:
         return word if all(each.tells for each in self._fields) else ""
 
     def _paragraph(self, text: str, mark: str, offset: int) -> Iterator[DocumentBlock]:
-        """A paragraph, or a table that it ends."""
+        """A paragraph, or the table that ends before it."""
         about = self.paragraphs.at(offset)
         text = text.strip(" \t")
         if mark == _CELL or _IN_TABLE in about:
@@ -286,7 +286,7 @@ class _DocumentReader:
             yield DocumentBlock(text=f"{indent}- {text}" if listed else text, item=listed)
 
     def _in_table(self, text: str, mark: str, about: Mapping[int, int]) -> None:
-        # Before Word 97 nothing tells where rows end but an empty cell more than there are.
+        # Before Word 97 the end of a row is marked only by an extra empty cell.
         ends = _ROW_ENDS in about if self.paragraphs.starts else not text and bool(self._row)
         if mark == _CELL and ends and not self._cell:
             self._rows.append(self._row)

@@ -1,7 +1,7 @@
-"""Mail (RFC 5322, MIME): who wrote what to whom and when, attachments listed, messages inside it after it.
+"""Mail (RFC 5322, MIME): headers and text, attachments listed, attached messages after it.
 
-The standard library takes the parts of a message apart; headers are decoded here, because its own decoding of addresses
-takes a time that grows with the square of what an enemy writes.
+The standard library parses the parts of a message; headers are decoded here, because its own decoding of addresses
+takes quadratic time on malicious input.
 """
 
 import binascii
@@ -39,7 +39,7 @@ _BODIES = ("text/plain", "text/html")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file that came with a message; listed, not read."""
+    """A file attached to a message; listed, not read."""
 
     name: str
     mime: str
@@ -56,14 +56,14 @@ class MailMessage:
     """One message."""
 
     headers: tuple[tuple[str, str], ...]
-    """Those a reader looks at, in their order."""
+    """The headers of interest to a reader, in order."""
     body: str
     attachments: tuple[Attachment, ...] = ()
     hides: bool = False
 
     @property
     def subject(self) -> str:
-        """The subject, which titles its parts."""
+        """The subject, used as the title of its parts."""
         return dict(self.headers).get("Subject", "")
 
     def text(self) -> str:
@@ -77,15 +77,15 @@ class MailMessage:
 
 
 def prepare() -> None:
-    """Load what the parser loads when it first meets it, and the codecs; in the child it would be too late."""
+    """Load the codecs and what the parser imports lazily before the sandbox forks: its child cannot."""
     html.prepare()
     charset.prepare()
     message_from_bytes(b'Content-Type: multipart/mixed; boundary="x"\n\n--x\n\na\n--x--\n', policy=compat32).as_string()
-    codecs.lookup("raw-unicode-escape")  # of headers that are encoded in part
+    codecs.lookup("raw-unicode-escape")  # for headers that are encoded in part
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """The message, cut into parts if it is long, then each message inside it."""
+    """The message, split into parts if it is long, then each attached message."""
     content = file.read(BYTES_AT_MOST + 1)
     if len(content) > BYTES_AT_MOST:
         raise CannotRead(Unread.TOO_LARGE, f"messages over {BYTES_AT_MOST // 2**20} MB are not read")
@@ -93,7 +93,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
 
 
 def document(found: Iterable[MailMessage], options: ReadOptions) -> DocumentText:
-    """Messages as a document, one or more parts for each."""
+    """Messages as a document, one or more parts each."""
     parts = Parts(options, DocumentUnit.PART)
     total = 0
     for message in found:
@@ -109,7 +109,7 @@ def document(found: Iterable[MailMessage], options: ReadOptions) -> DocumentText
 
 
 def messages(content: bytes) -> Iterator[MailMessage]:
-    """The message and those inside it; a mailbox has several."""
+    """The message and those attached to it; a mailbox has several."""
     starts = (
         [0, *(found.end() for found in _MBOX.finditer(content))][:PARTS_AT_MOST] if content[:5] == b"From " else [0]
     )
@@ -122,7 +122,7 @@ def messages(content: bytes) -> Iterator[MailMessage]:
 
 
 def _opened(message: Message) -> Iterator[MailMessage]:
-    """A message, then the messages attached to it, in their order."""
+    """A message, then the messages attached to it, in order."""
     waiting = [message]
     for _ in range(PARTS_AT_MOST):
         if not waiting:
@@ -143,7 +143,7 @@ def _message(message: Message) -> tuple[MailMessage, list[Message]]:
         elif mime in _BODIES and not _is_attached(part):
             texts[mime].append(part)
         elif mime.startswith("multipart/"):
-            # Declared as made of parts and not: most likely it is text.
+            # Declared as multipart without being so: most likely it is text.
             texts["text/plain"].append(part)
         else:
             attachments.append(_attachment(part, mime))
@@ -153,7 +153,7 @@ def _message(message: Message) -> tuple[MailMessage, list[Message]]:
 
 
 def _leaves(message: Message) -> Iterator[Message]:
-    """The parts of a message that are not made of others, without going into messages that are attached."""
+    """The leaf parts of a message, except those of attached messages."""
     waiting: list[tuple[Message, int]] = [(message, 0)]
     for _ in range(PARTS_AT_MOST):
         if not waiting:
@@ -166,7 +166,7 @@ def _leaves(message: Message) -> Iterator[Message]:
 
 
 def _held(part: Message) -> list[Message]:
-    """The parts that a part is made of; the payload of one that has none is not touched, for it would be decoded."""
+    """The parts of a multipart; the payload of any other part is not accessed, because that would decode it."""
     held = part.get_payload() if part.is_multipart() else None
     return [each for each in held if isinstance(each, Message)] if isinstance(held, list) else []
 
@@ -188,7 +188,7 @@ def _name(part: Message) -> str:
 
 
 def _body(texts: dict[str, list[Message]]) -> tuple[str, bool]:
-    """The plain text; if there is none to speak of, the page."""
+    """The plain text; if there is hardly any, the HTML."""
     plain = "\n\n".join(text for part in texts["text/plain"] if (text := _text(part).strip()))
     if plain or not texts["text/html"]:
         return plain, False

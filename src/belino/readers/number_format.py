@@ -1,4 +1,4 @@
-"""Number formats of spreadsheets: numbers, dates and times as their cells show them."""
+"""Number formats of spreadsheets: numbers, dates and times as their cells display them."""
 
 import operator
 import re
@@ -20,7 +20,7 @@ _BUILT_IN = {
     44: _IN_COLUMNS_MONEY, 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0", 48: "##0.0E+0", 49: "@",
     **dict.fromkeys((27, 28, 29, 30, 31, 34, 35, 36, *range(50, 59)), _DAY),
 }  # fmt: skip
-"""Formats that a file only numbers: dates are written unambiguously, amounts without a currency."""
+"""Built-in formats, which a file references by number: dates are unambiguous, amounts have no currency."""
 
 _PIECE = re.compile(r'"[^"]*"?|\\.|[_*].|\[[^\]]*\]?|;|.', re.DOTALL)
 _CONDITION = re.compile(r"\[(<=|>=|<>|<|>|=)\s*(-?[0-9]{1,15}(?:\.[0-9]{1,15})?)\]")
@@ -38,9 +38,10 @@ _PLACES = re.compile(r"[0#?]")
 _MANTISSA = re.compile(r"[0#?.](?:.*[0#?.])?,*", re.DOTALL)
 _POWER = re.compile(r"(E[+-])([0#?]+)", re.IGNORECASE)
 _ASIDE = 0xF0000
-"""Characters for private use, one for each word that was put aside, so that nothing in it is taken for a place."""
+"""First of the private-use characters that replace literals, so that nothing in them is taken for a digit placeholder.
+"""
 _VALUE = "\ue000"
-"""Stands for the number without a format."""
+"""Stands for the number in General format."""
 # Halves are rounded away from zero, as spreadsheets do; no number has more than 308 digits before the point.
 _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)
 _FRACTIONS_BELOW = 10**15
@@ -59,35 +60,35 @@ _ADVANCES = re.compile(r'"[^"]*"?|\\.|[_*].|\[(?!h+\]|m+\]|s+\])[^\]]*\]?|genera
 _HALVES = frozenset({"am/pm", "a/p", "上午/下午"})
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
 _LAST_DAY = 2_958_465
-"""The year 9999 ends there."""
+"""The last day of the year 9999."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Section:
-    """What a format says of some of the values."""
+    """A section of a format, which applies to some of the values."""
 
     code: str
     condition: tuple[str, float] | None = None
     date: bool = False
 
     def takes(self, value: float) -> bool:
-        """Whether a condition is stated, and holds."""
+        """Whether it has a condition, and the value meets it."""
         return self.condition is not None and bool(_HOLDS[self.condition[0]](value, self.condition[1]))
 
     @property
     def of_the_negative(self) -> bool:
-        """Whether its condition says already what a minus would."""
+        """Whether its condition already implies the minus sign."""
         return self.condition is not None and self.condition[0] in ("<", "<=") and self.condition[1] <= 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberFormat:
-    """A number format, read once for all cells that have it."""
+    """A parsed number format, shared by all cells that have it."""
 
     sections: tuple[_Section, ...] = ()
-    """For numbers: all of them, or the positive, the negative and zero; or those that a condition holds for."""
+    """For numbers: one for all, or for positive, negative and zero; or by conditions."""
     hides: bool = False
-    """Whether text is not shown."""
+    """Whether text is hidden."""
 
 
 GENERAL = NumberFormat()
@@ -95,7 +96,7 @@ GENERAL = NumberFormat()
 
 @lru_cache(maxsize=1024)
 def format_of(number: int, code: str | None) -> NumberFormat:
-    """The format with this number, or with the code a file gives for it."""
+    """The format with this number, or with the code that a file defines for it."""
     code = code if code is not None else _BUILT_IN.get(number, "")
     if len(code) > _LONGEST_CODE or code.lower() in ("", "general", "@"):
         return GENERAL
@@ -105,7 +106,7 @@ def format_of(number: int, code: str | None) -> NumberFormat:
 
 
 def shown(value: float, form: NumberFormat, *, since_1904: bool = False) -> str:
-    """The number as a person sees it in its cell; nothing, if its format hides it."""
+    """The number as displayed in its cell; empty if its format hides it."""
     if not isfinite(value):
         return str(value)
     if not form.sections:
@@ -119,7 +120,7 @@ def shown(value: float, form: NumberFormat, *, since_1904: bool = False) -> str:
 
 
 def seen(value: float, form: NumberFormat, *, since_1904: bool = False) -> tuple[str, bool]:
-    """The number as its format shows it, or as it is and that its format hides it; a hidden zero is nothing."""
+    """The displayed number, or the plain number and True if its format hides it; a hidden zero is empty."""
     text = shown(value, form, since_1904=since_1904)
     return (text, False) if text or not value else (general(value), True)
 
@@ -141,7 +142,7 @@ def _section(code: str) -> _Section:
 
 
 def _chosen(sections: tuple[_Section, ...], value: float) -> tuple[_Section | None, bool]:
-    """The section that applies to a value, and whether a minus is left to be written."""
+    """The section that applies to a value, and whether a minus sign must be added."""
     if all(section.condition is None for section in sections):
         if value < 0 and len(sections) > 1:
             return sections[1], False
@@ -157,7 +158,7 @@ def _chosen(sections: tuple[_Section, ...], value: float) -> tuple[_Section | No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pattern:
-    """A section, taken apart."""
+    """A parsed section."""
 
     before: str
     after: str
@@ -167,21 +168,21 @@ class _Pattern:
     has_part: bool = False
     grouped: bool = False
     shift: int = 0
-    """By how many powers of ten the number is written larger, for per cents, or smaller, for thousands."""
+    """The power of ten by which the number is multiplied, for per cents, or divided, for thousands."""
     power: tuple[str, int] | None = None
     fraction: tuple[str, int, int | None] | None = None
-    """Places of whole numbers, digits of the denominator, and the denominator if it is given."""
+    """Digit placeholders of the integer part, digits of the denominator, and the denominator if it is given."""
 
 
 def general(value: float) -> str:
-    """A number without a format: no more digits than a spreadsheet keeps."""
+    """A number in General format: no more digits than a spreadsheet keeps."""
     if isfinite(value) and abs(value) < 1e17 and value == int(value):
         return str(int(value))
     return f"{value:.15g}"
 
 
 def numeral(value: float, section: str) -> str:
-    """The number as a section of a format shows it."""
+    """The number as displayed by a section of a format."""
     pattern = _pattern(section)
     minus = "-" if value < 0 else ""
     text = pattern.before + pattern.after
@@ -230,14 +231,14 @@ def _pattern(section: str) -> _Pattern:
 
 
 def _first_place(bare: str, end: int) -> tuple[int, int]:
-    """Where the digits may be: from the first place for one; a point before it belongs to them."""
+    """The range of the digit placeholders; a point before the first belongs to it."""
     found = _PLACES.search(bare, 0, end)
     at = found.start() if found else end
     return (at - 1 if bare[:at].endswith(".") else at), end
 
 
 def _bare(found: re.Match[str], words: list[str]) -> str:
-    """A piece of a format; words are put aside."""
+    """A piece of a format; literals are replaced."""
     quoted, escaped, currency, value, other = found.groups()
     literal = next((word for word in (quoted, escaped, currency) if word is not None), None)
     if literal is None:
@@ -256,7 +257,7 @@ def _digits(number: Decimal, pattern: _Pattern) -> str:
 
 
 def _whole(places: str, digits: str, *, grouped: bool) -> str:
-    """Digits in their places from the last to the first, which takes all that are left."""
+    """Fill digits into placeholders from the last to the first, which takes all that are left."""
     first = next((at for at, place in enumerate(places) if place in "0#?"), len(places))
     text, count = "", 0
     for at in range(len(places) - 1, -1, -1):
@@ -273,7 +274,7 @@ def _whole(places: str, digits: str, *, grouped: bool) -> str:
 
 
 def _part(places: str, digits: str) -> str:
-    """Digits after the point; zeros at the end only where the format has one."""
+    """Digits after the point; trailing zeros only where the format has a 0."""
     text, at = "", 0
     for where, place in enumerate(places):
         if place not in "0#?":
@@ -286,13 +287,13 @@ def _part(places: str, digits: str) -> str:
 
 
 def _power(number: Decimal, pattern: _Pattern) -> str:
-    """In powers of ten; with several places before the point, of as many."""
+    """Scientific notation; with several placeholders before the point, the exponent is a multiple of their number."""
     sign, width = pattern.power or ("E+", 1)
     step = max(1, len(_PLACES.findall(pattern.whole)))
     power = number.adjusted() if number else 0
     power -= power % step
     text = _digits(number.scaleb(-power, _EXACT), pattern)
-    if len(text.partition(".")[0]) > step:  # rounded up to the next
+    if len(text.partition(".")[0]) > step:  # rounded up to the next power
         power += step
         text = _digits(number.scaleb(-power, _EXACT), pattern)
     mark = "-" if power < 0 else "+" if sign.endswith("+") else ""
@@ -320,7 +321,7 @@ def _fraction(value: float, whole: str, digits: int, denominator: int | None) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DateToken:
-    """A piece of a section: one of these."""
+    """A token of a date section; one field is set."""
 
     word: str
     elapsed: str
@@ -330,7 +331,7 @@ class _DateToken:
 
 @lru_cache(maxsize=1024)
 def _is_date(section: str) -> bool:
-    """Whether a section of a format writes days or times."""
+    """Whether a section of a format displays dates or times."""
     return any(letter in _ADVANCES.sub("", section).lower() for letter in "ymdhs")
 
 
@@ -393,7 +394,7 @@ def _piece(at: datetime, letters: str, *, half: bool, era: bool) -> str:
 
 
 def _era(at: datetime) -> tuple[str, str, int]:
-    """Of a Japanese emperor: its name, its letter and the year in it."""
+    """The Japanese era: its name, its letter and the year in it."""
     for begin, name, letter in _ERAS:
         if at.date() >= begin:
             return name, letter, at.year - begin.year + 1

@@ -1,4 +1,4 @@
-"""OLE containers of legacy office files: the streams in them, and the type of document that they hold."""
+"""OLE containers of legacy office files: their streams, and the type of document they contain."""
 
 import os
 import struct
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 STREAM_BYTES = 100 * 1024 * 1024
 _SHIFTS_AT = 30
 _SHIFTS = ((9, 6), (12, 6))
-"""Of sectors and small sectors, as powers of two: all there are. The library would read as much as any other says."""
+"""Sizes of sectors and small sectors, as powers of two: the only valid ones. The library would accept any."""
 BROKEN = (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error, RecursionError)
-"""What the library raises for files that are not as they should be."""
+"""What the library raises for malformed files."""
 
 _LOCKED = frozenset({"encryptedpackage", "encryptioninfo"})
 _TYPES = {
@@ -26,7 +26,7 @@ _TYPES = {
     "book": "application/vnd.ms-excel",
     "__properties_version1.0": "application/vnd.ms-outlook",
 }
-"""The stream that a type of document has, in the order in which they are looked for."""
+"""The stream that identifies each type of document, in the order of the checks."""
 
 
 def number(content: bytes, at: int, size: int = 4) -> int:
@@ -35,12 +35,12 @@ def number(content: bytes, at: int, size: int = 4) -> int:
 
 
 def prepare() -> None:
-    """Import the parser; in the child it would be too late."""
+    """Import the parser before the sandbox forks: its child cannot."""
     import olefile  # noqa: F401
 
 
 def opened(file: BinaryIO) -> "OleFileIO":
-    """The container; closing it would close the file, which others still read."""
+    """The container; closing it would close the file, which is still in use."""
     import olefile
 
     file.seek(_SHIFTS_AT)
@@ -57,7 +57,7 @@ def opened(file: BinaryIO) -> "OleFileIO":
 
 
 def type_of(file: BinaryIO) -> str:
-    """The type of the document in a container whose first bytes do not tell; CannotRead if it is locked or unknown."""
+    """The type of the document in a container; CannotRead if it is encrypted or unknown."""
     found = names(opened(file))
     if not _LOCKED.isdisjoint(found):
         raise CannotRead(Unread.UNREADABLE, "it is protected by a password")
@@ -68,14 +68,14 @@ def type_of(file: BinaryIO) -> str:
 
 
 def names(container: "OleFileIO") -> dict[str, str]:
-    """The streams at the top by their names in lower case: some writers use capitals."""
+    """The top-level streams by their names in lower case: some writers use capitals."""
     return {path[0].lower(): path[0] for path in container.listdir()}
 
 
 def stream(container: "OleFileIO", path: Sequence[str], most: int = STREAM_BYTES) -> bytes:
     """The content of a stream, up to a limit."""
     try:
-        # The list of its sectors may run in circles: nothing in a file is larger than the file.
+        # The sector chain may be a loop: no stream is larger than the file.
         if container.get_size(path) > container.fp.seek(0, os.SEEK_END):
             raise CannotRead(Unread.UNREADABLE, "the file is broken")
         with container.openstream(path) as opened:
@@ -86,6 +86,6 @@ def stream(container: "OleFileIO", path: Sequence[str], most: int = STREAM_BYTES
 
 
 def top_stream(container: "OleFileIO", name: str) -> bytes:
-    """A stream at the top by its name in any case; empty if there is none."""
+    """A top-level stream by its name in any case; empty if there is none."""
     found = names(container).get(name.lower())
     return stream(container, [found]) if found else b""

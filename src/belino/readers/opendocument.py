@@ -1,4 +1,4 @@
-"""OpenDocument texts, presentations, drawings and spreadsheets: what their readers see, hidden text marked."""
+"""OpenDocument texts, presentations, drawings and spreadsheets: their visible text, with hidden text marked."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ _STYLES = frozenset({"automatic-styles", "styles"})
 
 COLUMNS_AT_MOST = 16_384
 FAR = 10**7
-"""Programs fill up a sheet to its last cell with one that is empty and repeated."""
+"""Programs fill a sheet to its last cell with one repeated empty cell."""
 _SHEET_PARENTS = frozenset({
     "automatic-styles", "body", "spreadsheet", "table", "table-columns", "table-column-group", "table-header-columns",
     "table-rows", "table-row-group", "table-header-rows",
@@ -55,7 +55,7 @@ _DURATION = re.compile(r"PT(?:([0-9]{1,6})H)?(?:([0-9]{1,6})M)?(?:([0-9]{1,6})(?
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """A text cut at its headings, the slides of a presentation, or the sheets of a spreadsheet."""
+    """A text split at its headings, the slides of a presentation, or the sheets of a spreadsheet."""
     archive, content = _content_of(file)
     if "spreadsheet" in options.mime:
         return _sheets(content, options)
@@ -65,7 +65,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
 
 
 def _content_of(file: BinaryIO) -> tuple[ZipArchive, bytes]:
-    """The archive and its main part, unless a password is in the way."""
+    """The archive and its main part; CannotRead if it is protected by a password."""
     archive = ZipArchive(file)
     manifest = archive.find("META-INF/manifest.xml") or b""
     if b"encryption-data" in manifest:
@@ -75,18 +75,18 @@ def _content_of(file: BinaryIO) -> tuple[ZipArchive, bytes]:
 
 @dataclass(slots=True)
 class _TextReader:
-    """Turns elements into text; learns first which styles hide."""
+    """Converts elements to text; needs the styles first, to know which hide text."""
 
     note: Callable[[str], None]
     numbered: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
-    """Foot- and endnotes that were passed, in order."""
+    """Footnotes and endnotes found so far, in order."""
     _deleted: dict[str, str] = field(default_factory=dict)
     _text_styles: dict[str, TextStyle] = field(default_factory=dict)
     _shaded: bool = False
 
     def learn(self, style: Element) -> None:
-        """Take note of a style that hides text, or numbers a list."""
+        """Record a style that hides text, or numbers a list."""
         name = value(style, "name")
         if local(style.tag) == "list-style":
             if find(style, "list-level-style-number") is not None:
@@ -108,7 +108,7 @@ class _TextReader:
 
     @contextmanager
     def _upon(self, *elements: Element) -> Iterator[None]:
-        """The ground that these elements paint."""
+        """Apply the background of these elements."""
         before = self._shaded
         self._shaded = before or any(self._text_style(element).shaded for element in elements)
         try:
@@ -120,7 +120,7 @@ class _TextReader:
         return self._text_styles.get(value(element, "style-name"), PLAIN_STYLE)
 
     def blocks(self, element: Element, depth: int = 0) -> Iterator[DocumentBlock]:
-        """What an element says, block by block."""
+        """The text of an element, block by block."""
         name = local(element.tag)
         if name == "h":
             level = value(element, "outline-level", "1")
@@ -252,7 +252,7 @@ class _TextReader:
 
 
 def _shades(about: Element) -> bool:
-    """Whether properties of a style paint a ground that is not white."""
+    """Whether properties of a style set a background that is not white."""
     if value(about, "fill", "none") not in ("none", "solid"):
         return True
     key = "fill-color" if value(about, "fill") == "solid" else "background-color"
@@ -260,7 +260,7 @@ def _shades(about: Element) -> bool:
 
 
 def _table_rows(element: Element) -> Iterator[Element]:
-    """The rows of a table, in whichever groups they are."""
+    """The rows of a table, in any groups."""
     for child in element:
         if local(child.tag) == "table-row":
             yield child
@@ -269,7 +269,7 @@ def _table_rows(element: Element) -> Iterator[Element]:
 
 
 def _repeats(element: Element, name: str, *, at_most: int = REPEATS_AT_MOST) -> int:
-    """How often a cell, row or column stands there, within reason."""
+    """How often a cell, row or column is repeated, up to a limit."""
     count = value(element, name, "1")
     return max(1, min(int(count), at_most)) if count.isdigit() and len(count) < 10 else 1
 
@@ -298,7 +298,7 @@ def _blocks(content: bytes, words: _TextReader) -> Iterator[DocumentBlock]:
 
 
 def _margins(archive: ZipArchive, words: _TextReader) -> tuple[str, str]:
-    """What stands above and below every page, each text once."""
+    """The headers and footers of the pages, each text once."""
     try:
         content = archive.find("styles.xml")
         styles = tree(content) if content else None
@@ -365,7 +365,7 @@ class _SheetReader:
     column: int = 0
 
     def opened(self, element: Element) -> None:
-        """A sheet begins; the one before it is whole."""
+        """Begin a sheet, and finish the one before it."""
         if local(element.tag) != "table":
             return
         self.close()
@@ -382,7 +382,7 @@ class _SheetReader:
             self.grid = None
 
     def take(self, element: Element) -> None:
-        """A style, a column or a row."""
+        """Process a style, a column or a row."""
         match local(element.tag):
             case "style":
                 self.words.learn(element)
@@ -445,7 +445,7 @@ def _sheets(content: bytes, options: ReadOptions) -> DocumentText:
 
 
 def _untold(cell: Element) -> str:
-    """The value of a cell that is not written out: programs that make a sheet without showing it leave that away."""
+    """The value of a cell without display text, which programs that never display the sheet leave out."""
     if (kept := value(cell, "value")) and value(cell, "value-type") == "percentage":
         try:
             return numeral(float(kept), "0.##########%")
@@ -458,7 +458,7 @@ def _untold(cell: Element) -> str:
 
 
 def _annotations(cell: Element) -> Iterator[Element]:
-    """Remarks on a cell, each in an element of its own, as they stand in a paragraph."""
+    """Comments on a cell, each wrapped in a paragraph element."""
     for child in cell:
         if local(child.tag) == "annotation":
             around = Element("p")

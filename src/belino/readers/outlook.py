@@ -1,4 +1,4 @@
-"""Outlook messages (MS-OXMSG): properties in the streams of an OLE container; packed RTF bodies (MS-OXRTFCP)."""
+"""Outlook messages (MS-OXMSG): properties in the streams of an OLE container; compressed RTF bodies (MS-OXRTFCP)."""
 
 import struct
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _TO, _CC, _BODY, _HTML, _RTF = "0E04", "0E03", "1000", "1013", "1009"
 _LONG_NAME, _SHORT_NAME, _SHOWN_NAME, _MIME, _CONTENT = "3707", "3704", "3001", "370E", "3701"
 _SENT, _DELIVERED, _CODE_PAGE, _HTML_CODE_PAGE = 0x0039, 0x0E06, 0x3FFD, 0x3FDE
 _HEADER_SIZES = {True: 32, False: 24}
-"""Of the list of properties: the outermost message's is longer than that of one inside another."""
+"""Header size of the property list, by whether the message is the outermost one."""
 _EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
 _Path = tuple[str, ...]
 
@@ -32,20 +32,20 @@ _RTF_BEGIN = (
     b"\\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n"
     b"\\par \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx"
 )
-"""The dictionary that every packed text starts with."""
+"""The initial dictionary of compressed RTF."""
 _RTF_WINDOW = 4096
 _RTF_HEAD = 16
 
 
 def prepare() -> None:
-    """Import the parser; in the child it would be too late."""
+    """Import the parser before the sandbox forks: its child cannot."""
     html.prepare()
     ole.prepare()
     rtf.prepare()
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """The message, cut into parts if it is long, then each message inside it."""
+    """The message, split into parts if it is long, then each attached message."""
     return document(messages(file), options)
 
 
@@ -63,7 +63,7 @@ def messages(file: BinaryIO) -> Iterator[MailMessage]:
 
 
 class _Folder:
-    """A message, or an attachment, among the streams."""
+    """A message or an attachment in the container."""
 
     def __init__(self, container: "OleFileIO", streams: list[_Path], path: _Path) -> None:
         self._container = container
@@ -94,7 +94,7 @@ class _Folder:
         )  # fmt: skip
 
     def messages(self) -> list[_Path]:
-        """Where the messages lie that are attached to this one."""
+        """The paths of the messages attached to this one."""
         return [
             (*folder._path, folder._here[_message_name()][-1]) for folder in self._attached() if folder.holds_message()
         ]
@@ -107,7 +107,7 @@ class _Folder:
         return Attachment(name=name.strip("\0"), mime=self._text(_MIME).strip("\0"), size=size)
 
     def holds_message(self) -> bool:
-        """Whether what is attached is a message."""
+        """Whether the attachment is a message."""
         return _message_name() in self._here
 
     def _attached(self) -> Iterator["_Folder"]:
@@ -151,7 +151,7 @@ class _Folder:
             return b""
 
     def _properties(self) -> dict[int, int]:
-        """The properties that are numbers and dates, by their tag."""
+        """The numeric and date properties, by their tag."""
         content = self._named("__PROPERTIES_VERSION1.0")
         found: dict[int, int] = {}
         for at in range(_HEADER_SIZES[not self._path], len(content) - 15, 16):
@@ -165,7 +165,7 @@ def _message_name() -> str:
 
 
 def _date(stamp: int) -> str:
-    """Tenths of microseconds since 1601."""
+    """A date from a FILETIME: tenths of microseconds since 1601."""
     try:
         moment = _EPOCH + timedelta(microseconds=stamp // 10)
     except (OverflowError, ValueError):
@@ -174,7 +174,7 @@ def _date(stamp: int) -> str:
 
 
 def unpacked_rtf(content: bytes) -> bytes:
-    """The RTF of a packed body, as far as it is there."""
+    """The RTF of a compressed body, as far as it is complete."""
     kind = content[8:12]
     size = int.from_bytes(content[4:8], "little")
     if kind == b"MELA":
@@ -205,7 +205,7 @@ def unpacked_rtf(content: bytes) -> bytes:
 
 
 def _repeated(window: bytearray, begin: int, length: int, place: int) -> bytes:
-    """What stands in the window; a piece may go on into what it has just written itself."""
+    """A run of the window; it may extend into what it has just written itself."""
     before = (place - begin) % _RTF_WINDOW or _RTF_WINDOW
     first = bytes(window[(begin + step) % _RTF_WINDOW] for step in range(min(length, before)))
     return (first * (length // len(first) + 1))[:length]

@@ -15,7 +15,7 @@ ENTRIES_AT_MOST = 2_000
 BYTES_AT_MOST = 100 * 1024 * 1024
 RATIO_AT_MOST = 100
 SMALL_BYTES = 8 * 1024 * 1024
-"""An entry below this size may have any ratio: tables of the same few words do."""
+"""An entry below this size may have any compression ratio: repetitive tables do."""
 
 _ENCRYPTED = 0x1
 
@@ -32,7 +32,7 @@ class ZipArchive:
         if len(entries) > ENTRIES_AT_MOST:
             raise CannotRead(Unread.TOO_LARGE, f"there are more than {ENTRIES_AT_MOST:,} entries in it")
         self._entries = {_plain(entry.filename): entry for entry in entries}
-        # Office programs look names up whatever their case, and some writers rely on it.
+        # Office programs look up names ignoring case, and some writers rely on it.
         self._folded = {name.lower(): name for name in reversed(self._entries)}
         self._left = BYTES_AT_MOST
 
@@ -45,7 +45,7 @@ class ZipArchive:
         return name.lower() in self._folded
 
     def read(self, name: str) -> bytes:
-        """An entry's content, which may be no larger than its packed size and the archive's limit allow."""
+        """An entry's content, limited by its packed size and by the archive's limit."""
         entry = self._entries.get(name) or self._entries.get(self._folded.get(name.lower(), ""))
         if entry is None:
             raise CannotRead(Unread.UNREADABLE, "a part of the document is missing")
@@ -65,7 +65,7 @@ class ZipArchive:
         return content
 
     def find(self, name: str) -> bytes | None:
-        """An entry's content, or None if there is none of that name."""
+        """An entry's content; None if there is no such entry."""
         return self.read(name) if name in self else None
 
 
@@ -79,7 +79,7 @@ def _bomb() -> CannotRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relationship:
-    """Where a relation leads: to another part, or out of the file."""
+    """The target of a relationship: another part, or an external one."""
 
     kind: str
     target: str
@@ -98,7 +98,7 @@ class Package:
         return next((link.target for link in links if link.kind == "officeDocument" and not link.external), default)
 
     def links(self, part: str) -> dict[str, Relationship]:
-        """The relations of a part, by id; none if they are missing or broken."""
+        """The relationships of a part, by id; empty if they are missing or broken."""
         folder, name = posixpath.split(part)
         relations = self.tree(posixpath.join(folder, "_rels", f"{name}.rels"))
         found: dict[str, Relationship] = {}
@@ -110,7 +110,7 @@ class Package:
         return found
 
     def tree(self, part: str) -> Element | None:
-        """A part that only adds to the text: without it, or if it is broken, there is still the rest."""
+        """An optional part; None if it is missing or broken."""
         try:
             content = self.archive.find(part)
             return tree(content) if content else None
@@ -118,7 +118,7 @@ class Package:
             return None
 
     def tell(self, parts: Parts) -> None:
-        """Note what is in the file and not in its text."""
+        """Add notes about what is in the file and not in its text."""
         names = [name.lower() for name in self.archive.names]
         if any(name.endswith("vbaproject.bin") for name in names):
             parts.note("macros were left out")

@@ -1,4 +1,4 @@
-"""Parts of a document: what is asked for, how text is marked, cut and gathered, and why there may be none."""
+"""Parts of a document: which are requested, how text is marked, split and collected, and why there may be none."""
 
 import re
 import time
@@ -13,20 +13,20 @@ TITLE_CHARS = 200
 NOTE_CHARS = 300
 NOTES_AT_MOST = 20
 SECONDS_AT_MOST = 12
-"""The child is killed after twenty; what has been read by now is better than nothing."""
+"""The child is killed after twenty; a partial result is better than none."""
 HIDDEN_NOTE = "text that a reader of the document would not see is marked as (hidden text: …)"
 DELETED_NOTE = "text that tracked changes have deleted is marked as (deleted text: …)"
 
 PART_CHARS = 8_000
-"""A text without pages is cut into parts of about this size, so that one fits into an answer."""
+"""A text without pages is split into parts of about this size, so that one fits into an answer."""
 PART_CHARS_AT_HEADING = 2_000
-"""From this size on a part ends before a heading."""
+"""From this size on, a part ends before a heading."""
 ITEMS_AT_MOST = 100
 
 _SPACE = re.compile(r"\s+")
 _HEADING = re.compile(r"^#{1,6} +(.{1,500})", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]*+)\]\([^)]*+\)")
-# From the best place to cut to the last resort; each is a place after which a part may end.
+# Separators after which a part may end, best first.
 _PLACES = ("\n\n", "\n", ". ", "。", ", ", ",", " ")
 
 Kind = Literal["shown", "hidden", "deleted"]
@@ -44,7 +44,7 @@ class CannotRead(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Which parts of a document are asked for, and how much text at most."""
+    """Which parts of a document are requested, and the maximum of text."""
 
     mime: str
     name: str = ""
@@ -55,24 +55,24 @@ class ReadOptions:
 
 @dataclass(slots=True)
 class Parts:
-    """Parts as they are read: ask `wants` before reading one, `add` it, and take the `document` at the end."""
+    """Collects parts: call `wants` before reading one, `add` it, and take the `document` at the end."""
 
     options: ReadOptions
     unit: DocumentUnit
     at_most: int | None = None
-    """How many parts are read at a time, where each of them is costly."""
+    """How many parts are read at a time, where each of them is expensive."""
     _parts: list[Part] = field(default_factory=list)
     _notes: list[str] = field(default_factory=list)
     _chars: int = 0
     _stopped: bool = False
-    """No more is read; the next parts can be asked for."""
+    """Reading has stopped; further parts can be requested."""
     _lost: str = ""
-    """What asking for the next does not bring."""
+    """What a further request does not bring."""
     _broken: str = ""
     _begun: float = field(default_factory=time.monotonic)
 
     def wants(self, number: int) -> bool:
-        """Whether this part is asked for, and there is room and time for it."""
+        """Whether this part is requested and fits the limits of size and time."""
         first, last = self.options.first, self.options.last
         if self._stopped or number < first or (last is not None and number > last):
             return False
@@ -93,7 +93,7 @@ class Parts:
         return max(0, self.options.max_chars - self._chars)
 
     def add(self, number: int, text: str, title: str = "") -> None:
-        """Keep a part. One that does not fit beside others is left for the next call; one that never fits is cut."""
+        """Add a part. One that does not fit with others is left for the next call; one that never fits is truncated."""
         text = text.strip("\n ")
         if len(text) > self.room:
             self._stopped = True
@@ -105,17 +105,17 @@ class Parts:
         self._parts.append(Part(number=number, text=text, title=one_line(title)[:TITLE_CHARS]))
 
     def broke(self, error: CannotRead) -> None:
-        """Reading ended here, before the end; what was read is kept."""
+        """Record that reading failed here; what was read is kept."""
         self._broken = error.reason
 
     def note(self, *notes: str) -> None:
-        """Something a reader should know, noted once."""
+        """Add notes for the reader, each once."""
         for note in notes:
             if note not in self._notes and len(self._notes) < NOTES_AT_MOST:
                 self._notes.append(note[:NOTE_CHARS])
 
     def document(self, total: int, *, without_text: Unread = Unread.NO_TEXT) -> DocumentText:
-        """What was read; `without_text` says why, if there is no text in any part."""
+        """The result; `without_text` is the reason if no part has text."""
         found = any(part.text for part in self._parts)
         return DocumentText(
             unit=self.unit,
@@ -142,7 +142,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentBlock:
-    """A paragraph, a table, an item of a list; or a heading, with its words as the title of what follows."""
+    """A paragraph, a table or a list item; or a heading, with its text as the title of what follows."""
 
     text: str
     heading: str = ""
@@ -151,7 +151,7 @@ class DocumentBlock:
 
 @dataclass(slots=True)
 class BlockCutter:
-    """Cuts a text without pages: blocks go in one after the other, at headings or when it is long a part comes out."""
+    """Splits a text without pages into parts, at headings or when a part is long enough."""
 
     parts: Parts
     number: int = 1
@@ -160,7 +160,7 @@ class BlockCutter:
     _title: str = ""
 
     def take(self, blocks: Iterable[DocumentBlock]) -> None:
-        """Many blocks; the items of a list stay together."""
+        """Add many blocks; the items of a list stay together."""
         items: list[str] = []
         for block in blocks:
             if block.item and len(items) < ITEMS_AT_MOST:
@@ -173,12 +173,12 @@ class BlockCutter:
         self.add("\n".join(items))
 
     def add(self, block: str, *, heading: str = "") -> None:
-        """One block; nothing, if there is no word in it."""
+        """Add one block; ignored if it has no text."""
         block = block.strip("\n")
         if not block.strip():
             return
         while len(block) > 2 * PART_CHARS and (end := block.rfind("\n", 0, PART_CHARS)) > 0:
-            # A table of many pages: rows stay whole.
+            # A table of many pages: rows are not split.
             self.add(block[:end], heading=heading)
             block, heading = block[end + 1 :], ""
         if self._chars + len(block) > PART_CHARS or (heading and self._chars >= PART_CHARS_AT_HEADING):
@@ -189,7 +189,7 @@ class BlockCutter:
         self._chars += len(block) + 2
 
     def document(self) -> DocumentText:
-        """All of it; a text without a word has one part, without any."""
+        """The document; a text without words has one empty part."""
         if self._blocks or self.number == 1:
             self._end()
         return self.parts.document(self.number - 1)
@@ -204,7 +204,7 @@ class BlockCutter:
 
 
 def pieces(texts: Iterable[str], *, headings: bool = True) -> Iterator[tuple[str, str]]:
-    """Title and text of each part; a title is the heading that the part stands under."""
+    """Title and text of each part; the title is the heading that applies at its start."""
     title, rest = "", ""
     for text in texts:
         rest, at = rest + text, 0
@@ -221,7 +221,7 @@ def pieces(texts: Iterable[str], *, headings: bool = True) -> Iterator[tuple[str
 
 def cut_document(text: str | Iterable[str], options: ReadOptions, *, notes: Iterable[str] = (), headings: bool = True,
                  hides: bool = False) -> DocumentText:  # fmt: skip
-    """A text without pages as a document: `hides` says that hidden text in it was marked."""
+    """A text without pages as a document; `hides` says that hidden text in it was marked."""
     parts = Parts(options, DocumentUnit.PART)
     parts.note(*notes, *((HIDDEN_NOTE,) if hides else ()))
     total = 0
@@ -246,7 +246,7 @@ def _cut(text: str, begin: int, *, headings: bool) -> int:
 
 
 def _titles(piece: str, before: str) -> tuple[str, str]:
-    """The heading a part stands under, and the one that the next stands under if it has none."""
+    """The heading that applies at the start of a part, and the one for the next part if it has none."""
     found = [_LINK.sub(r"\1", heading) for heading in _HEADING.findall(piece)]
     begins = bool(found) and (not before or piece.lstrip().startswith("#"))
     return (found[0] if begins else before), (found[-1] if found else before)
@@ -279,7 +279,7 @@ PLAIN_STYLE = TextStyle()
 
 
 def nothing(unread: Unread, reason: str) -> DocumentText:
-    """A document without text, and why."""
+    """A document without text, and the reason."""
     return DocumentText(unit=DocumentUnit.PART, total=0, unread=unread, reason=reason)
 
 
@@ -289,13 +289,13 @@ def hidden(text: str) -> str:
 
 
 def marked(kind: str, text: str) -> str:
-    """Text that is not as it seems, marked; brackets in it cannot end the mark."""
+    """Text with a mark of its kind; brackets in it cannot end the mark."""
     inside = one_line(text).replace("(", "[").replace(")", "]")
     return f"({kind} text: {inside})" if inside else ""
 
 
 def joined(spans: Iterable[Span], note: Callable[[str], None]) -> str:
-    """The words of a paragraph, hidden and deleted ones marked, and a note of it."""
+    """The text of a paragraph, with hidden and deleted text marked and noted."""
     text = ""
     for kind, group in groupby(spans, key=lambda span: span[0]):
         words = "".join(piece for _, piece in group)
@@ -313,7 +313,7 @@ def one_line(text: str) -> str:
 
 
 def table(rows: Iterable[Iterable[str]]) -> str:
-    """Rows as a table in Markdown, the first as its head; empty rows at the end are left out."""
+    """Rows as a Markdown table, the first as its header; empty rows at the end are left out."""
     lines = [[_cell(cell) for cell in row] for row in rows]
     while lines and not any(lines[-1]):
         lines.pop()

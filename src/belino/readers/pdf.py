@@ -1,4 +1,4 @@
-"""PDF: the text layer page by page, what is hidden in it marked; and a page as a picture."""
+"""PDF: the text layer page by page, with hidden text marked; and a page as a picture."""
 
 import ctypes
 import mmap
@@ -25,12 +25,12 @@ SCAN_NOTE = (
 
 _DRAWN = frozenset({pdfium.WIDGET, pdfium.FREE_TEXT, pdfium.STAMP})
 _HYPHENS = dict.fromkeys((0x02, 0xFFFE), "")
-"""What PDFium writes for a hyphen at the end of a line, where it puts the word together again."""
+"""PDFium's characters for a hyphen at the end of a line, where it joins the word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PutOn:
-    """A remark on a page, or a field of a form."""
+    """An annotation of a page, or a form field."""
 
     kind: int
     hides: bool
@@ -40,12 +40,12 @@ class _PutOn:
 
 
 def prepare() -> None:
-    """Load the library; in the child it would be too late."""
+    """Load the library before the sandbox forks: its child cannot."""
     pdfium.load()
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """The text of each page; a page without any is there, and empty."""
+    """The text of each page; a page without text is included, and empty."""
     library = pdfium.load()
     with _opened(file) as document:
         total = library.FPDF_GetPageCount(document)
@@ -92,18 +92,18 @@ def _opened(file: BinaryIO) -> Iterator[int]:
     if not document:
         locked = library.FPDF_GetLastError() == pdfium.WRONG_PASSWORD
         raise CannotRead(Unread.UNREADABLE, "it is protected by a password" if locked else "the PDF is broken")
-    # The child dies after its job: neither the document nor the mapping is worth closing.
+    # The child exits after its job: closing the document or the mapping is not worth the time.
     yield document
 
 
 @contextmanager
 def _page(document: int, number: int) -> Iterator[tuple[int | None, list[_PutOn]]]:
-    """A page with the filled fields of its form in place, or None if it cannot be had; and what was put on it."""
+    """A page with its filled form fields flattened, or None if it cannot be loaded; and its annotations."""
     library = pdfium.load()
     page = library.FPDF_LoadPage(document, number - 1)
     put_on = _annotations(page) if page else []
     if any(each.kind in _DRAWN for each in put_on) and library.FPDFPage_Flatten(page, 0) == 1:
-        # What was put on the page is part of it now, or gone.
+        # Flattened annotations are part of the page now, or gone.
         library.FPDF_ClosePage(page)
         page = library.FPDF_LoadPage(document, number - 1)
     try:
@@ -114,7 +114,7 @@ def _page(document: int, number: int) -> Iterator[tuple[int | None, list[_PutOn]
 
 
 def _text(page: int, parts: Parts) -> tuple[str, bool]:
-    """The text of a page, and whether there are pictures on it."""
+    """The text of a page, and whether it contains pictures."""
     library = pdfium.load()
     scene = scene_of(page)
     layer = library.FPDFText_LoadPage(page)
@@ -139,7 +139,7 @@ def _plain(layer: int, count: int) -> str:
 
 
 def _marked(layer: int, count: int, scene: Scene) -> str:
-    """Letter by letter, because hidden letters may stand between others."""
+    """Character by character, because hidden ones may be between others."""
     library = pdfium.load()
     text = ""
     for hides, group in groupby(_judged(layer, count, scene), key=itemgetter(0)):
@@ -149,7 +149,7 @@ def _marked(layer: int, count: int, scene: Scene) -> str:
 
 
 def _judged(layer: int, count: int, scene: Scene) -> Iterator[tuple[bool, int]]:
-    """Whether each letter is unseen; spaces that PDFium puts in belong to nothing and go with what they follow."""
+    """Whether each character is hidden; spaces inserted by PDFium count like the character before."""
     unseen = False
     for at in range(count):
         if thing := pdfium.load().FPDFText_GetTextObject(layer, at):
@@ -163,7 +163,7 @@ def _tidy(text: str) -> str:
 
 
 def _remarks(put_on: list[_PutOn], text: str) -> Iterator[str]:
-    """What was put on a page and is not in its text: remarks, ticks, and words that are not drawn."""
+    """Annotations that are not in the page's text: comments, ticks, and text that is not drawn."""
     drawn = "".join(text.split())
     for each in put_on:
         said = one_line(each.words)
@@ -199,7 +199,7 @@ def _put_on(annotation: int) -> _PutOn:
     if kind == pdfium.WIDGET:
         state = told(b"AS")
         ticks = state not in ("", "Off")
-        # A field of several boxes keeps what it is in the one above them.
+        # A field of several boxes stores its type in their parent.
         words = state if ticks else told(b"V") if told(b"FT") in ("Tx", "Ch") else ""
     name = told(b"TU") or told(b"T")
     return _PutOn(kind=kind, hides=bool(flags & pdfium.ANNOTATION_HIDDEN), words=words, name=name, ticks=ticks)
@@ -218,7 +218,7 @@ def _attachments(document: int, parts: Parts) -> None:
 
 
 def _titles(document: int) -> dict[int, str]:
-    """The first bookmark of each page. Bookmarks may be chained in a ring."""
+    """The first bookmark of each page. Bookmarks may form a loop."""
     library = pdfium.load()
     found: dict[int, str] = {}
     waiting = [library.FPDFBookmark_GetFirstChild(document, None)]

@@ -15,7 +15,7 @@ DOUBTFUL_SIDE = 1_000
 CONTRAST = 32
 DEPTH_AT_MOST = 6
 LOOKS_AT_MOST = 1_000_000
-"""So many things on a page are compared with what stands on and under them; then all is taken to be on paper."""
+"""Comparisons per page between objects and those above and below them; after that, all count as on paper."""
 
 _Bounds = tuple[float, float, float, float]
 """Left, bottom, right, top."""
@@ -25,36 +25,36 @@ _PAPER: _Colour = (255, 255, 255)
 
 @dataclass(slots=True)
 class Scene:
-    """What a page shows, as far as it matters for what it hides."""
+    """What a page shows, as far as it is needed to find hidden text."""
 
     unseen: set[int] = field(default_factory=set)
-    """Text that is not seen, by its address."""
+    """Hidden text objects, by address."""
     pictured: bool = False
     recognised: bool = False
-    """All text lies unseen over pictures: the page was scanned, and its text recognised."""
+    """All text is invisible over pictures: the page was scanned, and its text recognised."""
     looks: int = LOOKS_AT_MOST
     invisible: set[int] = field(default_factory=set)
     seen: dict[int, _Bounds] = field(default_factory=dict)
     doubtful: dict[int, _Bounds] = field(default_factory=dict)
-    """White on what PDFium calls white, which a pattern of any colours may be."""
+    """White text on what PDFium reports as white, which may be a pattern of any colours."""
 
 
 @dataclass(slots=True)
 class _Layer:
-    """Things that were painted one after the other, in the same measure."""
+    """Objects painted one after the other, in the same coordinate system."""
 
     edges: _Bounds | None
-    """Of the page, where places are those of the page."""
+    """The edges of the page, if the coordinates are those of the page."""
     covered: bool = False
-    """What lies under it is not paper."""
+    """Whether its background is something else than paper."""
     painted: list[tuple[_Bounds, _Colour | None]] = field(default_factory=list)
-    """Where, and in which colour; None where it is not one colour, or not a box."""
+    """Bounds and colour; None if it is not one colour, or not a box."""
     texts: dict[int, _Bounds] = field(default_factory=dict)
-    """What is seen so far."""
+    """Visible text so far."""
 
 
 def scene_of(page: int) -> Scene:
-    """Look at everything on a page."""
+    """Examine all objects of a page."""
     library = pdfium.load()
     box = pdfium.Box()
     library.FPDF_GetPageBoundingBox(page, ctypes.byref(box))
@@ -71,7 +71,7 @@ def scene_of(page: int) -> Scene:
 
 
 def _look(scene: Scene, things: Iterator[int], layer: _Layer, *, depth: int) -> None:
-    """Things in the order in which they are drawn."""
+    """Examine objects in the order in which they are drawn."""
     library = pdfium.load()
     for thing in things:
         kind = library.FPDFPageObj_GetType(thing)
@@ -92,12 +92,12 @@ def _look(scene: Scene, things: Iterator[int], layer: _Layer, *, depth: int) -> 
 
 
 def _paint(scene: Scene, path: int, layer: _Layer) -> None:
-    """A path may be the ground of what follows, and may cover what was there."""
+    """Add a path, which may be the background of later objects, and may cover earlier ones."""
     colour = _filled(path)
     if colour is None:
         return
     bounds = _bounds(path)
-    # Most of what is filled is a line or a dot, under which nothing can be.
+    # Most filled paths are lines or dots, which cover nothing.
     box = min(bounds[2] - bounds[0], bounds[3] - bounds[1]) >= TINY_POINTS and _is_box(path)
     layer.painted.append((bounds, colour if box or colour == _PAPER else None))
     scene.looks -= len(layer.texts) if box else 0
@@ -130,7 +130,7 @@ def _judge(scene: Scene, text: int, layer: _Layer) -> None:
 
 
 def _ground(scene: Scene, layer: _Layer, bounds: _Bounds) -> tuple[_Colour | None, bool]:
-    """The colour under something, None if there are several; and whether PDFium calls white what may be a pattern."""
+    """The colour under an object, None if there are several; and whether its white may be a pattern."""
     scene.looks -= len(layer.painted)
     doubtful = False
     for place, colour in reversed(layer.painted) if scene.looks >= 0 else ():
@@ -143,7 +143,7 @@ def _ground(scene: Scene, layer: _Layer, bounds: _Bounds) -> tuple[_Colour | Non
 
 
 def _look_again(scene: Scene, page: int) -> None:
-    """Draw the page, and see whether there is anything but one colour where the doubtful text stands."""
+    """Render the page, and check whether there is more than one colour where the doubtful text is."""
     library = pdfium.load()
     width, height = library.FPDF_GetPageWidthF(page), library.FPDF_GetPageHeightF(page)
     if not (width > 0 and height > 0):
@@ -168,7 +168,7 @@ def _pixel(page: int, across: int, down: int, x: float, y: float) -> tuple[int, 
 
 
 def _colours(text: int, mode: int) -> list[_Colour]:
-    """What letters are painted in: inside, and along their outlines; nothing if that is clear."""
+    """The fill and outline colours of text; empty if both are transparent."""
     library = pdfium.load()
     inside = None if mode in pdfium.ONLY_OUTLINES else _colour(library.FPDFPageObj_GetFillColor, text)
     outline = _colour(library.FPDFPageObj_GetStrokeColor, text) if mode in pdfium.OUTLINES else None
@@ -176,7 +176,7 @@ def _colours(text: int, mode: int) -> list[_Colour]:
 
 
 def _colour(get: pdfium.Function, thing: int) -> _Colour | None:
-    """Red, green and blue; None if it is clear."""
+    """Red, green and blue; None if it is transparent."""
     red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
     if not get(thing, ctypes.byref(red), ctypes.byref(green), ctypes.byref(blue), ctypes.byref(alpha)):
         return 0, 0, 0
@@ -188,14 +188,14 @@ def _alike(one: _Colour, other: _Colour) -> bool:
 
 
 def _filled(path: int) -> _Colour | None:
-    """The colour a path fills what it surrounds with."""
+    """The fill colour of a path."""
     mode, stroke = ctypes.c_int(), ctypes.c_int()
     pdfium.load().FPDFPath_GetDrawMode(path, ctypes.byref(mode), ctypes.byref(stroke))
     return _colour(pdfium.load().FPDFPageObj_GetFillColor, path) if mode.value else None
 
 
 def _is_box(path: int) -> bool:
-    """Whether a path is a rectangle that nothing shines through and nothing cuts off."""
+    """Whether a path is a rectangle that is opaque and not clipped."""
     library = pdfium.load()
     clip = library.FPDFPageObj_GetClipPath(path)
     return (
@@ -206,7 +206,7 @@ def _is_box(path: int) -> bool:
 
 
 def _points(text: int) -> float:
-    """The size of letters on the page: the font size times its scaling."""
+    """The size of text on the page: the font size times its scaling."""
     size, shape = ctypes.c_float(), pdfium.Transform()
     library = pdfium.load()
     if not library.FPDFTextObj_GetFontSize(text, ctypes.byref(size)):
@@ -224,13 +224,13 @@ def _bounds(thing: int) -> _Bounds:
 
 
 def _holds(outer: _Bounds, inner: _Bounds) -> bool:
-    """Whether the middle of one lies in the other."""
+    """Whether the centre of one is inside the other."""
     across, up = (inner[0] + inner[2]) / 2, (inner[1] + inner[3]) / 2
     return outer[0] <= across <= outer[2] and outer[1] <= up <= outer[3]
 
 
 def _covers(outer: _Bounds, inner: _Bounds) -> bool:
-    """Whether one lies under the other; letters may look out by a hair."""
+    """Whether one covers the other, with a small tolerance."""
     return (
         outer[0] <= inner[0] + HAIR and outer[1] <= inner[1] + HAIR
         and outer[2] >= inner[2] - HAIR and outer[3] >= inner[3] - HAIR
@@ -239,5 +239,5 @@ def _covers(outer: _Bounds, inner: _Bounds) -> bool:
 
 def _beside(bounds: _Bounds, edges: _Bounds) -> bool:
     if bounds[2] <= bounds[0] or edges[2] <= edges[0]:
-        return False  # of spaces, or on a page whose own edges are nonsense
+        return False  # of spaces, or on a page with invalid edges
     return bounds[2] < edges[0] or bounds[0] > edges[2] or bounds[3] < edges[1] or bounds[1] > edges[3]

@@ -9,21 +9,21 @@ from typing import Any, Protocol
 
 WRONG_PASSWORD = 4
 TEXT, PATH, IMAGE, SHADING, FORM = 1, 2, 3, 4, 5
-"""Kinds of things on a page."""
+"""Kinds of page objects."""
 INVISIBLE = 3
 """The text mode that draws nothing."""
 OUTLINES = frozenset({1, 2, 5, 6})
 ONLY_OUTLINES = frozenset({1, 5})
 WIDGET, FREE_TEXT, STAMP = 20, 3, 13
 NOTES = frozenset({1, 9, 10, 11, 12})
-"""Annotations that carry a remark: notes, and marks on the text."""
+"""Annotations that carry a comment: notes, and marks on the text."""
 ANNOTATION_HIDDEN = 0x2 | 0x20
 """Not shown at all, or not on a screen."""
 RGB, DRAW_ANNOTATIONS, RGB_ORDER = 2, 0x01, 0x10
 
 
 class Box(ctypes.Structure):
-    """A rectangle on a page; up is more."""
+    """A rectangle on a page; y grows upwards."""
 
     left: float
     top: float
@@ -41,7 +41,7 @@ class Size(ctypes.Structure):
 
 
 class Transform(ctypes.Structure):
-    """How a thing is turned, stretched and moved."""
+    """The transformation matrix of an object."""
 
     c: float
     d: float
@@ -112,7 +112,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 @cache
 def load() -> ctypes.CDLL:
-    """The library that pypdfium2 brings, ready for use."""
+    """The library bundled with pypdfium2, initialized."""
     found = find_spec("pypdfium2_raw")
     folders = (found.submodule_search_locations if found is not None else None) or ()
     paths = [path for folder in folders for path in Path(folder).glob("*pdfium.*") if path.suffix != ".py"]
@@ -127,7 +127,7 @@ def load() -> ctypes.CDLL:
 
 
 def drawn(page: int, width: int, height: int) -> bytearray:
-    """A page with what was put on it, three bytes for each pixel."""
+    """A page rendered with its annotations, three bytes per pixel."""
     library = load()
     pixels = bytearray(width * height * 3)
     there = (ctypes.c_char * len(pixels)).from_buffer(pixels)
@@ -139,7 +139,7 @@ def drawn(page: int, width: int, height: int) -> bytearray:
 
 
 def string(function: Function, *arguments: object) -> str:
-    """What a function writes as UTF-16, asked for its length first."""
+    """The UTF-16 string that a function writes, after asking it for the length."""
     size = int(function(*arguments, None, 0))
     if not 2 < size <= 1_000_000:
         return ""

@@ -1,4 +1,4 @@
-"""Plain text in any character set, and what is written in it: Markdown, logs, source, CSV tables, notebooks, feeds."""
+"""Plain text in any character set, and formats based on it: Markdown, logs, source, CSV tables, notebooks, feeds."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ _XML_CHARSET = re.compile(rb"""\A\s{0,20}<\?xml[^>]{1,100}?encoding\s*=\s*["']([
 SAMPLE_CHARS = 64 * 1024
 SAMPLE_ROWS = 200
 CELL_CHARS = 1024 * 1024
-"""A quote that is never closed must not swallow a hundred megabytes."""
+"""A quote that is never closed must not take up a hundred megabytes."""
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", ":": "colons"}
 _STATED = re.compile(r"sep=([^\w\s\"]|\t)\s*\n", re.IGNORECASE)
 """A line before the table that Excel understands, and does not show."""
@@ -44,13 +44,13 @@ _DATES = ("pubDate", "updated", "published", "date")
 
 
 def prepare() -> None:
-    """Load the codecs and the parser; in the child it would be too late."""
+    """Load the codecs and the parser before the sandbox forks: its child cannot."""
     charset.prepare()
     html.prepare()
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """The text as it is written, cut into parts; tables, notebooks and feeds as their readers see them."""
+    """The text as it is, split into parts; tables, notebooks and feeds in readable form."""
     if options.mime in TABLES:
         return _table_document(file, options)
     head = file.read(HEAD_BYTES)
@@ -83,7 +83,7 @@ def _texts(reader: io.TextIOWrapper) -> Iterator[str]:
 
 
 def _detected(file: BinaryIO) -> tuple[str, int]:
-    """The codec, by the first chunk that is not ASCII alone, and the length of the byte order mark."""
+    """The codec, by the first chunk that is not pure ASCII, and the length of the byte order mark."""
     file.seek(0)
     first = file.read(CHUNK_BYTES)
     found = _XML_CHARSET.match(first)
@@ -103,7 +103,7 @@ def _detected(file: BinaryIO) -> tuple[str, int]:
 
 @dataclass(slots=True)
 class _TableRows:
-    """Rows of one part and how much they hold."""
+    """Rows of one part and their size."""
 
     first: int
     rows: list[list[str]]
@@ -111,7 +111,7 @@ class _TableRows:
 
 
 def _table_document(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """Tables of some hundred rows, each under the first row again, and how many there are in all."""
+    """Tables of some hundred rows, each with the header row repeated, and the total number of rows."""
     _, texts = _open_text(file)
     sample = next(texts, "")
     told = _STATED.match(sample)
@@ -155,7 +155,7 @@ def _evenness(sample: str, separator: str) -> float:
     width, count = max(widths.items(), key=lambda item: (item[1] if item[0] > 1 else 0, item[0]))
     if width < 2:
         return 0.0
-    # Equally even: more cells speak for a separator, and a colon mostly belongs to a time of day.
+    # Among equals, more cells are better, and a colon mostly belongs to a time of day.
     return count / widths.total() + min(width, 50) / 1000 - (0.5 if separator == ":" else 0)
 
 
@@ -166,7 +166,7 @@ def _rows(texts: "Iterator[str] | list[str] | itertools.chain[str]", separator: 
         try:
             row = next(rows, None)
         except csv.Error:
-            # A cell beyond all measure: what stands before and after it is still a table.
+            # An oversized cell: what is before and after it is still a table.
             continue
         if row is None:
             return
@@ -175,7 +175,7 @@ def _rows(texts: "Iterator[str] | list[str] | itertools.chain[str]", separator: 
 
 
 def _lines(texts: "Iterator[str] | list[str] | itertools.chain[str]") -> Iterator[str]:
-    """Lines as they are written: a cell may hold line breaks, so they stay."""
+    """Lines with their line breaks, because a cell may contain some."""
     rest = ""
     for text in texts:
         lines = (rest + text.replace("\0", "")).split("\n")
@@ -205,12 +205,12 @@ def _rows_title(part: _TableRows) -> str:
 
 
 def _is_notebook(head: bytes, name: str) -> bool:
-    """Whether JSON that begins so is a notebook."""
+    """Whether JSON with this beginning is a notebook."""
     return b'"cells"' in head and (b'"cell_type"' in head or name.lower().endswith(".ipynb"))
 
 
 def _notebook_text(file: BinaryIO) -> str | None:
-    """The cells in order; None if it is no notebook after all."""
+    """The cells in order; None if it is not a notebook."""
     written = file.read(NOTEBOOK_BYTES + 1)
     file.seek(0)
     if len(written) > NOTEBOOK_BYTES:
@@ -238,7 +238,7 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
 
 
 def _output(output: dict[str, Any]) -> str:
-    """What a cell printed; pictures are only named."""
+    """The output of a cell; pictures are only named."""
     if output.get("output_type") == "error":
         return f"Error: {_joined(output.get('ename'))}: {_joined(output.get('evalue'))}"
     shown = output.get("data")
@@ -250,19 +250,19 @@ def _output(output: dict[str, Any]) -> str:
 
 
 def _joined(value: object) -> str:
-    """Notebooks hold text whole or line by line."""
+    """Notebooks store text as a whole or line by line."""
     if isinstance(value, list):
         return "".join(line for line in value if isinstance(line, str))
     return value if isinstance(value, str) else ""
 
 
 def _is_feed(head: bytes) -> bool:
-    """Whether XML that begins so is a feed."""
+    """Whether XML with this beginning is a feed."""
     return bool(_FEED_ROOT.search(head[:4096]))
 
 
 def _feed_document(file: BinaryIO, options: ReadOptions) -> DocumentText | None:
-    """The feed's own words, then each entry under its title; None if its XML is broken."""
+    """The feed's own text, then each entry under its title; None if its XML is broken."""
     try:
         root = tree(file.read(FEED_BYTES))
     except CannotRead:
@@ -298,7 +298,7 @@ def _field_text(element: Element | None) -> str:
 
 
 def _field_html(element: Element | None, hides: list[bool]) -> str:
-    """Feeds hold HTML as text."""
+    """The text of a field, which contains HTML."""
     if element is None:
         return ""
     shown = html.show("".join(element.itertext()))

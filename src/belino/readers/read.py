@@ -69,10 +69,10 @@ _BY_MODULE: Mapping[str, tuple[str, ...]] = {
 _MODULES: Mapping[str, str] = MappingProxyType({mime: module for module, ms in _BY_MODULE.items() for mime in ms})
 
 READS = frozenset(_MODULES)
-"""The types we get text or a listing from; other kinds of text are read as plain text."""
+"""The types from which we get text or a listing; other kinds of text are read as plain text."""
 
 _OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-# With a password on them, files of these types are OLE containers with the real file inside.
+# With a password, files of these types are OLE containers with the real file inside.
 _LOCKABLE = frozenset({
     *_BY_MODULE["word"], *_BY_MODULE["slides"], *_BY_MODULE["sheets"],
     f"{_MS}-excel.sheet.binary.macroenabled.12", f"{_ODF}.spreadsheet", f"{_ODF}.spreadsheet-template",
@@ -91,17 +91,17 @@ def _module(mime: str) -> str | None:
 
 
 def prepare() -> None:
-    """Import what the jobs need; in the child it would be too late."""
-    codecs.lookup("cp437")  # of names in a zip
+    """Import what the jobs need before the sandbox forks: its child cannot."""
+    codecs.lookup("cp437")  # for names in a zip
     for name in _BY_MODULE:
-        # Without one reader's library, the others and every picture are still decoded.
+        # If one reader's library is missing, the other readers and image decoding still work.
         with suppress(ImportError):
             module = import_module(f"{__package__}.{name}")
             getattr(module, "prepare", lambda: None)()
 
 
 def read(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the text of `source` to `target`: a line about all of it, then a line for each part."""
+    """Write the text of `source` to `target`: a line about the document, then a line for each part."""
     asked = ReadOptions(**options)
     with os.fdopen(os.dup(source), "rb") as file, os.fdopen(os.dup(target), "wb") as writer:
         _write(writer, _read(file, asked))

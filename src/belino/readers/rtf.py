@@ -1,4 +1,4 @@
-"""RTF: its text as shown, in any character set, hidden text marked; pictures and lists of styles left out."""
+"""RTF: its text as displayed, in any character set, hidden text marked; pictures and style tables left out."""
 
 import codecs
 import re
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 _COLOURS = re.compile(rb"\\colortbl\b([^{}]{0,100000})")
 _COLOUR = re.compile(rb"\\(red|green|blue)(\d{1,3})")
 _GROUNDS = re.compile(rb"\\(?:highlight|cb|chcbpat|cbpat|clcbpat|trcbpat|chshdng|shading|clshdng)[1-9]")
-# Groups whose content no reader sees on the page.
+# Groups whose content is not shown on the page.
 _ASIDE = frozenset(
     b"fonttbl colortbl stylesheet info pict objdata themedata colorschememapping latentstyles datastore "
     b"listtable listoverridetable rsidtbl generator xmlnstbl filetbl revtbl fldinst bkmkstart bkmkend nonshppict "
@@ -31,14 +31,14 @@ _ASIDE = frozenset(
 _KEPT_ASIDE = frozenset(
     {b"shptxt", b"shpinst", b"shprslt", b"footnote", b"annotation", b"fldrslt", b"result", b"docfmt"}
 )
-"""Groups marked as ignorable that hold text all the same."""
+"""Groups marked as ignorable that contain text all the same."""
 _WORDS = {
     b"par": "\n", b"line": "\n", b"sect": "\n\n", b"page": "\n\n", b"row": "\n", b"nestrow": "\n", b"cell": " | ",
     b"nestcell": " | ", b"tab": "\t", b"emdash": "—", b"endash": "–", b"emspace": " ", b"enspace": " ", b"qmspace": " ",
     b"bullet": "•", b"lquote": "‘", b"rquote": "’", b"ldblquote": "“", b"rdblquote": "”", b"softline": "\n",
 }  # fmt: skip
 _SIGNS = {b"~": "\u00a0", b"_": "-", b"-": "", b"\n": "\n", b"\r": "\n", b"{": "{", b"}": "}", b"\\": "\\"}
-# A font's character set, and the code page that goes with it.
+# A font's character set, and its code page.
 _FONT_SETS = {
     0: "cp1252", 77: "mac_roman", 128: "cp932", 129: "cp949", 134: "gb18030", 136: "big5hkscs", 161: "cp1253",
     162: "cp1254", 163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874",
@@ -49,21 +49,21 @@ _PAGES = {932: "cp932", 936: "gb18030", 949: "cp949", 950: "big5hkscs", 10000: "
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What holds until the group ends."""
+    """State that is restored at the end of a group."""
 
     aside: bool = False
     vanished: bool = False
     white: bool = False
     tiny: bool = False
     fallback: int = 1
-    """How many characters stand for one that older readers do not know."""
+    """How many fallback characters follow a Unicode one, for older readers."""
     font: int = -1
     fonts: bool = False
-    """Inside the table of fonts."""
+    """Inside the font table."""
 
     @property
     def hidden(self) -> bool:
-        """Whether text here is not seen."""
+        """Whether text here is hidden."""
         return self.vanished or self.white or self.tiny
 
 
@@ -74,20 +74,20 @@ class _Reader:
     hides: bool = False
     codec: str = "cp1252"
     whites: frozenset[int] = frozenset()
-    """Colours in which nothing is seen on paper."""
+    """Indexes of colours that are invisible on paper."""
     _group: _Group = field(default_factory=_Group)
     _above: list[_Group] = field(default_factory=list)
     _codecs: dict[int, str] = field(default_factory=dict)
     _bytes: bytearray = field(default_factory=bytearray)
-    """Bytes of a set in which one may be half a character."""
+    """Bytes that are not decoded yet, because one may be half a character."""
     _skip: int = 0
     _half: int = 0
     _opened: bool = False
-    """The token before opened a group."""
+    """Whether the previous token opened a group."""
     _starred: bool = False
 
     def take(self, content: bytes) -> None:
-        """Everything in order."""
+        """Process all tokens in order."""
         at = 0
         while found := _TOKEN.match(content, at):
             at = found.end()
@@ -123,7 +123,7 @@ class _Reader:
 
     def _sign(self, sign: bytes) -> None:
         if sign == b"*":
-            self._starred = self._opened  # elsewhere it says nothing
+            self._starred = self._opened  # elsewhere it has no meaning
         else:
             self._write(_SIGNS.get(sign, ""))
 
@@ -192,7 +192,7 @@ class _Reader:
         self._bytes += written
 
     def _unicode(self, unit: int) -> None:
-        """Characters beyond the first 65,536 come in two halves."""
+        """Characters beyond U+FFFF come as surrogate pairs."""
         if 0xD800 <= unit < 0xDC00:
             self._half = unit
             return
@@ -216,7 +216,7 @@ class _Reader:
             (self.unseen if self._group.hidden else self.text).append(text)
 
     def _reveal(self) -> None:
-        """Hidden text ends: it stands marked where it stood."""
+        """End hidden text: it is marked in its place."""
         if self.unseen:
             told, self.unseen = hidden("".join(self.unseen)), []
             self.hides = self.hides or bool(told)
@@ -224,14 +224,14 @@ class _Reader:
 
 
 def prepare() -> None:
-    """Load the codecs; in the child it would be too late."""
+    """Load the codecs before the sandbox forks: its child cannot."""
     charset.prepare()
     for codec in (*_FONT_SETS.values(), *_PAGES.values(), *_SMALL_PAGES):
         codecs.lookup(codec)
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """The text, cut into parts."""
+    """The text, split into parts."""
     content = file.read(BYTES_AT_MOST + 1)
     if len(content) > BYTES_AT_MOST:
         raise CannotRead(Unread.TOO_LARGE, f"RTF over {BYTES_AT_MOST // 2**20} MB is not read")
@@ -248,7 +248,7 @@ def text_of(content: bytes) -> tuple[str, bool]:
 
 
 def _whites(content: bytes) -> frozenset[int]:
-    """The numbers of white in the table of colours; none where the text may stand on another ground than paper."""
+    """The indexes of white in the colour table; empty if the document sets any background colour."""
     table = _COLOURS.search(content)
     if table is None or _GROUNDS.search(content):
         return frozenset()

@@ -1,4 +1,4 @@
-"""Sheets of Excel workbooks as tables: values as they are shown, comments and text boxes; hidden ones are marked."""
+"""Sheets of Excel workbooks as tables: values as displayed, comments and text boxes; hidden ones are marked."""
 
 import re
 from collections.abc import Iterator
@@ -23,26 +23,26 @@ SHEETS_AT_MOST = 2_000
 COLUMNS_AT_MOST = 16_384
 COMMENTS_AT_MOST = 2_000
 NO_VALUE = "(formula without a value)"
-"""One that is written down with the first cell it stands in."""
+"""For a shared formula, which is stored only with its first cell."""
 _WHITE = re.compile(r"(?:[0-9A-F]{2})?(?:F[5-9A-F]){3}", re.IGNORECASE)
 
 
 @dataclass(slots=True)
 class Grid:
-    """Rows go in from top to bottom; nothing is kept for cells that are empty."""
+    """Rows from top to bottom; empty cells are not stored."""
 
     parts: Parts
     title: str
     hidden_sheet: bool = False
     hidden_columns: set[int] = field(default_factory=set)
     extra: list[str] = field(default_factory=list)
-    """What stands beside the cells: comments, text boxes."""
+    """Content beside the cells: comments, text boxes."""
     _rows: list[tuple[int, dict[int, str]]] = field(default_factory=list)
     _columns: set[int] = field(default_factory=set)
     _chars: int = 0
 
     def row(self, number: int, cells: dict[int, str], *, hides: bool = False) -> bool:
-        """Keep a row; False when there is no room for more."""
+        """Add a row; False when the limit is reached."""
         if not cells:
             return True
         if hides:
@@ -55,7 +55,7 @@ class Grid:
         return self._chars <= self.parts.room
 
     def conceal(self, text: str) -> str:
-        """A value that its format or colour hides."""
+        """Mark a value that its format or colour hides."""
         self.parts.note(HIDDEN_NOTE)
         return hidden(text)
 
@@ -68,7 +68,7 @@ class Grid:
         self.parts.add(number, "\n\n".join(filter(None, blocks)), self.title)
 
     def _table(self) -> str:
-        # Columns without a value would only cost tokens, and a sheet may be sixteen thousand of them wide.
+        # Empty columns would only cost tokens, and a sheet may be sixteen thousand columns wide.
         columns = sorted(self._columns)
         self._mark_columns()
         rows: list[list[str]] = []
@@ -102,7 +102,7 @@ _PLAIN = _CellStyle()
 
 @dataclass(slots=True)
 class _Workbook:
-    """What all sheets share."""
+    """Data shared by all sheets."""
 
     package: Package
     strings: list[str] = field(default_factory=list)
@@ -111,7 +111,7 @@ class _Workbook:
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """The sheets that are asked for, in the order of their tabs."""
+    """The requested sheets, in the order of their tabs."""
     package = Package(file)
     parts = Parts(options, DocumentUnit.SHEET)
     package.tell(parts)
@@ -131,7 +131,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
 
 
 def _fill(grid: Grid, book: _Workbook, link: Relationship | None, number: int) -> None:
-    """All of a sheet that can be had."""
+    """Read all readable content of a sheet."""
     if link is None or link.kind not in ("worksheet", "dialogsheet"):
         return
     try:
@@ -169,7 +169,7 @@ def _cells(grid: Grid, book: _Workbook, content: bytes) -> None:
 def _hidden(columns: Element) -> Iterator[int]:
     last = 0
     for each in columns:
-        first = max(_whole(each.get("min", "")), last + 1)  # they are written in order, or not at all
+        first = max(_whole(each.get("min", "")), last + 1)  # they are in order, or ignored
         last = max(last, min(_whole(each.get("max", "")), COLUMNS_AT_MOST))
         if value(each, "hidden") in ("1", "true"):
             yield from range(first, last + 1)
@@ -188,7 +188,7 @@ def _row(grid: Grid, book: _Workbook, row: Element) -> Iterator[tuple[int, str]]
 
 
 def _cell(book: _Workbook, cell: Element, style: _CellStyle) -> tuple[str, bool]:
-    """What a cell holds, and whether its format hides it."""
+    """The text of a cell, and whether its format hides it."""
     kind = cell.get("t", "n")
     if kind == "n" and (kept := find(cell, "v")) is not None and kept.text:
         return _number(book, kept.text, style)
@@ -223,7 +223,7 @@ def _number(book: _Workbook, text: str, style: _CellStyle) -> tuple[str, bool]:
 
 
 def _words(element: Element) -> str:
-    """The text of a string, without its reading aids."""
+    """The text of a string, without phonetic hints."""
     if len(element) == 1 and not len(element[0]):
         return element[0].text or ""
     aids = {id(inner) for aid in named(element, "rPh") for inner in aid.iter()}
@@ -231,7 +231,7 @@ def _words(element: Element) -> str:
 
 
 def _styles(tree: Element | None) -> list[_CellStyle]:
-    """Each cell style: its number format, and whether it is white on nothing."""
+    """Each cell style: its number format, and whether its text is white without a fill."""
     codes = {_whole(value(each, "numFmtId")): value(each, "formatCode") for each in inside(tree, "numFmts")}
     fonts = [_white(find(font, "color")) for font in inside(tree, "fonts")]
     empty = [_is_paper(find(fill, "patternFill")) for fill in inside(tree, "fills")]
@@ -244,7 +244,7 @@ def _styles(tree: Element | None) -> list[_CellStyle]:
 
 
 def _white(colour: Element | None) -> bool:
-    """By its number, or as the colour of the ground that a theme has."""
+    """Whether a colour is white, by its value or as the background colour of the theme."""
     if value(colour, "theme") == "0":
         return not value(colour, "tint").startswith("-")
     return _WHITE.fullmatch(value(colour, "rgb")) is not None
@@ -256,7 +256,7 @@ def _is_paper(fill: Element | None) -> bool:
 
 
 def _beside(package: Package, sheet: str) -> Iterator[str]:
-    """Comments on cells, and what text boxes say."""
+    """Comments on cells, and the text of text boxes."""
     for link in package.links(sheet).values():
         if link.external or link.kind not in ("comments", "drawing", "threadedComment"):
             continue

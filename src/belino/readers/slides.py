@@ -1,4 +1,4 @@
-"""Presentations: each slide's title, text, tables, charts, pictures' descriptions, notes and comments."""
+"""Presentations: each slide's title, text, tables, charts, picture descriptions, notes and comments."""
 
 import re
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
 
 
 def _order(package: Package) -> tuple[list[str], tuple[int, int]]:
-    """The slides in the order they are shown, and their size; without a list of them, by their numbers."""
+    """The slides in presentation order, and their size; without a list of them, by their numbers."""
     main = package.main("ppt/presentation.xml")
     presentation, links = package.tree(main), package.links(main)
     listed = find(presentation, "sldIdLst")
@@ -63,7 +63,7 @@ def _order(package: Package) -> tuple[list[str], tuple[int, int]]:
 
 
 def _relation(element: Element) -> str:
-    """A slide has an id of its own beside that of its relation."""
+    """The relationship id of a slide, which also has an id of its own."""
     return next((text for key, text in element.attrib.items() if key.endswith("}id")), "")
 
 
@@ -162,7 +162,7 @@ class _Slide:
 
 
 def _named_part(shape: Element) -> Element | None:
-    """Where a shape's name, description and visibility stand."""
+    """The element with a shape's name, description and visibility."""
     return next((inner for child in shape for inner in child if local(inner.tag) == "cNvPr"), None)
 
 

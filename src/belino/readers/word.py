@@ -58,7 +58,7 @@ class _ParagraphStyle:
 
 
 def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
-    """The document's text, cut at its headings."""
+    """The document's text, split at its headings."""
     package = Package(file)
     parts = Parts(options, DocumentUnit.PART)
     package.tell(parts)
@@ -69,7 +69,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
     for header in reader.margins("header"):
         cutter.add(f"Header: {header}")
     try:
-        # What stands in a control that spans the whole document is read as if it stood in the body.
+        # A content control that spans the whole document is read like the body.
         cutter.take(reader.blocks(children(content, {"body", "sdt", "sdtContent"})))
     except CannotRead as error:
         parts.broke(error)
@@ -81,7 +81,7 @@ def read(file: BinaryIO, options: ReadOptions) -> DocumentText:
 
 
 def _style_of(about: Element | None) -> TextStyle:
-    """What the properties of a run or of a style's text say."""
+    """The text style of a run, or of a style."""
     vanished = white = tiny = None
     for each in about if about is not None else ():
         match local(each.tag), value(each, "val"):
@@ -95,7 +95,7 @@ def _style_of(about: Element | None) -> TextStyle:
 
 
 def _shades(about: Element | None) -> bool:
-    """Whether the ground of a run, a paragraph or a cell is anything but white."""
+    """Whether the background of a run, a paragraph or a cell is not white."""
     if (highlight := value(find(about, "highlight"), "val", "none")) not in ("none", "white"):
         return bool(highlight)
     shade = find(about, "shd")
@@ -107,16 +107,16 @@ def _shades(about: Element | None) -> bool:
 
 @dataclass(slots=True)
 class _ParagraphWriter:
-    """Writes paragraphs of one part of the document, whose links are its own."""
+    """Writes paragraphs of one part of the document, with the relationships of that part."""
 
     links: Mapping[str, Relationship]
     note: Callable[[str], None]
     text_styles: Mapping[str, TextStyle]
     """The text style of each named style; under the empty name, that of text without one."""
     boxes: list[Element] = field(default_factory=list)
-    """Text boxes that were passed: they are read after the paragraph they hang on."""
+    """Text boxes found so far: they are read after the paragraph they are anchored to."""
     marks: list[str] = field(default_factory=list)
-    """Notes and comments that were referred to, in order."""
+    """Notes and comments referenced so far, in order."""
     _shaded: bool = False
     _text_style: TextStyle = PLAIN_STYLE
     _address: str = ""
@@ -219,7 +219,7 @@ def _symbol(child: Element) -> str:
 
 
 def symbol(point: int) -> str:
-    """A character of a symbol font: in the private area it is not known what it draws."""
+    """A character of a symbol font: what it draws in the private-use area is unknown."""
     return chr(point) if 0x20 <= point < 0xD800 else "•"
 
 
@@ -232,18 +232,18 @@ class _ListLevel:
 
 @dataclass(slots=True)
 class _Numbering:
-    """Every list of the document and how far each is counted."""
+    """All lists of the document, with their counters."""
 
     _levels: dict[str, dict[int, _ListLevel]] = field(default_factory=dict)
     _abstract: dict[str, str] = field(default_factory=dict)
     _own: dict[str, dict[int, _ListLevel]] = field(default_factory=dict)
-    """Levels that a list writes otherwise than the one it is made like."""
+    """Levels that a list overrides."""
     _starts: dict[tuple[str, int], int] = field(default_factory=dict)
     """Numbers at which a list that continues another one restarts."""
     _counted: dict[str, list[int]] = field(default_factory=dict)
 
     def learn(self, numbering: Element | None) -> None:
-        """Take the lists from `numbering.xml`."""
+        """Read the lists from `numbering.xml`."""
         for each in numbering if numbering is not None else ():
             match local(each.tag):
                 case "abstractNum":
@@ -257,7 +257,7 @@ class _Numbering:
                             self._starts[number, _whole(value(other, "ilvl"))] = _whole(start)
 
     def mark(self, number: str, depth: int) -> str:
-        """What stands before the next item of a list, with its indent; nothing if it is no list."""
+        """The label of the next list item, with its indent; empty if it is not in a list."""
         if number not in self._abstract:
             return ""
         abstract, depth = self._abstract[number], min(max(depth, 0), LEVELS - 1)
@@ -336,7 +336,7 @@ class _DocumentReader:
         self._writer = self._writer_of(self.links)
 
     def blocks(self, elements: Iterable[Element]) -> Iterator[DocumentBlock]:
-        """Paragraphs and tables as they come."""
+        """Paragraphs and tables in order."""
         for element in elements:
             if self.parts.late:
                 return
@@ -352,7 +352,7 @@ class _DocumentReader:
                 yield text
 
     def asides(self) -> Iterator[str]:
-        """The notes and comments that the text refers to, in the order in which it does."""
+        """The notes and comments that the text references, in the order of the references."""
         wanted = dict.fromkeys(self._writer.marks)
         found: dict[str, str] = {}
         for part, (name, sign) in _ASIDES.items():
@@ -393,7 +393,7 @@ class _DocumentReader:
                 yield from self._block(child, writer, shaded=shaded)
 
     def _chunk(self, link: Relationship | None) -> str:
-        """What a program put in as it was, for Word to take over when it opens the document."""
+        """Embedded content in another format, which Word imports when it opens the document."""
         content = self.package.archive.find(link.target) if link is not None and not link.external else None
         kind = link.target.lower().rpartition(".")[2] if link is not None else ""
         if content and kind in _PAGES:
@@ -429,7 +429,7 @@ class _DocumentReader:
         return DocumentBlock(text=mark + text, item=bool(mark))
 
     def _table(self, element: Element, writer: _ParagraphWriter) -> str:
-        # A style may shade what it likes: white letters in such a table are most likely seen.
+        # A table style may shade any cell: white text in such a table is most likely visible.
         shaded = find(element, "tblPr", "tblStyle") is not None
         rows: list[list[str]] = []
         room = self.parts.room
@@ -479,7 +479,7 @@ def _styles(tree: Element | None) -> tuple[dict[str, _ParagraphStyle], dict[str,
         {value(style, "styleId"): style for style in tree if local(style.tag) == "style"} if tree is not None else {}
     )
     found: dict[str, _ParagraphStyle] = {}
-    # Without a style a paragraph has the one that is the default.
+    # A paragraph without a style has the default one.
     text_styles = {"": _style_of(find(tree, "docDefaults", "rPrDefault", "rPr"))}
     for key in styles:
         heading, number, depth, text_style = 0, "", "0", TextStyle()
@@ -500,7 +500,7 @@ def _styles(tree: Element | None) -> tuple[dict[str, _ParagraphStyle], dict[str,
 
 
 def _based(styles: Mapping[str, Element], key: str) -> Iterator[Element]:
-    """A style and those it is based on, one after the other; they may run in a ring."""
+    """A style and those it is based on, in order; they may form a loop."""
     seen: set[str] = set()
     while key in styles and key not in seen and len(seen) < STYLES_DEEP:
         seen.add(key)

@@ -1,4 +1,4 @@
-"""The elements of an XML file one after the other, without its entities and without ever holding all of it."""
+"""The elements of an XML file one after the other, without its entities and without holding all of it in memory."""
 
 import io
 from collections.abc import Callable, Container, Iterator
@@ -15,16 +15,16 @@ DEPTH_AT_MOST = 200
 
 
 class _Root(Exception):
-    """What may stand before the root has been passed."""
+    """The prolog has been passed."""
 
 
 def children(
     content: bytes, parents: Container[str], opened: Callable[[Element], None] | None = None
 ) -> Iterator[Element]:
-    """Every element inside those of these names, whole, as it ends; what was yielded is forgotten.
+    """Every complete element inside those with these names, as it ends; yielded elements are freed.
 
-    What lies inside such an element belongs to it. An element of these names is never yielded itself; `opened` is told
-    of it as it begins, when it has its attributes and nothing else.
+    What is inside such an element belongs to it. An element with one of these names is never yielded itself; `opened`
+    is called when it begins, with its attributes and nothing else.
     """
     _refuse_entities(content)
     above: list[Element] = []
@@ -51,7 +51,7 @@ def children(
 
 
 def tree(content: bytes) -> Element:
-    """A small file as a whole."""
+    """A small file as one tree."""
     _refuse_entities(content)
     root: Element | None = None
     depth = 0
@@ -75,7 +75,7 @@ def local(tag: str) -> str:
 
 
 def find(element: Element | None, *path: str) -> Element | None:
-    """The first child of that name, and of that the first, and so on."""
+    """The first child with that name, and of that the first, and so on."""
     for name in path:
         if element is None:
             return None
@@ -84,18 +84,18 @@ def find(element: Element | None, *path: str) -> Element | None:
 
 
 def inside(element: Element | None, *path: str) -> list[Element]:
-    """The children of what `find` finds; none if it finds nothing."""
+    """The children of what `find` finds; empty if it finds nothing."""
     found = find(element, *path)
     return list(found) if found is not None else []
 
 
 def named(element: Element, *names: str) -> Iterator[Element]:
-    """Every element inside, however deep, that has one of these names."""
+    """Every element inside, at any depth, that has one of these names."""
     return (inner for inner in element.iter() if local(inner.tag) in names)
 
 
 def value(element: Element | None, name: str, default: str = "") -> str:
-    """An attribute, in whichever namespace it is."""
+    """An attribute, in any namespace."""
     if element is None:
         return default
     for key, found in element.attrib.items():
@@ -105,7 +105,7 @@ def value(element: Element | None, name: str, default: str = "") -> str:
 
 
 def _refuse_entities(content: bytes) -> None:
-    """Declared entities are the way to bombs and to other files; no office program writes any."""
+    """Declared entities allow bombs and access to other files; no office program writes any."""
     parser = expat.ParserCreate()
     parser.StartElementHandler = _at_root
     parser.EntityDeclHandler = _at_entity

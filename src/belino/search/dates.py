@@ -71,7 +71,7 @@ def named_spans(text: str, now: datetime) -> tuple[Span, ...]:
 
 
 def micros(moment: datetime) -> int:
-    """A time as the index holds it: whole microseconds since 1970."""
+    """A time as stored in the index: whole microseconds since 1970."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 

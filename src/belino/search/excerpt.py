@@ -6,7 +6,7 @@ from functools import cached_property
 from belino.domain.graphemes import cut_before, is_boundary
 
 _LEAD = 6
-"""One part in so many of an excerpt comes before the first wanted word."""
+"""An excerpt has one part in this many before the first wanted word."""
 _HITS_AT_MOST = 200
 
 

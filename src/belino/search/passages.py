@@ -96,7 +96,7 @@ class PassageHit:
     document: int
     number: int
     score: float
-    """What it adds to the score of its message."""
+    """Its contribution to the score of its message."""
 
 
 class _RankedWord(NamedTuple):

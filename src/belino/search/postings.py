@@ -53,7 +53,7 @@ class ChannelPostings:
         self.ids: list[str] = []
         """The platform's ids of the people in `names`."""
         self.called: dict[str, set[int]] = {}
-        """The people who have or had a word in their name, as `name_parts` writes it."""
+        """The people whose name contains or contained a word, in the form of `name_parts`."""
         self._people: dict[str, int] = {}
         self._spoken: dict[str, int] = {}
         self.patches: dict[int, SegmentEntry] = {}
@@ -69,7 +69,7 @@ class ChannelPostings:
 
     @property
     def bytes_held(self) -> int:
-        """An estimate: arrays by their size, objects by what they were measured to take."""
+        """An estimate: arrays by their size, objects by their measured size."""
         own = 33 * len(self.seqs) + 4 * len(self.gone) + 300 * len(self.names) + 150 * len(self._threads)
         tail = 280 * len(self.tail) + 13 * self._tail_terms + 306 * len(self._tail_postings)
         patches = 330 * len(self.patches) + 250 * len(self._patch_postings)
@@ -137,7 +137,7 @@ class ChannelPostings:
         return any(base <= doc < base + len(self.segments[at]) for doc in self.patches)
 
     def merge_segments(self) -> None:
-        """Merge the last segments where the first of them is outgrown by the others, so that there are never many."""
+        """Merge the last segments when the later ones outgrow the first of them, so that there are never many."""
         sizes = [len(segment) for segment in self.segments]
         for at in range(len(sizes) - 1):
             if sum(sizes[at + 1 :]) >= (FAN - 1) * sizes[at]:
@@ -151,7 +151,7 @@ class ChannelPostings:
                 self.rewrite(at, 1)
 
     def deleted_segments(self) -> list[Segment]:
-        """The oldest segments whose messages are all deleted, without the newest: it marks how far the index goes."""
+        """The oldest segments with only deleted messages, without the newest: it marks how far the index goes."""
         deleted: list[Segment] = []
         for base, segment in zip(self.bases[:-1], self.segments[:-1], strict=True):
             if not all(flags & MessageFlag.GONE for flags in self.flags[base : base + len(segment)]):
@@ -198,7 +198,7 @@ class ChannelPostings:
         return at if at < len(self.seqs) and self.seqs[at] == seq else None
 
     def postings(self, term: int) -> Iterator[tuple[int, Sequence[int], Sequence[int]]]:
-        """The posting lists of a term: what to add to each place, the places, and the impacts in hundredths."""
+        """The posting lists of a term: the offset of the places, the places, and the impacts in hundredths."""
         patches = self.patches
         for base, segment in zip(self.bases, self.segments, strict=True):
             docs, weights = segment.postings(term)

@@ -56,7 +56,7 @@ class WeightedPostings(NamedTuple):
 
 
 class MatchedWord(NamedTuple):
-    """A word of the query, and the terms by which a message is known to contain it."""
+    """A word of the query, and the terms that show that a message contains it."""
 
     word: str
     terms: frozenset[str]
@@ -178,7 +178,7 @@ def phrase_numbers(index: ChannelPostings, phrase: str) -> list[tuple[int, ...]]
 
 
 def named_people(index: ChannelPostings, text: str, wanted: Sequence[str], weights: Weights) -> Mapping[int, float]:
-    """What it adds to a message that its author is named in the query, or asked for by the caller."""
+    """The score of a message whose author is named in the query, or requested by the caller."""
     people: dict[int, float] = {}
     for part in dict.fromkeys(name_parts(text)):
         for place in index.called.get(part, ()):
@@ -192,7 +192,7 @@ def named_people(index: ChannelPostings, text: str, wanted: Sequence[str], weigh
 
 
 def wanted_flags(text: str, weights: Weights) -> list[tuple[int, float]]:
-    """The flags of messages that hold what the query asks for, and what each adds."""
+    """The flags of messages that contain what the query asks for, with the score of each."""
     wanted = [(MessageFlag.NAME, weights.informative)]
     if _WHEN.search(text):
         wanted.append((MessageFlag.TIME, weights.time_asked))

@@ -1,7 +1,7 @@
 """Ranking of a channel's messages: a pure function of the postings, the query and the weights.
 
 Words find candidates; each candidate's score adds up the evidence for it: its own words, those around it, its author
-and time, and whether it holds what the query asks for.
+and time, and whether it contains what the query asks for.
 """
 
 from bisect import bisect_left, bisect_right
@@ -145,7 +145,7 @@ class _Neighbours(NamedTuple):
 
 
 class _Scoring:
-    """The candidates of one query, and what scores each of them."""
+    """The candidates of one query, and how each is scored."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class _Scoring:
         return inside or any(at in found for at in near)
 
     def _around(self, near: _Neighbours) -> float:
-        """What its neighbours add: words of the query that it answers or continues."""
+        """The score from its neighbours: words of the query that it answers or continues."""
         place, before, earlier, after, later = near
         index, weights, found, masks = self.index, self.weights, self.found, self.masks
         mask = masks.get(place, 0)
@@ -283,7 +283,7 @@ class _Scoring:
         return [place for place in pool if not index.flags[place] & HIDDEN]
 
     def _dated(self) -> Iterator[int]:
-        """Messages of a day that the query names are candidates whatever they say; of many, the newest."""
+        """Messages of a day that the query names are candidates whatever their text; of many, the newest."""
         times, visible = self.index.sents, self.visible
         for first, last in self.spans:
             if self.index.in_time:
@@ -304,7 +304,7 @@ class _Scoring:
         return masks
 
     def _topics(self, words: Sequence[WeightedWord]) -> Mapping[int, float]:
-        """What the threads and sessions of the candidates score as a whole."""
+        """The scores of the candidates' threads and sessions as a whole."""
         groups, threads = self.index.groups, self.index.threads
         looked_at = {groups[near.place] for near in self.pool}
         topics: dict[int, float] = {}
@@ -313,7 +313,7 @@ class _Scoring:
             for _, base, places, _ in word.exact:
                 said_in = map(groups.__getitem__, places) if not base else [groups[base + at] for at in places]
                 times.update(filter(looked_at.__contains__, said_in))
-                if threads:  # the first message of a thread is in another group, and tells what the thread is about
+                if threads:  # the first message of a thread is in another group, and shows what the thread is about
                     began = [threads[base + at] for at in places if base + at in threads]
                     times.update(filter(looked_at.__contains__, began))
             for group, count in times.items():
@@ -396,7 +396,7 @@ def _add_to_found(scores: dict[int, float], postings: WeightedPostings) -> None:
 
 
 def _both(few: Sequence[int], places: Sequence[int]) -> Iterable[int]:
-    """The intersection of two ascending lists; a few look-ups are faster than a walk through many."""
+    """The intersection of two ascending lists; a few look-ups are faster than a scan of many."""
     if len(places) < LOOK_UP * len(few):
         return set(few).intersection(places)
     found = [bisect_left(places, place) for place in few]

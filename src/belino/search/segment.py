@@ -1,6 +1,6 @@
 """Segment: an immutable part of a channel's index as flat arrays, with its posting lists and its messages' terms.
 
-Terms are keyed hashes: the index repeats no word of a message, and needs no dictionary in memory.
+Terms are keyed hashes: the index contains no word of a message, and needs no dictionary in memory.
 """
 
 import heapq
@@ -16,7 +16,7 @@ import orjson
 
 FORMAT = f"1-{sys.byteorder}"
 CAPTION_SHARE = 0.8
-"""A word of a caption or file name counts for this much of a word said."""
+"""The weight of a word in a caption or file name, relative to one in the text."""
 K1, B = 1.2, 0.3
 """BM25: term frequency saturation, and a low penalty for long messages."""
 USUAL_TERMS = 10.0
@@ -35,7 +35,7 @@ class MessageFlag:
     AGENT = 16
     TIME = 32
     NAME = 64
-    """It names something: a capital letter inside a sentence."""
+    """It contains a name: a capital letter inside a sentence."""
     BLANK = 128
     """It has neither words nor media."""
 
@@ -153,7 +153,7 @@ _TYPES = "QqIQBHBII"
 
 
 def unpack(content: bytes) -> Segment | None:
-    """The segment of packed bytes; None if their format is another one."""
+    """The segment of packed bytes; None if their format differs."""
     head_end = 4 + int.from_bytes(content[:4], "big")
     head = orjson.loads(content[4:head_end])
     if head["format"] != FORMAT:
@@ -195,7 +195,7 @@ def build(entries: Iterable[SegmentEntry]) -> Segment:
 
 
 def merge(segments: Sequence[Segment]) -> Segment:
-    """One segment of several that follow one another, exactly as `build` makes it of all their messages.
+    """Merge consecutive segments, with the same result as `build` from all their messages.
 
     It works on the arrays: entries of long segments would take several times their memory.
     """

@@ -1,4 +1,4 @@
-"""Stopwords: words too common to search for, by language; they also tell which language a text is in."""
+"""Stopwords: words too common to search for, by language; they also identify the language of a text."""
 
 _LISTS = {
     "english": """

@@ -13,7 +13,7 @@ from belino.search.segment import MessageFlag
 from belino.search.stopwords import LANGUAGES_OF, STOP_WORDS
 
 VERSION = 2
-"""Version of the terms: an index of another version is built again."""
+"""Version of the terms: an index of another version is rebuilt."""
 TERMS_AT_MOST = 4_000
 """Terms of one text: a pasted log must not fill the index."""
 QUERY_WORDS = 64
@@ -148,7 +148,7 @@ def phrase_terms(phrase: str, languages: Collection[str] = ()) -> list[tuple[str
 
 
 def _flags(text: str, pieces: list[str]) -> int:
-    """The flags that a text alone can set."""
+    """The flags that depend on the text alone."""
     flags = MessageFlag.QUESTION if _ASKS.search(text) else 0
     if not _TIME_WORDS.isdisjoint(pieces) or _CLOCK.search(text):
         flags |= MessageFlag.TIME
@@ -175,7 +175,7 @@ def fold(text: str) -> str:
 
 
 def language_of(pieces: list[str]) -> str:
-    """The language with most stop words among the pieces; English in doubt."""
+    """The language with most stop words among the pieces; English if in doubt."""
     votes = [LANGUAGES_OF[piece] for piece in pieces if piece in LANGUAGES_OF]
     if not votes or all(DEFAULT in vote for vote in votes):
         return DEFAULT

@@ -1,1 +1,1 @@
-"""All SQL and all files, behind the Store port."""
+"""Storage: all SQL and all files, behind the Store port."""

@@ -15,7 +15,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def count_denied(connection: sqlite3.Connection, conversation: ConversationKey, reason: str) -> None:
-    """All that is kept of a denied arrival."""
+    """Count a denied arrival; nothing else of it is stored."""
     connection.execute(
         "INSERT INTO denied VALUES (?, ?, ?, 1) ON CONFLICT DO UPDATE SET times = times + 1",
         (conversation.platform, conversation.account, reason),
@@ -23,7 +23,7 @@ def count_denied(connection: sqlite3.Connection, conversation: ConversationKey, 
 
 
 def move_cursor(connection: sqlite3.Connection, platform: str, account: str, cursor: str) -> None:
-    """How far the account's adapter has read."""
+    """Store the account's read cursor."""
     connection.execute(
         "INSERT INTO cursors VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET cursor = excluded.cursor",
         (platform, account, cursor),
@@ -31,7 +31,7 @@ def move_cursor(connection: sqlite3.Connection, platform: str, account: str, cur
 
 
 def cursor(connection: sqlite3.Connection, platform: str, account: str) -> str | None:
-    """Where the account's adapter should read on."""
+    """The account's read cursor."""
     row = connection.execute(
         "SELECT cursor FROM cursors WHERE platform = ? AND account = ?", (platform, account)
     ).fetchone()
@@ -48,7 +48,7 @@ def grant(
     lifetime: timedelta | None,
     now: int,
 ) -> tuple[Grant, str]:
-    """A new grant and its secret; only the secret's hash stays here."""
+    """Create a grant and its secret; only the secret's hash is stored."""
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     expires = None if lifetime is None else now + lifetime // _MICROSECOND
     row = connection.execute(
@@ -67,7 +67,7 @@ def grant(
 
 
 def check(connection: sqlite3.Connection, keys: Keys, secret: str, now: int) -> Grant | None:
-    """The grant a secret stands for; a login secret opens nothing until it is redeemed."""
+    """The grant of a secret; a login secret grants nothing until it is redeemed."""
     row = _live(connection, keys, secret, now)
     return None if row is None or row["kind"] == GrantKind.LOGIN else _grant(row)
 
@@ -75,7 +75,7 @@ def check(connection: sqlite3.Connection, keys: Keys, secret: str, now: int) -> 
 def redeem(
     connection: sqlite3.Connection, keys: Keys, secret: str, *, lifetime: timedelta, now: int
 ) -> tuple[Grant, str] | None:
-    """Trade a login secret, once, for a browser grant."""
+    """Exchange a login secret, once, for a browser grant."""
     row = _live(connection, keys, secret, now)
     if row is None or row["kind"] != GrantKind.LOGIN:
         return None
@@ -84,13 +84,13 @@ def redeem(
 
 
 def grants(connection: sqlite3.Connection, now: int) -> tuple[Grant, ...]:
-    """Every grant that still opens something, oldest first."""
+    """Every valid grant, oldest first."""
     rows = connection.execute("SELECT * FROM grants WHERE expires IS NULL OR expires > ? ORDER BY created, id", (now,))
     return tuple(_grant(row) for row in rows)
 
 
 def revoke(connection: sqlite3.Connection, grant_id: str, now: int) -> bool:
-    """Take a grant back, and clear away those that have expired."""
+    """Revoke a grant, and delete the expired ones."""
     connection.execute("DELETE FROM grants WHERE expires <= ?", (now,))
     return connection.execute("DELETE FROM grants WHERE id = ?", (grant_id,)).rowcount == 1
 

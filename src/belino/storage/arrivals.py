@@ -1,7 +1,7 @@
-"""Arrival counters: how many arrivals each account has brought, counted apart from what became of them.
+"""Arrival counters: how many arrivals each account has brought, independent of their outcomes.
 
 The accounting check compares these counters with the rows that arrivals left. Each counter changes in the transaction
-that takes in, replaces or deletes what it counts.
+that stores, replaces or deletes what it counts.
 """
 
 import sqlite3
@@ -11,13 +11,13 @@ from belino.domain.message import ConversationKey
 from belino.domain.outcome import MessageOutcome
 
 OWN = f"m.outcome = '{MessageOutcome.ANSWERED}' AND m.turn IS NULL"
-"""What tells a message that an agent of ours sent from one that arrived, for a query that names its messages m."""
+"""Condition for messages sent by our own agents, for a query that names its messages m."""
 
 _TAKEN = """
 INSERT INTO arrivals (platform, account, taken) VALUES (?, ?, ?)
 ON CONFLICT (platform, account) DO UPDATE SET taken = taken + excluded.taken
 """
-# The account may have no counters yet: those of its first transaction are written at its end.
+# An account's counters are written at the end of its first transaction, so they may not exist yet.
 _WITHOUT_ROW = """
 INSERT INTO arrivals (platform, account, taken, duplicates, forgotten)
 SELECT platform, account, 0, ?1, ?2 FROM channels WHERE id = ?3
@@ -34,38 +34,40 @@ INSERT INTO arrivals (platform, account, taken) SELECT platform, account, sum(ti
 
 
 class ArrivalTally:
-    """Arrivals of the transaction that is under way: written once, at its end, because a statement for each of them
-    would cost a twentieth of the intake."""
+    """Arrivals of the current transaction.
+
+    Written once, at its end: a statement for each arrival would cost a twentieth of the intake.
+    """
 
     def __init__(self) -> None:
         self._taken: Counter[tuple[str, str]] = Counter()
 
     def add(self, conversation: ConversationKey) -> None:
-        """Count an arrival, before anything is decided about it."""
+        """Count an arrival, before its access decision."""
         self._taken[conversation.platform, conversation.account] += 1
 
     def write(self, connection: sqlite3.Connection) -> None:
-        """Write what was counted, in the transaction it was counted in."""
+        """Write the counts, in the transaction they belong to."""
         for account, times in self._taken.items():
             connection.execute(_TAKEN, (*account, times))
         self._taken.clear()
 
     def undo(self) -> None:
-        """Forget what was counted: its transaction was rolled back."""
+        """Drop the counts of a transaction that was rolled back."""
         self._taken.clear()
 
 
 def count_duplicate(connection: sqlite3.Connection, channel: int) -> None:
-    """Count an arrival that left no row of its own, because its message is stored already."""
+    """Count an arrival that left no row, because its message is already stored."""
     connection.execute(_WITHOUT_ROW, (1, 0, channel))
 
 
 def count_forgotten(connection: sqlite3.Connection, channel: int, times: int) -> None:
-    """Count arrivals whose rows are deleted: aged, or replaced by a copy heard live."""
+    """Count arrivals whose rows are deleted: aged, or replaced by a live copy."""
     connection.execute(_WITHOUT_ROW, (0, times, channel))
 
 
 def recount(connection: sqlite3.Connection) -> None:
-    """Begin again with what is stored, where rows were lost."""
+    """Reset the counters to the stored rows, after rows were lost."""
     connection.execute("DELETE FROM arrivals")
     connection.execute(_STORED)

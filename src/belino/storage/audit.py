@@ -23,24 +23,24 @@ from belino.storage.migrations import STEPS, migrate
 from belino.storage.writer import Readers, Writer, as_store_error, connect
 
 ASIDE = "aside"
-"""The folder beneath `blobs/` for files that no row references; they are counted, and no discrepancy."""
+"""The folder in `blobs/` for files that no row references; they are counted, and are not a discrepancy."""
 
 
 def audit_home(home: Home) -> Audit:
-    """Audit a state folder from outside; a gateway may be at work on it."""
+    """Audit a state folder from outside; a gateway may be running on it."""
     if not home.database.is_file():
         raise StoreError(f"there is no state in {home.path} to audit; name another folder with --home")
     return audit_files(home.database, home.blobs)
 
 
 def audit_files(database: Path, blobs: Path) -> Audit:
-    """Audit a database and the folder of its blobs, wherever they are."""
+    """Audit a database and a folder of blobs, at any path."""
     try:
         with snapshot(database) as connection:
             rows = audit_rows(connection)
             files = [compare(blob_files(blobs, prefix), known(connection, prefix)) for prefix in PREFIXES]
         if any(each.differs for each in files):
-            # Looked at a second time: a file that moved in or out between the two looks is no discrepancy.
+            # Compared a second time: a file that moved in or out between the two scans is not a discrepancy.
             with snapshot(database) as connection:
                 files = [recheck(connection, each, blobs) for each in files]
     except sqlite3.Error as error:
@@ -49,7 +49,7 @@ def audit_files(database: Path, blobs: Path) -> Audit:
 
 
 async def audit_live(readers: Readers, writer: Writer, folder: BlobFolder) -> Audit:
-    """Audit an open store, while others use it."""
+    """Audit an open store that is in use."""
     rows = await readers.read(audit_rows)
     found = []
     for prefix in PREFIXES:
@@ -57,7 +57,7 @@ async def audit_live(readers: Readers, writer: Writer, folder: BlobFolder) -> Au
         compared = compare(lying, await readers.read(partial(known, prefix=prefix)))
         if compared.differs:
             compared = await readers.read(partial(recheck, compared=compared, blobs=folder.path))
-            # Asked of the writer, though it changes nothing: whoever moves these files has been told of it before us.
+            # Read on the writer, whose order counts: a task that moves these files has had its own answer by now.
             strays = await writer.write(partial(without_row, names=compared.strays))
             compared = compared.only(name for name in strays if not folder.is_moving(name))
         found.append(compared)
@@ -82,7 +82,7 @@ def snapshot(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def audit_rows(connection: sqlite3.Connection) -> Audit:
-    """Everything that the database alone can tell, in one transaction."""
+    """Everything that can be checked in the database alone, in one transaction."""
     unused = "SELECT count(*) FROM blobs b WHERE NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = b.sha256)"
     return Audit(
         arrivals=tuple(_arrivals(connection)),
@@ -117,7 +117,7 @@ class Compared:
         self.resized = tuple(sorted(resized))
 
     def only(self, strays: Iterable[str]) -> "Compared":
-        """The same with fewer strays."""
+        """A copy with only these strays."""
         return Compared(self.files, strays, self.missing, self.resized)
 
     @property
@@ -136,7 +136,7 @@ def compare(lying: Mapping[str, int], rows: Mapping[str, int]) -> Compared:
 
 
 def recheck(connection: sqlite3.Connection, compared: Compared, blobs: Path) -> Compared:
-    """What still differs in a later snapshot: a file is there before its row, and goes after it."""
+    """What still differs in a later snapshot: a file is written before its row and deleted after it."""
     if not compared.differs:
         return compared
     prefix = (*compared.strays, *compared.missing, *compared.resized)[0][:2]
@@ -150,7 +150,7 @@ def recheck(connection: sqlite3.Connection, compared: Compared, blobs: Path) -> 
 
 
 def with_files(rows: Audit, blobs: Path, compared: Iterable[Compared]) -> Audit:
-    """The audit of the rows, completed by what the folder of the blobs tells."""
+    """The audit of the rows, completed with the files of the blob folder."""
     found = tuple(compared)
     by_rule = (
         (STRAY_FILE, [name for each in found for name in each.strays]),
@@ -168,7 +168,7 @@ def with_files(rows: Audit, blobs: Path, compared: Iterable[Compared]) -> Audit:
 
 
 def _arrivals(connection: sqlite3.Connection) -> Iterator[Balance]:
-    """One balance per account: what its counter says, and what became of its arrivals."""
+    """One balance per account: its counter, and the outcomes of its arrivals."""
     counters = {
         (row["platform"], row["account"]): row
         for row in connection.execute("SELECT * FROM arrivals ORDER BY platform, account")
@@ -191,7 +191,7 @@ def _arrivals(connection: sqlite3.Connection) -> Iterator[Balance]:
 
 
 def _ended(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str, int]]:
-    """(platform, account, outcome, how many) of everything that arrived and was not a duplicate."""
+    """(platform, account, outcome, count) of all arrivals except duplicates."""
     yield from connection.execute(
         "SELECT platform, account, ?, sum(times) FROM denied GROUP BY platform, account", (MessageOutcome.DENIED,)
     )

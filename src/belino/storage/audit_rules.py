@@ -1,4 +1,4 @@
-"""Audit rules: what no store may hold, each as a query for the rows that break it."""
+"""Audit rules: invariants of a store, each as a query for the rows that break it."""
 # ruff: noqa: S608  only our own words are put together
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ _UNEXPECTED = "Report it with the output of `belino explain` for it; `belino res
 _REFETCH = "`belino media fetch` gets it again if its platform still has it; `belino restore` brings it from a backup."
 _DISK = "Check the disk. `belino media gc` records the loss; `belino restore` brings the bytes from a backup."
 
-# Closed sets are taken from the enums, so that a member added later is known here, too.
+# Closed sets come from the enums, so that new members are included.
 _NEVER_STORED = (MessageOutcome.DENIED, MessageOutcome.DUPLICATE, MessageOutcome.NOTED)
 _STORED = _set(outcome for outcome in MessageOutcome if outcome not in _NEVER_STORED)
 _BY_A_TURN = _set(outcome for outcome in OUTCOMES.values() if outcome is not MessageOutcome.ANSWERED)
@@ -156,7 +156,7 @@ _PARCELS = (
         cure=_UNEXPECTED,
         query=f"{_PARCEL} WHERE p.state = '{ParcelState.SENT}' AND p.message_id IS NULL",
     ),
-    # Messages age in the order of their seq. One that was stored after the first that never aged must still be here.
+    # Messages age in the order of their seq. One stored after the first that never aged must still exist.
     Rule(
         kind="parcel without message",
         says="parcels are sent and their message is not stored",

@@ -24,12 +24,12 @@ FORMAT = 1
 PIECE = 1 << 20
 
 Progress = Callable[[int, int], None]
-"""(bytes of the blobs looked at, bytes of all)."""
+"""(bytes of blobs processed, bytes of all blobs)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackedUp:
-    """What a backup holds, and what it could not have."""
+    """What a backup contains, and what is missing from it."""
 
     messages: int
     blobs: int
@@ -38,11 +38,11 @@ class BackedUp:
     copied: int
     """Blobs that an earlier backup in the same folder did not have."""
     damaged: tuple[str, ...]
-    """Blobs whose bytes are not what they were; left out."""
+    """Blobs whose checksum is wrong; left out."""
     missing: int
-    """Blobs that went while we looked; left out."""
+    """Blobs deleted while the backup ran; left out."""
     secrets: tuple[str, ...]
-    """Secrets of the configuration that lie in files of their own; never copied."""
+    """Secrets of the configuration that are stored in separate files; never copied."""
     has_key: bool
 
 
@@ -56,10 +56,10 @@ def back_up(
     progress: Progress = lambda done, total: None,
     earlier: Path | None = None,
 ) -> BackedUp:
-    """Copy the state to a folder of its own, which appears complete or not at all.
+    """Copy the state to a separate folder, which appears complete or not at all.
 
-    An earlier backup in the folder is made use of, and replaced only at the end. Blobs that another, `earlier` backup
-    has whole become links to its files.
+    An earlier backup in the folder is reused, and replaced only at the end. Intact blobs of another, `earlier` backup
+    become links to its files.
     """
     if not home.database.is_file():
         raise StoreError(f"there is no state in {home.path} to back up")
@@ -105,19 +105,19 @@ def _fill(
 
 
 def key_check(key: bytes) -> str:
-    """Tells whether a key is the one a backup was made with, and nothing else about it."""
+    """A fingerprint that shows whether a key is the one a backup was made with, and reveals nothing else."""
     return hmac.digest(key, b"belino backup", "sha256").hex()[:32]
 
 
 def _copy_database(home: Home, folder: Path) -> tuple[str, int]:
-    """One consistent moment of the database, whoever writes to it meanwhile. Returns its name and its version."""
+    """Copy one consistent state of the database, also while others write. Returns its name and its version."""
     scrap = folder / f"{SCRAP}{secrets.token_hex(8)}"
     os.close(os.open(scrap, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:
         with closing(connect(home.database, read_only=True)) as source, closing(sqlite3.connect(scrap)) as target:
-            source.backup(target)  # in one step: nobody who writes is kept waiting, and nobody makes it begin again
+            source.backup(target)  # in one step: does not block writers, and is not restarted by them
             target.execute("PRAGMA journal_mode = DELETE")
-            target.execute("VACUUM")  # what was deleted still lies in pages that are free
+            target.execute("VACUUM")  # free pages still contain deleted content
             schema: int = target.execute("PRAGMA user_version").fetchone()[0]
             found = target.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
@@ -132,7 +132,7 @@ def _copy_database(home: Home, folder: Path) -> tuple[str, int]:
 
 
 def _listed(database: Path) -> tuple[dict[str, int], int]:
-    """Every blob the copy knows, with its size, and how many messages it has."""
+    """Every blob in the copy, with its size, and the number of messages."""
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
         names = dict(connection.execute("SELECT sha256, size FROM blobs ORDER BY sha256").fetchall())
         messages = connection.execute("SELECT count(*) FROM messages").fetchone()[0]
@@ -142,7 +142,7 @@ def _listed(database: Path) -> tuple[dict[str, int], int]:
 def _copy_blobs(
     home: Home, folder: Path, names: Mapping[str, int], progress: Progress, earlier: Path | None
 ) -> tuple[int, list[str], list[str]]:
-    """How many were copied, which are damaged, and which are gone."""
+    """How many were copied, which are damaged, and which are missing."""
     copied, damaged, missing = 0, list[str](), list[str]()
     looked_at, total = 0, sum(names.values())
     for name, size in names.items():
@@ -166,12 +166,12 @@ def _copy_blobs(
 
 
 def blob_place(folder: Path, name: str) -> Path:
-    """Where the bytes of this name lie beneath a folder of blobs."""
+    """The path of a blob in a folder of blobs."""
     return folder / name[:2] / name[2:4] / name
 
 
 def _copy(source: Path, target: Path) -> str:
-    """Copy a file and return the hash of what was copied; it is seen under its name only when it is whole."""
+    """Copy a file and return the hash of what was copied; it has its name only once it is complete."""
     digest = hashlib.sha256()
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(reading, "rb") as reader:
@@ -189,7 +189,7 @@ def _copy(source: Path, target: Path) -> str:
 
 
 def _link(source: Path, target: Path) -> bool:
-    """Share the file of an earlier backup, if it is still what its name says and the disk can share files."""
+    """Link the file of an earlier backup, if its checksum is right and the file system supports links."""
     try:
         if source.is_symlink() or hash_of(source) != source.name:
             return False
@@ -201,7 +201,7 @@ def _link(source: Path, target: Path) -> bool:
 
 
 def _copy_config(home: Home, folder: Path) -> str | None:
-    """The configuration as it is: what is secret in it is only named. Returns the name of its file."""
+    """Copy the configuration, which only names its secrets. Returns the name of its file."""
     found = home.config_file.name if home.config_file.is_file() else None
     for name in CONFIGS:
         _put(folder / name, home.config_file.read_bytes() if name == found else None)
@@ -209,7 +209,7 @@ def _copy_config(home: Home, folder: Path) -> str | None:
 
 
 def _put(target: Path, content: bytes | None) -> None:
-    """A small file, whole or not at all; without content there is none."""
+    """Write a small file atomically; without content, delete it."""
     if content is None:
         target.unlink(missing_ok=True)
         return
@@ -252,7 +252,7 @@ def _secret_names(home: Home) -> tuple[str, ...]:
 
 
 def _sweep(folder: Path, database: str, names: Iterable[str]) -> None:
-    """What only an earlier backup needed goes, deleted messages among it."""
+    """Delete what only an earlier backup needed, deleted messages included."""
     known = set(names)
     for path in folder.iterdir():
         if DATABASE.fullmatch(path.name) and path.name != database:

@@ -20,7 +20,7 @@ from belino.storage.writer import connect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What was read of a backup, and what is wrong with it."""
+    """What was read of a backup, and its problems."""
 
     created: str
     messages: int
@@ -28,7 +28,7 @@ class Verified:
     size: int
     """Bytes of all blobs."""
     problems: tuple[str, ...]
-    """One sentence each; none if the backup can be restored as a whole."""
+    """One sentence each; empty if the backup can be restored completely."""
 
     @property
     def is_whole(self) -> bool:
@@ -36,7 +36,7 @@ class Verified:
 
 
 def verify_backup(folder: Path, *, progress: Progress = lambda done, total: None) -> Verified:
-    """Read a backup back: manifest, database, key, configuration, every blob. StoreError if it is no backup at all."""
+    """Read a backup back: manifest, database, key, configuration, every blob. StoreError if it is not a backup."""
     place = absolute(folder)
     with ExitStack() as opened:
         try:
@@ -62,7 +62,7 @@ def verify_backup(folder: Path, *, progress: Progress = lambda done, total: None
 
 
 def _read_database(backup: int, database: Path, manifest: Mapping[str, Any]) -> tuple[dict[str, int], int, list[str]]:
-    """The blobs it names, how many messages it has, and what is wrong with it; nothing is read of a damaged one."""
+    """The blobs it lists, the number of messages, and its problems; a damaged database is not read."""
     if _hash(backup, (database.name,)) != manifest["database"]["sha256"]:
         return {}, 0, ["the database does not have the hash that was noted, or is missing"]
     try:
@@ -90,7 +90,7 @@ def _wrong_parts(backup: int, manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _wrong_blobs(backup: int, names: Mapping[str, int], progress: Progress) -> Iterator[str]:
-    """Blobs that are missing, or whose bytes have another hash."""
+    """Blobs that are missing or have a wrong checksum."""
     looked_at, total = 0, sum(names.values())
     for name, size in names.items():
         progress(looked_at := looked_at + size, total)
@@ -99,7 +99,7 @@ def _wrong_blobs(backup: int, names: Mapping[str, int], progress: Progress) -> I
 
 
 def _discrepancies(database: Path, blobs: Path, damaged: set[str]) -> Iterator[str]:
-    """What the accounting check finds, but for blobs that are known to be damaged."""
+    """What the accounting check finds, except blobs that are already reported as damaged."""
     found = audit_files(database, blobs)
     for balance in found.balances:
         if balance.difference:

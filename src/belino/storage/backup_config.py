@@ -38,5 +38,5 @@ class BackupConfig:
 
     @property
     def interval(self) -> timedelta | None:
-        """The time from one backup to the next; None if there are none."""
+        """The time between backups; None if there are none."""
         return parse_duration(self.every) if self.every else None

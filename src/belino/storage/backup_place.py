@@ -23,12 +23,12 @@ SCRAP = ".part-"
 
 @contextmanager
 def backup_place(home: Home, folder: Path) -> Iterator[Path]:
-    """The folder to write a backup to. It has the name that was asked for once the block is left without an error."""
+    """The folder to write a backup to. It gets the requested name when the block ends without an error."""
     target = absolute(folder)
     _refuse(target, home)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _can_appear(target):
-        # An earlier backup is whole until its manifest is replaced; the root of a disk cannot be renamed at all.
+        # An earlier backup is complete until its manifest is replaced; the root of a file system cannot be renamed.
         with _locked(target):
             target.chmod(0o700)
             for scrap in target.rglob(f"{SCRAP}*"):
@@ -43,14 +43,14 @@ def backup_place(home: Home, folder: Path) -> Iterator[Path]:
         with _locked(staged):
             yield staged
             if target.is_dir() and any(target.iterdir()):
-                shutil.rmtree(target)  # what a killed backup of an earlier version left
+                shutil.rmtree(target)  # left by a killed backup of an earlier version
             staged.rename(target)
         unfinished.pop_all()
     sync_folder(target.parent)
 
 
 def absolute(folder: Path) -> Path:
-    """The folder as an absolute path; a link is not followed."""
+    """The folder as an absolute path; links are not followed."""
     try:
         return Path(os.path.abspath(folder.expanduser()))  # noqa: PTH100  resolve() would follow links
     except RuntimeError as error:
@@ -64,7 +64,7 @@ def remove_leftovers(parent: Path, name: str) -> None:
             with _locked(left):
                 remove(left)
         except StoreError:
-            continue  # another process writes to it, or it is none of ours
+            continue  # another process writes to it, or it is not ours
 
 
 def remove(path: Path) -> None:
@@ -76,7 +76,7 @@ def remove(path: Path) -> None:
 
 
 def _refuse(target: Path, home: Home) -> None:
-    """The folder is not there, empty, or holds a backup, and is outside the state folder."""
+    """Refuse a link, a folder inside the state folder, and one that holds anything but a backup."""
     there, state = target.resolve(), home.path.resolve()
     if there == state or state in there.parents:
         raise StoreError("a backup inside the state folder would be lost with it; name a folder elsewhere")
@@ -95,7 +95,7 @@ def _can_appear(target: Path) -> bool:
 
 
 def _only_scraps(folder: Path) -> bool:
-    """Whether a folder holds nothing but what a first backup leaves that was killed before its end."""
+    """Whether a folder holds only the leftovers of a first backup that was killed."""
     ours = (KEY, "blobs", *CONFIGS)
     return all(
         path.name in ours or path.name.startswith(SCRAP) or DATABASE.fullmatch(path.name) for path in folder.iterdir()
@@ -104,7 +104,7 @@ def _only_scraps(folder: Path) -> bool:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold a folder for this process; the lock is the kernel's and goes with the process."""
+    """Lock a folder for this process; the kernel releases the lock when the process ends."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Backup schedule on disk: which backups there are, when the next is due, and which are deleted after it."""
+"""Backup schedule on disk: existing backups, when the next is due, and which are deleted after it."""
 
 import secrets
 import sqlite3
@@ -15,7 +15,7 @@ from belino.storage.blobs import sync_folder
 from belino.storage.home import Home
 
 DAMAGED = ".damaged"
-"""After the name of a backup that was not whole when it was verified."""
+"""Suffix of a backup that failed verification."""
 _STAMP = "belino-%Y%m%dT%H%M%SZ"
 
 
@@ -32,18 +32,18 @@ def made_backups(folder: Path) -> Mapping[datetime, Path]:
 
 
 def next_due(folder: Path, interval: timedelta, now: datetime) -> datetime:
-    """When the next backup is to be made: counted from the newest one that is there, whichever process made it.
+    """When the next backup is due: counted from the newest one, whichever process made it.
 
-    One from the future is left out: the clock was set back since, and it would put the next one off.
+    One from the future is ignored: the clock was set back since, and it would delay the next one.
     """
     newest = max((at for at in made_backups(folder) if at <= now), default=None)
     return now if newest is None else newest + interval
 
 
 def make_backup(config: BackupConfig, home: Home, now: datetime, version: str, progress: Progress) -> Sequence[str]:
-    """Make a backup and verify it; older ones than are to be kept go only then. Returns what is wrong with it.
+    """Make a backup, verify it, then delete those over the limit. Returns its problems.
 
-    One that is not whole is kept under another name, until the next such one: it may be all that can be had.
+    A damaged one is kept under another name until the next damaged one: it may be the only copy there is.
     """
     folder = backup_folder(config, home)
     earlier = list(made_backups(folder).values())
@@ -56,7 +56,7 @@ def make_backup(config: BackupConfig, home: Home, now: datetime, version: str, p
     except sqlite3.Error as error:
         raise StoreError(f"the database could not be backed up: {error}") from error
     if found.is_whole:
-        # The clock may have been set back: what is from the future then is older than what was made now.
+        # The clock may have been set back: a backup from the future is older than the one made now.
         made = sorted(made_backups(folder).items(), key=lambda one: (one[0] <= now, one[0]))
         _delete([path for _, path in made[: -config.keep]])
     else:
@@ -67,7 +67,7 @@ def make_backup(config: BackupConfig, home: Home, now: datetime, version: str, p
 
 
 def _delete(backups: Iterable[Path]) -> None:
-    """Delete backups; each under another name first, so that one that is half deleted is no backup any more."""
+    """Delete backups; each is renamed first, so that a half-deleted one is not taken for a backup."""
     for old in list(backups):
         remove(old.rename(old.with_name(f".{old.name}{SCRAP}{secrets.token_hex(8)}")))
 

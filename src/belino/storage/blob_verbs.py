@@ -1,4 +1,4 @@
-"""Blob verbs of the store: blobs written whole, and uploads taken in pieces."""
+"""Blob verbs of the store: complete blobs, and uploads in pieces."""
 
 import logging
 import sqlite3
@@ -25,15 +25,15 @@ from belino.storage.uploads import NOTE_BYTES, UploadFile
 from belino.storage.writer import Readers, Writer
 
 TOUCH_EVERY = 60_000_000
-"""Microseconds: how exactly it is known when bytes were last asked for, and how rarely that costs a write."""
+"""Microseconds: precision of a blob's last use, which limits how often it is written."""
 AT_ONCE = 200
-"""Refs or blobs that go in one transaction, so that arrivals need not wait for a month of media."""
+"""Refs or blobs per transaction, so that arrivals need not wait for a month of media."""
 
 log = logging.getLogger(__name__)
 
 
 class BlobVerbs:
-    """Blobs and uploads over one folder and one writer."""
+    """Blobs and uploads, over one folder and one writer."""
 
     def __init__(self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock, places: RowIds) -> None:
         self._writer = writer
@@ -44,7 +44,7 @@ class BlobVerbs:
         self._proof = Checksums(clock)
         self._arriving: set[str] = set()
         self.damaged = 0
-        """How often bytes were found not to be what they were, since the store was opened."""
+        """Damaged blobs found since the store was opened."""
         self.strays = Strays()
         """Files that no row lists, as the last `tidy` found them."""
         self._opened = clock.monotonic()
@@ -109,7 +109,7 @@ class BlobVerbs:
         return tidied
 
     async def audit(self) -> Audit:
-        """Whether everything in the store is accounted for."""
+        """Audit the store."""
         return await audit_live(self._readers, self._writer, self._folder)
 
     async def touch(self, sha256: str) -> None:
@@ -190,7 +190,7 @@ class BlobVerbs:
         return len(idle)
 
     async def _proven(self, row: sqlite3.Row) -> Blob | None:
-        """The blob of a row, if its bytes are here and are what they were; what is not stays nobody's surprise."""
+        """The blob of a row, if its file exists and its checksum is right; a damaged one is recorded as lost."""
         blob = blobs.as_blob(row, self._folder)
         if blob is None and await on_disk(self._folder.bring_back, row["sha256"]):
             blob = blobs.as_blob(row, self._folder)
@@ -229,7 +229,7 @@ class BlobVerbs:
         try:
             await self._append(file, upload, chunks)
         finally:
-            # However it ended: what came is on disk and counts.
+            # Also after an error: the bytes that arrived are on disk and count.
             await on_disk(file.close)
             stands = await self._note(upload_id, file.offset)
         return stands if stands.offset < upload.size else await self._complete(upload)

@@ -32,7 +32,7 @@ _UNUSED = "kept < ? AND NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aside:
-    """A file that was put aside."""
+    """A stray that was moved to `aside/`."""
 
     size: int
     since: float
@@ -40,7 +40,7 @@ class Aside:
 
 
 class BlobFolder:
-    """The folder `blobs/`: a fan-out by hash, and on the same filesystem `tmp/` and `aside/`.
+    """The folder `blobs/`: a fan-out by hash, and on the same file system `tmp/` and `aside/`.
 
     `aside/` holds strays, files that no row lists: kept for a while before they are deleted, in case the database was
     the wrong one. The time at which a file was put aside is its modification time.
@@ -52,19 +52,19 @@ class BlobFolder:
         self.aside = path / "aside"
         self._settling: Counter[str] = Counter()
         self._leaving: set[str] = set()
-        """What is about to be deleted, in another thread, unless it moves in again first."""
+        """Files about to be deleted in another thread, unless the same bytes are stored again first."""
         self._door = threading.Lock()
         for folder in (self.path, self.temporary, self.aside):
             make_folder(folder)
 
     def place(self, sha256: str) -> Path:
-        """Where these bytes lie, if they are here."""
+        """The path of a blob, whether or not it exists."""
         if not _NAME.fullmatch(sha256):
             raise MediaNotFound("that is not the name of a blob")
         return self.path / sha256[:2] / sha256[2:4] / sha256
 
     async def receive(self, chunks: AsyncIterator[bytes], *, limit: int) -> "Partial":
-        """All the bytes, on disk under a temporary name; whoever asked must adopt or discard them."""
+        """Write all the bytes to a temporary file; the caller must adopt or discard it."""
         partial = Partial(self.temporary / f"keep-{secrets.token_hex(8)}")
         with ExitStack() as unfinished:
             unfinished.callback(partial.discard)
@@ -77,7 +77,7 @@ class BlobFolder:
 
     @contextmanager
     def settling(self, sha256: str) -> Iterator[None]:
-        """While inside, these bytes move in: their file may be there before their row is."""
+        """Marks bytes that are being stored: their file may exist before their row."""
         with self._door:
             self._settling[sha256] += 1
             self._leaving.discard(sha256)
@@ -85,21 +85,21 @@ class BlobFolder:
             yield
         finally:
             self._settling[sha256] -= 1
-            self._settling += Counter()  # drops what is down to nothing
+            self._settling += Counter()  # drops counts of zero
 
     def is_settling(self, sha256: str) -> bool:
-        """Whether these bytes move in right now."""
+        """Whether these bytes are being stored now."""
         return sha256 in self._settling
 
     def is_moving(self, sha256: str) -> bool:
-        """Whether these bytes move in or out right now, so that their file and their row may disagree."""
+        """Whether these bytes are being stored or deleted now, so that their file and their row may disagree."""
         return self.is_settling(sha256) or sha256 in self._leaving
 
     async def let_go(self, names: Iterable[str]) -> int:
-        """Delete files of which the writer has just said that they have no row. Returns how many bytes went.
+        """Delete files that have no row, by the writer's latest answer. Returns how many bytes were freed.
 
-        To be awaited in the same breath: whoever moves the same bytes in is told by the writer later than we are, and
-        so is still settling now, or begins to later and takes them off the list.
+        Await this directly after that answer, with no other await between. A task that stores the same bytes gets its
+        own answer later: it is still settling now, or starts later and takes them off the list.
         """
         going = self._going(names)
         return await on_disk(self._unlink, going) if going else 0
@@ -110,7 +110,7 @@ class BlobFolder:
         return await on_disk(self._move_aside, going, now.timestamp()) if going else ()
 
     def bring_back(self, sha256: str) -> bool:
-        """Whether these bytes are in their place, moved there from `aside/` if need be."""
+        """Whether a blob is in its place; moves it there from `aside/` if necessary."""
         place, kept = self.place(sha256), self.aside / sha256
         with self._door:
             if place.is_file():
@@ -122,7 +122,7 @@ class BlobFolder:
         return True
 
     def lying_aside(self) -> dict[str, Aside]:
-        """Every file put aside."""
+        """All files in `aside/`."""
         found: dict[str, Aside] = {}
         for entry in _entries(self.aside):
             if _NAME.fullmatch(entry.name):
@@ -132,16 +132,16 @@ class BlobFolder:
         return found
 
     def drop_aside(self, names: Iterable[str]) -> None:
-        """Delete files that were put aside."""
+        """Delete files in `aside/`."""
         for name in names:
             (self.aside / name).unlink(missing_ok=True)
 
     def lying(self, prefix: str) -> dict[str, int]:
-        """Every file in its place whose name begins with these two digits, and its size."""
+        """Every blob file whose name begins with these two digits, and its size."""
         return blob_files(self.path, prefix)
 
     def unfinished(self, older_than: float, *, keep: Container[str]) -> dict[str, int]:
-        """Temporary files that nobody has written to since then, all but those named, and their sizes."""
+        """Temporary files without a write since then, except those named, and their sizes."""
         found: dict[str, int] = {}
         for entry in _entries(self.temporary):
             with suppress(FileNotFoundError):
@@ -188,7 +188,7 @@ class BlobFolder:
         return tuple(moved)
 
     def adopt(self, path: Path, sha256: str) -> None:
-        """Move a finished temporary file to the place of its hash; a copy that was put aside is not needed any more."""
+        """Move a finished temporary file to the path of its hash; deletes a copy in `aside/`."""
         self._move_in(path, self.place(sha256))
         (self.aside / sha256).unlink(missing_ok=True)
 
@@ -201,7 +201,7 @@ class BlobFolder:
         sync_folder(place.parent)
 
     def sweep(self, *, keep: set[str]) -> int:
-        """Remove temporary files nobody writes any more, all but those named."""
+        """Remove abandoned temporary files, except those named."""
         stale = [path for path in self.temporary.iterdir() if path.name not in keep]
         for path in stale:
             path.unlink()
@@ -232,7 +232,7 @@ class Partial:
             self.size += len(piece)
 
     def close(self) -> None:
-        """The bytes are on disk."""
+        """Flush the bytes to disk."""
         assert self._descriptor is not None and self._sink is not None
         self._sink.flush()
         failpoint("blob.sync.before")
@@ -244,7 +244,7 @@ class Partial:
         return self._hash.hexdigest()
 
     def discard(self) -> None:
-        """Leave nothing behind; what was adopted is not here any more."""
+        """Delete the temporary file; does nothing after `adopt`."""
         self._drop_descriptor()
         self.path.unlink(missing_ok=True)
 
@@ -257,7 +257,7 @@ class Partial:
 def insert_blob(
     connection: sqlite3.Connection, sha256: str, mime: str, size: int, now: int, *, declared: bool = False
 ) -> None:
-    """Know a blob that is in its place. A type that was only declared does not replace one that is known."""
+    """Insert the row of a stored blob. A declared type does not replace a detected one."""
     connection.execute(
         "INSERT INTO blobs VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET kept = excluded.kept, "
         "mime = iif(?, mime, excluded.mime)",
@@ -274,14 +274,14 @@ def find_blob(connection: sqlite3.Connection, sha256: str) -> sqlite3.Row | None
 def unused_blobs(
     connection: sqlite3.Connection, kept_before: int, after: str, limit: int
 ) -> tuple[tuple[str, int], ...]:
-    """The next blobs that nothing uses, past a name, and their sizes; those kept just now may wait for their use."""
+    """The next unused blobs after a name, and their sizes; recently kept ones may be waiting for their first use."""
     rows = connection.execute(f"SELECT sha256, size FROM blobs WHERE sha256 > ? AND {_UNUSED} LIMIT ?",  # noqa: S608
                               (after, kept_before, limit))  # fmt: skip
     return tuple((row["sha256"], row["size"]) for row in rows)
 
 
 def forget_unused(connection: sqlite3.Connection, names: Sequence[str], kept_before: int) -> tuple[str, ...]:
-    """Forget those of these blobs that still nothing uses."""
+    """Delete the rows of those of these blobs that are still unused."""
     gone = []
     for name in names:
         row = connection.execute(f"DELETE FROM blobs WHERE sha256 = ? AND {_UNUSED}", (name, kept_before))  # noqa: S608
@@ -290,30 +290,30 @@ def forget_unused(connection: sqlite3.Connection, names: Sequence[str], kept_bef
 
 
 def known(connection: sqlite3.Connection, prefix: str) -> dict[str, int]:
-    """Every blob that has a row and whose name begins with these two digits, and its size."""
+    """Every blob with a row whose name begins with these two digits, and its size."""
     rows = connection.execute("SELECT sha256, size FROM blobs WHERE sha256 BETWEEN ? AND ?", (prefix, f"{prefix}g"))
     return {row["sha256"]: row["size"] for row in rows}
 
 
 def without_row(connection: sqlite3.Connection, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of these files that no row knows: a process died between moving them in, or out, and noting it."""
+    """Those of these files that have no row: a process died between moving them and recording it."""
     return tuple(name for name in names if find_blob(connection, name) is None)
 
 
 def count_blobs(folder: Path) -> int:
-    """How many blob files a folder `blobs/` holds, those put aside included."""
+    """The number of blob files in a folder `blobs/`, those in `aside/` included."""
     places = (folder / "aside", *(Path(inner.path) for outer in _entries(folder) for inner in _entries(outer.path)))
     return sum(bool(_NAME.fullmatch(entry.name)) for place in places for entry in _entries(place))
 
 
 def as_blob(row: sqlite3.Row, folder: BlobFolder) -> Blob | None:
-    """The blob, if its bytes are really here."""
+    """The blob, if its file exists."""
     place = folder.place(row["sha256"])
     return Blob(sha256=row["sha256"], mime=row["mime"], size=row["size"], path=place) if place.is_file() else None
 
 
 def _stamp(path: Path, at: float) -> None:
-    """Set a file's modification time, on disk."""
+    """Set a file's modification time, and sync it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.utime(descriptor, (at, at))
@@ -328,7 +328,7 @@ def blob_files(blobs: Path, prefix: str) -> dict[str, int]:
     for folder in _entries(blobs / prefix):
         for entry in _entries(folder.path):
             if _NAME.fullmatch(entry.name):
-                with suppress(FileNotFoundError):  # gone while we looked
+                with suppress(FileNotFoundError):  # deleted during the scan
                     found[entry.name] = entry.stat(follow_symlinks=False).st_size
     return found
 
@@ -342,7 +342,7 @@ def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
 
 
 async def batches(chunks: AsyncIterator[bytes], *, limit: int) -> AsyncIterator[Sequence[bytes]]:
-    """The same bytes in batches worth a hop to a thread; large chunks are not copied for it."""
+    """The same bytes in batches that are worth a thread switch; large chunks are not copied."""
     waiting: list[bytes] = []
     size = count = 0
     async for chunk in chunks:
@@ -359,7 +359,7 @@ async def batches(chunks: AsyncIterator[bytes], *, limit: int) -> AsyncIterator[
 
 
 def _worth_writing(chunks: list[bytes]) -> Sequence[bytes]:
-    """Each as it is, or all as one where a write for each would cost more than the copy."""
+    """The chunks as they are, or joined if separate writes would cost more than the copy."""
     return chunks if len(chunks) <= WRITES else (b"".join(chunks),)
 
 
@@ -375,9 +375,9 @@ async def read_pieces(place: Path) -> AsyncIterator[bytes]:
 
 
 async def on_disk(work: Callable[..., T], *arguments: object) -> T:
-    """Run work on files in a thread. A full disk is told in our words; a cancelled caller waits for the thread.
+    """Run file work in a thread. A full disk raises our own error; a cancelled caller waits for the thread.
 
-    Otherwise the caller would close the file under it, and the number of a closed file may soon belong to another.
+    Otherwise the caller would close the file during the work, and its descriptor could soon belong to another file.
     """
     running = asyncio.get_running_loop().run_in_executor(None, work, *arguments)
     try:
@@ -390,7 +390,7 @@ async def on_disk(work: Callable[..., T], *arguments: object) -> T:
 
 
 def make_folder(folder: Path) -> None:
-    """Only for us, whatever the umask."""
+    """Make a folder that only its owner can enter, whatever the umask."""
     if not folder.is_dir():
         folder.mkdir(mode=0o700, exist_ok=True)
         folder.chmod(0o700)
@@ -398,7 +398,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """A rename is on disk once its folder is."""
+    """Sync a folder: a rename is durable only after that."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

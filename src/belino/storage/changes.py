@@ -1,6 +1,6 @@
 """Changes to stored messages: edits, deletions, reactions and delivery reports.
 
-A change may come before its message. It is kept then, and applied when the message comes.
+A change that arrives before its message is stored, and applied when the message arrives.
 """
 
 import sqlite3
@@ -26,7 +26,7 @@ APPLIED, KEPT, REFUSED, SAME = "applied", "kept", "refused", "same as before"
 
 
 def take_change(connection: sqlite3.Connection, keys: Keys, places: RowIds, change: Change, now: int) -> Taken:
-    """Keep a change once, and apply it if its message is here."""
+    """Store a change once, and apply it if its message is stored."""
     channel = places.channel(connection, change.conversation)
     refs = with_ids(keys, change.conversation, change.media) if isinstance(change, Edit) else ()
     message = _message(connection, channel.id, change.message_id)
@@ -45,7 +45,7 @@ def take_change(connection: sqlite3.Connection, keys: Keys, places: RowIds, chan
 
 
 def take_edition(connection: sqlite3.Connection, keys: Keys, places: RowIds, message: Message, row: MessageRow) -> None:
-    """A message that is here comes again; if it was changed later than what is here, take in that change."""
+    """Apply a repeated message as an edit if it is newer than the stored version."""
     if row.edited is None or message.edited is None:
         return
     known = connection.execute(
@@ -69,10 +69,10 @@ def take_edition(connection: sqlite3.Connection, keys: Keys, places: RowIds, mes
 
 
 def apply_changes(connection: sqlite3.Connection, keys: Keys, number: int, message_id: str, now: int) -> None:
-    """Apply what is kept for a message, oldest first."""
+    """Apply the stored changes of a message, oldest first."""
     channel = number >> SEQ_BITS
     kept = connection.execute(
-        # Without the name SQLite would walk through all changes of the channel, with every arrival.
+        # Without the index name, SQLite would scan all changes of the channel for every arrival.
         "SELECT * FROM changes INDEXED BY changes_of_message "
         "WHERE channel = ? AND message_id = ? AND outcome = 'kept' ORDER BY sent, number",
         (channel, message_id),
@@ -86,7 +86,7 @@ def apply_changes(connection: sqlite3.Connection, keys: Keys, number: int, messa
                 outcome = _delete(connection, message, change["sent"], now)
             case _:
                 outcome = APPLIED
-        # The words are in the message now, or nowhere: a copy would outlive their deletion.
+        # The text is now in the message, or nowhere: a copy would outlive its deletion.
         connection.execute(
             "UPDATE changes SET outcome = ?, text = '', refs = NULL WHERE channel = ? AND kind = ? AND platform_id = ?",
             (outcome, channel, change["kind"], change["platform_id"]),
@@ -134,9 +134,9 @@ def _keep(
 
 def _edit(connection: sqlite3.Connection, keys: Keys, message: sqlite3.Row, change: sqlite3.Row) -> str:
     if change["author_id"] != message["author_id"]:
-        return REFUSED  # only who said it may say it otherwise
+        return REFUSED  # only the author may edit
     if message["deleted"] is not None or (message["edited"] or 0) > change["sent"]:
-        return APPLIED  # a later word has been had already
+        return APPLIED  # a later edit is already stored
     refs = _unpack(keys, change["refs"], change["platform_id"])
     before = refs_of_messages(connection, keys, [message["id"]]).get((message["id"], OWN), ())
     same = change["text"] == message["text"] and (not refs or _seen(refs) == _seen(before))
@@ -192,7 +192,7 @@ def _react(connection: sqlite3.Connection, channel: int, reaction: Reaction) -> 
 
 
 def _note_delivery(connection: sqlite3.Connection, channel: int, status: DeliveryStatus, now: int) -> None:
-    """A parcel the platform took and then could not deliver is dead, and says why."""
+    """Mark a parcel as dead, with the reason, when the platform accepted it and then failed to deliver it."""
     if status.state is DeliveryState.FAILED:
         connection.execute(
             "UPDATE parcels SET state = ?, reason = ?, changed = ? WHERE channel = ? AND message_id = ? AND state = ?",
@@ -208,7 +208,7 @@ def _note_delivery(connection: sqlite3.Connection, channel: int, status: Deliver
 
 
 def _pack(keys: Keys, refs: tuple[MediaRef, ...], edit_id: str) -> bytes | None:
-    """Refs that wait with their edit, sealed as a whole because their sealed parts must be."""
+    """The refs of a waiting edit, encrypted as a whole because parts of them must be."""
     if not refs:
         return None
     return keys.seal({"refs": orjson.dumps([_plain(ref) for ref in refs]).decode()}, edit_id)

@@ -9,7 +9,7 @@ from belino.storage.encryption import Keys
 from belino.storage.messages import by_number
 from belino.storage.row_ids import SEQ_BITS, SEQ_MASK, ConversationRow, find_place
 
-# What a turn of the same session answers is told as its message; a turn that failed or was stopped left no memory.
+# A message that a turn of this session answers is already in its prompt; a failed or stopped turn left no memory.
 _UNTOLD = "m.deleted IS NULL AND m.author_marks & 2 = 0 AND (t.state IS NULL OR t.state IN ('failed', 'aborted'))"
 _HAPPENINGS = {Edit.kind: Happening.EDITED, Deletion.kind: Happening.DELETED, Reaction.kind: Happening.REACTED}
 
@@ -23,7 +23,7 @@ def meanwhile(
     until: int,
     limit: int,
 ) -> Meanwhile:
-    """What came into the conversation's own place up to a message, and every change of what was there before."""
+    """What arrived in this conversation up to a message, and all changes to earlier messages."""
     place = find_place(connection, conversation)
     if place is None:
         return Meanwhile(arrived=(), total_arrived=0, changed=(), replies_elsewhere=0, now=ReadPosition(seq=until))
@@ -44,7 +44,7 @@ def _arrived(connection: sqlite3.Connection, place: ConversationRow, since: int,
         f"WHERE m.conversation = ? AND m.id > ? AND m.id <= ? AND m.outcome <> 'recalled' AND {_UNTOLD}",
         (place.conversation, *between),
     )
-    # What was recalled came late and has a late number: when it was said tells whether the session missed it.
+    # Imported history has late numbers: the time it was sent shows whether the session missed it.
     recalled = connection.execute(
         "SELECT m.sent, m.id FROM messages m INDEXED BY messages_in_time LEFT JOIN turns t ON t.id = m.turn "  # noqa: S608
         "WHERE m.conversation = ? AND m.sent > (SELECT sent FROM messages WHERE id = ?) "
@@ -59,7 +59,7 @@ def _in_time(messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...]:
 
 
 def _elsewhere(connection: sqlite3.Connection, place: ConversationRow, since: int, until: int) -> int:
-    """Replies in other threads, the agent's own left out."""
+    """Replies in other threads, except the agent's own."""
     found = connection.execute(
         "SELECT count(*) FROM messages m JOIN conversations v ON v.id = m.conversation WHERE m.id > ? AND m.id <= ? "
         "AND m.conversation <> ? AND v.thread <> '' AND m.outcome <> 'recalled' AND m.deleted IS NULL "
@@ -77,7 +77,7 @@ def _changed(
     since: ReadPosition,
     limit: int,
 ) -> tuple[tuple[StoredMessage, Happening], ...]:
-    """Each message once for each sort of thing that happened to it, as it is now; what is deleted only for that."""
+    """Each message once per kind of change, in its current form; a deleted one only as deleted."""
     rows = connection.execute(
         "SELECT c.kind, m.id, m.deleted FROM changes c INDEXED BY changes_in_order "
         "JOIN messages m ON m.channel = c.channel AND m.platform_id = c.message_id "

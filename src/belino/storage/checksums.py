@@ -15,20 +15,20 @@ from belino.storage.blobs import on_disk
 
 REMEMBERED = 20_000
 BELIEVED = timedelta(days=1)
-"""A disk may turn a bit over without touching the file's time: what was right yesterday is looked at again."""
+"""A disk may flip a bit without changing the file's time, so each file is verified again after this time."""
 PIECE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A file whose bytes were right, as it was then."""
+    """A verified file, with its metadata at that time."""
 
     identity: tuple[int, int, int]
     at: datetime
 
 
 class Checksums:
-    """What was found to be right, so that the price of looking is paid once."""
+    """Verified files, so that each is hashed once."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -36,7 +36,7 @@ class Checksums:
         self._looking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def holds(self, sha256: str, place: Path) -> bool:
-        """Whether the file in this place has these very bytes; one that is not there has none."""
+        """Whether this file has this checksum; False if it does not exist."""
         if self._is_known(sha256, place):
             return True
         async with self._looking.setdefault(sha256, asyncio.Lock()):
@@ -53,13 +53,13 @@ class Checksums:
         return CacheSize.of_entries(len(self._seen), most=REMEMBERED, each=500)
 
     def vouch(self, sha256: str, place: Path) -> None:
-        """These bytes were hashed on their way into this place."""
+        """Record that these bytes were hashed while they were written."""
         identity = _identity(place)
         if identity is not None:
             self._remember(sha256, identity)
 
     def forget(self, sha256: str) -> None:
-        """Believe nothing of these bytes any more."""
+        """Drop the verification of these bytes."""
         self._seen.pop(sha256, None)
 
     def _is_known(self, sha256: str, place: Path) -> bool:

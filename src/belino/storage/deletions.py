@@ -1,4 +1,4 @@
-"""Deletions: what was taken back, until its bytes and copies are gone."""
+"""Deletions: withdrawn media refs, until their bytes and copies are deleted."""
 
 import sqlite3
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -11,21 +11,21 @@ from belino.storage.row_ids import KEY_COLUMNS, find_channel, key_of
 from belino.storage.timestamps import from_micros
 
 GRACE = 30_000_000
-"""Microseconds: so long a running turn may still read what it had before its sender deleted it."""
+"""Microseconds for which a running turn may still read bytes that their sender deleted."""
 
 
 def is_gone(connection: sqlite3.Connection, ref_id: str) -> bool:
-    """Whether a ref was taken back."""
+    """Whether a ref was withdrawn."""
     return connection.execute("SELECT 1 FROM refs_gone WHERE id = ?", (ref_id,)).fetchone() is not None
 
 
 def note_gone(connection: sqlite3.Connection, ref_id: str, channel: int, now: int) -> None:
-    """Remember that a ref was taken back: whoever still names it is told so, and no quote brings it again."""
+    """Record that a ref was withdrawn: later uses of its id get this answer, and no quote restores it."""
     connection.execute("INSERT OR REPLACE INTO refs_gone VALUES (?, ?, ?, 1)", (ref_id, channel, now))
 
 
 def gone_since(connection: sqlite3.Connection, channel: ConversationKey, ref_id: str) -> datetime | None:
-    """When a ref of this channel was taken back."""
+    """When a ref of this channel was withdrawn."""
     row = connection.execute(
         "SELECT at FROM refs_gone WHERE id = ? AND channel = ?", (ref_id, find_channel(connection, channel))
     ).fetchone()
@@ -33,14 +33,14 @@ def gone_since(connection: sqlite3.Connection, channel: ConversationKey, ref_id:
 
 
 def forsake(connection: sqlite3.Connection, sha256s: Iterable[str], now: int) -> None:
-    """A ref let go of these bytes for good: what was made of them goes, and they do once nobody has a use for them."""
+    """A ref has dropped these bytes for good: delete what was derived from them, and the bytes once they are unused."""
     let_go = tuple(sha256s)
     made = forget_bytes(connection, let_go)
     note_deletion(connection, dict.fromkeys((*let_go, *made)), now)
 
 
 def forsaken(connection: sqlite3.Connection, after: str, limit: int) -> tuple[str, ...]:
-    """The next of the bytes that lost a use, past a name."""
+    """The next of the bytes that lost a use, after a name."""
     rows = connection.execute("SELECT sha256 FROM blobs_forsaken WHERE sha256 > ? LIMIT ?", (after, limit))
     return tuple(row["sha256"] for row in rows)
 
@@ -48,9 +48,9 @@ def forsaken(connection: sqlite3.Connection, after: str, limit: int) -> tuple[st
 def purge(
     connection: sqlite3.Connection, names: Sequence[str], keep: Container[str], arrives: Callable[[str], bool], now: int
 ) -> tuple[str, ...]:
-    """Forget those of these bytes that nobody uses. Those just arriving, or in `keep`, are looked at again later.
+    """Delete the rows of those of these bytes that are unused. Those just arriving, or in `keep`, are checked later.
 
-    What is forgotten stays noted until `files_deleted`.
+    The notes stay until `files_deleted`.
     """
     gone = []
     for name in names:
@@ -59,7 +59,7 @@ def purge(
         ).fetchone()
         owners = connection.execute("SELECT owner FROM blob_uses WHERE sha256 = ?", (name,)).fetchall()
         if row is None or (owners and all(owner[0].startswith("parcel:") for owner in owners)):
-            continue  # what a parcel carries goes once that is delivered
+            continue  # bytes of a parcel are deleted after its delivery
         # Kept again since then, they are about to be used for something else; if not, they go like all unused bytes.
         needed = bool(owners) or (row["kept"] or 0) > row["since"]
         if not needed and (arrives(name) or (name in keep and now - row["since"] < GRACE)):
@@ -85,7 +85,7 @@ def note_deletion(connection: sqlite3.Connection, sha256s: Iterable[str], now: i
 
 
 def files_deleted(connection: sqlite3.Connection, sha256s: Iterable[str]) -> None:
-    """Forget the notes of `note_deletion`, but for bytes that have come again and may have lost that use, too."""
+    """Delete the notes of `note_deletion`, except for bytes that were stored again and may have lost that use, too."""
     connection.executemany(
         "DELETE FROM blobs_forsaken WHERE sha256 = ?1 AND NOT EXISTS (SELECT 1 FROM blobs WHERE sha256 = ?1)",
         [(sha256,) for sha256 in sha256s],
@@ -93,7 +93,7 @@ def files_deleted(connection: sqlite3.Connection, sha256s: Iterable[str]) -> Non
 
 
 def count_waiting(connection: sqlite3.Connection) -> int:
-    """How many bytes and copies of what was taken back are still here, but for what a parcel carries."""
+    """How many withdrawn blobs and copies still exist, except those that a parcel carries."""
     query = (
         "SELECT (SELECT count(*) FROM refs_gone WHERE has_copies = 1) + (SELECT count(*) FROM blobs_forsaken f "
         "WHERE NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = f.sha256))"
@@ -102,7 +102,7 @@ def count_waiting(connection: sqlite3.Connection) -> int:
 
 
 def copied(connection: sqlite3.Connection, limit: int) -> tuple[GoneCopies, ...]:
-    """Refs whose copies are to be removed, with the conversations in whose folders these may lie."""
+    """Refs whose copies are to be removed, with the conversations whose folders may contain them."""
     ids: dict[int, list[str]] = {}
     rows = connection.execute("SELECT id, channel FROM refs_gone WHERE has_copies = 1 LIMIT ?", (limit,))
     for row in rows:
@@ -114,12 +114,12 @@ def copied(connection: sqlite3.Connection, limit: int) -> tuple[GoneCopies, ...]
 
 
 def copies_removed(connection: sqlite3.Connection, ref_ids: Iterable[str]) -> None:
-    """No folder holds copies of these refs any more."""
+    """Record that no folder holds copies of these refs."""
     connection.executemany("UPDATE refs_gone SET has_copies = 0 WHERE id = ?", [(ref_id,) for ref_id in ref_ids])
 
 
 def forget_gone(connection: sqlite3.Connection, before: int) -> None:
-    """Nobody asks any more for what was taken back so long ago."""
+    """Delete the records of refs that were withdrawn before a time."""
     connection.execute("DELETE FROM refs_gone WHERE at < ? AND has_copies = 0", (before,))
 
 

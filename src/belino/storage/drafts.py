@@ -1,4 +1,4 @@
-"""A draft: the parcel of a turn that still runs, and the one that changes it into the answer."""
+"""A draft: the parcel of a running turn, and the parcel that edits it into the answer."""
 
 import sqlite3
 
@@ -12,7 +12,7 @@ OVERTAKEN = "the answer itself was sent in its place"
 
 
 def start_draft(connection: sqlite3.Connection, places: RowIds, turn_id: int, parcel: Parcel, now: int) -> None:
-    """Put a running turn's draft into the outbox; one that is there already stays as it is."""
+    """Put a running turn's draft into the outbox; an existing one is left unchanged."""
     turn = connection.execute("SELECT * FROM turns WHERE id = ? AND state = ?", (turn_id, TurnState.RUNNING)).fetchone()
     if turn is None:
         raise StoreError(f"turn {turn_id} is not running")
@@ -20,7 +20,7 @@ def start_draft(connection: sqlite3.Connection, places: RowIds, turn_id: int, pa
 
 
 def settled(connection: sqlite3.Connection, row: sqlite3.Row, now: int) -> sqlite3.Row:
-    """A parcel that is about to be claimed: what was to change a draft names its message, or makes one of its own.
+    """Resolve a parcel before it is claimed: an edit of a draft gets the draft's message id, or becomes a new message.
 
     The draft was sent before it or never will be: parcels leave in order.
     """

@@ -1,4 +1,4 @@
-"""Encryption: what the state folder's key is for, keyed ids, hashes of secrets and encrypted values."""
+"""Encryption with the state folder's key: keyed ids, hashes of secrets and encrypted values."""
 
 import hmac
 import os
@@ -24,7 +24,7 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 class Keys:
-    """Subkeys of the key file, one per purpose, so that no hash can stand in for another."""
+    """Subkeys of the key file, one per purpose, so that no hash is valid for another purpose."""
 
     __slots__ = ("_grant", "_pairing", "_public", "_ref", "_seal", "instance", "word_key")
 
@@ -35,29 +35,29 @@ class Keys:
         self._pairing = hmac.digest(key, b"belino pairing", "sha256")
         self._seal = hmac.digest(key, b"belino seal", "sha256")
         self.word_key = hmac.digest(key, b"belino search word", "sha256")
-        """What the words of the search index are hashed with."""
+        """The key of the term hashes in the search index."""
         self.instance = _base32(hmac.digest(key, b"belino instance", "sha256"), INSTANCE_CHARS)
         """A public id of the state folder, the same at every start."""
 
     def ref_id(self, platform: str, account: str, channel: str, message: str, item: str) -> str:
-        """The same item gives the same id; nobody without the key can guess one."""
+        """The same item gives the same id; it cannot be guessed without the key."""
         digest = hmac.digest(self._ref, _joined(platform, account, channel, message, item), "sha256")
         return ref_prefix(platform) + _base32(digest, REF_CHARS)
 
     def public_name(self, ref_id: str) -> str:
-        """The name a ref's bytes are served under."""
+        """The name under which a ref's bytes are served."""
         return _base32(hmac.digest(self._public, ref_id.encode(), "sha256"), PUBLIC_NAME_CHARS)
 
     def grant_hash(self, secret: str) -> bytes:
-        """What is kept of a secret."""
+        """The stored hash of a secret."""
         return hmac.digest(self._grant, secret.encode("utf-8", "surrogatepass"), "sha256")
 
     def pairing_hash(self, code: str) -> bytes:
-        """What is kept of a pairing code."""
+        """The stored hash of a pairing code."""
         return hmac.digest(self._pairing, code.encode("utf-8", "surrogatepass"), "sha256")
 
     def seal(self, values: Mapping[str, str], ref_id: str) -> bytes | None:
-        """Encrypt what a platform forces us to keep, bound to its ref."""
+        """Encrypt the secret values of a ref, bound to its id."""
         if not values:
             return None
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -66,7 +66,7 @@ class Keys:
         return nonce + AESGCM(self._seal).encrypt(nonce, orjson.dumps(dict(values)), ref_id.encode())
 
     def unseal(self, sealed: bytes | None, ref_id: str) -> Mapping[str, str]:
-        """The values again; a StoreError if the key or the ref is not the one they were sealed with."""
+        """Decrypt the values; StoreError if the key or the ref differs from when they were sealed."""
         if sealed is None:
             return {}
         from cryptography.exceptions import InvalidTag
@@ -93,7 +93,7 @@ def load_keys(path: Path) -> Keys:
 
 
 def _make_key(path: Path) -> None:
-    """Make a key file that is whole or not there, whenever the power fails; it is on disk before anything uses it."""
+    """Create a key file atomically and durably; it is on disk before it is used."""
     scrap = path.with_name(f"{path.name}.new")
     scrap.unlink(missing_ok=True)
     descriptor = os.open(scrap, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
@@ -109,12 +109,12 @@ def _make_key(path: Path) -> None:
 
 @cache
 def ref_prefix(platform: str) -> str:
-    """How ref ids of a platform begin: with the letters its adapter chose, or with its name."""
+    """The prefix of a platform's ref ids: the letters its adapter chose, or its name."""
     return (registry.ref_letters(platform) or re.sub(r"[^a-z0-9]", "", platform.lower())[:8]) + "_"
 
 
 def _joined(*parts: str) -> bytes:
-    """Lengths go in front, so that no two lists of parts give the same bytes."""
+    """Each part is prefixed with its length, so that no two lists of parts give the same bytes."""
     pieces = [part.encode() for part in parts]
     return b"".join(b"%d:%b" % (len(piece), piece) for piece in pieces)
 

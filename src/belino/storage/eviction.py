@@ -1,4 +1,4 @@
-"""Eviction: which blobs go first when media fills the disk, which go by age, and which never."""
+"""Eviction: which blobs are deleted first when media fills the disk, which by age, and which never."""
 
 import sqlite3
 from collections.abc import Container, Iterator, Sequence
@@ -10,7 +10,7 @@ from belino.storage.readings import RENDITION
 EVICTED = "its bytes made room for others; asked for again, they are fetched again"
 DAMAGED = "its bytes were damaged on disk"
 
-# What has its last word already says it better than its age does.
+# Refs with any other outcome have ended: it explains more than their age would.
 _AGEING = tuple(
     str(outcome)
     for outcome in (
@@ -24,12 +24,12 @@ _AGEING_MARKS = ", ".join("?" * len(_AGEING))
 
 
 def bytes_held(connection: sqlite3.Connection) -> int:
-    """All the bytes on the shelf."""
+    """Bytes of all blobs."""
     return int(connection.execute("SELECT coalesce(sum(size), 0) FROM blobs").fetchone()[0])
 
 
 def least_needed(connection: sqlite3.Connection, too_many: int, keep: Container[str]) -> tuple[str, ...]:
-    """Blobs that would free so many bytes, those used longest ago first, as far as any may go."""
+    """Blobs to evict to free this many bytes, least recently used first; fewer if not enough may be evicted."""
     found: list[str] = []
     for row in connection.execute("SELECT sha256, size FROM blobs ORDER BY kept, sha256"):
         if too_many <= 0:
@@ -41,7 +41,7 @@ def least_needed(connection: sqlite3.Connection, too_many: int, keep: Container[
 
 
 def evict(connection: sqlite3.Connection, names: Sequence[str], keep: Container[str], now: int) -> tuple[str, ...]:
-    """Forget these blobs, all but those somebody has come to need; their refs are promises again."""
+    """Delete the rows of these blobs, except those in use by now; their refs can be fetched again."""
     gone = tuple(name for name in names if name not in keep and _may_go(connection, name))
     for name in gone:
         connection.execute("DELETE FROM renditions WHERE blob = ?", (name,))
@@ -57,7 +57,7 @@ def evict(connection: sqlite3.Connection, names: Sequence[str], keep: Container[
 
 
 def aged_refs(connection: sqlite3.Connection, before: int, after: int, limit: int) -> Sequence[sqlite3.Row]:
-    """Refs stored before a time that are not known to be gone, in order, past a number."""
+    """Refs stored before a time that have not ended, in order, after a number."""
     return connection.execute(
         "SELECT seq, id, sha256 FROM refs WHERE seq > ? AND stored < ? "  # noqa: S608  only marks are put together
         f"AND outcome IN ({_AGEING_MARKS}) ORDER BY seq LIMIT ?",
@@ -66,7 +66,7 @@ def aged_refs(connection: sqlite3.Connection, before: int, after: int, limit: in
 
 
 def expire(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row], keep: Container[str], now: int) -> int:
-    """These refs let go of their bytes for good; what a parcel still has to send stays on the shelf."""
+    """Mark these refs as expired and drop their bytes; those of unsent parcels stay."""
     gone = [row for row in rows if row["sha256"] is None or row["sha256"] not in keep]
     for row in gone:
         connection.execute(
@@ -79,9 +79,9 @@ def expire(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row], keep: Co
 
 
 def lose(connection: sqlite3.Connection, names: Sequence[str], now: int) -> tuple[str, ...]:
-    """These bytes are damaged, or no longer in their place: forget them, and say so to whoever wants them.
+    """Delete the rows of damaged or missing blobs, and record the reason at their refs.
 
-    A ref that was fetched is a promise again; what came with its message cannot be had twice. Returns those that went.
+    A ref that was fetched can be fetched again; bytes that came with their message cannot. Returns those deleted.
     """
     gone = []
     for name in names:
@@ -105,12 +105,12 @@ def lose(connection: sqlite3.Connection, names: Sequence[str], now: int) -> tupl
 
 
 def touch(connection: sqlite3.Connection, sha256: str, now: int, every: int) -> None:
-    """Note that these bytes were asked for; a note younger than `every` is good enough."""
+    """Record a blob's use, unless the last record is younger than `every`."""
     connection.execute("UPDATE blobs SET kept = ? WHERE sha256 = ? AND kept < ?", (now, sha256, now - every))
 
 
 def _may_go(connection: sqlite3.Connection, sha256: str) -> bool:
-    """Only what refs and renditions use, all of it to be had or made again, and nothing of a running turn."""
+    """Only blobs of refs and renditions, all of which can be fetched or made again, and none of a running turn."""
     owners = tuple(_owners(connection, sha256))
     return bool(owners) and all(_can_return(connection, owner) for owner in owners)
 

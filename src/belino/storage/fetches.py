@@ -1,4 +1,4 @@
-"""Daily limits: the bytes that came for a channel, by fetch or upload, whatever becomes of the ref or the message."""
+"""Daily limits: bytes received for a channel, by fetches or upload, whatever becomes of the ref or the message."""
 
 import sqlite3
 from datetime import datetime, timedelta
@@ -8,18 +8,18 @@ from belino.storage.row_ids import RowIds, find_channel
 from belino.storage.timestamps import to_micros
 
 KEPT = timedelta(days=7)
-"""Longer than anybody asks for."""
+"""Longer than any limit looks back."""
 
 
 def note_fetched(
     connection: sqlite3.Connection, places: RowIds, channel: ConversationKey, size: int, now: datetime
 ) -> None:
-    """So many bytes came now."""
+    """Count bytes that were fetched now."""
     count_bytes(connection, places.channel(connection, channel).id, size, to_micros(now))
 
 
 def count_bytes(connection: sqlite3.Connection, channel: int, size: int, now: int) -> None:
-    """Count bytes to a channel's daily limit, and forget counts that no limit looks at any more."""
+    """Count bytes toward a channel's daily limit, and delete counts that no limit needs."""
     connection.execute("INSERT INTO fetches VALUES (?, ?, ?)", (channel, now, size))
     connection.execute(
         "DELETE FROM fetches WHERE channel = ? AND at < ?", (channel, now - KEPT // timedelta(microseconds=1))
@@ -27,13 +27,13 @@ def count_bytes(connection: sqlite3.Connection, channel: int, size: int, now: in
 
 
 def bytes_fetched(connection: sqlite3.Connection, channel: ConversationKey, since: datetime) -> tuple[int, int]:
-    """What came since then with what open uploads announced, and when the last of it came."""
+    """Bytes received since then, with the announced size of open uploads, and when the last of them came."""
     number = find_channel(connection, channel)
     return (0, 0) if number is None else bytes_counted(connection, number, to_micros(since))
 
 
 def bytes_counted(connection: sqlite3.Connection, channel: int, since: int) -> tuple[int, int]:
-    """The same for a channel's number. An open upload counts in full until it ends: its bytes may all still come."""
+    """The same by a channel's row id. An open upload counts in full until it ends: its bytes may all still come."""
     size, last = connection.execute(
         "SELECT coalesce(sum(bytes), 0), coalesce(max(at), 0) FROM fetches WHERE channel = ? AND at >= ?",
         (channel, since),
@@ -45,5 +45,5 @@ def bytes_counted(connection: sqlite3.Connection, channel: int, since: int) -> t
 
 
 def turn_back(connection: sqlite3.Connection, channel: int | None, now: int) -> None:
-    """What came at a time that is yet to come did so by a clock that has been turned back since: it came just now."""
+    """Move counts from the future, left by a clock that was set back, to now."""
     connection.execute("UPDATE fetches SET at = ? WHERE channel = ? AND at > ?", (now, channel, now))

@@ -1,7 +1,7 @@
-"""File writer: bytes into a new file, through the page cache at first, past it where the file is large.
+"""File writer: bytes to a new file, through the page cache at first, with direct I/O once the file is large.
 
-What is small is read again at once, and from memory. A large file would push everything else out of it; and where that
-memory is new to a virtual machine, being copied there costs several times what being written does.
+A small file is read again at once, from the cache. A large one would evict everything else from it; and on a virtual
+machine, copying to cache memory that is new to it costs several times as much as the write.
 """
 
 import errno
@@ -12,7 +12,7 @@ import sys
 
 MEMORY_BYTES = 32 * 1024 * 1024
 STRAIGHT_BYTES = 2 * 1024 * 1024
-"""Written at once past the kernel's memory; as both sizes are multiples of every disk's block, so is each place."""
+"""Bytes of one direct write; both sizes are multiples of every disk's block size, so each offset is aligned."""
 # Larger writes cost more CPU in virtual machines, by up to a factor of seven; less than this costs calls.
 WRITE_BYTES = 256 * 1024
 
@@ -20,24 +20,24 @@ _STRAIGHT = getattr(os, "O_DIRECT", 0)
 
 
 class FileWriter:
-    """What is written to one descriptor, from its beginning."""
+    """Writes to one descriptor, from its beginning."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._room = MEMORY_BYTES
-        """How many bytes may still go through the kernel's memory."""
+        """How many bytes may still go through the page cache."""
         self._waiting: mmap.mmap | None = None
-        """Where bytes wait that go past it: memory that begins where a page does, as it must."""
+        """Page-aligned buffer for direct I/O."""
         self._filled = 0
 
     def write(self, piece: bytes) -> None:
-        """Take these bytes; the last ones of a large file are written only by `flush`."""
+        """Write these bytes; the last ones of a large file are written only by `flush`."""
         rest = memoryview(piece)
         while rest:
             rest = rest[self._pass(rest) if self._waiting is None else self._collect(rest, self._waiting) :]
 
     def flush(self) -> None:
-        """Nothing waits any more: how a file ends fits no block."""
+        """Write what is buffered: the end of a file is not a multiple of the block size."""
         if self._waiting is not None:
             self._turn_back(self._waiting)
 
@@ -69,10 +69,10 @@ class FileWriter:
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            return 0  # not every file system that agrees to it does it
+            return 0  # some file systems accept the flag and then fail
 
     def _turn_back(self, waiting: mmap.mmap, done: int = 0) -> None:
-        """What waits, but for what is done, and all that follows goes through the kernel's memory."""
+        """Write the rest of the buffer, and all that follows, through the page cache."""
         self._go_straight(False)
         self._waiting, self._room = None, sys.maxsize
         with memoryview(waiting) as whole:
@@ -88,7 +88,7 @@ class FileWriter:
 
 
 def write_all(descriptor: int, piece: bytes | memoryview) -> None:
-    """All of it: a disk that fills up takes a part first."""
+    """Write all of it: a disk that fills up accepts a part first."""
     rest = memoryview(piece)
     while rest:
         rest = rest[os.write(descriptor, rest[:WRITE_BYTES]) :]

@@ -16,7 +16,7 @@ from belino.storage.writer import Readers, Writer
 FRESH = timedelta(hours=1)
 """A blob younger than this may be waiting for its first use, and a temporary file may still be written to."""
 AT_ONCE = 200
-"""Blobs that go in one transaction, so that arrivals need not wait for all of them."""
+"""Blobs per transaction, so that arrivals need not wait for all of them."""
 PREFIXES = tuple(f"{number:02x}" for number in range(256))
 
 
@@ -30,7 +30,7 @@ async def tidy(
     dry_run: bool,
     all_strays: bool = False,
 ) -> tuple[Tidied, Strays]:
-    """Find all of it, a little at a time, and let it go unless it is only to be counted; strays are put aside."""
+    """Find all of it, in small steps, and delete it unless this is a dry run; strays are put aside."""
     before = now - FRESH
     found = await _unused(readers, writer, folder, kept_before=to_micros(before), now=to_micros(now), dry_run=dry_run)
     sizes, files, lost = dict[str, int](), 0, list[str]()
@@ -45,7 +45,7 @@ async def tidy(
     if files or found.brought_back or all_strays:
         found = await _lost(writer, lost, found, now=to_micros(now), dry_run=dry_run)
     else:
-        missing = len(lost)  # not one file is there: the folder is gone, or its disk is not mounted
+        missing = len(lost)  # no file exists at all: the folder is gone, or its disk is not mounted
     sweep = StraySweep(writer, folder, now=now, open_for=open_for, dry_run=dry_run, all_strays=all_strays)
     found, strays = await sweep.run(sizes, files, found)
     return await _unfinished(readers, folder, before, found, dry_run=dry_run), replace(strays, missing=missing)
@@ -79,7 +79,7 @@ def _forget_unused(connection: sqlite3.Connection, names: Sequence[str], kept_be
 async def _bring_back(
     folder: BlobFolder, names: Sequence[str], found: Tidied, *, dry_run: bool
 ) -> tuple[Tidied, list[str]]:
-    """Files that a row lists return from `blobs/aside/`; also returns the names of those that are nowhere."""
+    """Move files that a row lists back from `blobs/aside/`; also returns the names of missing ones."""
     missing = [name for name in names if not folder.place(name).exists()]
     aside = {name for name in missing if (folder.aside / name).is_file()}
     if not dry_run:
@@ -89,7 +89,7 @@ async def _bring_back(
 
 
 async def _lost(writer: Writer, names: Sequence[str], found: Tidied, *, now: int, dry_run: bool) -> Tidied:
-    """A file is there before its row and goes after it, so that a row without a file is none of our doing."""
+    """Record missing blobs. A file is written before its row and deleted after it, so we did not cause this."""
     if dry_run:
         return replace(found, lost=len(names))
     for first in range(0, len(names), AT_ONCE):

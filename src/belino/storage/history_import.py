@@ -1,4 +1,4 @@
-"""History import: messages from a platform's history, stored as context behind what arrived live."""
+"""History import: messages from a platform's history, stored as context behind live arrivals."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from belino.storage.refs import with_ids
 from belino.storage.row_ids import RowIds
 from belino.storage.threads import adopt_replies, find_root
 
-# Whoever said it and to whom: nobody was there to judge it, and an old command is not given again.
+# Imported messages are never commands, whatever their sender: an old command must not run again.
 VERDICT = Verdict(standing=Standing.OBSERVED, reason="from the platform's history")
 
 
@@ -26,7 +26,7 @@ def take_history(
     messages: Sequence[Message],
     now: int,
 ) -> int:
-    """Keep those messages of the channel that it does not have, in the order they were said."""
+    """Store those messages of the channel that are not stored yet, in the order they were sent."""
     own = [message for message in messages if message.conversation.whole_channel == channel.whole_channel]
     return sum(_recall(connection, keys, places, message, now) for message in sorted(own, key=lambda one: one.sent))
 

@@ -1,4 +1,4 @@
-"""Home: the state folder, where everything lies, readable by its owner only."""
+"""Home: the state folder and its paths, readable by its owner only."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ class Home:
 
     @classmethod
     def at(cls, path: Path | None = None) -> "Home":
-        """The given folder, else `$BELINO_HOME`, else `~/.belino`; made if it is not there."""
+        """The given folder, else `$BELINO_HOME`, else `~/.belino`; created if it does not exist."""
         chosen = path or Path(os.environ.get("BELINO_HOME") or Path.home() / ".belino")
         home = cls(path=Path(os.path.abspath(chosen.expanduser())))  # noqa: PTH100  resolve() would follow links
         try:
@@ -61,7 +61,7 @@ class Home:
 
     @property
     def secrets(self) -> Path:
-        """Where `file:NAME` secrets of the configuration lie."""
+        """The folder of `file:NAME` secrets of the configuration."""
         return self.path / "secrets"
 
     @property
@@ -70,11 +70,11 @@ class Home:
 
     @property
     def cassettes(self) -> Path:
-        """Where recordings are written."""
+        """The folder of recordings."""
         return self.path / "cassettes"
 
     def folder(self, conversation: ConversationKey) -> Path:
-        """The conversation's own folder, made on call."""
+        """The conversation's folder, created on call."""
         return _make_private(_make_private(self.path / "media") / folder_name(conversation))
 
     def incoming(self, conversation: ConversationKey) -> Path:
@@ -89,16 +89,16 @@ class Home:
         return outgoing
 
     def session_folders(self, conversations: Iterable[ConversationKey]) -> list[Path]:
-        """The folders of those of these conversations whose sessions were ever given a file."""
+        """Of these conversations, the folders of sessions that were ever given a file."""
         folders = (self.path / "media" / folder_name(conversation) for conversation in conversations)
         return [folder for folder in folders if (folder / "incoming").is_dir()]
 
     def has_outgoing(self, conversation: ConversationKey) -> bool:
-        """Whether that folder was ever made."""
+        """Whether that folder exists."""
         return (self.path / "media" / folder_name(conversation) / "outgoing").is_dir()
 
     def probe(self) -> None:
-        """Write to the disk and let go of it again; StoreFull if it takes nothing."""
+        """Write a test file and delete it; StoreFull if the write fails."""
         try:
             with tempfile.TemporaryFile(dir=self.path) as file:
                 file.write(b"belino" * 1024)
@@ -109,7 +109,7 @@ class Home:
 
 
 def folder_name(conversation: ConversationKey) -> str:
-    """A short hash, which tells conversations apart, and a part a person can read."""
+    """A short hash, which tells conversations apart, and a readable part."""
     name = str(conversation)
     digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_CHARS]
     readable = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
@@ -117,7 +117,7 @@ def folder_name(conversation: ConversationKey) -> str:
 
 
 def _make_private(folder: Path) -> Path:
-    """Make a folder only we can enter, whatever the umask; one that is there must be a real folder of its own."""
+    """Create a folder that only its owner can enter, whatever the umask; an existing one must be a real folder."""
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
@@ -129,7 +129,7 @@ def _make_private(folder: Path) -> Path:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    # Left behind by `sudo`, most likely.
+    # Most likely left by `sudo`.
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         cure = f"name another with --home, or run: sudo chown -R $(id -u) {folder}"
         raise StoreError(f"the state folder {folder} cannot be read and written by you; {cure}")

@@ -1,4 +1,4 @@
-"""Inbox: arrivals are stored and turns are claimed and ended."""
+"""Inbox: store arrivals, claim turns and end them."""
 
 import sqlite3
 from dataclasses import astuple
@@ -48,7 +48,7 @@ class When(NamedTuple):
     now: int
     ready: int
     album_wait: int
-    """An album waits for its items no longer than this, counted from the first."""
+    """How long an album waits for its items, counted from the first."""
 
 
 def take_in(
@@ -59,7 +59,7 @@ def take_in(
     now: int,
     album_wait: int,
 ) -> Taken:
-    """One arrival, whole or not at all."""
+    """Store one arrival, in full or not at all."""
     arrival, verdict = judged.arrival, judged.verdict
     places.arrivals.add(arrival.conversation)
     when = When(now=now, ready=now if judged.ready is None else to_micros(judged.ready), album_wait=album_wait)
@@ -136,7 +136,7 @@ def message_row(
         quote_row(message.forward),
         message.album,
         root,
-        # An agent's own message grows while it is written; that is no change.
+        # An agent's own message changes while it streams; that is not an edit.
         None if message.edited is None or author.is_agent else to_micros(message.edited),
     )
 
@@ -144,7 +144,7 @@ def message_row(
 def _take_unsupported(
     connection: sqlite3.Connection, places: RowIds, arrival: Unsupported, verdict: Verdict, when: When
 ) -> Taken:
-    """Told, not lost: a message without words whose reason says what it was."""
+    """Store an unsupported message without text, with a reason that says what it was."""
     place = places.conversation(connection, arrival.conversation, when.now)
     call_channel(connection, place.channel, arrival.channel_name, arrival.chat_type)
     number = place.channel.id << SEQ_BITS | place.channel.seq + 1
@@ -206,8 +206,8 @@ def _insert_turn(connection: sqlite3.Connection, place: Conversation, row: Messa
 def _waiting_album(connection: sqlite3.Connection, place: Conversation, message: Message, when: When) -> int | None:
     """The turn that waits for more of this author's album.
 
-    Whether the item itself speaks to the agent does not matter: in a group only the first carries the mention.
-    After a restart it may wait past `album_wait`, for items that could not come before.
+    Whether the item itself addresses the agent does not matter: in a group only the first carries the mention. After a
+    restart it may wait past `album_wait`, for items that could not come before.
     """
     row = connection.execute(
         "SELECT id FROM turns WHERE state = 'waiting' AND conversation = ? AND album = ? AND author_id = ? "
@@ -250,16 +250,16 @@ def ready_turns(connection: sqlite3.Connection) -> tuple[Ready, ...]:
 
 
 def waiting_turns(connection: sqlite3.Connection) -> int:
-    """How many turns wait in all."""
+    """The number of waiting turns."""
     return int(connection.execute("SELECT count(*) FROM turns WHERE state = 'waiting'").fetchone()[0])
 
 
 def claim_turn(
     connection: sqlite3.Connection, keys: Keys, conversation: ConversationKey, now: int, *, alone: bool
 ) -> ClaimedTurn | Ready | None:
-    """The conversation's oldest waiting turn, now running; none while another runs, so that order holds.
+    """Claim the conversation's oldest waiting turn; None while another runs, which keeps the order.
 
-    A turn that must run alone stays waiting unless the caller lets nothing else run.
+    A turn that must run alone keeps waiting unless the caller runs nothing else.
     """
     place = find_place(connection, conversation)
     if place is None:
@@ -270,7 +270,7 @@ def claim_turn(
     turn = connection.execute(open_turns, ("waiting", place.conversation)).fetchone()
     if turn is None:
         return None
-    # One that came at a time that is yet to come is not waited for: the clock has been turned back since.
+    # A turn from the future is not waited for: the clock was set back.
     early = turn["created"] <= now < turn["ready"]
     if early or (turn["suspect"] and not alone):
         at = from_micros(turn["ready"] if early else now)
@@ -295,7 +295,7 @@ def claim_turn(
 
 
 def messages_of_turn(connection: sqlite3.Connection, turn: sqlite3.Row) -> list[int]:
-    """The numbers of the messages a turn answers."""
+    """Row ids of the messages a turn answers."""
     joined = connection.execute(
         "SELECT id FROM messages WHERE turn = ? AND album IS NOT NULL AND turn IS NOT NULL", (turn["id"],)
     )
@@ -303,7 +303,7 @@ def messages_of_turn(connection: sqlite3.Connection, turn: sqlite3.Row) -> list[
 
 
 def finish_turn(connection: sqlite3.Connection, places: RowIds, turn_id: int, end: TurnEnd, now: int) -> None:
-    """End a running turn, with everything that follows from it."""
+    """End a running turn, with all consequences."""
     if end.state not in _ENDS:
         raise StoreError(f"a turn cannot end as {end.state}")
     turn = _running(connection, turn_id)
@@ -320,7 +320,7 @@ def finish_turn(connection: sqlite3.Connection, places: RowIds, turn_id: int, en
 
 
 def release_turn(connection: sqlite3.Connection, turn_id: int) -> None:
-    """Give a running turn back as if it had not been claimed."""
+    """Return a running turn to the queue, as if it had not been claimed."""
     _running(connection, turn_id)
     connection.execute(
         "UPDATE turns SET state = 'waiting', attempt = attempt - 1, started = NULL WHERE id = ?", (turn_id,)

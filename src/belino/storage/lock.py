@@ -1,4 +1,4 @@
-"""Lock: one process at a time works on a state folder."""
+"""Lock: one process at a time uses a state folder."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ from belino.storage.home import Home
 
 
 def lock_folder(home: Home) -> int:
-    """A descriptor that holds the lock until it is closed. It is the kernel's: it goes with the process."""
+    """A descriptor that holds the lock until it is closed. The kernel releases it when the process ends."""
     lock = os.open(home.lock_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.fchmod(lock, 0o600)

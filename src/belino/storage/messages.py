@@ -1,4 +1,4 @@
-"""Messages: put in once, changed in place, read back as values with their media and reactions."""
+"""Messages: inserted once, updated in place, read back as values with their media and reactions."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ ON CONFLICT (channel, platform_id, kind) DO NOTHING
 """
 NAMED_AT_MOST = 20
 
-# In the order in which `_message` takes them: finding columns by name costs more than all the rest of reading one.
+# In the order in which `_message` takes them: finding columns by name costs more than the rest of reading a row.
 SELECT = f"""
 SELECT m.id, m.platform_id, m.author_id, m.author_name, m.author_marks, m.sent, m.received, m.text, m.standing,
     m.outcome, m.reason, m.trace, m.reply_to, m.quote, m.forward, m.album, m.edited, m.deleted, m.root,
@@ -48,7 +48,7 @@ OUTCOMES = {
 
 
 class MessageRow(NamedTuple):
-    """A new message in the order of its columns, so that it can be handed to SQLite as it is."""
+    """A new message in the order of its columns, passed to SQLite as it is."""
 
     id: int
     channel: int
@@ -75,16 +75,16 @@ class MessageRow(NamedTuple):
 
 
 class Inserted(NamedTuple):
-    """A message that is in the store now."""
+    """A message that was inserted."""
 
     recalled: int = 0
-    """The number of the recalled copy whose place it took, for `succeed`; 0 if there was none."""
+    """The row id of the imported copy that it replaced, for `succeed`; 0 if there was none."""
     is_older: bool = False
-    """Whether that copy was changed later than what came: then it reads as the copy did."""
+    """Whether that copy has later edits: then the message gets the copy's text."""
 
 
 def insert_message(connection: sqlite3.Connection, row: MessageRow) -> Inserted | None:
-    """None if the channel has this platform id of this kind already; what was only recalled gives way."""
+    """None if the channel has this platform id of this kind already; an imported copy is replaced."""
     if connection.execute(_INSERT, row).rowcount == 1:
         return Inserted()
     if row.outcome == MessageOutcome.RECALLED or (recalled := _give_way(connection, row)) is None:
@@ -97,7 +97,7 @@ def insert_message(connection: sqlite3.Connection, row: MessageRow) -> Inserted 
 
 
 def _give_way(connection: sqlite3.Connection, row: MessageRow) -> sqlite3.Row | None:
-    """Drop the recalled copy of a message that is heard now; None if it was heard before, or is deleted since."""
+    """Delete the imported copy of a message that arrives live; None if it had arrived live, or is deleted."""
     recalled: sqlite3.Row | None = connection.execute(
         "SELECT id, text, edited FROM messages WHERE channel = ? AND platform_id = ? AND kind = ? AND outcome = ? "
         "AND deleted IS NULL",
@@ -111,7 +111,7 @@ def _give_way(connection: sqlite3.Connection, row: MessageRow) -> sqlite3.Row | 
 
 
 def quote_row(quote: Quote | None) -> bytes | None:
-    """A quote without its media, which are refs of their own."""
+    """A quote without its media, which have refs of their own."""
     if quote is None:
         return None
     author = quote.author
@@ -164,7 +164,7 @@ def messages(
 
 
 def find_messages(connection: sqlite3.Connection, keys: Keys, name: str) -> tuple[StoredMessage, ...]:
-    """What a person may mean by a trace or a platform id. A trace names the message it began with."""
+    """Messages by trace or platform id. A trace names its first message."""
     begun = _number_of_trace(name)
     rows = connection.execute(
         f"{SELECT} WHERE m.id = ? AND m.trace = ? UNION ALL {SELECT} WHERE m.id IN "  # noqa: S608
@@ -175,13 +175,13 @@ def find_messages(connection: sqlite3.Connection, keys: Keys, name: str) -> tupl
 
 
 def by_number(connection: sqlite3.Connection, keys: Keys, numbers: Sequence[int]) -> tuple[StoredMessage, ...]:
-    """Messages by their number in the tables, oldest first."""
+    """Messages by row id, oldest first."""
     rows = connection.execute(f"{SELECT} WHERE m.id IN ({','.join('?' * len(numbers))}) ORDER BY m.id", tuple(numbers))
     return load(connection, keys, rows.fetchall())
 
 
 def trace_of(number: int) -> str:
-    """The trace that begins with a message: its number, so that finding it needs no index."""
+    """The trace that begins with a message: its row id, so that finding it needs no index."""
     return f"{number:016x}"
 
 
@@ -279,7 +279,7 @@ def _quote(stored: bytes | None, media: tuple[MediaRef, ...]) -> Quote | None:
 
 
 def spent(connection: sqlite3.Connection, channel: ConversationKey, message_id: str) -> Usage | None:
-    """What the turn cost that ended with this message of an agent of ours."""
+    """What the turn cost that ended with this message of our agent."""
     number = find_channel(connection, channel)
     turn = connection.execute(
         "SELECT t.input_tokens, t.output_tokens, t.cost, t.model FROM parcels p JOIN turns t ON t.id = p.turn "

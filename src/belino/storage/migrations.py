@@ -1,11 +1,12 @@
-"""Migrations: the tables, as a list of steps that is only ever appended to."""
+"""Migrations: the schema, as an append-only list of steps."""
 
 import sqlite3
 
 from belino.domain.errors import StoreTooNew
 from belino.domain.failpoints import failpoint
 
-# messages.id is channel << 40 | seq: a channel's messages lie side by side, in order.
+# messages.id is channel << 40
+# seq: a channel's messages are stored together, in order.
 M001_THE_HOUSE_STANDS = """
 CREATE TABLE channels (
     id INTEGER PRIMARY KEY, platform TEXT NOT NULL, account TEXT NOT NULL, channel TEXT NOT NULL,
@@ -108,7 +109,7 @@ CREATE TABLE grants (
 ) STRICT, WITHOUT ROWID;
 """
 
-# Apart from every other list: being paired in direct messages gives no right in any channel.
+# Separate from every other list: being paired in direct messages gives no right in any channel.
 M002_STRANGERS_ARE_PAIRED = """
 CREATE TABLE pairings_asked (
     platform TEXT NOT NULL, account TEXT NOT NULL, sender_id TEXT NOT NULL, name TEXT NOT NULL, hash BLOB NOT NULL,
@@ -121,7 +122,7 @@ CREATE TABLE pairings (
 ) STRICT, WITHOUT ROWID;
 """
 
-# A message's root is the one whose thread it is in. Changes are numbered in their channel, so that a session is told
+# A message's root is the first message of its thread. Changes are numbered in their channel, so that a session gets
 # each of them once.
 M003_THREADS_AND_WHAT_WAS_TOLD = """
 ALTER TABLE messages ADD COLUMN root TEXT;
@@ -145,8 +146,8 @@ ALTER TABLE sessions ADD COLUMN told_seq INTEGER;
 ALTER TABLE sessions ADD COLUMN told_change INTEGER;
 """
 
-# The word index lies in segments, each of messages that follow one another; what the words of a message no longer are,
-# whoever changed them, is noted until the segments say so too. Arrivals cost nothing: only changes are noted.
+# The search index is stored in segments, each of consecutive messages. Messages whose text changed are noted until the
+# segments are updated. Arrivals cost nothing: only changes are noted.
 M004_MESSAGES_ARE_FOUND_BY_WORDS = """
 CREATE TABLE search_segments (
     channel INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, version TEXT NOT NULL,
@@ -160,7 +161,7 @@ CREATE TRIGGER message_goes AFTER DELETE ON messages
 BEGIN INSERT INTO search_stale (message) VALUES (old.id); END;
 """
 
-# The highest numbers that went with aged messages; never given out again, because pages, traces and sessions hold them.
+# The highest row ids of aged messages; never reused, because pages, traces and sessions hold them.
 M005_MESSAGES_AGE = """
 ALTER TABLE channels ADD COLUMN aged_seq INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE channels ADD COLUMN aged_change INTEGER NOT NULL DEFAULT 0;
@@ -173,13 +174,13 @@ ALTER TABLE turns ADD COLUMN cost REAL;
 ALTER TABLE turns ADD COLUMN model TEXT NOT NULL DEFAULT '';
 """
 
-# What a parcel says without its platform's markup: resent if that is refused, and kept as what was said.
+# A parcel's text without its platform's markup: sent again if the markup is refused, and stored as the message.
 M007_PARCELS_SPEAK_PLAINLY = """
 ALTER TABLE parcels ADD COLUMN plain TEXT NOT NULL DEFAULT '';
 """
 
-# A parcel remembers across crashes how often it failed, what may have arrived, and whether a person asked for it again.
-# A conversation's lease says who sends in it, until when, and until when its platform asked for patience.
+# A parcel records across crashes how often it failed, what may have arrived, and whether a person retried it. A
+# conversation's lease records who sends in it, until when, and until when its platform asked to wait.
 M008_PARCELS_KNOW_THEIR_PAST = """
 ALTER TABLE parcels ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE parcels ADD COLUMN doubt INTEGER NOT NULL DEFAULT 0;
@@ -193,8 +194,8 @@ CREATE TABLE leases (
 ) STRICT;
 """
 
-# What was made of bytes, by their hash. The words of a reading lie by term, so that a search holds none of them in
-# memory; `indexed` says by which version they were made, empty until somebody asks, and `edition` of which text.
+# Derived from bytes, by their hash. The terms of a reading are stored by term, so that a search holds none of them in
+# memory; `indexed` is the version that made them, empty until the first search, and `edition` that of the text.
 M009_DOCUMENTS_ARE_READ_ONCE = """
 CREATE INDEX refs_of_bytes ON refs (sha256) WHERE sha256 IS NOT NULL;
 CREATE INDEX refs_with_bytes ON refs (channel, sha256) WHERE sha256 IS NOT NULL;
@@ -224,8 +225,8 @@ CREATE TABLE likenesses (
 CREATE INDEX likenesses_to_other ON likenesses (other);
 """
 
-# What was taken back: ids that name nothing any more, until nobody can have them in mind, with a mark while copies of
-# theirs may lie in a session's folder; and bytes that lost a use, to be let go of as soon as nobody else has one.
+# Withdrawn refs: ids that are kept until no client can still use them, with a mark while copies may exist in a
+# session's folder; and bytes that lost a use, to be deleted once they are unused.
 M010_WHAT_IS_DELETED_IS_GONE = """
 CREATE TABLE refs_gone (
     id TEXT PRIMARY KEY, channel INTEGER NOT NULL, at INTEGER NOT NULL, has_copies INTEGER NOT NULL
@@ -234,13 +235,13 @@ CREATE INDEX refs_gone_with_copies ON refs_gone (channel) WHERE has_copies = 1;
 CREATE TABLE blobs_forsaken (sha256 TEXT PRIMARY KEY, since INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 """
 
-# What send_media fetched from an address is no ref; it counts to what a channel may fetch in a day.
+# What send_media fetches from a URL has no ref; it counts toward the channel's daily limit.
 M011_ADDRESSES_COST_BYTES = """
 CREATE TABLE fetched_elsewhere (channel INTEGER NOT NULL, at INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT;
 CREATE INDEX fetched_elsewhere_lately ON fetched_elsewhere (channel, at);
 """
 
-# A ref may be fetched again, or go with its message: each fetch counts on its own. Those of the last day are known.
+# A ref may be fetched again, or be deleted with its message: each fetch counts. Those of the last day are known.
 M012_EVERY_FETCH_COUNTS = """
 ALTER TABLE fetched_elsewhere RENAME TO fetches;
 DROP INDEX fetched_elsewhere_lately;
@@ -251,14 +252,14 @@ DROP INDEX refs_fetched;
 """
 
 # `suspect`: the turn was running when the process died. `interruptions`: how often it was the only one that ran then.
-# `retries`: how often a person had it run again after it failed.
+# `retries`: how often a person retried it after it failed.
 M013_TURN_INTERRUPTIONS = """
 ALTER TABLE turns ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE turns ADD COLUMN interruptions INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE turns ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;
 """
 
-# How many arrivals each account brought, counted apart from the rows they left. What is stored already is the start.
+# How many arrivals each account brought, counted apart from the rows they left. Starts with the stored rows.
 M014_ARRIVAL_COUNTERS = """
 CREATE TABLE arrivals (
     platform TEXT NOT NULL, account TEXT NOT NULL, taken INTEGER NOT NULL, duplicates INTEGER NOT NULL DEFAULT 0,
@@ -272,8 +273,8 @@ INSERT INTO arrivals (platform, account, taken) SELECT platform, account, sum(ti
 ) GROUP BY platform, account;
 """
 
-# What uploads cost: the channel whose daily limit they count to, when they were finished, and whether a client knows
-# the id and may resume after a restart. Rows without a channel were begun by a version that did not count them.
+# What uploads cost: the channel whose daily limit they count toward, when they were finished, and whether a client
+# knows the id and may resume after a restart. Rows without a channel were begun by a version that did not count them.
 M015_UPLOAD_LIMITS = """
 ALTER TABLE uploads ADD COLUMN channel INTEGER;
 ALTER TABLE uploads ADD COLUMN finished INTEGER;
@@ -302,7 +303,7 @@ STEPS = (
 
 
 def migrate(connection: sqlite3.Connection, steps: tuple[str, ...] = STEPS) -> None:
-    """Bring a database to this program's version; each step is all or nothing."""
+    """Migrate a database to this program's version; each step is atomic."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > len(steps):
         raise StoreTooNew(
@@ -310,7 +311,7 @@ def migrate(connection: sqlite3.Connection, steps: tuple[str, ...] = STEPS) -> N
             "use the newer belino that wrote it, or another state folder"
         )
     for number in range(version, len(steps)):
-        # executescript commits what is open first, so the script brings its own transaction.
+        # executescript commits an open transaction first, so the script has its own.
         failpoint("migrate.step.before")
         try:
             connection.executescript(f"BEGIN IMMEDIATE;\n{steps[number]}\nPRAGMA user_version = {number + 1};\nCOMMIT;")

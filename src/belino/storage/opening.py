@@ -22,10 +22,10 @@ UPDATE changes SET refs = NULL WHERE refs IS NOT NULL;
 
 
 def refuse_missing_database(home: Home, *, start_empty: bool, now: datetime) -> None:
-    """StoreIncomplete if the database file is missing or empty beside media; before SQLite opens, or makes, the file.
+    """StoreIncomplete if the database is missing or empty beside media; before SQLite opens, or makes, the file.
 
-    A write-ahead log without its database holds the last commits, and SQLite deletes it when it opens an empty file:
-    it counts as state, and is renamed when the operator chooses to start empty.
+    A write-ahead log without its database holds the last commits, and SQLite deletes it when it opens an empty file: it
+    counts as state, and is renamed when the operator chooses to start empty.
     """
     if has_content(home.database):
         return
@@ -40,7 +40,7 @@ def refuse_missing_database(home: Home, *, start_empty: bool, now: datetime) -> 
 
 
 def refuse_empty(home: Home, what: str) -> None:
-    """StoreIncomplete if there are blobs, for a database that has no rows."""
+    """StoreIncomplete if there are blobs but the database has no rows."""
     count = count_blobs(home.blobs)
     if count:
         files = "one media file" if count == 1 else f"{count} media files"
@@ -60,7 +60,7 @@ def refuse_missing_key(home: Home, *, new_key: bool) -> None:
 
 
 def has_rows(connection: sqlite3.Connection) -> bool:
-    """Whether any table has a row; one that is damaged has had some."""
+    """Whether any table has a row; a damaged one counts as having rows."""
     query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
     return any(_has_row(connection, table) for (table,) in connection.execute(query).fetchall())
 
@@ -75,7 +75,7 @@ def _has_row(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def forget_old_key(connection: sqlite3.Connection) -> None:
-    """Drop all that only the lost key could open or check."""
+    """Delete everything that needs the lost key to be decrypted or checked."""
     connection.executescript(f"BEGIN IMMEDIATE;{_NEW_KEY}COMMIT;")
 
 
@@ -93,7 +93,7 @@ def wal_of(database: Path) -> Path:
 
 
 def old_name(path: Path, now: datetime) -> Path:
-    """A name under which a file that is replaced is kept, with the time."""
+    """A timestamped name for keeping a file that is replaced."""
     return path.with_name(f"{path.name}.before-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
 
 

@@ -1,4 +1,4 @@
-"""Parcels: put into the outbox with the end of a turn, and kept as messages once their receipt came."""
+"""Outbox: parcels are added when a turn ends, and become messages once their receipt has come."""
 
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ SELECT p.*, {KEY_COLUMNS}
 FROM parcels p JOIN conversations v ON v.id = p.conversation JOIN channels c ON c.id = p.channel
 """  # noqa: S608  only our own words are put together
 UNASKED = 0
-"""The turn of parcels that no message asked for, and that are messages of the conversation all the same."""
+"""The turn of parcels that answer no message and yet are messages of the conversation."""
 CARRIED_AT_MOST = 2_000
 _INSERT = """
 INSERT INTO parcels (key, channel, conversation, turn, kind, text, markup, plain, files, reply_to, edits, trace, state,
@@ -44,7 +44,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', 0, '', ?, ?, ?) ON CONFLICT
 def insert_parcels(
     connection: sqlite3.Connection, places: RowIds, turn: sqlite3.Row | None, parcels: Sequence[Parcel], now: int
 ) -> None:
-    """Put parcels into the outbox, a turn's or the gateway's own; a key that is there already stays as it is."""
+    """Put parcels into the outbox, a turn's or the gateway's own; an existing key is left unchanged."""
     for parcel in parcels:
         place = places.conversation(connection, parcel.conversation, now)
         files = [stored_file(file) for file in parcel.files]
@@ -70,7 +70,7 @@ def insert_parcels(
         )
         take_up_files(connection, parcel.key, files)
         if parcel.edits is not None and parcel.edits.startswith(DRAFT_OF):
-            # A draft that nobody has begun to send is not worth sending any more.
+            # A draft that was never attempted is superseded.
             key = parcel.edits.removeprefix(DRAFT_OF)
             connection.execute("DELETE FROM parcels WHERE key = ? AND state = 'ready' AND attempts = 0", (key,))
 
@@ -82,13 +82,13 @@ def take_up_files(connection: sqlite3.Connection, key: str, files: Sequence[Sequ
 
 
 def lay_down_files(connection: sqlite3.Connection, key: str, files: Sequence[Sequence[object]]) -> None:
-    """A parcel needs the bytes of its files no more."""
+    """Release the bytes of a parcel's files."""
     for sha256, *_ in files:
         connection.execute("DELETE FROM blob_uses WHERE sha256 = ? AND owner = ?", (sha256, f"parcel:{key}"))
 
 
 def put_parcels(connection: sqlite3.Connection, places: RowIds, parcels: Sequence[Parcel], now: int) -> None:
-    """Put parcels into the outbox that no turn made."""
+    """Put parcels into the outbox that belong to no turn."""
     insert_parcels(connection, places, None, parcels, now)
     for parcel in parcels:
         connection.execute("UPDATE parcels SET turn = ? WHERE key = ? AND turn IS NULL", (UNASKED, parcel.key))
@@ -97,7 +97,7 @@ def put_parcels(connection: sqlite3.Connection, places: RowIds, parcels: Sequenc
 def carried_files(
     connection: sqlite3.Connection, conversation: ConversationKey
 ) -> tuple[tuple[str, ParcelState, str, datetime], ...]:
-    """What parcels of a conversation carry out of its folder `pending`, newest first."""
+    """Files from the folder `pending` that parcels of a conversation carry, newest first."""
     place = find_place(connection, conversation)
     rows = connection.execute(
         "SELECT files, state, reason, changed FROM parcels WHERE conversation = ? AND files IS NOT NULL "
@@ -124,7 +124,7 @@ def confirm_parcel(
     *,
     reason: str = "",
 ) -> StoredMessage | None:
-    """`sent`, and a message of the conversation, new or changed; confirmed twice it is still one message."""
+    """Mark a parcel as sent, and insert or update its message; confirming it twice has no further effect."""
     row = parcel_row(connection, key)
     if row["state"] != ParcelState.SENT:
         connection.execute(
@@ -133,14 +133,14 @@ def confirm_parcel(
         )
         lay_down_files(connection, key, orjson.loads(row["files"] or b"[]"))
         if row["kind"] == ParcelKind.EDIT and receipt.message_id != row["edits"]:
-            detach_edit(connection, row, now)  # the platform could not change it, and showed another one
+            detach_edit(connection, row, now)  # the platform could not edit the message, and posted a new one
             row = parcel_row(connection, key)
         if row["kind"] == ParcelKind.EDIT:
             _edit_sent(connection, row, to_micros(receipt.sent))
         elif row["turn"] is not None:
             _insert_sent(connection, keys, places, row, receipt, author, now)
     if row["turn"] is None:
-        # What the gateway tells a stranger answers nothing that was kept, and is no part of a conversation.
+        # A notice to an unpaired sender answers no stored message, and is not part of a conversation.
         return None
     shown = row["message_id"] or receipt.message_id
     number = connection.execute(
@@ -150,7 +150,7 @@ def confirm_parcel(
 
 
 def detach_edit(connection: sqlite3.Connection, row: sqlite3.Row, now: int) -> None:
-    """What was to change a message that is gone says its words in one of its own."""
+    """Turn an edit of a message that no longer exists into a new message."""
     connection.execute(
         "UPDATE messages SET text = '', deleted = ? WHERE channel = ? AND platform_id = ? AND kind = 'message' "
         "AND deleted IS NULL",
@@ -181,13 +181,13 @@ def parcels(
 
 
 def parcel(connection: sqlite3.Connection, key: str) -> ParcelRecord | None:
-    """One parcel, if there is such a key."""
+    """One parcel; None if the key is unknown."""
     row = connection.execute(f"{SELECT} WHERE p.key = ?", (key,)).fetchone()
     return None if row is None else parcel_record(row)
 
 
 def parcel_of_message(connection: sqlite3.Connection, channel: ConversationKey, message_id: str) -> ParcelRecord | None:
-    """The parcel that made a message of this channel; an edit of it made none."""
+    """The parcel that made a message of this channel; edits are not considered."""
     row = connection.execute(
         f"{SELECT} WHERE p.channel = ? AND p.message_id = ? AND p.kind <> 'edit' ORDER BY p.id DESC LIMIT 1",
         (find_channel(connection, channel), message_id),
@@ -201,7 +201,7 @@ def parcels_of_turn(connection: sqlite3.Connection, turn: int | None) -> tuple[s
 
 
 def parcel_record(row: sqlite3.Row) -> ParcelRecord:
-    """A row as a value."""
+    """A row as a record."""
     return ParcelRecord(
         key=row["key"],
         conversation=key_of(row),
@@ -233,7 +233,7 @@ def parcel_row(connection: sqlite3.Connection, key: str) -> sqlite3.Row:
 
 
 def parcel_of(row: sqlite3.Row, open_file: OpenFile) -> Parcel:
-    """A row as what is sent."""
+    """A row as a parcel to send."""
     return Parcel(
         key=row["key"],
         conversation=key_of(row),
@@ -250,7 +250,7 @@ def parcel_of(row: sqlite3.Row, open_file: OpenFile) -> Parcel:
 
 
 def stored_file(file: OutgoingFile) -> list[object]:
-    """A file as a row keeps it."""
+    """A file in its stored form."""
     more = {"plain": file.plain, "width": file.width, "height": file.height, "seconds": file.seconds}
     more |= {"waveform": file.waveform.hex(), "pending": file.pending}
     told = {name: value for name, value in more.items() if value}
@@ -275,7 +275,7 @@ def _file(stored: list[Any], open_file: OpenFile) -> OutgoingFile:
 
 
 def _said(caption: str, more: dict[str, Any] | None = None) -> str:
-    """A caption as people read it."""
+    """A caption as readable text."""
     return str((more or {}).get("plain") or caption)
 
 
@@ -338,14 +338,14 @@ def _insert_sent(
 
 
 def _adopt_echo(connection: sqlite3.Connection, row: MessageRow) -> None:
-    """The platform showed us our own message before its receipt came: it is the agent's."""
+    """Mark our own message, which the platform reported before its receipt came, as the agent's."""
     echo = connection.execute(
         "SELECT 1 FROM messages WHERE channel = ? AND platform_id = ? AND kind = 'message' AND turn IS NULL "
         "AND outcome <> ?",
         (row.channel, row.platform_id, row.outcome),
     ).fetchone()
     if echo is not None:
-        count_duplicate(connection, row.channel)  # an arrival until now; from here on the row is what we sent
+        count_duplicate(connection, row.channel)  # an arrival until now; from here on a sent message
     connection.execute(
         "UPDATE messages SET author_id = ?, author_name = ?, author_marks = ?, standing = ?, outcome = ?, reason = '', "
         "trace = ?, root = coalesce(root, ?) WHERE channel = ? AND platform_id = ? AND kind = 'message' "

@@ -1,4 +1,4 @@
-"""Outcomes of one message: recorded steps, merged with what the rows themselves show."""
+"""Outcomes of one message: recorded steps, merged with what the rows show."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ _CHANGES = {"edit": "edited", "deletion": "deleted", "reaction": "reaction"}
 
 
 def note(connection: sqlite3.Connection, trace: str, steps: Sequence[Step]) -> None:
-    """Keep steps for `story`."""
+    """Store steps for `story`."""
     connection.executemany(
         "INSERT INTO steps (trace, at, stage, outcome, reason, subject) VALUES (?, ?, ?, ?, ?, ?)",
         [(trace, to_micros(step.at), step.stage, step.outcome, step.reason, step.subject) for step in steps],
@@ -26,7 +26,7 @@ def note(connection: sqlite3.Connection, trace: str, steps: Sequence[Step]) -> N
 
 
 def story(connection: sqlite3.Connection, keys: Keys, conversation: ConversationKey, message_id: str) -> Story | None:
-    """What happened to a message of this channel, from arrival to receipt; for the agent's own, from its question."""
+    """The steps of a message of this channel, from arrival to receipt; of an agent's message, from its question."""
     row = connection.execute(
         "SELECT * FROM messages WHERE channel = ? AND platform_id = ? ORDER BY kind LIMIT 1",
         (find_channel(connection, conversation), message_id),
@@ -55,7 +55,7 @@ def story(connection: sqlite3.Connection, keys: Keys, conversation: Conversation
 
 
 def _turn_of(connection: sqlite3.Connection, message: sqlite3.Row) -> sqlite3.Row | None:
-    """The turn that answers a message, or that an agent's message came from."""
+    """The turn that answers a message, or that produced an agent's message."""
     turn: sqlite3.Row | None = connection.execute(
         "SELECT * FROM turns WHERE id = coalesce(?, (SELECT turn FROM parcels WHERE channel = ? AND message_id = ?))",
         (message["turn"], message["channel"], message["platform_id"]),
@@ -64,7 +64,7 @@ def _turn_of(connection: sqlite3.Connection, message: sqlite3.Row) -> sqlite3.Ro
 
 
 def _begun(connection: sqlite3.Connection, turn: sqlite3.Row) -> sqlite3.Row | None:
-    """The message a turn began with; none if it has aged before the rest of its album."""
+    """The first message of a turn; None if it was deleted by age before the rest of its album."""
     row: sqlite3.Row | None = connection.execute("SELECT * FROM messages WHERE id = ?", (turn["message"],)).fetchone()
     return row
 
@@ -103,7 +103,7 @@ def _turn_steps(turn: sqlite3.Row | None) -> Iterator[Step]:
 
 
 def _media_steps(connection: sqlite3.Connection, message: int) -> Iterator[Step]:
-    """What each ref was at arrival, and what became of it since."""
+    """The outcome of each ref at arrival and since."""
     rows = connection.execute(
         "SELECT r.* FROM message_refs l JOIN refs r ON r.seq = l.ref WHERE l.message = ? ORDER BY l.role, l.position",
         (message,),

@@ -14,7 +14,7 @@ from belino.storage.timestamps import from_micros, maybe_from_micros
 LIFETIME = timedelta(minutes=10)
 TRIES = 5
 WAITING_AT_MOST = 3
-"""Of one account: a crowd of strangers makes us send no more than this many messages in the time a code lives."""
+"""Per account: limits the messages we send to strangers within the lifetime of a code."""
 
 _LIFETIME = LIFETIME // timedelta(microseconds=1)
 
@@ -22,7 +22,7 @@ _LIFETIME = LIFETIME // timedelta(microseconds=1)
 def ask(
     connection: sqlite3.Connection, keys: Keys, places: RowIds, sender: Author, parcel: Parcel, code: str, now: int
 ) -> bool:
-    """A stranger's question and our answer to it, or nothing at all."""
+    """Store a stranger's pairing request together with our answer; False if it is not accepted."""
     where = parcel.conversation
     _forget_old(connection, now)
     waiting = connection.execute(
@@ -48,7 +48,7 @@ def ask(
 
 
 def is_paired(connection: sqlite3.Connection, platform: str, account: str, sender_id: str) -> bool:
-    """Whether a sender may command in direct messages of this account."""
+    """Whether a sender may give commands in direct messages of this account."""
     row = connection.execute(
         "SELECT 1 FROM pairings WHERE platform = ? AND account = ? AND sender_id = ?", (platform, account, sender_id)
     ).fetchone()
@@ -56,7 +56,7 @@ def is_paired(connection: sqlite3.Connection, platform: str, account: str, sende
 
 
 def pairings(connection: sqlite3.Connection, now: int) -> tuple[Pairing, ...]:
-    """Who waits, and who is paired; oldest first."""
+    """Pending and approved pairings, oldest first."""
     rows = connection.execute(
         "SELECT platform, account, sender_id, name, asked AS at, expires, tries_left FROM pairings_asked "
         "WHERE expires > ? UNION ALL "
@@ -67,7 +67,7 @@ def pairings(connection: sqlite3.Connection, now: int) -> tuple[Pairing, ...]:
 
 
 def pair(connection: sqlite3.Connection, keys: Keys, code: str, now: int) -> Pairing | None:
-    """Approve whom a code was given to; a wrong code uses up a try of every code that could have been meant."""
+    """Approve the sender of a code; a wrong code uses up one try of every pending code."""
     row = connection.execute(
         "SELECT * FROM pairings_asked WHERE hash = ? AND expires > ? AND tries_left > 0", (keys.pairing_hash(code), now)
     ).fetchone()
@@ -85,7 +85,7 @@ def pair(connection: sqlite3.Connection, keys: Keys, code: str, now: int) -> Pai
 
 
 def unpair(connection: sqlite3.Connection, platform: str, account: str, sender_id: str, now: int) -> bool:
-    """Take a pairing back. One who only waits stays until the code would have ended, so as not to be told anew."""
+    """Revoke a pairing. A pending one stays until its code expires, so that no second code is sent."""
     who = (platform, account, sender_id)
     taken = connection.execute(
         "DELETE FROM pairings WHERE platform = ? AND account = ? AND sender_id = ?", who
@@ -99,7 +99,7 @@ def unpair(connection: sqlite3.Connection, platform: str, account: str, sender_i
 
 
 def _forget_old(connection: sqlite3.Connection, now: int) -> None:
-    """Strangers nobody approved leave nothing behind, neither their names nor what they were told."""
+    """Delete expired requests, with the sender's name and the message that was sent."""
     connection.execute("DELETE FROM pairings_asked WHERE expires <= ?", (now,))
     connection.execute(
         "DELETE FROM parcels WHERE turn IS NULL AND created <= ? AND state NOT IN ('ready', 'sending')",

@@ -1,4 +1,4 @@
-"""Parcel state: claims, leases and ends of parcels that are being sent."""
+"""Parcel state: claims, leases and outcomes of parcels that are being sent."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ from belino.storage.timestamps import from_micros
 
 ON_THEIR_WAY = "('ready', 'sending')"
 PASSED_AFTER = 60_000_000
-"""Microseconds after its first try, what is behind a file that waits for its next one may go before it."""
+"""Microseconds after the first attempt of a file that waits for its next one: later parcels may then overtake it."""
 DROPPED = "dropped by a person"
 
 
 def ready_parcels(connection: sqlite3.Connection) -> tuple[Ready, ...]:
-    """Every conversation with a parcel to send, and when the first of them may go."""
+    """Every conversation with a parcel to send, and when the first of them is ready."""
     rows = connection.execute(
         f"SELECT min(p.ready) AS first, {KEY_COLUMNS} FROM parcels p "  # noqa: S608
         "JOIN conversations v ON v.id = p.conversation JOIN channels c ON c.id = p.channel "
@@ -46,7 +46,7 @@ def ready_parcels(connection: sqlite3.Connection) -> tuple[Ready, ...]:
 def claim_parcel(
     connection: sqlite3.Connection, conversation: ConversationKey, now: int, owner: str, open_file: OpenFile
 ) -> ClaimedParcel | Ready | None:
-    """The parcel whose turn it is. One found `sending` is claimed again: whoever sent it is gone."""
+    """Claim the next parcel. One in state `sending` is claimed again: its sender is gone."""
     place = find_place(connection, conversation)
     if place is None:
         return None
@@ -74,7 +74,7 @@ def delay_parcel(
     doubt: Doubt | None,
     patience: bool,
 ) -> bool:
-    """Not sent this time: ready again, later. False, and nothing changes, if somebody else has it by now."""
+    """Put a parcel back as ready at a later time. False, without a change, if another sender has claimed it."""
     row = parcel_row(connection, key)
     _refuse_sent(row)
     if not _is_ours(connection, row, fence):
@@ -93,7 +93,7 @@ def delay_parcel(
 
 
 def say_anew(connection: sqlite3.Connection, key: str, reason: str, now: int, *, fence: int | None) -> bool:
-    """The message it was to change is gone: ready at once, as a text. False if somebody else has it by now."""
+    """Send an edit as a new text, because its message is gone. False if another sender has claimed it."""
     row = parcel_row(connection, key)
     _refuse_sent(row)
     if not _is_ours(connection, row, fence):
@@ -116,7 +116,7 @@ def take_apart(
     *,
     fence: int | None,
 ) -> bool:
-    """Several parcels in place of one: the first has its key. False if somebody else has it by now."""
+    """Replace a parcel by several; the first keeps its key. False if another sender has claimed it."""
     row = parcel_row(connection, key)
     _refuse_sent(row)
     if not _is_ours(connection, row, fence):
@@ -140,7 +140,7 @@ def take_apart(
 def keep_waiting(
     connection: sqlite3.Connection, conversation: ConversationKey, reason: str, now: int
 ) -> tuple[str, ...]:
-    """Why parcels that could leave do not; the keys of those that said something else before."""
+    """Record why parcels that are due are not sent. Returns the keys of those whose reason changed."""
     place = find_place(connection, conversation)
     rows = connection.execute(
         f"UPDATE parcels SET reason = ?1, changed = ?2 WHERE conversation = ?3 AND state IN {ON_THEIR_WAY} "  # noqa: S608
@@ -162,7 +162,7 @@ def end_parcel(
     doubt: Doubt | None,
     notices: Sequence[Parcel],
 ) -> bool:
-    """Not sent and not to be tried again by itself; later parcels may go, notices of its end among them."""
+    """End a parcel without further attempts, and add notices about it; later parcels may go."""
     row = parcel_row(connection, key)
     _refuse_sent(row)
     if not _is_ours(connection, row, fence):
@@ -182,9 +182,9 @@ def end_parcel(
 
 
 def recover_parcels(connection: sqlite3.Connection, before: int, held: str, uncertain: str, now: int) -> int:
-    """After a start: nobody else sends, and what waited since before then does not leave by itself any more.
+    """After a start: release all leases, and hold parcels that were created before a time.
 
-    What was put off at a time that is yet to come was so by a clock that has been turned back since: it is due now.
+    Parcels delayed by a clock that was set back since are due now.
     """
     connection.execute("UPDATE leases SET owner = '', until = 0")
     connection.execute(
@@ -207,7 +207,7 @@ def recover_parcels(connection: sqlite3.Connection, before: int, held: str, unce
 
 
 def retry_parcel(connection: sqlite3.Connection, key: str, now: int) -> ParcelRecord | None:
-    """A person wants it sent, now; None if it is not one that rests or waits."""
+    """Send a parcel now, at a person's request; None if it is being sent, sent or dropped."""
     changed = connection.execute(
         "UPDATE parcels SET state = 'ready', ready = ?, asked = ?, changed = ?, reason = '', failures = 0, "
         "tried = NULL, message_id = NULL WHERE key = ? AND dropped = 0 AND state NOT IN ('sending', 'sent')",
@@ -221,7 +221,7 @@ def retry_parcel(connection: sqlite3.Connection, key: str, now: int) -> ParcelRe
 
 
 def drop_parcel(connection: sqlite3.Connection, key: str, now: int) -> ParcelRecord | None:
-    """A person does not want it sent; None if it is not one that rests or waits."""
+    """Drop a parcel, at a person's request; None if it is being sent, sent or dropped."""
     changed = connection.execute(
         "UPDATE parcels SET state = 'dead', dropped = 1, reason = ?, changed = ? "
         "WHERE key = ? AND dropped = 0 AND state NOT IN ('sending', 'sent')",
@@ -235,7 +235,7 @@ def drop_parcel(connection: sqlite3.Connection, key: str, now: int) -> ParcelRec
 
 
 def _next(connection: sqlite3.Connection, conversation: int, now: int) -> sqlite3.Row | int | None:
-    """The row whose turn it is, when one will be, or None if there is none."""
+    """The next row to send, or the time at which one is ready; None if there is none."""
     first: int | None = None
     rows = connection.execute(
         f"{SELECT} WHERE p.state IN {ON_THEIR_WAY} AND p.conversation = ? ORDER BY p.id", (conversation,)
@@ -244,7 +244,7 @@ def _next(connection: sqlite3.Connection, conversation: int, now: int) -> sqlite
         if row["state"] == ParcelState.SENDING or row["ready"] <= now:
             found: sqlite3.Row = row
             return found
-        # Normally files come first; one that fails must not keep the words of its reply for ever.
+        # Files go first; one that fails must not block the text of its reply for ever.
         passed = row["tried"] + PASSED_AFTER if row["files"] and row["tried"] is not None else None
         at = row["ready"] if passed is None or passed <= now else min(passed, row["ready"])
         first = at if first is None else min(first, at)

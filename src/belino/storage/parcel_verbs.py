@@ -20,7 +20,7 @@ from belino.storage.writer import Readers, Writer
 
 
 class ParcelVerbs(ReadingVerbs):
-    """The outbox, beside the bytes its parcels carry."""
+    """The outbox, with the blobs its parcels carry."""
 
     def __init__(
         self, writer: Writer, readers: Readers, folder: BlobFolder, clock: Clock, keys: Keys, places: RowIds

@@ -1,4 +1,4 @@
-"""Reading verbs of the store: readings, renditions and image prints, beside their blobs."""
+"""Reading verbs of the store: readings, renditions and image prints, with their blobs."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _ALL_PARTS = (1, (1 << 63) - 1)
 
 
 class ReadingVerbs(BlobVerbs):
-    """What was made of the bytes on the shelf."""
+    """What was derived from blobs."""
 
     async def reading(self, sha256: str, reader: str, *, parts: tuple[int, int] | None = None) -> DocumentText | None:
         return await self._readers.read(

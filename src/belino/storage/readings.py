@@ -1,4 +1,4 @@
-"""Readings, renditions and prints: kept by the hash of the bytes they were made of, and gone with their last ref."""
+"""Readings, renditions and image prints: stored by the hash of their source, deleted with its last ref."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,15 +13,15 @@ from belino.domain.readings import Likeness, Printed
 from belino.storage.row_ids import find_channel
 
 RENDITION = "rendition:"
-"""What the owner of bytes begins with that can be made again of others."""
+"""Prefix of the owner of bytes that can be made again from other bytes."""
 OF_SEVERAL = "album-"
-"""What the name of a rendition begins with that was made of several files, and is kept under each of them."""
+"""Prefix of the name of a rendition that was made from several files; it is stored under each of them."""
 
 
 def find_reading(
     connection: sqlite3.Connection, sha256: str, reader: str, parts: tuple[int, int]
 ) -> DocumentText | None:
-    """What a reader has read of these bytes, with its parts from … to."""
+    """The reading of these bytes by a reader, with its parts from … to."""
     row = connection.execute("SELECT * FROM readings WHERE sha256 = ? AND reader = ?", (sha256, reader)).fetchone()
     if row is None:
         return None
@@ -39,14 +39,14 @@ def find_reading(
 
 
 def keep_reading(connection: sqlite3.Connection, sha256: str, reader: str, text: DocumentText) -> bool:
-    """Keep what was read, beside the parts that were read before."""
+    """Store a reading, with the parts that were read before."""
     if not is_named(connection, sha256):
         return False
     before = connection.execute("SELECT * FROM readings WHERE sha256 = ? AND reader = ?", (sha256, reader)).fetchone()
     notes = list(text.notes)
     if before is not None:
         if (before["unit"], before["total"]) != (text.unit, text.total):
-            # Cut in another way: its old parts would stand between the new ones under numbers that mean nothing.
+            # Split in another way: the old part numbers mean nothing among the new ones.
             connection.execute("DELETE FROM reading_parts WHERE reading = ?", (before["id"],))
         else:
             notes = list(dict.fromkeys((*orjson.loads(before["notes"]), *notes)))
@@ -62,7 +62,7 @@ def keep_reading(connection: sqlite3.Connection, sha256: str, reader: str, text:
         "SET title = excluded.title, text = excluded.text",
         [(number, part.number, part.title, part.text) for part in text.parts],
     )
-    # Pages without a word do not make a document unread of which others have some.
+    # Pages without text do not make a document unread if others have some.
     connection.execute(
         "UPDATE readings SET unread = NULL WHERE id = ?1 AND unread IS NOT NULL "
         "AND EXISTS (SELECT 1 FROM reading_parts WHERE reading = ?1 AND trim(text) <> '')",
@@ -72,7 +72,7 @@ def keep_reading(connection: sqlite3.Connection, sha256: str, reader: str, text:
 
 
 def read_before(connection: sqlite3.Connection, sha256s: Sequence[str]) -> frozenset[str]:
-    """Those of these bytes of which some reader has found text."""
+    """Those of these bytes in which some reader has found text."""
     marks = ",".join("?" * len(sha256s))
     rows = connection.execute(
         f"SELECT DISTINCT sha256 FROM readings WHERE sha256 IN ({marks}) AND unread IS NULL",  # noqa: S608
@@ -92,7 +92,7 @@ def find_rendition(connection: sqlite3.Connection, sha256: str, name: str) -> sq
 
 
 def keep_rendition(connection: sqlite3.Connection, sha256: str, name: str, blob: Blob) -> None:
-    """Know a rendition whose bytes are kept as a blob."""
+    """Record a rendition whose bytes are stored as a blob."""
     owner = owner_of(sha256, name)
     connection.execute(
         "INSERT INTO renditions VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE "
@@ -104,22 +104,22 @@ def keep_rendition(connection: sqlite3.Connection, sha256: str, name: str, blob:
 
 
 def owner_of(sha256: str, name: str) -> str:
-    """Who uses the bytes of a rendition."""
+    """The owner of a rendition's bytes."""
     return f"{RENDITION}{sha256}:{name}"
 
 
 def keep_print(connection: sqlite3.Connection, sha256: str, bits: bytes) -> bool:
-    """Keep what a picture is recognised by."""
+    """Store the image print of a picture."""
     if not is_named(connection, sha256):
         return False
     connection.execute("INSERT OR REPLACE INTO prints VALUES (?, ?)", (sha256, bits))
-    # To itself too, for the same bytes may have been sent before.
+    # Also with itself, because the same bytes may have been sent before.
     connection.execute("INSERT OR REPLACE INTO likenesses VALUES (?1, ?1, ?2)", (sha256, Likeness.SAME))
     return True
 
 
 def prints(connection: sqlite3.Connection, channel: ConversationKey, limit: int) -> tuple[Printed, ...]:
-    """The channel's pictures that have a print, oldest first, the newest of them if they are too many."""
+    """The channel's pictures with image prints, oldest first; only the newest if there are too many."""
     rows = connection.execute(
         "SELECT r.id, r.sha256, p.bits FROM refs r JOIN prints p ON p.sha256 = r.sha256 "
         "WHERE r.channel = ? AND r.outcome <> ? ORDER BY r.seq DESC LIMIT ?",
@@ -129,7 +129,7 @@ def prints(connection: sqlite3.Connection, channel: ConversationKey, limit: int)
 
 
 def keep_likenesses(connection: sqlite3.Connection, sha256: str, likenesses: Mapping[str, Likeness]) -> None:
-    """Keep what a picture is of others, and they of it."""
+    """Store the likenesses between a picture and others, in both directions."""
     if not is_named(connection, sha256):
         return
     for other, likeness in likenesses.items():
@@ -141,7 +141,7 @@ def keep_likenesses(connection: sqlite3.Connection, sha256: str, likenesses: Map
 def likenesses(
     connection: sqlite3.Connection, channel: ConversationKey, refs: Sequence[str]
 ) -> Mapping[str, tuple[str, Likeness]]:
-    """The earliest picture of the channel that each of these refs shows again; equal bytes before others."""
+    """The earliest picture of the channel that each of these refs repeats; equal bytes before similar ones."""
     rows = connection.execute(
         "SELECT r.id, o.id AS other, l.likeness FROM refs r JOIN likenesses l ON l.sha256 = r.sha256 "  # noqa: S608
         "JOIN refs o ON o.sha256 = l.other AND o.channel = r.channel AND o.seq < r.seq "
@@ -156,13 +156,13 @@ def likenesses(
 
 
 def is_named(connection: sqlite3.Connection, sha256: str) -> bool:
-    """Whether a ref that has not expired names these bytes; they need not be here."""
+    """Whether a ref that has not expired names these bytes; they need not be stored."""
     query = "SELECT 1 FROM refs WHERE sha256 = ? AND outcome <> ? LIMIT 1"
     return connection.execute(query, (sha256, MediaOutcome.EXPIRED)).fetchone() is not None
 
 
 def _forget_renditions(connection: sqlite3.Connection, sha256: str) -> list[str]:
-    """Forget what was made of these bytes, alone or with others; returns the blobs of it."""
+    """Delete the renditions of these bytes, alone or with others; returns their blobs."""
     gone = connection.execute("DELETE FROM renditions WHERE sha256 = ? RETURNING *", (sha256,)).fetchall()
     for row in [row for row in gone if row["name"].startswith(OF_SEVERAL)]:
         query = "DELETE FROM renditions WHERE blob = ? AND name = ? RETURNING *"
@@ -174,9 +174,10 @@ def _forget_renditions(connection: sqlite3.Connection, sha256: str) -> list[str]
 
 
 def forget_bytes(connection: sqlite3.Connection, sha256s: Iterable[str]) -> tuple[str, ...]:
-    """Forget what was made of these bytes, unless a ref still names them.
+    """Delete what was derived from these bytes, unless a ref still names them.
 
-    To be called wherever a ref lets go of its bytes, or bytes go. Returns the blobs of renditions that nobody uses now.
+    To be called wherever a ref drops its bytes, or bytes are deleted. Returns the blobs of renditions that are now
+    unused.
     """
     let_go: dict[str, None] = {}
     for sha256 in sha256s:

@@ -1,7 +1,7 @@
 """Recovery of turns: those that a crash interrupted, and failed ones that a person retries.
 
 A process that dies cannot say why. The only evidence is which turns were running: one that ran alone is counted,
-several are not, because any of them, or something outside, may have been the reason.
+several are not, because any of them, or an outside cause, may have been the reason.
 """
 
 import sqlite3
@@ -21,10 +21,10 @@ LONGEST_WAIT_SECONDS = 3_600
 
 
 def recover(connection: sqlite3.Connection, begun: int, album_wait: int, now: int, *, limit: int) -> int:
-    """Let turns that were running when the process died wait again, each as a suspect. Returns how many.
+    """Put turns that were running when the process died back to waiting, each as a suspect. Returns how many.
 
     The wait of an album for its other items begins again. A turn whose ready time lies in the future only because the
-    clock was turned back is due now.
+    clock was set back is due now.
     """
     connection.execute(
         "UPDATE turns SET ready = ? WHERE state = 'waiting' AND album IS NOT NULL AND attempt = 0 AND retries = 0 "
@@ -39,7 +39,7 @@ def recover(connection: sqlite3.Connection, begun: int, album_wait: int, now: in
             (counted, now, turn["id"]),
         )
         note(connection, turn["trace"], _interrupted(turn, counted, others=len(running) - 1, limit=limit, now=now))
-    # Also those that an earlier process let wait: what counts is how long this one has been up.
+    # Including those that an earlier process put back: what counts is how long this process has been up.
     waiting = connection.execute("SELECT id, interruptions FROM turns WHERE state = 'waiting' AND suspect = 1")
     for turn in waiting.fetchall():
         if wait := wait_seconds(turn["interruptions"], limit=limit):
@@ -52,7 +52,7 @@ def wait_seconds(interruptions: int, *, limit: int) -> int:
     """How long a process must be up before a turn with so many counted interruptions runs again: 20 s, 40 s, …
 
     Repeated kills from outside must not use up the limit of a turn that happens to run alone each time. The first rerun
-    waits for nothing, because most often the process is killed once. At the limit the turn fails without being run.
+    does not wait, because most often the process is killed once. At the limit the turn fails without being run.
     """
     if interruptions < 2 or interruptions >= limit:
         return 0
@@ -62,9 +62,9 @@ def wait_seconds(interruptions: int, *, limit: int) -> int:
 def retry_turn(
     connection: sqlite3.Connection, keys: Keys, conversation: ConversationKey, message_id: str, now: int
 ) -> tuple[StoredMessage, ...]:
-    """Let a message's failed turn wait again, with nothing counted. Returns what it answers; nothing if it cannot run.
+    """Put a message's failed turn back to waiting, and reset its count. Returns its messages; empty if it cannot run.
 
-    It stays a suspect if it was one: should it crash again, it does so alone.
+    It stays a suspect if it was one: if it crashes again, it does so alone.
     """
     turn = connection.execute(
         "SELECT t.* FROM messages m JOIN turns t ON t.id = m.turn WHERE m.channel = ? AND m.platform_id = ? "
@@ -78,7 +78,7 @@ def retry_turn(
         "ready = ?, started = NULL, ended = NULL WHERE id = ?",
         (now, turn["id"]),
     )
-    # The row tells only its newest run; the one that failed is kept as a step.
+    # The row holds only its newest run; the failed one is recorded as a step.
     steps = (
         _step(turn, turn["ended"], str(TurnState.FAILED), turn["reason"]),
         _step(turn, now, "retried", "by a person"),

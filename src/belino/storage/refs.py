@@ -1,4 +1,4 @@
-"""Media refs: given their ids at intake, scoped to a channel, with what became of each."""
+"""Media refs: ids assigned at intake, scoped to a channel, with the outcome of each."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ OWN, QUOTED, FORWARDED = "own", "quoted", "forwarded"
 _BOT, _AGENT = 1, 2
 
 _SELECT = f"SELECT r.*, {KEY_COLUMNS} FROM refs r JOIN conversations v ON v.id = r.conversation JOIN channels c ON c.id = r.channel"  # noqa: S608, E501
-# Who answers an old picture brings it anew: past its time here, it is a promise again, as one never seen before is.
+# A reply to an old picture brings its ref again: an expired one can then be fetched again, like a new one.
 _INSERT = """
 INSERT INTO refs (id, public_name, channel, conversation, message, channel_id, message_id, item,
     author_id, author_name, author_marks, sent, kind, mime, file_name, size, duration, width, height,
@@ -36,7 +36,7 @@ RETURNING seq
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefOwner:
-    """The message that brings refs along, and who is to be named as their sender."""
+    """The message that brings refs, and the sender to name."""
 
     message: int
     channel: int
@@ -48,22 +48,22 @@ class RefOwner:
 
 
 def marks_of(author: Author) -> int:
-    """An author's two marks in one number."""
+    """An author's flags in one number."""
     return (_BOT if author.is_bot else 0) | (_AGENT if author.is_agent else 0)
 
 
 def author_of(row: sqlite3.Row) -> Author:
-    """The author a row names."""
+    """The author of a row."""
     return make_author(row["author_id"], row["author_name"], row["author_marks"])
 
 
 def make_author(author_id: str, name: str, marks: int) -> Author:
-    """An author with their marks."""
+    """An author with flags."""
     return Author(id=author_id, name=name, is_bot=bool(marks & _BOT), is_agent=bool(marks & _AGENT))
 
 
 def with_ids(keys: Keys, conversation: ConversationKey, refs: Iterable[MediaRef]) -> tuple[MediaRef, ...]:
-    """The refs with their ids. The channel is the one they came to, so that an id is never good in two channels."""
+    """The refs with their ids. The id includes the channel they came to, so that it is never valid in another one."""
     return tuple(
         replace(
             ref,
@@ -76,12 +76,12 @@ def with_ids(keys: Keys, conversation: ConversationKey, refs: Iterable[MediaRef]
 def insert_refs(
     connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: RefOwner, role: str = OWN
 ) -> None:
-    """Keep a message's refs; an item known already keeps its row, and one that was taken back is quoted no more."""
+    """Store a message's refs; a known item keeps its row, and a withdrawn one is not quoted again."""
     for position, ref in enumerate(refs):
         if is_gone(connection, ref.id):
             if role != OWN:
                 continue
-            connection.execute("DELETE FROM refs_gone WHERE id = ?", (ref.id,))  # an edit brings back what one took
+            connection.execute("DELETE FROM refs_gone WHERE id = ?", (ref.id,))  # an edit may restore an item
         held = ref.sha256 is not None and _is_held(connection, ref.sha256)
         seq = connection.execute(_INSERT, _row(keys, ref, bearer, held)).fetchone()[0]
         connection.execute("INSERT INTO message_refs VALUES (?, ?, ?, ?)", (bearer.message, role, position, seq))
@@ -90,7 +90,7 @@ def insert_refs(
 
 
 def replace_refs(connection: sqlite3.Connection, keys: Keys, refs: Sequence[MediaRef], bearer: RefOwner) -> None:
-    """A message now brings these refs of its own; items it keeps keep what became of them, under their new caption."""
+    """Replace a message's own refs; items it keeps keep their outcome, under their new caption."""
     before = _unlink(connection, bearer.message, OWN)
     insert_refs(connection, keys, refs, bearer)
     for ref in refs:
@@ -102,20 +102,20 @@ def replace_refs(connection: sqlite3.Connection, keys: Keys, refs: Sequence[Medi
 
 
 def withdraw_refs(connection: sqlite3.Connection, message: int, now: int) -> None:
-    """A message was taken back, and its media with it, wherever others quote it."""
+    """Withdraw a message's media, also where others quote it."""
     _withdraw(connection, _unlink(connection, message, OWN), now)
     for role in (QUOTED, FORWARDED):
         _forget_unlinked(connection, _unlink(connection, message, role), now)
 
 
 def drop_refs(connection: sqlite3.Connection, message: int, now: int) -> None:
-    """Take a message's refs away; one that no other message brings along is forgotten, with its use of a blob."""
+    """Unlink a message's refs; one that no other message has is deleted, with its use of a blob."""
     for role in (OWN, QUOTED, FORWARDED):
         _forget_unlinked(connection, _unlink(connection, message, role), now)
 
 
 def succeed(connection: sqlite3.Connection, recalled: int, message: int, *, unclaimed: bool, now: int) -> None:
-    """A message has taken the place of its recalled copy: what both bring along stays, with the bytes it has."""
+    """Move refs from an imported copy to the message that replaces it, with the bytes they have."""
     connection.execute(
         "UPDATE refs SET message = ?1, stored = ?2, unclaimed = ?3 AND seq IN "
         "(SELECT ref FROM message_refs WHERE message = ?1 AND role = 'own') WHERE channel = ?4 AND message = ?5",
@@ -127,7 +127,7 @@ def succeed(connection: sqlite3.Connection, recalled: int, message: int, *, uncl
 def refs_of_messages(
     connection: sqlite3.Connection, keys: Keys, messages: Sequence[int]
 ) -> Mapping[tuple[int, str], tuple[MediaRef, ...]]:
-    """The refs of many messages at once, by message and role, in order."""
+    """The refs of many messages, by message and role, in order."""
     found: dict[tuple[int, str], tuple[MediaRef, ...]] = {}
     marks = ",".join("?" * len(messages))
     rows = connection.execute(
@@ -150,7 +150,7 @@ def ref(connection: sqlite3.Connection, keys: Keys, channel: ConversationKey, re
 
 
 def find_ref(connection: sqlite3.Connection, keys: Keys, ref_id: str) -> RefRecord | None:
-    """A ref of any channel: for the person the gateway belongs to, never for a channel's tools."""
+    """A ref of any channel: for the operator, never for a channel's tools."""
     row = connection.execute(f"{_SELECT} WHERE r.id = ?", (ref_id,)).fetchone()
     return None if row is None else _record(keys, row)
 
@@ -188,7 +188,7 @@ def refs(
 
 
 def refs_of_message(connection: sqlite3.Connection, keys: Keys, message: int) -> tuple[RefRecord, ...]:
-    """Everything a message brought along."""
+    """All refs of a message."""
     query = f"{_SELECT} WHERE r.seq IN (SELECT ref FROM message_refs WHERE message = ?) ORDER BY r.seq"  # noqa: S608
     return tuple(_record(keys, row) for row in connection.execute(query, (message,)))
 
@@ -202,7 +202,7 @@ def unclaimed_refs(
     since: datetime,
     limit: int,
 ) -> tuple[RefRecord, ...]:
-    """Refs the author sent here without asking for anything, that no turn has answered since."""
+    """Refs the author sent here without a request, that no turn has answered since."""
     place = find_place(connection, conversation)
     if place is None:
         return ()
@@ -215,7 +215,7 @@ def unclaimed_refs(
 
 
 def claim_refs(connection: sqlite3.Connection, turn: sqlite3.Row) -> None:
-    """An answered turn has answered what its author sent before it."""
+    """Mark as answered what the author of a turn had sent before it."""
     connection.execute(
         "UPDATE refs SET unclaimed = 0 WHERE conversation = ? AND author_id = ? AND unclaimed = 1 AND message < ?",
         (turn["conversation"], turn["author_id"], turn["message"]),
@@ -225,9 +225,9 @@ def claim_refs(connection: sqlite3.Connection, turn: sqlite3.Row) -> None:
 def end_media(
     connection: sqlite3.Connection, ref_id: str, outcome: MediaOutcome, reason: str, blob: Blob | None, now: int
 ) -> bool:
-    """Record what became of a ref; with a blob, the ref holds those bytes and lets go of others.
+    """Record a ref's outcome; with a blob, the ref holds those bytes and drops others.
 
-    False if there is no such ref any more: then nobody holds the bytes for it.
+    False if the ref no longer exists: the bytes are then not held for it.
     """
     row = connection.execute(
         "UPDATE refs SET outcome = ?, reason = ?, ended = ? WHERE id = ? RETURNING sha256",
@@ -259,7 +259,7 @@ def _unlink(connection: sqlite3.Connection, message: int, role: str) -> list[int
 
 
 def _withdraw(connection: sqlite3.Connection, seqs: Iterable[int], now: int) -> None:
-    """Forget refs whoever else brings them along, and remember that they were taken back."""
+    """Delete refs, also where other messages have them, and record them as withdrawn."""
     for seq in seqs:
         row = connection.execute("SELECT id, channel FROM refs WHERE seq = ?", (seq,)).fetchone()
         connection.execute("DELETE FROM message_refs WHERE ref = ?", (seq,))
@@ -317,7 +317,7 @@ def _row(keys: Keys, ref: MediaRef, bearer: RefOwner, held: bool) -> tuple[objec
 
 
 def _within(number: int | None) -> int | None:
-    """A number a table can hold; one that is absurd is as good as none."""
+    """A number that a column can hold; None if it is absurd."""
     return number if number is not None and 0 <= number < 1 << 53 else None
 
 

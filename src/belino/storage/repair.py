@@ -1,4 +1,4 @@
-"""Repair: salvage what can be read of a damaged database into a new one; the old file is kept."""
+"""Repair: salvage the readable rows of a damaged database into a new one; the old file is kept."""
 
 import os
 import secrets
@@ -31,8 +31,8 @@ UNCERTAIN = "the database was damaged while it was sent; it may have arrived"
 SCRAP = ".repair-"
 
 _BUILT_AGAIN = ("arrivals", "search_segments", "search_stale", "reading_words")
-"""Made from other tables whenever they are missing."""
-# A number given out again would lead from a new row to what is left of a lost one. Parents come first.
+"""Rebuilt from other tables whenever they are missing."""
+# A reused row id would link a new row to the remains of a lost one. Parents come first.
 _REFERENCES = (
     ("conversations", "channel", "channels", "id"),
     ("messages", "channel", "channels", "id"),
@@ -54,27 +54,27 @@ _REFERENCES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SalvagedTable:
-    """What became of one table."""
+    """The result for one table."""
 
     name: str
     kept: int
     lost: int
-    """Rows that were found and could not be kept: unreadable, or parts of something that is lost."""
+    """Rows that were found and could not be kept: unreadable, or parts of a lost row."""
     bad_pages: int
-    """Pages that could not be read; how many rows they held is not known."""
+    """Pages that could not be read; how many rows they held is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """What a repair did."""
+    """The result of a repair."""
 
     was_damaged: bool
-    """False if the database is whole; then nothing was changed."""
+    """False if the database is intact; then nothing was changed."""
     tables: tuple[SalvagedTable, ...] = ()
     held: int = 0
     """Answers that wait for a person, because they may have been sent already."""
     old: Path | None = None
-    """Where the damaged file is kept."""
+    """The path of the damaged file."""
 
 
 def repair(home: Home, *, now: datetime) -> Repaired:
@@ -104,7 +104,7 @@ def repair(home: Home, *, now: datetime) -> Repaired:
 
 
 def _source(home: Home) -> tuple[Path, Path]:
-    """The damaged database and its log; a repair that was killed may have renamed the log already."""
+    """The damaged database and its log; a killed repair may have renamed the log already."""
     for old in home.path.glob(f"{home.database.name}.before-*"):
         if home.database.exists() and old.samefile(home.database) and has_content(wal_of(old)):
             return home.database, wal_of(old)
@@ -160,7 +160,7 @@ def _refuse_newer(version: int) -> None:
 
 
 def _tables_of(version: int) -> dict[str, str]:
-    """The tables that belino of a version makes, and their SQL."""
+    """The tables of a schema version, and their SQL."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate(connection, STEPS[:version])
         rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL")
@@ -168,24 +168,24 @@ def _tables_of(version: int) -> dict[str, str]:
 
 
 def _likely_version(found: set[str]) -> int:
-    """The version whose tables are most like those found; the newest of equals."""
+    """The version whose tables match those found best; the newest of equals."""
     return max(range(1, len(STEPS) + 1), key=lambda version: (len(found & set(_tables_of(version).values())), version))
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Where a table's rows go."""
+    """The table that rows are copied to."""
 
     name: str
     columns: tuple[str, ...]
-    """In the order in which they are stored."""
+    """In storage order."""
     types: tuple[str, ...]
     rowid_at: int | None
     """The column that is the rowid."""
     tree: Tree
 
     def insert(self, connection: sqlite3.Connection, row: SalvagedRow) -> bool:
-        """Whether the row is one that this table may have, and is not there yet."""
+        """Insert a row; False if it is invalid for this table, or already there."""
         values = list(row.values)
         if self.rowid_at is not None and self.rowid_at < len(values):
             values[self.rowid_at] = row.rowid
@@ -199,7 +199,7 @@ class _Target:
         return True
 
     def fits(self, row: SalvagedRow) -> bool:
-        """Whether a row of an unknown table could be one of this."""
+        """Whether a row of an unknown table could belong to this one."""
         return len(row.values) <= len(self.columns) and all(
             value is None or isinstance(value, _CLASSES[kind])
             for value, kind in zip(row.values, self.types, strict=False)
@@ -212,7 +212,7 @@ _CLASSES: dict[str, tuple[type, ...]] = {"INTEGER": (int,), "REAL": (int, float)
 def _copy_tables(
     damaged: DamagedDatabase, connection: sqlite3.Connection, roots: dict[str, int]
 ) -> dict[str, SalvagedTable]:
-    """Copy every row that can be read; then those whose tree has lost the page that led to them."""
+    """Copy every readable row; then those whose tree has lost the page that led to them."""
     names = [row["name"] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     targets = [
         _target(connection, name, roots.get(name, 0))
@@ -224,7 +224,7 @@ def _copy_tables(
         kept[target.name] = _insert_all(connection, target, damaged.rows(target.tree))
     broken = [target for target in targets if target.tree.bad_pages and target.tree.has_rowid]
     for row in damaged.orphans() if broken else ():
-        # A row that two tables could have is given to none: which of them it was in cannot be told.
+        # A row that fits two tables is dropped: its table is unknown.
         match [target for target in broken if target.fits(row)]:
             case [target]:
                 kept[target.name] += _insert_all(connection, target, iter((row,)))
@@ -252,7 +252,7 @@ def _target(connection: sqlite3.Connection, name: str, root: int) -> _Target:
     listed = connection.execute(f"PRAGMA table_list({name})").fetchone()
     key = sorted((column for column in columns if column["pk"]), key=lambda column: int(column["pk"]))
     has_rowid = not listed["wr"]
-    if not has_rowid:  # stored with its key in front
+    if not has_rowid:  # its key is stored in front
         columns = [*key, *(column for column in columns if not column["pk"])]
     is_alias = has_rowid and len(key) == 1 and key[0]["type"] == "INTEGER"
     return _Target(
@@ -265,7 +265,7 @@ def _target(connection: sqlite3.Connection, name: str, root: int) -> _Target:
 
 
 def _keep_sequences(damaged: DamagedDatabase, connection: sqlite3.Connection, root: int | None) -> None:
-    """Numbers that were given out are not given out again, though their rows are gone."""
+    """Keep ids from being reused after their rows were lost."""
     for row in damaged.rows(Tree(root, has_rowid=True)) if root else ():
         match row.values:
             case (str(name), int(last)):
@@ -275,14 +275,14 @@ def _keep_sequences(damaged: DamagedDatabase, connection: sqlite3.Connection, ro
 
 
 def _settle(connection: sqlite3.Connection, tables: dict[str, SalvagedTable]) -> dict[str, SalvagedTable]:
-    """Remove what is left of lost things, and all that is built again from the rest."""
+    """Delete the remains of lost rows, and all that is rebuilt from the rest."""
     for table, column, parent, key in _REFERENCES:
         gone = connection.execute(
             f"DELETE FROM {table} WHERE {column} NOT IN (SELECT {key} FROM {parent})"  # noqa: S608  names from above
         ).rowcount
         tables = _recount(tables, table, gone)
     parts = tables.get("reading_parts")
-    if parts is not None and (parts.lost or parts.bad_pages):  # a text with a gap would pass for the whole one
+    if parts is not None and (parts.lost or parts.bad_pages):  # a text with a gap would pass for a complete one
         for table in ("reading_parts", "readings"):
             tables = _recount(tables, table, connection.execute(f"DELETE FROM {table}").rowcount)  # noqa: S608
     connection.execute("UPDATE readings SET indexed = ''")
@@ -300,7 +300,7 @@ def _recount(tables: dict[str, SalvagedTable], name: str, gone: int) -> dict[str
 
 
 def _rebuild_uses(connection: sqlite3.Connection, folder: BlobFolder, now: int) -> None:
-    """Every blob that something uses has a row and a use; one that nothing uses loses its row, and its file stays.
+    """Every blob that is used gets a row and a use; an unused one loses its row, and its file stays.
 
     A row without a use would be deleted with its file, though only the use is lost.
     """
@@ -327,7 +327,7 @@ def _rebuild_uses(connection: sqlite3.Connection, folder: BlobFolder, now: int) 
 
 
 def _hold(connection: sqlite3.Connection, now: int) -> int:
-    """Send nothing by itself that may have been sent already. Returns how many answers wait."""
+    """Hold parcels that may have been sent already. Returns how many."""
     states: Sequence[tuple[Value, ...]] = (("held", HELD, "ready"), ("uncertain", UNCERTAIN, "sending"))
     return sum(
         connection.execute(
@@ -340,7 +340,7 @@ def _hold(connection: sqlite3.Connection, now: int) -> int:
 
 
 def _replace(home: Home, scrap: Path, now: datetime) -> Path | None:
-    """Put the new database in the place of the old one, which keeps its content under another name."""
+    """Put the new database in the place of the old one, which is kept under another name."""
     descriptor = os.open(scrap, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -348,7 +348,7 @@ def _replace(home: Home, scrap: Path, now: datetime) -> Path | None:
         os.close(descriptor)
     old = old_name(home.database, now)
     if home.database.exists():
-        os.link(home.database, old, follow_symlinks=False)  # there is a database under its name at every moment
+        os.link(home.database, old, follow_symlinks=False)  # so that a database exists under its name at every moment
     for side in ("-wal", "-shm"):
         path = home.database.with_name(home.database.name + side)
         if path.exists():

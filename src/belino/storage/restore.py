@@ -1,4 +1,4 @@
-"""Restore a backup: verified as if an enemy had made it, moved in when it is complete."""
+"""Restore a backup: verified as untrusted input, moved into place when it is complete."""
 
 import errno
 import hashlib
@@ -38,7 +38,7 @@ UNCERTAIN = "restored from a backup that was made while it was sent; it may have
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _OURS = re.compile(r"(\.restore-|before-restore-)[0-9a-z-]{1,40}")
-# The side files go before the database: a database without them is an old one, they without it would spoil the new.
+# The side files go before the database: an old database without them is intact, but they would corrupt the new one.
 _MOVED = ("belino.db-wal", "belino.db-shm", "belino.db", KEY, "blobs", "media", *CONFIGS)
 FOLDER_ONLY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -46,28 +46,28 @@ _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What came back, and what did not."""
+    """What was restored, and what was not."""
 
     messages: int
     blobs: int
     lost: int
-    """Blobs that the backup does not have whole; their refs are fetched again, or say that they cannot be."""
+    """Blobs that the backup lacks or has damaged; their refs are fetched again, or record that they cannot be."""
     held: int
     """Answers that wait for a person, because they may have been sent since the backup."""
     pairings: int
     has_config: bool
-    """Whether the configuration came with it; one that was there stays."""
+    """Whether the configuration was restored; an existing one is kept."""
     secrets: tuple[str, ...]
-    """Secrets the configuration may need that no backup holds."""
+    """Secrets the configuration may need, which no backup holds."""
     created: str
     aside: Path | None
-    """Where the state lies that was here before."""
+    """The folder of the previous state."""
 
 
 def restore(
     home: Home, folder: Path, *, now: datetime, key: Path | None = None, progress: Progress = lambda done, total: None
 ) -> Restored:
-    """Make a backup the state of this folder. StoreInUse while a gateway runs; what was here is put aside, not lost."""
+    """Make a backup the state of this folder. StoreInUse while a gateway runs; the previous state is put aside."""
     with ExitStack() as opened:
         opened.callback(os.close, lock_folder(home))
         finish_restore(home)
@@ -88,7 +88,7 @@ def restore(
             has_config = _stage_config(backup, staged, manifest, home)
             os.sync()
             _write_journal(home, staged, aside)
-            unfinished.pop_all()  # from here on it is the state, and the rest is only moving
+            unfinished.pop_all()  # from here on the backup is the state, and only has to be moved
         finish_restore(home)
     return Restored(
         **found,
@@ -100,7 +100,7 @@ def restore(
 
 
 def finish_restore(home: Home) -> None:
-    """Move a backup in that is whole, however often we die meanwhile; throw away one that never was."""
+    """Move a complete staged backup into place, also after crashes; delete an incomplete one."""
     journal = home.path / JOURNAL
     if journal.exists():
         told = json.loads(journal.read_text(encoding="utf-8"))
@@ -133,7 +133,7 @@ def _move_in(home: Home, staged: Path, aside: Path) -> None:
 
 
 def _write_journal(home: Home, staged: Path, aside: Path) -> None:
-    """Note what is to be moved: whoever opens the state folder next does it, if we do not."""
+    """Record what is to be moved: if this process dies, the next one that opens the state folder moves it."""
     scrap = staged / JOURNAL
     with scrap.open("x", encoding="utf-8") as file:
         json.dump({"staged": staged.name, "aside": aside.name}, file)
@@ -144,7 +144,7 @@ def _write_journal(home: Home, staged: Path, aside: Path) -> None:
 
 
 def read_manifest(backup: int) -> Mapping[str, Any]:
-    """What a backup says of itself, as far as it can be believed."""
+    """The manifest of a backup, validated."""
     try:
         manifest = json.loads(read_plain(backup, MANIFEST, most=MANIFEST_BYTES))
         database = manifest["database"]
@@ -198,7 +198,7 @@ def _stage_database(backup: int, staged: Path, manifest: Mapping[str, Any], home
 def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None)
     connection.row_factory = sqlite3.Row
-    # What a stranger packed may hold triggers and views: nothing in it is run before it is known to be ours.
+    # An untrusted database may contain triggers and views: none of them may run before its schema is checked.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute("PRAGMA mmap_size = 0")
@@ -207,7 +207,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def examine_database(connection: sqlite3.Connection) -> None:
-    """It is whole, and has exactly the tables, indexes and triggers that a belino of its version makes."""
+    """Check that it is intact, and has exactly the tables, indexes and triggers of its belino version."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > len(STEPS):
         raise StoreTooNew(f"the database is of version {version} and this belino knows version {len(STEPS)}")
@@ -223,7 +223,7 @@ def examine_database(connection: sqlite3.Connection) -> None:
 
 
 def _stage_blobs(backup: int, staged: Path, now: datetime, progress: Progress) -> dict[str, int]:
-    """Bytes by hash, each looked at; and what a backup must not bring back."""
+    """Stage the blobs, each verified, and reset what a backup must not bring back."""
     with closing(_open(staged / "belino.db")) as connection:
         names = dict(map(tuple, connection.execute("SELECT sha256, size FROM blobs LIMIT ?", (BLOBS_AT_MOST + 1,))))
         if len(names) > BLOBS_AT_MOST or not all(_HASH.fullmatch(name) for name in names):
@@ -249,7 +249,7 @@ def _stage_blobs(backup: int, staged: Path, now: datetime, progress: Progress) -
 
 
 def _stage_blob(backup: int, staged: Path, name: str, size: int) -> bool:
-    """Whether the backup has these bytes, whole."""
+    """Copy a blob from the backup; False if it is missing or damaged."""
     target = blob_place(staged / "blobs", name)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -265,12 +265,12 @@ def _stage_blob(backup: int, staged: Path, name: str, size: int) -> bool:
 
 
 def _disarm(connection: sqlite3.Connection, lost: Sequence[str], now: int) -> int:
-    """Open no door by an old secret, send nothing by itself that may have been sent since. Returns what is held."""
+    """Revoke all grants, and hold parcels that may have been sent since. Returns how many are held."""
     connection.execute("BEGIN IMMEDIATE")
     eviction.lose(connection, lost, now)
     connection.execute("DELETE FROM grants")
     connection.execute("DELETE FROM leases")
-    # A backup is made while turns run: that is no crash, and none of them is a suspect.
+    # The turns were running when the backup was made: that is not a crash, and none of them is a suspect.
     connection.execute(
         "UPDATE turns SET state = 'waiting', attempt = attempt - 1, started = NULL WHERE state = 'running'"
     )
@@ -287,7 +287,7 @@ def _disarm(connection: sqlite3.Connection, lost: Sequence[str], now: int) -> in
 
 
 def _stage_config(backup: int, staged: Path, manifest: Mapping[str, Any], home: Home) -> bool:
-    """The configuration, where there is none: one that is here says what its owner wants now."""
+    """Stage the configuration, unless one exists: that is what the operator wants now."""
     name = manifest.get("config")
     if name not in CONFIGS or home.config_file.exists():
         return False
@@ -296,7 +296,7 @@ def _stage_config(backup: int, staged: Path, manifest: Mapping[str, Any], home: 
 
 
 def read_plain(backup: int, *parts: str, most: int) -> bytes:
-    """A small regular file of the backup."""
+    """The content of a small regular file of the backup."""
     descriptor = open_plain(backup, parts)
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(most + 1)
@@ -306,7 +306,7 @@ def read_plain(backup: int, *parts: str, most: int) -> bytes:
 
 
 def _copy(backup: int, parts: Sequence[str], target: Path, *, most: int) -> str:
-    """Copy a file of the backup, at most so many bytes, and return their hash; none if there are more."""
+    """Copy a file of the backup, at most so many bytes, and return their hash; empty if there are more."""
     digest, left = hashlib.sha256(), most
     with os.fdopen(open_plain(backup, parts), "rb") as reader:
         try:
@@ -323,7 +323,7 @@ def _copy(backup: int, parts: Sequence[str], target: Path, *, most: int) -> str:
 
 
 def open_plain(backup: int, parts: Sequence[str]) -> int:
-    """A regular file beneath the backup's folder, no link on the way."""
+    """Open a regular file in the backup's folder, without following links."""
     with ExitStack() as opened:
         here = backup
         try:
@@ -346,5 +346,5 @@ def _write(target: Path, content: bytes) -> None:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    """Names as a stranger may have written them, few and short."""
+    """Names from an untrusted source, limited in number and length."""
     return tuple(str(one)[:100] for one in value[:100]) if isinstance(value, list) else ()

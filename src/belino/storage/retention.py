@@ -13,9 +13,9 @@ from belino.storage.row_ids import SEQ_BITS, SEQ_MASK
 from belino.storage.writer import Readers, Writer
 
 AT_ONCE = 200
-"""Messages that go in one transaction, so that arrivals need not wait for a month of them."""
+"""Messages per transaction, so that arrivals need not wait for a month of them."""
 
-# A turn's last word is not spoken while it waits or runs, nor while any of its parcels is still to be seen.
+# A turn is unfinished while it waits or runs, and while any of its parcels is still to be sent.
 _AT_WORK = """
 SELECT 1 FROM turns t WHERE t.id = m.turn AND (t.state IN ('waiting', 'running') OR EXISTS (
     SELECT 1 FROM parcels p WHERE p.turn = t.id AND p.state IN ('ready', 'sending', 'held')))
@@ -27,7 +27,7 @@ AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.turn = t.id AND m.album IS NOT 
 
 
 async def expire_messages(readers: Readers, writer: Writer, before: int, now: int) -> int:
-    """Forget what was stored before then, a little at a time. Returns how many messages went."""
+    """Delete messages stored before then, in small steps. Returns how many."""
     count = 0
     for channel in await readers.read(_channels):
         past = channel << SEQ_BITS
@@ -40,7 +40,7 @@ async def expire_messages(readers: Readers, writer: Writer, before: int, now: in
 
 
 def forget_messages(connection: sqlite3.Connection, numbers: Sequence[int], now: int) -> int:
-    """One channel's messages and all that is theirs, but for those a turn is at work on. Returns how many went."""
+    """Delete messages of one channel and all that belongs to them, except of unfinished turns. Returns how many."""
     going = connection.execute(
         f"SELECT id, channel, platform_id, turn, {OWN} AS own FROM messages m WHERE id IN ({_marks(numbers)}) "  # noqa: S608
         f"AND NOT EXISTS ({_AT_WORK}) ORDER BY id",
@@ -67,7 +67,7 @@ def _channels(connection: sqlite3.Connection) -> tuple[int, ...]:
 
 
 def _aged(connection: sqlite3.Connection, after: int, before: int) -> Sequence[int]:
-    """The next of a channel's messages. They lie in the order they were stored, so the first young one ends them."""
+    """The next of a channel's messages. They are in the order they were stored, so the first young one is the end."""
     rows = connection.execute(
         "SELECT id, received FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
         (after, after | SEQ_MASK, AT_ONCE),
@@ -101,7 +101,7 @@ def _forget_changes(connection: sqlite3.Connection, channel: int, message_ids: I
 
 
 def _forget_turn(connection: sqlite3.Connection, number: int) -> None:
-    """A turn goes with the last of its messages, and takes what it sent along; the sent message itself ages alone."""
+    """Delete a turn after the last of its messages, with its parcels; the sent message itself ages on its own."""
     turn = connection.execute(_ENDED_WITHOUT_MESSAGES, (number,)).fetchone()
     if turn is None:
         return
@@ -117,7 +117,7 @@ def _forget_turn(connection: sqlite3.Connection, number: int) -> None:
 
 
 def _stray_changes(connection: sqlite3.Connection, before: int) -> Sequence[sqlite3.Row]:
-    """Changes of messages that never came, or came and went."""
+    """Changes to messages that never came, or are deleted."""
     return connection.execute(
         "SELECT channel, message_id FROM changes c WHERE received < ? AND NOT EXISTS "
         "(SELECT 1 FROM messages m WHERE m.channel = c.channel AND m.platform_id = c.message_id) LIMIT ?",

@@ -13,7 +13,7 @@ _REMEMBERED = 50_000
 
 
 class Channel:
-    """A channel the writer knows, with the last seq it gave out."""
+    """A cached channel, with its last seq."""
 
     __slots__ = ("chat_type", "id", "name", "seq")
 
@@ -25,7 +25,7 @@ class Channel:
 
 
 class Conversation:
-    """A conversation the writer knows, with the last turn number it gave out."""
+    """A cached conversation, with its last turn number."""
 
     __slots__ = ("channel", "id", "turns")
 
@@ -37,24 +37,24 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """Where a reader must look: nothing outside `channel` is any of its business."""
+    """Row ids for reading; a read must not leave `channel`."""
 
     channel: int
     conversation: int
 
 
 class RowIds:
-    """The writer's memory. It is void after any rollback: call `undo`."""
+    """The writer's cache. It is invalid after any rollback: call `undo`."""
 
     def __init__(self) -> None:
         self._channels: dict[tuple[str, str, str], Channel] = {}
         self._conversations: dict[ConversationKey, Conversation] = {}
         self.turn: int | None = None
-        """The last turn id given out."""
+        """The last turn id."""
         self.arrivals = ArrivalTally()
 
     def undo(self) -> None:
-        """Work was rolled back: neither what is remembered of it nor what was counted holds."""
+        """Drop the cache and the counts after a rollback."""
         self.forget()
         self.arrivals.undo()
 
@@ -75,7 +75,7 @@ class RowIds:
         return self.turn
 
     def conversation(self, connection: sqlite3.Connection, key: ConversationKey, now: int) -> Conversation:
-        """The conversation, made known if it is not."""
+        """The conversation, created if it is new."""
         known = self._conversations.get(key)
         if known is not None:
             return known
@@ -96,7 +96,7 @@ class RowIds:
         return made
 
     def channel(self, connection: sqlite3.Connection, key: ConversationKey) -> Channel:
-        """The channel, made known if it is not."""
+        """The channel, created if it is new."""
         names = (key.platform, key.account, key.channel)
         known = self._channels.get(names)
         if known is not None:
@@ -114,7 +114,7 @@ class RowIds:
 
 
 def call_channel(connection: sqlite3.Connection, channel: Channel, name: str | None, chat_type: str) -> None:
-    """Keep a channel's latest name and type."""
+    """Store a channel's latest name and type."""
     chosen = name or channel.name
     if chosen != channel.name or chat_type != channel.chat_type:
         connection.execute("UPDATE channels SET name = ?, chat_type = ? WHERE id = ?", (chosen, chat_type, channel.id))
@@ -122,7 +122,7 @@ def call_channel(connection: sqlite3.Connection, channel: Channel, name: str | N
 
 
 def find_channel(connection: sqlite3.Connection, key: ConversationKey) -> int | None:
-    """The channel's number, if anything is known of it."""
+    """The channel's row id; None if it is unknown."""
     row = connection.execute(
         "SELECT id FROM channels WHERE platform = ? AND account = ? AND channel = ?",
         (key.platform, key.account, key.channel),
@@ -131,7 +131,7 @@ def find_channel(connection: sqlite3.Connection, key: ConversationKey) -> int | 
 
 
 def find_place(connection: sqlite3.Connection, key: ConversationKey) -> ConversationRow | None:
-    """The conversation's numbers, if anything is known of it."""
+    """The conversation's row ids; None if it is unknown."""
     row = connection.execute(
         "SELECT v.channel, v.id FROM channels c JOIN conversations v ON v.channel = c.id "
         "WHERE c.platform = ? AND c.account = ? AND c.channel = ? AND v.thread = ?",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PAGE_SIZE = 4096
-"""SQLite's default, which belino's databases have; for a file whose header is lost."""
+"""SQLite's default, which belino's databases use; for a file whose header is lost."""
 PAYLOAD_AT_MOST = 1 << 30
 DEPTH_AT_MOST = 40
 
@@ -28,7 +28,7 @@ Value = int | float | str | bytes | None
 
 
 class DamagedPage(Exception):
-    """A page or cell that is not what its place in the file asks for."""
+    """A page or cell whose content does not fit its place in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class SalvagedRow:
 
 @dataclass(slots=True)
 class Tree:
-    """What was found in one table's tree."""
+    """The result of walking one table's tree."""
 
     root: int
     has_rowid: bool
@@ -50,7 +50,7 @@ class Tree:
 
 
 class DamagedDatabase:
-    """The pages of a database file, with those of its write-ahead log in front."""
+    """The pages of a database file, overlaid with those of its write-ahead log."""
 
     def __init__(self, database: int | None, wal: int | None) -> None:
         """Takes descriptors, which stay the caller's; None for a file that does not exist."""
@@ -75,7 +75,7 @@ class DamagedDatabase:
         """The root page and the SQL of every table, from any page that holds part of the schema."""
         tree = Tree(1, has_rowid=True)
         rows = list(self.rows(tree))
-        if tree.bad_pages:  # its leaves can be told from all others by what they hold
+        if tree.bad_pages:  # its leaves can be recognised by their content
             rows += [row for page in range(1, self.pages + 1) for row in self._leaf_rows(page)]
         found: dict[str, tuple[int, str]] = {}
         for row in rows:
@@ -85,13 +85,13 @@ class DamagedDatabase:
         return found
 
     def rows(self, tree: Tree) -> Iterator[SalvagedRow]:
-        """Every row of a table that can be read; what cannot is counted in its tree."""
+        """Every readable row of a table; the others are counted in its tree."""
         yield from self._walk(tree, tree.root, 0)
 
     def orphans(self) -> Iterator[SalvagedRow]:
         """Rows of tables with rowids on leaves that no tree led to, because a page above them is lost.
 
-        To be asked once all such trees were walked: what is left belongs to those that lost pages. Nothing if the free
+        To be called after all such trees were walked: what is left belongs to those that lost pages. Empty if the free
         pages are unknown: these hold rows that were deleted and must not come back.
         """
         free = self._free_pages()
@@ -183,7 +183,7 @@ class DamagedDatabase:
         return b"".join(pieces)
 
     def _parsed(self, number: int) -> tuple[bytes, int, list[int], int]:
-        """A page's content, its kind, where its cells begin, and the page after the last cell."""
+        """A page's content, its kind, the offsets of its cells, and the page after the last cell."""
         content = self._page(number)
         at = 100 if number == 1 else 0
         kind, count = content[at], int.from_bytes(content[at + 3 : at + 5], "big")
@@ -214,7 +214,7 @@ class DamagedDatabase:
         return None
 
     def _free_pages(self) -> set[int] | None:
-        """The pages that no table uses; None if they cannot be told."""
+        """The pages that no table uses; None if they are unknown."""
         header = self._header()
         if header is None:
             return None
@@ -247,13 +247,13 @@ def open_damaged(database: Path, wal: Path) -> Iterator[DamagedDatabase]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Log:
-    """What a write-ahead log holds, up to its last whole commit."""
+    """The content of a write-ahead log, up to its last complete commit."""
 
     page_size: int = 0
     pages: int = 0
-    """How many pages the database has after that commit; 0 without one."""
+    """The number of pages of the database after that commit; 0 without one."""
     frames: Mapping[int, int] = field(default_factory=dict)
-    """Where in the log the content of a page begins."""
+    """The offset in the log at which the content of a page begins."""
 
 
 def _read_log(wal: int) -> _Log:

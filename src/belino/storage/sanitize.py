@@ -1,4 +1,4 @@
-"""Sanitize text: characters that SQLite cannot store, replaced before they reach it."""
+"""Sanitize text: replace characters that SQLite cannot store."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -8,12 +8,12 @@ import orjson
 
 T = TypeVar("T")
 
-# Half a surrogate pair is valid JSON and no text: better stored with a mark than offered, and refused, for ever.
+# An unpaired surrogate is valid JSON and not valid text: stored with a mark, it is not refused at every retry.
 NOT_TEXT = (UnicodeEncodeError, orjson.JSONEncodeError)
 
 
 def mended(value: T) -> T:
-    """The same value with a mark in place of every half surrogate pair."""
+    """The value with every unpaired surrogate replaced."""
     if isinstance(value, str):
         return type(value)(value.encode("utf-8", "replace").decode())
     if isinstance(value, tuple):

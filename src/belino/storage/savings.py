@@ -7,12 +7,12 @@ from belino.domain.media import MediaKind
 from belino.domain.message import ConversationKey
 from belino.domain.stored import MediaTally, Unfetched
 
-# Bytes that came with the message were nobody's choice.
+# Bytes that came with the message were not fetched by choice.
 _SEEN = "FROM refs WHERE NOT (sha256 IS NOT NULL AND fetched IS NULL)"
 
 
 def tallies(connection: sqlite3.Connection) -> tuple[MediaTally, ...]:
-    """Everything that ever came, what of it was fetched, and the rest by kind, type and size of picture."""
+    """Media per channel: all items, those fetched, and the rest by kind, type and picture size."""
     said = dict(connection.execute("SELECT channel, count(*) FROM messages GROUP BY channel").fetchall())
     seen = {
         row[0]: tuple(row[1:])

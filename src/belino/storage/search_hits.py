@@ -25,7 +25,7 @@ PASSAGE_CHARS = 400
 
 
 class ChannelRecords:
-    """The messages of one channel, in one view of the store."""
+    """The messages of one channel, in one snapshot of the store."""
 
     def __init__(self, connection: sqlite3.Connection, keys: Keys, channel: int) -> None:
         self._connection = connection
@@ -60,7 +60,7 @@ class ChannelRecords:
 
 
 class ChannelView(NamedTuple):
-    """All that a search reads of one channel, in one view of the store."""
+    """Everything a search reads of one channel, in one snapshot of the store."""
 
     postings: ChannelPostings
     passages: ChannelPassages
@@ -68,7 +68,7 @@ class ChannelView(NamedTuple):
 
 
 def find_hits(view: ChannelView, query: SearchQuery) -> SearchHits:
-    """Rank and read in one view of the store, so that no message changes between the two."""
+    """Rank and read in one snapshot of the store, so that no message changes between the two."""
     ranking = rank(view.postings, view.passages, query)
     if ranking is None:
         return SearchHits()

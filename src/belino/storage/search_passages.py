@@ -67,7 +67,7 @@ def store_reading(connection: sqlite3.Connection, indexed: IndexedReading) -> No
 
 
 class ChannelPassages:
-    """The passages that one channel's refs lead to, in one view of the store."""
+    """The passages that one channel's refs lead to, in one snapshot of the store."""
 
     def __init__(self, connection: sqlite3.Connection, channel: int) -> None:
         self._connection = connection

@@ -153,7 +153,7 @@ class SearchIndex:
         return len(behind)
 
     def number(self, term: str) -> int:
-        """The keyed hash of a term: without the key, the index does not tell its words."""
+        """The keyed hash of a term: without the key, the index does not reveal its terms."""
         known = self._numbers.get(term)
         if known is None:
             digest = hashlib.blake2b(
@@ -338,7 +338,7 @@ def store_update(connection: sqlite3.Connection, update: IndexUpdate) -> None:
         held = (channel, stretch.first, stretch.last, VERSION)
         larger = "SELECT 1 FROM search_segments WHERE channel = ? AND first <= ? AND last > ? AND version = ?"
         if connection.execute(larger, held).fetchone() is not None:
-            continue  # another search was faster and merged more of them
+            continue  # another search has already merged more of them
         connection.execute(
             "DELETE FROM search_segments WHERE channel = ?1 AND (first >= ?2 AND last <= ?3 "
             "OR first <= ?3 AND last >= ?2 AND version <> ?4)",

@@ -14,18 +14,18 @@ log = logging.getLogger(__name__)
 
 _NEW = Session(memory=None, turns=0, manifest=())
 MANIFEST_MOST = 1_000
-"""Entries kept, those shown last: more pictures than any model has before it at once."""
+"""Entries kept, the most recently shown: more pictures than any model has in its context."""
 
 
 def session(connection: sqlite3.Connection, conversation: ConversationKey) -> Session:
-    """What is remembered of a conversation's agent; nothing, for a new one."""
+    """The session of a conversation; empty for a new one."""
     place = find_place(connection, conversation)
     row = None if place is None else _row(connection, place.conversation)
     return _NEW if row is None else _session(row)
 
 
 def end_session_turn(connection: sqlite3.Connection, conversation: int, end: TurnEnd) -> None:
-    """Count the turn, keep the memory, note what was shown and lost, and how far the agent was told."""
+    """Count the turn, and store the memory, what was shown and lost, and the read position."""
     row = _row(connection, conversation)
     before = (_NEW if row is None else _session(row)).found_by(end.agent)
     if end.anew:
@@ -53,7 +53,7 @@ def end_session_turn(connection: sqlite3.Connection, conversation: int, end: Tur
 
 
 def _with(manifest: tuple[ManifestEntry, ...], shown: tuple[ManifestEntry, ...]) -> tuple[ManifestEntry, ...]:
-    """The manifest with what was shown now, each item once, in the order they were shown last."""
+    """The manifest with the newly shown items, each once, in the order they were last shown."""
     entries = {(entry.artifact_id, entry.content_hash): entry for entry in manifest}
     for entry in shown:
         entries.pop((entry.artifact_id, entry.content_hash), None)
@@ -91,7 +91,7 @@ def _session(row: sqlite3.Row) -> Session:
 
 
 def _manifest(row: sqlite3.Row) -> tuple[ManifestEntry, ...]:
-    """A manifest that cannot be read is no reason to stop answering: the worst is a picture shown twice."""
+    """The manifest; empty if it cannot be read, because the worst effect is a picture shown twice."""
     try:
         return tuple(_entry(entry) for entry in orjson.loads(row["manifest"]))
     except (ValueError, TypeError, KeyError):
@@ -100,7 +100,7 @@ def _manifest(row: sqlite3.Row) -> tuple[ManifestEntry, ...]:
 
 
 def _lost_refs(row: sqlite3.Row, manifest: tuple[ManifestEntry, ...]) -> tuple[str, ...]:
-    """If they cannot be read, all may be lost: a picture shown twice costs less than one never seen again."""
+    """Refs lost from context; all if unreadable: a picture shown twice costs less than one never seen again."""
     try:
         lost = orjson.loads(row["lost"] or b"[]")
     except ValueError:

@@ -11,7 +11,7 @@ _ERROR_CODE = re.compile(r"error code=(\d+)")
 
 
 def quick_check(connection: sqlite3.Connection, *, with_indexes: bool = False) -> str:
-    """The first corruption that `PRAGMA quick_check` reports, or nothing; sqlite3.Error if the check failed itself.
+    """The first corruption that `PRAGMA quick_check` reports, or empty; sqlite3.Error if the check itself failed.
 
     `with_indexes` compares every index with its table, too, which takes much longer.
     """
@@ -30,7 +30,7 @@ def quick_check(connection: sqlite3.Connection, *, with_indexes: bool = False) -
 
 
 def why_unreadable(error: sqlite3.Error, database: Path) -> str:
-    """The reason that a database could not be checked; the system's own where SQLite only says that it could not."""
+    """The reason that a database could not be checked; the system's own if SQLite only says that it could not."""
     if primary_code(error) == sqlite3.SQLITE_CANTOPEN:
         try:
             os.close(os.open(database, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW))

@@ -1,4 +1,4 @@
-"""The Store on SQLite: open it under a lock, and every verb as one piece of work for the writer or a reader."""
+"""The Store on SQLite: opened under a lock, with every verb as one job for the writer or a reader."""
 
 import asyncio
 import os
@@ -93,7 +93,7 @@ async def open_store(home: Home, *, clock: Clock, start_empty: bool = False, new
     """Open a state folder's store. StoreInUse while another process has it, StoreTooNew if a newer belino wrote it.
 
     StoreIncomplete if its database or key is missing beside other state, unless the operator chose to `start_empty` or
-    to go on with a `new_key`.
+    to continue with a `new_key`.
     """
     with ExitStack() as opened:
         lock = lock_folder(home)
@@ -111,12 +111,12 @@ async def open_store(home: Home, *, clock: Clock, start_empty: bool = False, new
             folder.sweep(keep={uploads.file_of(folder.temporary, upload_id).name for upload_id in arriving})
         except (sqlite3.Error, OSError) as error:
             raise as_store_error(error) from error
-        opened.pop_all()  # all went well: from here on it is the store that closes them
+        opened.pop_all()  # success: from here on the store closes them
         return SqliteStore(home, clock, keys, connection, folder, lock)
 
 
 class SqliteStore(ParcelVerbs):
-    """Everything belino keeps, in one state folder."""
+    """Everything belino stores, in one state folder."""
 
     def __init__(
         self, home: Home, clock: Clock, keys: Keys, connection: sqlite3.Connection, folder: BlobFolder, lock: int
@@ -130,7 +130,7 @@ class SqliteStore(ParcelVerbs):
         self._lock: int | None = lock
 
     async def close(self) -> None:
-        """Finish what was offered, then let go of the state folder."""
+        """Finish pending writes, then release the state folder."""
         await self._writer.close()
         await self._readers.close()
         self._connection.close()
@@ -140,7 +140,7 @@ class SqliteStore(ParcelVerbs):
             self._lock = None
 
     def cache_sizes(self) -> Mapping[str, CacheSize]:
-        """What the store holds in memory."""
+        """Sizes of the store's in-memory caches."""
         return {
             **self._index.cache_sizes(),
             "checksums": self._proof.size,
@@ -153,7 +153,7 @@ class SqliteStore(ParcelVerbs):
 
     @property
     def disk(self) -> DiskState:
-        """How the disk takes what is written."""
+        """The state of recent writes."""
         return self._writer.state
 
     async def quick_check(self) -> str:
@@ -392,7 +392,7 @@ class SqliteStore(ParcelVerbs):
     async def index_ahead(self) -> int:
         return await self._index.index_ahead()
 
-    # --- sessions and doors ---
+    # --- sessions and credentials ---
 
     async def session(self, conversation: ConversationKey) -> Session:
         return await self._readers.read(lambda connection: sessions.session(connection, conversation))
@@ -467,14 +467,14 @@ class SqliteStore(ParcelVerbs):
 
 
 def _open_database(home: Home) -> sqlite3.Connection:
-    # Made by us first: SQLite would follow the umask, and gives its side files the mode of the database.
+    # Created here first: SQLite would follow the umask, and gives its side files the mode of the database.
     os.close(os.open(home.database, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
     home.database.chmod(0o600)
     return connect(home.database)
 
 
 def _load_keys(home: Home, connection: sqlite3.Connection, *, start_empty: bool, new_key: bool) -> Keys:
-    """Bring the database up to date and load the keys; a key is made only for a new database, or when asked for."""
+    """Migrate the database and load the keys; a key is made only for a new database, or when requested."""
     has_content = has_rows(connection)
     if has_content:
         refuse_missing_key(home, new_key=new_key)

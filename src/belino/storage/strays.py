@@ -1,6 +1,6 @@
 """Strays: blob files that no row lists, put aside for a week instead of being deleted.
 
-A killed process leaves a few. Many of them mean that the database is missing, older or another one than the blobs
+A killed process leaves a few. Many of them mean that the database is missing, older or not the one that the blobs
 belong to, so they stay in their place in the first hour after a start, and while they are more than a tenth of all
 blobs. Once a row lists such a file again, it is brought back.
 """
@@ -19,7 +19,7 @@ SETTLED = timedelta(hours=1)
 """Time after a start to notice that the database is the wrong one."""
 KEPT_ASIDE = timedelta(days=7)
 AT_ONCE = 200
-"""Files that are asked about in one transaction, so that arrivals need not wait for all of them."""
+"""Files checked per transaction, so that arrivals need not wait for all of them."""
 
 
 class StraySweep:
@@ -44,7 +44,7 @@ class StraySweep:
         self._all_strays = all_strays
 
     async def run(self, sizes: Mapping[str, int], files: int, found: Tidied) -> tuple[Tidied, Strays]:
-        """Sort these strays, of so many files; what was found is counted on, and what is left is returned with it."""
+        """Process these strays, of so many files; returns the updated counts and the remaining strays."""
         moves = self._all_strays or (self._is_settled and not Strays(left=len(sizes), files=files).too_many)
         names = await self._put_aside(list(sizes)) if moves else await self._confirmed(list(sizes))
         found = replace(found, put_aside=len(names)) if moves else replace(found, strays=len(names))
@@ -75,11 +75,11 @@ class StraySweep:
         return found
 
     async def _without_row(self, names: list[str]) -> tuple[str, ...]:
-        # Asked of the writer, though it changes nothing: a row that comes after its answer is told after it, too.
+        # Read on the writer, whose order counts: a row that is inserted later is also reported later.
         return await self._writer.write(partial(blobs.without_row, names=names))
 
     async def _expire(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The sizes of files that were aside for a week and go, and of those that are still there."""
+        """The sizes of files that expired after a week in `aside/`, and of those that remain."""
         aside = await on_disk(self._folder.lying_aside)
         until = (self._now - KEPT_ASIDE).timestamp()
         old = [name for name, file in aside.items() if self._is_settled and file.since < until]

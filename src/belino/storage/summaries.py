@@ -28,14 +28,14 @@ _COUNTS = {
 def open_conversation(
     connection: sqlite3.Connection, places: RowIds, key: ConversationKey, name: str, chat_type: ChatType, now: int
 ) -> None:
-    """Make a conversation known before anything was said in it."""
+    """Create a conversation before its first message."""
     place = places.conversation(connection, key, now)
     connection.execute("UPDATE conversations SET name = ? WHERE id = ?", (name, place.id))
     call_channel(connection, place.channel, None if key.thread else name, chat_type)
 
 
 def channels(connection: sqlite3.Connection) -> tuple[ChannelSummary, ...]:
-    """Every channel and what it holds, the last one heard from first."""
+    """Every channel and its totals, the most recently active first."""
     rows = connection.execute(
         "SELECT c.platform, c.account, c.channel AS channel_key, '' AS thread, c.name, c.chat_type, "
         "(SELECT count(*) FROM messages m WHERE m.channel = c.id) AS messages, "
@@ -60,7 +60,7 @@ def channels(connection: sqlite3.Connection) -> tuple[ChannelSummary, ...]:
 
 
 def conversations(connection: sqlite3.Connection, platform: str | None) -> tuple[ConversationSummary, ...]:
-    """Every conversation and its last message, the last one heard from first."""
+    """Every conversation and its last message, the most recently active first."""
     rows = connection.execute(
         f"SELECT {KEY_COLUMNS}, v.name, v.created, c.name AS channel_name, m.received, m.author_name, m.text, "  # noqa: S608
         "(SELECT count(*) FROM messages x WHERE x.conversation = v.id) AS messages, "

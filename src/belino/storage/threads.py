@@ -1,7 +1,7 @@
-"""Threads and neighbours: whose thread a message is in, what was said around it, and the truth about a whole thread.
+"""Threads and neighbours: the thread of a message, what was said around it, and the totals of a whole thread.
 
-All is in the order in which it was said, not taken in: history that a platform handed over later is older than what
-was heard live.
+All is in the order in which it was sent, not stored: history that a platform delivered later is older than live
+messages.
 """
 
 import sqlite3
@@ -22,7 +22,7 @@ _HOUR = timedelta(hours=1)
 def find_root(
     connection: sqlite3.Connection, channel: int, message_id: str, *, thread: str | None, reply_to: str | None
 ) -> str | None:
-    """The message whose thread a new message is in: its place's, or where the chain of its replies began."""
+    """The root of a new message's thread: its thread's, or the start of its chain of replies."""
     if thread is not None:
         return thread if thread != message_id else None
     if reply_to is None:
@@ -35,7 +35,7 @@ def find_root(
 
 
 def adopt_replies(connection: sqlite3.Connection, channel: int, message_id: str, root: str | None) -> None:
-    """Replies that came before the reply they answer go where it belongs; who is in a place of its own stays there."""
+    """Move replies that came before the message they answer to its root; those in a thread of their own stay there."""
     if root is not None:
         connection.execute(
             "UPDATE messages SET root = ?1 WHERE channel = ?2 AND root = ?3 AND platform_id <> ?1 "
@@ -73,7 +73,7 @@ def around(
 def thread(
     connection: sqlite3.Connection, keys: Keys, channel: ConversationKey, root: str, *, before: int | None, limit: int
 ) -> ThreadSlice | None:
-    """The newest living replies under a message, oldest first, and how many there are in all."""
+    """The newest replies under a message that are not deleted, oldest first, and how many there are in all."""
     number = find_channel(connection, channel)
     first_row = connection.execute(
         f"{SELECT} WHERE m.channel = ? AND m.platform_id = ? ORDER BY m.kind LIMIT 1", (number, root)
@@ -118,7 +118,7 @@ def _activity(
 def _replies_elsewhere(
     connection: sqlite3.Connection, thread: str | None, nearby: Sequence[sqlite3.Row], anchor: int, sent: int
 ) -> int:
-    """Replies in threads other than `thread`, said between the oldest nearby message and the anchor."""
+    """Replies in threads other than `thread`, sent between the oldest nearby message and the anchor."""
     if not nearby:
         return 0
     numbers = [anchor, *(row["id"] for row in nearby)]

@@ -1,4 +1,4 @@
-"""Timestamps as the tables keep them: whole microseconds since 1970, UTC."""
+"""Timestamps as the tables store them: whole microseconds since 1970, UTC."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -17,5 +17,5 @@ def from_micros(micros: int) -> datetime:
 
 
 def maybe_from_micros(micros: int | None) -> datetime | None:
-    """The moment in UTC, if there was one."""
+    """The moment in UTC; None for None."""
     return None if micros is None else from_micros(micros)

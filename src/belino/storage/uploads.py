@@ -26,7 +26,7 @@ class UploadFile:
     """The bytes of one upload so far."""
 
     def __init__(self, path: Path, offset: int, size: int) -> None:
-        """Bytes past `offset` were never noted as arrived; they go. `size` is what was announced."""
+        """Bytes past `offset` were never recorded as received, and are cut off. `size` is the announced size."""
         self.path = path
         self.offset = offset
         self._size = size
@@ -41,7 +41,7 @@ class UploadFile:
         self.offset += len(piece)
 
     def sync(self) -> None:
-        """The bytes are on disk, and so is the file's name as long as it has this one."""
+        """Flush the bytes to disk, and the file's name as long as it has this one."""
         os.fsync(self._descriptor)
         if self._is_new and self.offset < self._size:
             sync_folder(self.path.parent)
@@ -55,7 +55,7 @@ class UploadFile:
 
 
 def file_of(folder: Path, upload_id: str) -> Path:
-    """Where an upload's bytes lie until they are whole."""
+    """The path of an upload's bytes until they are complete."""
     return folder / f"upload-{upload_id}"
 
 
@@ -80,7 +80,7 @@ def start_upload(
     resumable: bool,
     now: int,
 ) -> sqlite3.Row:
-    """Announce bytes."""
+    """Record the start of an upload."""
     row: sqlite3.Row = connection.execute(
         "INSERT INTO uploads VALUES (?, ?, ?, ?, ?, 0, ?, ?, NULL, ?, NULL, ?) RETURNING *",
         (secrets.token_hex(_ID_BYTES), str(conversation), name, mime, size, now, sha256, channel, resumable),
@@ -91,9 +91,9 @@ def start_upload(
 def over_limits(
     connection: sqlite3.Connection, channel: int, size: int, limits: UploadLimits, now: int
 ) -> OverDailyLimit | UploadsFull | None:
-    """Why the channel's day or all uploads together have no room for an upload; None if they have.
+    """Why the channel's daily limit or that of all uploads refuses an upload; None if neither does.
 
-    To be called in the transaction that begins the upload, so that uploads begun at once cannot share the same room. It
+    To be called in the transaction that begins the upload, so that concurrent uploads cannot use the same allowance. It
     raises nothing: a transaction that fails is run again with all the others of its batch.
     """
     fetches.turn_back(connection, channel, now)
@@ -115,7 +115,7 @@ def over_limits(
 
 
 def unattached_bytes(connection: sqlite3.Connection) -> int:
-    """What uploads announced or hold that no message took, with what was given up and is still on disk."""
+    """Bytes that uploads announced or hold and no message took, and abandoned ones that are still on disk."""
     query = (
         "SELECT (SELECT coalesce(sum(size), 0) FROM uploads) + (SELECT coalesce(sum(b.size), 0) FROM blobs_forsaken f "
         "JOIN blobs b USING (sha256) WHERE NOT EXISTS (SELECT 1 FROM blob_uses u WHERE u.sha256 = f.sha256))"
@@ -130,12 +130,12 @@ def find_upload(connection: sqlite3.Connection, upload_id: str) -> sqlite3.Row |
 
 
 def note_written(connection: sqlite3.Connection, upload_id: str, offset: int) -> sqlite3.Row:
-    """These bytes are on disk."""
+    """Record that these bytes are on disk."""
     return _known(connection.execute("UPDATE uploads SET written = ? WHERE id = ? RETURNING *", (offset, upload_id)))
 
 
 def complete_upload(connection: sqlite3.Connection, row: sqlite3.Row, sha256: str, now: int) -> sqlite3.Row:
-    """The bytes are a blob now, which the upload uses until a message does; they count to the channel's day."""
+    """Turn the upload into a blob, which it uses until a message does; it counts toward the daily limit."""
     _count(connection, row, row["size"], now)
     insert_blob(connection, sha256, row["mime"], row["size"], now, declared=True)
     connection.execute("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", (sha256, _owner(row["id"])))
@@ -148,7 +148,7 @@ def complete_upload(connection: sqlite3.Connection, row: sqlite3.Row, sha256: st
 
 
 def drop_upload(connection: sqlite3.Connection, upload_id: str, now: int) -> None:
-    """Forget an upload; a blob some message uses stays. Of an unfinished one, the bytes that came count to the day."""
+    """Delete an upload; a blob in use stays. The bytes of an unfinished one count toward the daily limit."""
     row = connection.execute("DELETE FROM uploads WHERE id = ? RETURNING *", (upload_id,)).fetchone()
     if row is None:
         return
@@ -161,7 +161,7 @@ def drop_upload(connection: sqlite3.Connection, upload_id: str, now: int) -> Non
 
 
 def drop_interrupted(connection: sqlite3.Connection, now: int) -> None:
-    """Forget uploads that ended with the process that began them: no client knows their ids."""
+    """Delete uploads that ended with the process that began them: no client knows their ids."""
     connection.execute("BEGIN IMMEDIATE")
     for row in connection.execute("SELECT id FROM uploads WHERE NOT resumable").fetchall():
         drop_upload(connection, row["id"], now)
@@ -177,12 +177,12 @@ def old_uploads(connection: sqlite3.Connection, *, finished_before: int, begun_b
 
 
 def unfinished_uploads(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """Uploads that still wait for bytes."""
+    """Unfinished uploads."""
     return tuple(row["id"] for row in connection.execute("SELECT id FROM uploads WHERE sha256 IS NULL"))
 
 
 def as_upload(row: sqlite3.Row, folder: Path) -> Upload:
-    """A row as a value. Bytes that are not in the folder have not arrived, whatever was noted."""
+    """A row as a value. Bytes that are not in the folder have not arrived, whatever was recorded."""
     path = file_of(folder, row["id"])
     there = row["size"] if row["sha256"] is not None else path.stat().st_size if path.is_file() else 0
     return Upload(

@@ -1,7 +1,7 @@
-"""One writer thread with group commit, and a few readers beside it.
+"""One writer thread with group commit, and a few reader connections.
 
-A batch is what queued during the previous commit: there is no timer, and a lone write commits at once. Nobody is
-told of success before COMMIT has returned.
+A batch is what queued during the previous commit: there is no timer, and a single write commits at once. No caller gets
+a result before COMMIT has returned.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from belino.domain.outcome import CacheSize
 
 BATCH = 500
 WRITER_PAGES, READER_PAGES = 16 * 1024 * 1024, 2_000 * 1024
-"""Bytes of pages that a connection may hold; a reader's is SQLite's own default."""
+"""Bytes of pages that a connection may cache; a reader's is SQLite's own default."""
 WAITING_WRITES = 2_000
 READERS = 3
 
@@ -34,22 +34,22 @@ CORRUPTION = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 """Primary result codes by which SQLite reports a damaged file; every other code says nothing about its content."""
 _HELD = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 BUSY_MS = 1_500
-"""How long a foreign process may hold the database before a write is refused; platforms wait for three seconds."""
+"""How long another process may lock the database before a write is refused; platforms wait for three seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskState:
-    """How the last write went, and how long the one takes that is under way."""
+    """The result of the last write, and the duration of the current one."""
 
     refusal: str = ""
-    """Why the last commit failed; empty where it did not."""
+    """Why the last commit failed; empty if it did not."""
     commit_seconds: float = 0.0
     waiting: int = 0
     """Writes that wait for their commit."""
 
 
 class _Job(Generic[T]):
-    """A write on its way; work may run twice, so it must start from nothing each time."""
+    """A queued write; its work may run twice, so it must start from nothing each time."""
 
     __slots__ = ("error", "future", "result", "work")
 
@@ -70,9 +70,9 @@ class Writer:
         undone: Callable[[], None],
         settle: Callable[[sqlite3.Connection], None] = lambda connection: None,
     ) -> None:
-        """`undone` is called in the writer's thread whenever work was rolled back: whatever was cached is void.
+        """`undone` is called in the writer's thread after every rollback: caches are then invalid.
 
-        `settle` is called at the end of every transaction, before COMMIT: what work counted together is written once.
+        `settle` is called at the end of every transaction, before COMMIT: it writes what the jobs counted together.
         """
         self._connection = connection
         self._undone = undone
@@ -99,13 +99,13 @@ class Writer:
 
     @property
     def state(self) -> DiskState:
-        """How the disk takes what is written."""
+        """The state of recent writes."""
         begun = self._begun
         running = 0.0 if begun is None else time.monotonic() - begun
         return DiskState(refusal=self._refusal, commit_seconds=max(self._took, running), waiting=self._jobs.qsize())
 
     async def close(self) -> None:
-        """Finish what was offered, then stop."""
+        """Finish queued writes, then stop."""
         if not self._closed:
             self._closed = True
             self._jobs.put(None)
@@ -125,7 +125,7 @@ class Writer:
 
     def _note_commit(self, batch: list[_Job[Any]], begun: float) -> None:
         refused = (as_store_error(job.error) for job in batch if job.error is not None)
-        # What one piece of work may not do says nothing of the disk.
+        # An error of one job says nothing about the disk.
         self._refusal = next((str(error) for error in refused if isinstance(error, StoreUnwritable)), "")
         self._took, self._begun = time.monotonic() - begun, None
 
@@ -152,7 +152,7 @@ class Writer:
             failpoint("store.commit.before")
             connection.execute("COMMIT")
             failpoint("store.commit.after")
-        except Exception as error:  # noqa: BLE001  whatever one piece of work raises must not end the writer
+        except Exception as error:  # noqa: BLE001  no error of a job may end the writer
             self._roll_back()
             if len(batch) == 1 or isinstance(as_store_error(error), StoreBusy | StoreReadOnly):
                 for job in batch:
@@ -161,7 +161,7 @@ class Writer:
                 self._commit_apart(batch)
 
     def _commit_apart(self, batch: list[_Job[Any]]) -> None:
-        """Something in the batch failed: run it again, each piece of work on its own savepoint."""
+        """Run a failed batch again, each job in its own savepoint."""
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -170,7 +170,7 @@ class Writer:
             failpoint("store.commit.before")
             connection.execute("COMMIT")
             failpoint("store.commit.after")
-        except Exception as error:  # noqa: BLE001  a failed commit belongs to everybody in the batch
+        except Exception as error:  # noqa: BLE001  a failed commit fails every job of the batch
             self._roll_back()
             for job in batch:
                 job.error = job.error or error
@@ -184,7 +184,7 @@ class Writer:
         except Exception as error:
             self._undone()
             if not connection.in_transaction:
-                raise  # SQLite gave up the whole transaction (a full disk): nobody's work is left
+                raise  # SQLite rolled back the whole transaction (a full disk), with every job
             connection.execute("ROLLBACK TO one")
             job.error = error
         connection.execute("RELEASE one")
@@ -198,13 +198,13 @@ class Writer:
         try:
             self._loop.call_soon_threadsafe(self._resolve, batch)
         except RuntimeError:
-            return  # the loop is gone, and with it everybody who waited
+            return  # the event loop is closed, and with it every waiting caller
 
     def _resolve(self, batch: list[_Job[Any]]) -> None:
         for job in batch:
             self._room.release()
             if job.future.done():
-                continue  # who waited was cancelled; what they offered is stored all the same
+                continue  # the caller was cancelled; its write is stored all the same
             if job.error is None:
                 job.future.set_result(job.result)
             else:
@@ -232,12 +232,12 @@ class Readers:
 
     @property
     def pages(self) -> CacheSize:
-        """What the open connections may hold by now; SQLite does not tell Python what they do hold."""
+        """The most that the open connections may cache; SQLite does not report the actual size to Python."""
         held = self._open * held_pages(self._database, READER_PAGES)
         return CacheSize(entries=self._open, bytes=held, most_bytes=READERS * READER_PAGES)
 
     async def close(self) -> None:
-        """Let what was asked finish, then stop."""
+        """Finish running reads, then stop."""
         self._closed = True
         await asyncio.to_thread(self._pool.shutdown)
         while not self._idle.empty():
@@ -259,7 +259,7 @@ class Readers:
 
 
 def connect(database: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection that survives a power cut once COMMIT has returned."""
+    """A connection whose commits survive a power cut."""
     mode = "ro" if read_only else "rw"
     connection = sqlite3.connect(
         f"{database.as_uri()}?mode={mode}",
@@ -275,23 +275,23 @@ def connect(database: Path, *, read_only: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the disk
         # A burst over 1 000 conversations touches more pages than SQLite's 2 MB hold, and the same ones again with
-        # every batch: with room for them, and copied to the database less often, it is a quarter faster.
+        # every batch: with a cache for them, and fewer checkpoints, it is a quarter faster.
         connection.execute(f"PRAGMA cache_size = -{WRITER_PAGES // 1024}")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
         connection.execute("PRAGMA journal_size_limit = 67108864")
-        # What is deleted is overwritten in the pages that are written anyway.
+        # Overwrites deleted content in pages that are written anyway.
         connection.execute("PRAGMA secure_delete = FAST")
     return connection
 
 
 def held_pages(database: Path, most: int) -> int:
-    """The bytes of pages that a connection can hold: not more than the database and its log have."""
+    """The bytes of pages that a connection can cache: not more than the database and its log have."""
     files = (database, database.with_name(f"{database.name}-wal"))
     return min(most, sum(file.stat().st_size for file in files if file.exists()))
 
 
 def as_store_error(error: BaseException) -> BaseException:
-    """An SQLite error as one of ours; anything else as it is."""
+    """An SQLite error as one of ours; anything else unchanged."""
     if isinstance(error, OSError):
         return store_error_of(error, "the state folder cannot be used")
     if not isinstance(error, sqlite3.Error):
@@ -325,7 +325,7 @@ def _refusal(error: sqlite3.Error, code: int | None) -> StoreError:
 
 
 def store_error_of(error: OSError, what: str) -> StoreError:
-    """An error of the file system as one of ours; `what` says what could not be done."""
+    """A file system error as one of ours; `what` names the failed operation."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreFull(f"{what}: the disk is full")
     if error.errno == errno.EROFS:

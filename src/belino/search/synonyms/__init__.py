@@ -1,7 +1,7 @@
 """Synonyms and derived words, for queries that do not use the words of their answer.
 
 Synonyms are a text file per language in this folder, `english.txt`: one group of words per line. Derived words come
-from the endings by which English makes one word out of another.
+from the endings by which English forms one word from another.
 """
 
 from functools import cache, lru_cache
@@ -83,7 +83,7 @@ SHORTEST_ROOT = 4
 
 
 def synonyms(word: str) -> tuple[str, ...]:
-    """Terms of the words that are said instead of this one, in every language that has a file."""
+    """Terms of the synonyms of a word, in every language that has a file."""
     return tuple(term for language, groups in _groups().items() for term in groups.get(stem(word, language), ()))
 
 
