@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 WORTH_A_LINE = 40
-"""Tokens below which a part of a message is not worth the line it stands on."""
+"""Tokens below which a part of a message is not worth a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,7 +163,7 @@ def learn_all(names: Pseudonyms, config: Config, records: Iterable[Json]) -> Non
 
 def _written(names: Pseudonyms, record: Json, wishes: Wishes) -> Json:
     if wishes.without_text and record["record"] == "exchange":
-        record = {**record, "blocks": None}  # prompts also contain our own text, which cannot be told apart
+        record = {**record, "blocks": None}  # prompts also contain our own text, which cannot be separated from it
     return names.value(record, fill=wishes.without_text)  # type: ignore[no-any-return]
 
 

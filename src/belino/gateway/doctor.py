@@ -153,7 +153,7 @@ def _others_may_read(path: Path) -> bool:
 
 
 async def check_store(home: Home, store: Store, troubles: Mapping[str, str] = NO_TROUBLES) -> Finding:
-    """Check that the disk takes a write, the store answers, and no store call is being retried."""
+    """Check that the disk accepts a write, the store answers, and no store call is being retried."""
     try:
         await asyncio.to_thread(home.probe)
         counts = await store.counts()

@@ -33,7 +33,7 @@ class AccountAccess:
 
 
 class Intake:
-    """Takes in every arrival of every platform."""
+    """Screens and stores every arrival of every platform."""
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ class Maintenance:
             await self._clock.sleep(SWEEP_SECONDS)
 
     def soundness(self) -> tuple[Finding, ...]:
-        """The database check, how the disk takes writes, media found damaged since the start, and strays."""
+        """The database check, disk writes, media found damaged since the start, and strays."""
         return (
             self._database,
             *check_disk(self._store.disk),

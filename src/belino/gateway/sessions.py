@@ -86,7 +86,7 @@ class Sessions:
         self._lanes.stop(self._config.shutdown_seconds)
 
     async def room(self) -> None:
-        """Wait until another turn may be queued; this slows the adapter down that waits."""
+        """Wait until another turn may be queued; this is the back-pressure on adapters."""
         while self._waiting >= self._config.max_waiting:
             # Our own count may be too high, never too low (an album is one turn, a deleted message none): near the
             # limit the store is asked. Its answer is not kept, because a claim may be in progress.
@@ -132,7 +132,7 @@ class Sessions:
             await self._run_turn(claimed)
             self._failures.pop(conversation, None)
             return self._clock.now()
-        except Exception as error:  # noqa: BLE001 - one conversation's trouble must not end the others'
+        except Exception as error:  # noqa: BLE001 - an error in one conversation must not stop the others
             failures = self._failures[conversation] = self._failures.get(conversation, 0) + 1
             log.error("a turn in %s could not be run: %s", conversation, place_of(error))
             return self._clock.now() + timedelta(seconds=backoff(failures, rng=self._rng))

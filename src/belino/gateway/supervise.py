@@ -73,7 +73,7 @@ async def keep_running(
             reason, wait = reason_of(error), max(error.retry_after, FIRST_WAIT)
         except Unreached as error:
             reason, most = reason_of(error), UNREACHED_SECONDS
-        except Exception as error:  # noqa: BLE001 - whatever kills one adapter must not reach the others
+        except Exception as error:  # noqa: BLE001 - an error in one adapter must not affect the others
             reason = reason_of(error)
             log.error("adapter %s:%s died of %s", adapter.platform, account, place_of(error))
         failures = 1 if clock.monotonic() - started >= HEALTHY_SECONDS else failures + 1

@@ -15,7 +15,7 @@ class Counters:
     media: Counter[str] = field(default_factory=Counter)
     adapter_restarts: Counter[str] = field(default_factory=Counter)
     memory: Counter[str] = field(default_factory=Counter)
-    """Hits and misses of the in-memory blob cache."""
+    """Cache hits and misses of media bytes in memory."""
     unhandled: Counter[str] = field(default_factory=Counter)
     """Unhandled exceptions of tasks and callbacks, by type."""
     history: Counter[str] = field(default_factory=Counter)

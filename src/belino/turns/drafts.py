@@ -136,12 +136,12 @@ class DraftWriter:
             self._landed.set()
 
     async def show(self) -> None:
-        """Show the text as it grows, until cancelled or until the platform takes no more edits."""
+        """Show the text as it grows, until cancelled or until the platform accepts no more edits."""
         try:
             await self._begin()
             if (message_id := await self._message()) is not None:
                 await self._keep_changing(message_id)
-        except Exception as error:  # noqa: BLE001 - an answer that cannot be shown early is still an answer
+        except Exception as error:  # noqa: BLE001 - an answer is sent even if its draft fails
             log.info("the draft of turn %d is not continued: %s", self._claimed.id, place_of(error))
 
     def hush(self) -> None:

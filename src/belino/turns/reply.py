@@ -1,4 +1,4 @@
-"""Reply to parcels: collect its files, prepare and plan them; if that fails, the text still goes out and says so."""
+"""Reply to parcels: collect its files, prepare and plan them; if that fails, the text is still sent and says so."""
 
 import asyncio
 import logging
@@ -109,7 +109,7 @@ class Replies:
         where, limits = claimed.conversation, self._limits(claimed.conversation)
         try:
             reply, decisions, waiting = await self._decided(where, text, handed, turn=claimed.id)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the words go out
+        except Exception as error:  # noqa: BLE001 - the text is sent even if a file fails
             log.warning("files of turn %d could not be collected: %s", claimed.id, place_of(error))
             reason = reason_of(error)
             reply = Reply(conversation=where, text=text)
@@ -226,7 +226,7 @@ class Replies:
                 self._taken.setdefault(turn, set()).update(marks)
 
     async def _settled(self, where: ConversationKey, folders: Folders) -> frozenset[str]:
-        """Move the files whose parcels have ended. Returns the marks of the others, in or on their way to the outbox."""
+        """Move the files whose parcels have ended. Returns the marks of those still on their way."""
         taken = frozenset(mark for marks in self._taken.values() for mark in marks)
         if not await folders.is_used():
             return taken

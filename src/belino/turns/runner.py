@@ -162,7 +162,7 @@ class TurnRunner:
             failpoint("turn.finish.after")
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001 - an answer that cannot be kept still ends its turn
+        except Exception as error:  # noqa: BLE001 - an answer that cannot be stored still ends its turn
             log.error("turn %d (trace %s) cannot be kept: %s", claimed.id, claimed.trace, place_of(error))
             reason = f"its answer could not be kept ({type(error).__name__})"
             plain = TurnEnd(state=TurnState.FAILED, reason=reason, parcels=self._apology(claimed, reason))
@@ -200,7 +200,7 @@ class TurnRunner:
                 text = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
         except Withdrawn as error:
             return await ledger.end(TurnState.ABORTED, str(error))
-        except Exception as error:  # noqa: BLE001 - whatever an agent dies of becomes the turn's visible end
+        except Exception as error:  # noqa: BLE001 - any error of an agent ends its turn visibly
             reason = _reason(error)
             if scope is not None and scope.expired():
                 reason = f"the agent did not finish within {allowed.turn_seconds} seconds"
