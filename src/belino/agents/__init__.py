@@ -1,1 +1,1 @@
-"""Who answers: one module per kind of agent."""
+"""Agents: one module per kind."""

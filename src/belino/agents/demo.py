@@ -1,4 +1,4 @@
-"""Demo agent, without a model: it shows what an agent is given and what the toolbox answers."""
+"""Demo agent, without a model: it shows what an agent gets and what the toolbox answers."""
 
 import asyncio
 import re
@@ -40,7 +40,7 @@ _FORM = re.compile(
     re.IGNORECASE,
 )
 _NAMELESS = re.compile(r"^(\w+)\|([a-z]+)\|\|", re.MULTILINE)
-"""Lines of `list_media`: what has no name is called by its kind."""
+"""Lines of `list_media`: an item without a name is called by its kind."""
 _ARTICLE = re.compile(r"^(?:(?:the|this|that|my|our|it)(?:\s+|\Z))+")
 _TIME = re.compile(
     r"^(?:[^|\n]*\||time: )(?:[0-9]{4}-)?([0-9]{2}-[0-9]{2}) ([0-9]{2}):[0-9]{2}(?:\|| UTC$)", re.MULTILINE
@@ -54,12 +54,12 @@ _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The demo agent has nothing to set."""
+    """The demo agent has no settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoItem:
-    """A media item the message brought."""
+    """A media item of the message."""
 
     kind: str
     name: str
@@ -67,7 +67,7 @@ class DemoItem:
 
 
 class Agent:
-    """Answers with what it was given and what it fetched."""
+    """Answers with what it got and what it fetched."""
 
     remembers = False
     sees_images = True
@@ -76,7 +76,7 @@ class Agent:
         self._config = config
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
-        """Look at what came, in the order it came, and tell."""
+        """Describe each item of the message, in order."""
         yield Accepted()
         given = "\n".join(block.text for block in turn.blocks if isinstance(block, TextBlock))
         words, items = _words(given), _items(given)
@@ -98,12 +98,12 @@ class Agent:
 async def _sections(
     turn: Turn, words: str, items: list[DemoItem], told: tuple[str, ...]
 ) -> AsyncIterator[str | ToolNote | Accepted]:
-    """The paragraphs of the answer, and before each tool call a note."""
+    """The paragraphs of the answer, with a note before each tool call."""
     yield _greeting(words, items)
     for item in items[:LOOKS_AT_MOST]:
         yield ToolNote(tool="fetch_media", text=f"{_verb(item)} {item.name}")
         yield await _look(turn, item)
-        yield Accepted()  # the picture a tool gave counts as shown too
+        yield Accepted()  # the tool's picture counts as shown too
     if len(items) > LOOKS_AT_MOST:
         left = len(items) - LOOKS_AT_MOST
         yield f"I looked at the first {LOOKS_AT_MOST}; {left} more {'is' if left == 1 else 'are'} there."
@@ -126,14 +126,14 @@ async def _sections(
 
 
 def _intent(words: str) -> str:
-    """What a person wants found; empty if nothing."""
+    """What the user wants to find; empty if nothing."""
     found = _SEARCH.search(words)
     wanted = (found["find"] or found["about"] or "") if found else ""
     return " ".join(wanted.split())[:INTENT_CHARS].rstrip("?!. ")
 
 
 async def _formed(turn: Turn, form: str, name: str, items: list[DemoItem]) -> str:
-    """What a media item holds, in the form a person asks for: one the message brought, or one of the channel."""
+    """The content of a media item in the requested form: an item of the message, or of the channel."""
     try:
         listing = await turn.toolbox.call("list_media", {"limit": FOUND_AMONG})
         lines = "\n".join(block.text for block in listing if isinstance(block, TextBlock))
@@ -151,7 +151,7 @@ async def _formed(turn: Turn, form: str, name: str, items: list[DemoItem]) -> st
 
 
 def _called(name: str, names: Mapping[str, str]) -> str:
-    """The ref of the newest media item that a person may have meant by a name or a part of it."""
+    """The ref of the newest media item whose name contains this."""
     meant = _ARTICLE.sub("", " ".join(name.lower().split()))
     return next((ref for ref, called in names.items() if meant and meant in called.lower()), "")
 
@@ -191,7 +191,7 @@ def _greeting(words: str, items: list[DemoItem]) -> str:
 
 
 def _entry(item: DemoItem) -> str:
-    """What it is and its name; most pictures in a chat have none."""
+    """The item's kind and name; most pictures in a chat have none."""
     return item.kind if item.name == f"the {item.kind.lower()}" else f"{item.kind}: {item.name}"
 
 
@@ -200,7 +200,7 @@ def _verb(item: DemoItem) -> str:
 
 
 async def _look(turn: Turn, item: DemoItem) -> str:
-    """What fetching one item brought: the tool's own line, and the first lines of a text file."""
+    """The result of fetching one item: the tool's own line, and the first lines of a text file."""
     try:
         blocks = await turn.toolbox.call("fetch_media", {"ref": item.ref})
     except ToolError as error:
@@ -249,13 +249,13 @@ async def _list(turn: Turn) -> str:
 
 
 def _words(given: str) -> str:
-    """What the person wrote, out of the fenced message."""
+    """The user's text, from the fenced message."""
     texts = (_TEXT.search(content) for content in _messages(given))
     return "\n".join(text.group(1) for text in texts if text)
 
 
 def _messages(given: str) -> list[str]:
-    """The message being answered, apart from everything that is told about it."""
+    """The message being answered, without the rest of the prompt."""
     return [found.group(2) for found in _MARKER.finditer(given)] or [f"text:\n{given}"]
 
 
@@ -267,7 +267,7 @@ def _items(given: str) -> list[DemoItem]:
 
 
 async def _chart(turn: Turn) -> str:
-    """Draw how many messages were said when, as far as it was told of them, and send the picture."""
+    """Draw a chart of the messages in its context over time, and send the picture."""
     counts = _counted("\n".join(block.text for block in turn.blocks if isinstance(block, TextBlock)))
     total = sum(counts.values())
     drawn = f"a chart of the {total} message{'' if total == 1 else 's'} I know of, by {_step(counts)}"
@@ -284,7 +284,7 @@ async def _chart(turn: Turn) -> str:
 
 
 def _counted(given: str) -> dict[str, int]:
-    """Messages by day, or by hour if all are of one day; the last ones if they are many."""
+    """Messages by day, or by hour if all are of one day; only the last ones if there are many."""
     times = list(_TIME.finditer(given))
     days = {found[1] for found in times}
     counts = Counter(found[1] if len(days) > 1 else f"{found[2]}:00" for found in times)
@@ -295,7 +295,7 @@ def _step(counts: Mapping[str, int]) -> str:
     return "hour" if any(":" in label for label in counts) else "day"
 
 
-# Rows of three dots each, top to bottom, as octal digits: all that labels of times and counts need.
+# Rows of three dots each, top to bottom, as octal digits: enough for labels of times and counts.
 _DOTS = {
     "0": "75557", "1": "26227", "2": "71747", "3": "71717", "4": "55711", "5": "74717",
     "6": "74757", "7": "71222", "8": "75757", "9": "75717", "-": "00700", ":": "02020",

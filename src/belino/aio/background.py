@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 @asynccontextmanager
 async def beside(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Run `work`, which must not raise, until the body has ended; what the body raises is raised as it is."""
+    """Run `work`, which must not raise, until the body ends; exceptions of the body are raised unchanged."""
     own = asyncio.current_task()
     asked = 0 if own is None else own.cancelling()
     try:
@@ -18,7 +18,7 @@ async def beside(work: Coroutine[object, object, None]) -> AsyncIterator[None]:
             finally:
                 task.cancel()
     except BaseExceptionGroup as wrapped:
-        # A group that waits for its tasks because the body failed would forget that it was cancelled meanwhile.
+        # TaskGroup drops a cancellation that comes while it waits for its tasks after the body failed.
         if own is not None and own.cancelling() > asked:
             raise asyncio.CancelledError from wrapped.exceptions[0]
         raise wrapped.exceptions[0] from wrapped.exceptions[0].__cause__

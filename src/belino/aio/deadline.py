@@ -19,19 +19,19 @@ _abandoned: set[asyncio.Task[Any]] = set()
 
 @asynccontextmanager
 async def deadline(clock: Clock, seconds: float) -> AsyncIterator[asyncio.Timeout]:
-    """Raise TimeoutError in the body once `seconds` have passed, or as soon as `ring` is called with what it yields."""
+    """Raise TimeoutError in the body after `seconds`, or as soon as `ring` is called with the yielded scope."""
     async with asyncio.timeout(None) as scope, beside(_ring_later(clock, seconds, scope)):
         yield scope
 
 
 def ring(scope: asyncio.Timeout) -> None:
-    """End a body now; nothing happens if it has ended already."""
+    """End a body now; does nothing if it has already ended."""
     with suppress(RuntimeError):
         scope.reschedule(asyncio.get_running_loop().time())
 
 
 async def or_abandon(work: Coroutine[Any, Any, T], clock: Clock, *, grace: float) -> T:
-    """Wait for foreign code; cancelled, give it `grace` seconds to end, and then stop waiting for it."""
+    """Wait for foreign code; if cancelled, give it `grace` seconds to end, and then stop waiting for it."""
     task = asyncio.create_task(work)
     try:
         return await asyncio.shield(task)
@@ -50,7 +50,7 @@ async def or_abandon(work: Coroutine[Any, Any, T], clock: Clock, *, grace: float
 def _forget(task: asyncio.Task[Any]) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
-        task.exception()  # asked for, so that nobody is told that it was not
+        task.exception()  # retrieved so that asyncio does not log it as never retrieved
 
 
 async def _ring_later(clock: Clock, seconds: float, scope: asyncio.Timeout) -> None:

@@ -1,4 +1,4 @@
-"""Idle timeout: a limit on each of many waits in a row, with one timer for all of them.
+"""Idle timeout: a limit on each of many consecutive waits, with one timer for all of them.
 
 `asyncio.timeout` sets and cancels a timer for every piece of a body, which costs more than reading the piece. Here the
 timer stays; when it fires it checks whether a wait has really lasted that long.
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class IdleTimeout:
-    """`with patience.of(seconds): await …` is a TimeoutError where that takes longer. One wait at a time."""
+    """`with patience.of(seconds): await …` raises TimeoutError if the wait takes longer. One wait at a time."""
 
     def __init__(self) -> None:
         self.is_over = False
@@ -23,14 +23,14 @@ class IdleTimeout:
         self._cancelling = 0
 
     def of(self, seconds: float) -> "IdleTimeout":
-        """For the next wait."""
+        """Set the limit of the next wait."""
         self._until = self._loop.time() + seconds
         if self._timer is None or self._until < self._rings:
             self._set_timer(self._until)
         return self
 
     def close(self) -> None:
-        """No more waits."""
+        """Stop the timer."""
         self._until = None
         if self._timer is not None:
             self._timer.cancel()
@@ -48,7 +48,7 @@ class IdleTimeout:
         self._until = None
         if self.is_over:
             assert self._task is not None
-            # Whoever else has cancelled the task meanwhile must hear of it.
+            # A cancellation of the task from elsewhere must not be swallowed.
             if self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
                 raise TimeoutError from error
 

@@ -10,13 +10,13 @@ from belino.domain.ports import Clock
 from belino.domain.stored import Ready
 
 Step = Callable[[ConversationKey], Awaitable[datetime | None]]
-"""Do one thing for a conversation; say when to come again (now or earlier: at once), None if nothing is left."""
+"""Do one unit of work for a conversation; return when to run again (a past time: at once), None if all is done."""
 
 
 class KeyedWorkers:
     """A step per conversation: never two at once in one, `width` at once in all, the longest woken first.
 
-    A step must not raise: what can go wrong in it is told by whoever wrote it.
+    A step must not raise: it handles and reports its own errors.
     """
 
     def __init__(self, step: Step, *, width: int, clock: Clock) -> None:
@@ -38,7 +38,7 @@ class KeyedWorkers:
         return len(self._busy)
 
     def wake(self, conversation: ConversationKey) -> None:
-        """Say that there is something to do; may be said too often."""
+        """Schedule a conversation's step now; extra calls are harmless."""
         if conversation in self._busy:
             self._again.add(conversation)
         else:
@@ -46,7 +46,7 @@ class KeyedWorkers:
             self._fill()
 
     def wake_at(self, conversation: ConversationKey, at: datetime) -> None:
-        """Say that there is something to do at a time."""
+        """Schedule a conversation's step at a time."""
         seconds = (at - self._clock.now()).total_seconds()
         if seconds <= 0:
             self.wake(conversation)
@@ -59,7 +59,7 @@ class KeyedWorkers:
         self._timers[conversation] = (at, self._group.create_task(self._wait(conversation, seconds)))
 
     async def run(self, waiting: Iterable[Ready] = ()) -> None:
-        """Work until `stop`, or until cancelled, which cancels the steps that run."""
+        """Run steps until `stop`, or until cancelled, which cancels the running steps."""
         try:
             async with asyncio.TaskGroup() as self._group:
                 try:
@@ -69,13 +69,13 @@ class KeyedWorkers:
                     await self._stopping.wait()
                     await self._wind_down()
                 finally:
-                    # Cancelled: a step that ends may wake others, and the group takes no more tasks.
+                    # Cancelled: a step that ends may wake others, and the group accepts no more tasks.
                     self._stopping.set()
         finally:
             self._group = None
 
     def stop(self, grace: float) -> None:
-        """Begin nothing new; give what runs `grace` seconds, then cancel it and let `run` return."""
+        """Start nothing new; give running steps `grace` seconds, then cancel them and let `run` return."""
         self._grace = grace
         self._stopping.set()
 

@@ -14,14 +14,14 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TRIES = 25
-"""For refusals that are not about room: some twelve minutes."""
+"""Attempts for errors other than a full disk: about twelve minutes."""
 
 
 _DICE = Random()  # noqa: S311 - jitter, not a secret
 
 
 def backoff(attempt: int, *, first: float = 0.5, most: float = 60.0, rng: Random = _DICE) -> float:
-    """Seconds to wait after the attempt of this number (from 1): full jitter under a doubling ceiling."""
+    """Seconds to wait after attempt number `attempt` (from 1): full jitter under a doubling ceiling."""
     doublings = min(max(attempt, 1) - 1, 32)
     return rng.uniform(0.0, min(most, first * 2**doublings))
 
@@ -33,10 +33,10 @@ class Retry:
         self._clock = clock
         self._rng = rng
         self.troubles: dict[str, str] = {}
-        """Calls that have failed so far, each with the reason."""
+        """Calls that are failing, each with the reason."""
 
     async def __call__(self, what: str, verb: Callable[[], Awaitable[T]]) -> T:
-        """The result of the call; a failure that is not about the disk is raised after the last attempt."""
+        """The result of the call; an error that is not about the disk is raised after the last attempt."""
         attempt = 0
         try:
             while True:

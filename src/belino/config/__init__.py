@@ -1,4 +1,4 @@
-"""belino.toml → each room's own dataclass."""
+"""Configuration: belino.toml to one dataclass per package."""
 
 from belino.config.read import from_table, load
 from belino.config.reference import Key, as_table, reference, template

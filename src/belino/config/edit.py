@@ -1,4 +1,4 @@
-"""Edit one table of a belino.toml or belino.json and leave the rest of the file as it was."""
+"""Edit one table of a belino.toml or belino.json; the rest of the file stays unchanged."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _HEADER = re.compile(r"\s*\[[^\[].*")
 def edited(
     file: Path, path: Sequence[str], values: Mapping[str, Any], *, without: Collection[str] = ()
 ) -> tuple[dict[str, Any], str]:
-    """What the file would say with these keys set in one table and others gone from it: parsed, and as text.
+    """The file with some keys of one table set and others removed: parsed, and as text.
 
     Nothing is written.
     """
@@ -40,12 +40,12 @@ def edited(
             return meant, text
     except tomllib.TOMLDecodeError:
         pass
-    # Written in a way that only a person should touch: keys with dots, tables in one line, strings over many lines.
+    # The file uses syntax that only a person should edit: dotted keys, inline tables, multi-line strings.
     raise ConfigError(f"{file} cannot be changed safely; write this into it yourself:\n{_as_table(path, values)}")
 
 
 def write_config(file: Path, text: str) -> None:
-    """Put the configuration in place, whole."""
+    """Write the configuration file atomically."""
     try:
         write_private(file, text)
     except OSError as error:
@@ -76,7 +76,7 @@ def _sets(line: str, key: str) -> bool:
 
 
 def _names(line: str, path: Sequence[str]) -> bool:
-    """Whether a line is the header of the table at this path, however it is quoted and spaced."""
+    """Whether a line is the header of the table at this path, in any quoting and spacing."""
     if not _HEADER.match(line):
         return False
     try:

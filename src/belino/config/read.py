@@ -21,7 +21,7 @@ AGENT_KEYS = ("kind", "name", "places")
 
 
 def load(home: "Home", path: Path | None = None) -> Config:
-    """The configuration of this state folder, or of exactly the file named; no file means every default."""
+    """The configuration of this state folder, or of the given file; without a file, the defaults."""
     file = path or home.config_file
     if not file.exists():
         if path is not None:
@@ -34,7 +34,7 @@ def load(home: "Home", path: Path | None = None) -> Config:
 
 
 def from_table(table: Mapping[str, Any], *, secrets: Path | None = None) -> Config:
-    """The configuration a parsed belino.toml means; `secrets` is the folder of the secrets it names as `file:NAME`."""
+    """The configuration in a parsed belino.toml; `secrets` is the folder of the secrets it names as `file:NAME`."""
     looked_in = SECRETS.set(secrets)
     try:
         return _config(table)
@@ -57,7 +57,7 @@ def _config(table: Mapping[str, Any]) -> Config:
 
 
 def read_table(file: Path) -> dict[str, Any]:
-    """What a belino.toml or belino.json says, before anybody asks what it means."""
+    """The contents of a belino.toml or belino.json, parsed but not validated."""
     try:
         text = file.read_text(encoding="utf-8")
         table = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
@@ -90,7 +90,7 @@ def _agent(table: object) -> AgentConfig:
 
 
 def _agent_at(place: str, table: object, default: object) -> AgentConfig:
-    """An agent of one place: what its table does not say is as everywhere else, if it is of the same kind."""
+    """The agent of one place; keys missing from its table have the default agent's values, if the kind is the same."""
     path = f'agent.places."{place}"'
     if not isinstance(table, Mapping) or "places" in table:
         raise ConfigError(f"{path} must be a table with the keys of [agent]; write [{path}]")
@@ -112,7 +112,7 @@ def _one_agent(table: Mapping[str, Any], path: str) -> AgentConfig:
 
 
 def _place(name: str) -> str:
-    """A place as conversations spell it, so that it can be found by its text."""
+    """A place in the text form of conversations, so that it can be looked up."""
     parts = name.split(":")
     if not 1 <= len(parts) <= 4 or not all(parts):
         raise ConfigError(
@@ -125,7 +125,7 @@ def _place(name: str) -> str:
 def _adapters(table: object) -> tuple[AdapterConfig, ...]:
     if not isinstance(table, Mapping):
         raise ConfigError("adapters must be a table; write [adapters.NAME]")
-    # The web chat is there until it is turned off: it is how a person gets in.
+    # The web chat is on by default: it is how a person gets in.
     platforms = {"web": {}, **table}
     return tuple(adapter for platform, own in platforms.items() for adapter in _accounts(platform, own))
 
@@ -167,7 +167,7 @@ def _account(
 
 
 def _split(table: object, path: str, ours: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What belino itself reads in a plugin's table, and what the plugin's own Config reads."""
+    """Split a plugin's table into belino's own keys and those of the plugin's Config."""
     if not isinstance(table, Mapping):
         raise ConfigError(f"{path} must be a table; write [{path}]")
     return {k: v for k, v in table.items() if k in ours}, {k: v for k, v in table.items() if k not in ours}

@@ -1,4 +1,4 @@
-"""Every key as documentation: the reference, the file that `belino config init` writes, and what is in force."""
+"""Reference of every key: the documentation, the file that `belino config init` writes, and the values in force."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
@@ -16,15 +16,15 @@ class Key:
     name: str
     type: str
     default: str
-    """As it would be written; `unset` if there is none."""
+    """As it is written in the file; `unset` if there is none."""
     says: str
     agent: str = ""
-    """The kind of agent whose own it is; another kind may have one of the same name."""
+    """The kind of agent that the key belongs to; another kind may have a key of the same name."""
 
 
 def reference() -> tuple[Key, ...]:
-    """Every key of belino.toml, the built-in agents' and adapters' own included."""
-    keys = [key for key in _keys(Config, "") if key.says]  # the rest of its fields are the tables themselves
+    """Every key of belino.toml, including those of the built-in agents and adapters."""
+    keys = [key for key in _keys(Config, "") if key.says]  # the other fields are the tables themselves
     keys += [key for name in SECTIONS for key in _keys(SECTIONS[name], name)]
     keys += _keys(AgentConfig, "agent")
     for kind in registry.built_in("agents"):
@@ -57,15 +57,15 @@ def reference() -> tuple[Key, ...]:
 
 
 def template() -> str:
-    """A belino.toml in which every key is explained and none is set, so that it means exactly the defaults."""
+    """A belino.toml in which every key is explained and none is set, so that it is equivalent to the defaults."""
     lines = ["# belino's settings. Every key stands here with its default; remove the # before a key to change it."]
     section = agent = ""
     for key in reference():
         parent, _, name = key.name.rpartition(".")
         if parent.startswith(("adapters.NAME", "agent.places")):
             continue
-        # A platform's table connects it, and an agent's own keys need its kind: both are only told of. The web chat
-        # is connected from the start.
+        # A platform's table connects it, and an agent's own keys need its kind: both are commented out. The web chat
+        # is connected by default.
         told = "# " if key.agent or (parent.startswith("adapters.") and parent != "adapters.web") else ""
         if parent != section:
             section = parent
@@ -80,7 +80,7 @@ def template() -> str:
 
 
 def as_table(value: object) -> Any:
-    """A configuration as plain JSON values; a secret is its `env:NAME`."""
+    """A configuration as plain JSON values; a secret is shown as its `env:NAME`."""
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: as_table(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Secrets in files of their own, in the state folder's `secrets/`, readable by their owner alone."""
+"""Secrets in separate files, in the state folder's `secrets/`, readable by their owner only."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 from belino.domain.errors import ConfigError
 
 SECRETS: ContextVar[Path | None] = ContextVar("secrets", default=None)
-"""The folder `file:NAME` is looked for in, while a configuration is read."""
+"""The folder in which `file:NAME` is looked up while a configuration is read."""
 
 MOST_BYTES = 64 * 1024
 
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def read_secret(name: str, folder: Path | None) -> str:
-    """The secret in a file. A ValueError says what is wrong with it; it never holds the secret."""
+    """The secret in a file. A ValueError says what is wrong, without the secret."""
     if not _NAME.fullmatch(name):
         raise ValueError("must name a file by its name alone, made of letters, digits, dots and dashes")
     if folder is None:
@@ -47,7 +47,7 @@ def read_secret(name: str, folder: Path | None) -> str:
 
 
 def write_secret(folder: Path, name: str, secret: str) -> Path:
-    """Keep a secret for `file:NAME`, in place of an older one; nobody sees half of it."""
+    """Store a secret for `file:NAME`, atomically replacing an older one."""
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} cannot name a secret's file")
     try:
@@ -58,7 +58,7 @@ def write_secret(folder: Path, name: str, secret: str) -> Path:
 
 
 def write_private(path: Path, text: str) -> Path:
-    """Put a file in place, whole and for its owner alone."""
+    """Write a file atomically, readable by its owner only."""
     beside = path.with_name(f".{path.name}.new")
     with suppress(FileNotFoundError):
         beside.unlink()

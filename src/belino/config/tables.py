@@ -1,4 +1,4 @@
-"""The tables of belino.toml as values: what each key is, says, defaults to and may be."""
+"""Tables of belino.toml as dataclasses: each key's type, help, default and range."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ T = TypeVar("T")
 
 
 def setting(default: T, says: str, *, least: float = 0, most: float | None = None) -> T:
-    """A field with the sentence that documents it and the range it must keep."""
+    """A field with its help sentence and its allowed range."""
     return field(default=default, metadata={"says": says, "least": least, "most": most})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """Where belino listens, and whom it believes."""
+    """Where belino listens, and which proxies and hosts it trusts."""
 
     bind: str = setting("127.0.0.1", "The address to listen on. Beyond this machine it needs TLS or a trusted proxy.")
     port: int = setting(8787, "The port to listen on; 0 takes any free one.", most=65535)
@@ -63,7 +63,7 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsConfig:
-    """How many turns run and wait, and for how long."""
+    """How many turns run and are queued, and their time limits."""
 
     max_running: int = setting(16, "How many conversations are answered at the same time.", least=1)
     max_waiting: int = setting(10_000, "How many turns may wait before platforms are asked to be patient.", least=1)
@@ -98,7 +98,7 @@ class ChannelAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessConfig:
-    """Who may command the agent; nobody, unless named."""
+    """Who may command the agent; by default, no sender."""
 
     senders: tuple[str, ...] = setting(
         (), "The senders who may command the agent in direct messages, by id; `*` means everybody."
@@ -122,17 +122,17 @@ def _demo_options() -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
-    """Who answers."""
+    """The agent that answers."""
 
     kind: str = setting("demo", "The kind of agent that answers.")
     name: str = setting("belino", "The name the agent answers under.")
     options: Any = field(default_factory=_demo_options)
     """The agent's own Config, read from the same table."""
     places: Mapping[str, "AgentConfig"] = field(default_factory=dict)
-    """Where somebody else answers, or the same otherwise: by platform, account, channel or conversation."""
+    """Overrides by platform, account, channel or conversation: another agent, or the same with other settings."""
 
     def at(self, conversation: ConversationKey) -> "AgentConfig":
-        """Who answers in a conversation: the one named for the narrowest place around it."""
+        """The agent for a conversation: the one configured for the narrowest place that contains it."""
         parts = str(conversation).split(":")
         around = (":".join(parts[:count]) for count in range(len(parts), 0, -1))
         return next((self.places[place] for place in around if place in self.places), self)
@@ -155,7 +155,7 @@ def _web_alone() -> tuple[AdapterConfig, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Everything an operator may set; without a word from them, the web chat and the demo agent."""
+    """Everything an operator may set; by default, the web chat and the demo agent."""
 
     server: ServerConfig = field(default_factory=ServerConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
@@ -189,7 +189,7 @@ SECTIONS: Mapping[str, type[Any]] = {
 
 
 def is_loopback(bind: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Whether an address is reachable from this machine only."""
     if bind == "localhost":
         return True
     try:

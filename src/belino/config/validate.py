@@ -1,4 +1,4 @@
-"""Validate one table into its dataclass, each mistake in one sentence; the only module that knows pydantic."""
+"""Validate one table into its dataclass, each mistake in one sentence; the only module that uses pydantic."""
 
 import json
 import os
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def build(kind: type[T], table: object, path: str, *, also: tuple[str, ...] = ()) -> T:
-    """One dataclass from one table. `also` are keys of the same table that somebody else reads."""
+    """Build one dataclass from one table. `also` are keys of the same table that are read elsewhere."""
     from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
     if not isinstance(table, Mapping):
@@ -29,7 +29,7 @@ def build(kind: type[T], table: object, path: str, *, also: tuple[str, ...] = ()
     if clash:
         raise ConfigError(f"{path}.{clash[0]} belongs to belino; {kind.__module__} must name its own key otherwise")
     try:
-        # By way of JSON, whose strict mode takes a list for a tuple but never "8787" for a number.
+        # Through JSON, whose strict mode accepts a list for a tuple but never "8787" for a number.
         built = TypeAdapter(kind).validate_json(json.dumps(table, default=str), strict=True)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
@@ -44,12 +44,12 @@ def build(kind: type[T], table: object, path: str, *, also: tuple[str, ...] = ()
 
 
 def _prepared(kind: type[Any]) -> type[Any]:
-    """The dataclass, taught to refuse unknown keys, with every dataclass inside it; and pydantic taught our secrets."""
+    """The dataclass, set to refuse unknown keys, with every dataclass inside it; and pydantic support for Secret."""
     from pydantic import ConfigDict, with_config
 
     if not is_dataclass(kind):
         raise ConfigError(f"the Config of {kind.__module__} must be a dataclass")
-    # Set from here, so that an adapter's Config may use Secret without knowing what validates it.
+    # Set here, so that an adapter's Config can use Secret without depending on the validator.
     Secret.__get_pydantic_core_schema__ = _secret_schema  # type: ignore[attr-defined]
     if "__pydantic_config__" not in vars(kind):
         with_config(ConfigDict(extra="forbid", allow_inf_nan=False))(kind)
@@ -144,7 +144,7 @@ def _value_at(table: object, steps: tuple[int | str, ...]) -> object:
 
 
 def what(value: object) -> str:
-    """What a value is, never the value: somebody may have written a secret there."""
+    """The type of a value, never the value: it may be a misplaced secret."""
     names = {
         bool: "true or false",
         int: "a number",

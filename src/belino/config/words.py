@@ -1,4 +1,4 @@
-"""Keys, types and defaults in the words of the documentation and of error messages."""
+"""Words for keys, types and defaults in the documentation and in error messages."""
 
 import json
 from dataclasses import MISSING

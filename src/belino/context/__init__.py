@@ -1,1 +1,1 @@
-"""What the agent is told, assembled without a model."""
+"""The agent's context, assembled without a model."""

@@ -15,7 +15,7 @@ from belino.domain.stored import StoredMessage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredContext:
-    """What an agent is told once: its channel at a glance, and its thread."""
+    """The context at the start of a session: a snapshot of the channel, and the thread."""
 
     snapshot: ChannelSnapshot
     thread: ThreadContext | None
@@ -27,7 +27,7 @@ class StructuredContext:
 async def assemble(
     library: Library, anchor: Sequence[StoredMessage], config: ContextConfig, *, now: datetime
 ) -> StructuredContext:
-    """What there is to tell around a message, or an album's items: two reads of the store, no platform, no model."""
+    """The context of a message, or of an album's items: two reads of the store, no platform, no model."""
     anchor = sorted(anchor, key=lambda message: (message.sent, message.seq))
     around = await library.around(anchor[0], now=now, limit=config.snapshot_messages)
     return StructuredContext(
@@ -39,7 +39,7 @@ async def assemble(
 
 
 def context_json(context: StructuredContext) -> dict[str, object]:
-    """Both values as the wire knows them."""
+    """Both values as JSON."""
     thread = context.thread
     return {
         "snapshot": snapshot_json(context.snapshot),
@@ -50,7 +50,7 @@ def context_json(context: StructuredContext) -> dict[str, object]:
 async def _thread(
     library: Library, anchor: Sequence[StoredMessage], config: ContextConfig, now: datetime
 ) -> ThreadContext | None:
-    """The thread the anchor is in, or the one under it."""
+    """The anchor's thread: the one it is in, or the one under it."""
     first = anchor[0]
     above = next((message.root for message in anchor if message.root is not None), first.conversation.thread)
     thread_id, answers = above or first.id, {message.id for message in anchor}

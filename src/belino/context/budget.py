@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 WORTH_A_LINE = 40
-"""Tokens below which a part of a message is not worth the line it stands on."""
+"""Tokens below which a part of a message is not worth a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextConfig:
-    """What the agent is told about a channel when its session begins."""
+    """The context an agent gets about a channel when its session begins."""
 
     snapshot_tokens: int = field(
         default=1500, metadata={"says": "How many tokens the messages before the one being answered may cost."}
@@ -43,18 +43,18 @@ class ContextConfig:
 
 
 class Choice(NamedTuple):
-    """How many of the newest messages are told."""
+    """How many of the newest messages are included."""
 
     told: int
     room: int | None = None
-    """What the oldest of them may cost, if it must be cut for that; None if all are told whole."""
+    """The tokens left for the oldest of them if it must be cut; None if all are whole."""
 
 
 def newest_that_fit(costs: Iterable[int], budget: int, *, cuts: bool = False) -> Choice:
-    """Take messages into a budget, newest first, until one does not fit; what comes after it is not looked at.
+    """Take messages into a budget, newest first, until one does not fit; later ones are not read.
 
-    With `cuts` that one is cut to the room that is left, if there is enough of it, and the newest is told whatever it
-    costs. Without, only whole messages are taken.
+    With `cuts` that one is cut to the tokens that are left, if they are enough, and the newest is included whatever it
+    costs. Without `cuts`, only whole messages are taken.
     """
     left, count = budget, 0
     for cost in costs:

@@ -18,8 +18,8 @@ REACTED_CHARS = 80
 def meanwhile_blocks(
     meanwhile: Meanwhile, config: ContextConfig, *, fence: str, now: datetime
 ) -> tuple[TextBlock, ...]:
-    """A note of it, within the budget of a thread; nothing if nothing happened."""
-    compact = replace(config, format="compact")  # a note has no wire format
+    """A list of the changes, within the budget of a thread; empty if there are none."""
+    compact = replace(config, format="compact")  # this list has no JSON form
     ids = {message.id for message in meanwhile.arrived}
     news = [(context_message(message, config.message_chars, told=ids), "") for message in meanwhile.arrived]
     news += [_change(message, happening, config) for message, happening in meanwhile.changed]

@@ -1,4 +1,4 @@
-"""What the structured context costs, part by part, and what was left out of it and why."""
+"""Costs of the structured context, part by part, and what was left out of it and why."""
 
 from dataclasses import dataclass
 
@@ -13,19 +13,19 @@ _FENCE = "0" * 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """One part of what an agent is told when its session begins."""
+    """One part of the context at the start of a session."""
 
     part: str
     tokens: int
     told: int
-    """Messages."""
+    """The number of messages included."""
     left_out: int = 0
     why: tuple[str, ...] = ()
     """A sentence for everything that was left out or cut."""
 
 
 def costs(context: StructuredContext, config: ContextConfig) -> tuple[Cost, ...]:
-    """The price of each part, as our estimate has it."""
+    """The estimated cost of each part."""
     blocks = context_blocks(context, fence=_FENCE, format=config.format)
     tokens = [estimate_tokens(block.text) for block in blocks]
     parts = [

@@ -1,7 +1,7 @@
-"""History from before we listened: asked of the platform once, stored, and known to be complete or not.
+"""History from before we listened: requested from the platform once, stored, and known to be complete or not.
 
 While an account listens, every arrival is stored. So a channel needs one call after a start, and a thread none if its
-first message was heard live; an older thread is asked for once and known to be whole for a while.
+first message was received live; an older thread is requested once and counts as complete for a while.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ Recalled = Callable[[ConversationKey, Sequence[Message]], None]
 
 
 class History:
-    """Fills the store from platforms that can be asked, one call at a time for each thing asked for."""
+    """Fills the store from platforms with a history API, one call at a time for each channel or thread."""
 
     def __init__(
         self,
@@ -57,21 +57,21 @@ class History:
         self._clock = clock
         self._counts = counts
         self._keeps = keeps
-        """How far back messages are kept at all; None means all of them."""
+        """How long messages are kept; None means forever."""
         self._text_chars = text_chars
         self._recalled = recalled
-        """Called with what a platform told and the store has taken."""
+        """Called with messages that a platform returned and the store has accepted."""
         self._paces: dict[Account, Pace] = {}
         self._listens_since: dict[Account, datetime] = {}
         self._channels = Marks(clock, seconds=None, most=CHANNELS_MOST)
         self._replies = Marks(clock, seconds=REPLIES_SECONDS, most=REPLIES_MOST)
         self._starters = Marks(clock, seconds=STARTERS_SECONDS, most=STARTERS_MOST)
         self._failed: dict[ConversationKey, tuple[int, float]] = {}
-        """Channels whose history could not be had: how often, and when to try again."""
+        """Channels whose history request failed: how often, and when to retry."""
         self._asking: WeakValueDictionary[ConversationKey, asyncio.Lock] = WeakValueDictionary()
 
     def listens(self, platform: str, account: str) -> None:
-        """An account listens anew: what it was not told meanwhile is unknown, so nothing counts as whole any more."""
+        """An account starts to listen: it may have missed arrivals, so none of its channels counts as complete."""
         key = (platform, account)
         self._listens_since[key] = self._clock.now()
         for marks in (self._channels, self._replies, self._starters):
@@ -79,7 +79,7 @@ class History:
         self._failed = {one: at for one, at in self._failed.items() if (one.platform, one.account) != key}
 
     async def channel(self, channel: ConversationKey) -> str:
-        """Have the channel's latest messages; a note if they could not be had."""
+        """Make sure that the channel's latest messages are stored; returns a note if that failed."""
         adapter, where = self._adapter(channel), channel.whole_channel
         if adapter is None or self._channels.fresh(where):
             return ""
@@ -94,13 +94,13 @@ class History:
             return note
 
     async def thread(self, channel: ConversationKey, root: str) -> str:
-        """Have the whole thread under a message; a note if what is stored may not be all of it."""
+        """Make sure that the thread under a message is stored; returns a note if it may be incomplete."""
         if self._adapter(channel) is None or await self._is_elsewhere(channel, root):
             return ""
         return await self._thread(channel, root, self._replies, "thread")
 
     async def before_turn(self, anchor: StoredMessage) -> str:
-        """Have what a turn is told: its channel, and its thread with the message it began with."""
+        """Make sure that a turn's context is stored: its channel, and its thread with the first message."""
         note = await self.channel(anchor.conversation)
         root = anchor.conversation.thread or anchor.root
         if root is None or (anchor.conversation.thread is None and await self._kept(anchor.conversation, root)):
@@ -119,7 +119,7 @@ class History:
             return await self._ask(where, lambda: adapter.thread(where), self._replies, self._starters)
 
     async def _ask(self, where: ConversationKey, ask: Ask, *marks: Marks) -> str:
-        """One call, what it brought stored and marked; or the reason why there was none."""
+        """Make one call, store its messages and mark `where` as complete; returns a note if that failed."""
         pace = self._pace((where.platform, where.account))
         if pace.wait:
             age = marks[0].age(where)
@@ -135,7 +135,7 @@ class History:
         except RateLimited as error:
             self._counts["limited"] += 1
             return f"The platform may not be asked for {_ago(error.retry_after)}; this is what is stored."
-        except Exception as error:  # noqa: BLE001 - a platform that cannot be asked is no reason not to answer
+        except Exception as error:  # noqa: BLE001 - a turn is answered even without history
             self._counts["failures"] += 1
             log.warning("history of %s cannot be had: %s", where, type(error).__name__)
             return "The platform could not be asked; this is what is stored."
@@ -145,7 +145,7 @@ class History:
 
     async def _call(self, ask: Ask) -> Sequence[Message]:
         self._counts["calls"] += 1
-        with on_behalf(None):  # the answer tells of everybody in the channel
+        with on_behalf(None):  # the answer concerns the whole channel
             async with asyncio.timeout(CALL_SECONDS):
                 return await ask()
 
@@ -162,23 +162,23 @@ class History:
             self._failed[channel] = (failures, self._clock.monotonic() + wait)
 
     async def _heard_whole(self, channel: ConversationKey, root: str) -> bool:
-        """Whether the thread began while we listened, so that all of it was heard."""
+        """Whether the thread began while we listened, so that all of it was received."""
         message = await self._kept(channel, root)
         if message is None or message.outcome is MessageOutcome.RECALLED:
             return False
-        # An account with a cursor is told afterwards what it missed.
+        # With a cursor, the platform delivers missed arrivals later.
         if await self._store.cursor(channel.platform, channel.account) is not None:
             return True
         since = self._listens_since.get((channel.platform, channel.account))
         return since is not None and message.received >= since
 
     async def _is_elsewhere(self, channel: ConversationKey, root: str) -> bool:
-        """Whether this names a message of another channel only: answered like an unknown one, without a call."""
+        """Whether this names a message of another channel only: it is treated like an unknown one, without a call."""
         if await self._kept(channel, root) is not None:
             return False
         account = (channel.platform, channel.account)
         places = [one.conversation.whole_channel for one in await self._store.find_messages(root)]
-        # It may have come in between the two questions.
+        # It may have arrived between the two reads.
         return channel.whole_channel not in places and any((one.platform, one.account) == account for one in places)
 
     async def _kept(self, channel: ConversationKey, message_id: str) -> StoredMessage | None:
@@ -196,7 +196,7 @@ class History:
         return self._paces[account]
 
     def _alone(self, what: ConversationKey) -> asyncio.Lock:
-        """Who asks for the same thing meanwhile waits, and then finds it."""
+        """Lock for one channel or thread: concurrent requests for it wait, and then find it stored."""
         return self._asking.setdefault(what, asyncio.Lock())
 
 

@@ -23,7 +23,7 @@ def iso_time(moment: datetime) -> str:
 
 
 def media_json(ref: MediaRef) -> dict[str, object]:
-    """A ref as the wire knows it."""
+    """A ref as JSON."""
     return {
         "artifact_id": ref.id,
         "media_type": clean_mime(ref.mime) or None,
@@ -33,7 +33,7 @@ def media_json(ref: MediaRef) -> dict[str, object]:
 
 
 def author_json(author: Author) -> dict[str, object]:
-    """Who said it; our own agents are bots, and marked."""
+    """The author; our own agents are bots, and marked."""
     told: dict[str, object] = {
         "user_id": disarm(author.id),
         "display_name": clean_name(author.name),
@@ -43,12 +43,12 @@ def author_json(author: Author) -> dict[str, object]:
 
 
 def trust(observed: bool) -> str:
-    """Whether its author may command the agent, and did."""
+    """The trust label: whether the message was allowed to command the agent, or was only observed."""
     return "observed" if observed else "may_command"
 
 
 def message_json(message: ContextMessage) -> dict[str, object]:
-    """A message told in full."""
+    """A message in full."""
     return {
         "message_id": disarm(message.message_id),
         "ts": iso_time(message.ts),
@@ -80,7 +80,7 @@ def adjacent_json(message: AdjacentMessage) -> dict[str, object]:
 
 
 def activity_json(activity: ThreadActivity | None) -> dict[str, object] | None:
-    """How alive a thread is; null where there is none."""
+    """How active a thread is; null without one."""
     if activity is None:
         return None
     last = activity.last_reply_ts
@@ -92,7 +92,7 @@ def activity_json(activity: ThreadActivity | None) -> dict[str, object] | None:
 
 
 def snapshot_json(snapshot: ChannelSnapshot) -> dict[str, object]:
-    """A ChannelSnapshot on the wire."""
+    """A ChannelSnapshot as JSON."""
     return {
         "schema_version": SCHEMA_VERSION,
         "channel": {
@@ -108,7 +108,7 @@ def snapshot_json(snapshot: ChannelSnapshot) -> dict[str, object]:
 
 
 def thread_json(thread: ThreadContext) -> dict[str, object]:
-    """A ThreadContext on the wire."""
+    """A ThreadContext as JSON."""
     truncation = thread.truncation
     between = truncation.omitted_range_ts
     return {
@@ -126,7 +126,7 @@ def thread_json(thread: ThreadContext) -> dict[str, object]:
 
 
 def json_text(value: object) -> str:
-    """Canonical JSON, as compact as it goes."""
+    """Canonical JSON without extra whitespace."""
     return orjson.dumps(value).decode()
 
 

@@ -1,7 +1,7 @@
-"""Line format: one compact line for a message, whose fields cannot be forged by their content.
+"""Line format: one compact line per message, whose fields cannot be forged by their content.
 
-`id|MM-DD HH:MM|author|text|(marks)|what it replies to or forwards`. Columns at the end are left out when empty. Marks
-are our words and stand in a column of their own, so that nobody can write one into a text.
+`id|MM-DD HH:MM|author|text|(marks)|what it replies to or forwards`. Empty columns at the end are left out. Marks are
+belino's own words and have their own column, so that a text cannot contain one.
 """
 
 import re
@@ -31,7 +31,7 @@ def header(today: datetime) -> str:
 
 
 def escape(field: str) -> str:
-    """A field as it may stand between bars."""
+    """A field with bars, newlines and backslashes escaped."""
     return _ESCAPED.sub(lambda found: _SPECIAL[found.group()], field)
 
 
@@ -44,7 +44,7 @@ def line(fields: Sequence[str]) -> str:
 
 
 def short_time(moment: datetime, today: datetime | None = None) -> str:
-    """`MM-DD HH:MM`, in UTC; with the year, if it is not the one of `today`."""
+    """`MM-DD HH:MM`, in UTC; with the year if it differs from that of `today`."""
     return _short_time(moment, None if today is None else today.astimezone(UTC).year)
 
 
@@ -55,7 +55,7 @@ def message_line(
     marks: Sequence[str] = (),
     outcomes: Mapping[str, MediaOutcome] = NO_OUTCOMES,
 ) -> str:
-    """A message told in full: its media as placeholders, then its words."""
+    """A message in full: its media as placeholders, then its text."""
     told = disarm(message.text)
     if message.media:
         media = [
@@ -77,12 +77,12 @@ def message_line(
 
 
 def answered_line(message: ContextMessage, *, today: datetime, marks: Sequence[str] = ()) -> str:
-    """The line of the message that is being answered: its words follow by themselves."""
+    """The line of the message being answered; its text follows separately."""
     return _row(message.message_id, message.ts, message.author, "", [*marks, "the message to answer"], "", today)
 
 
 def snippet_line(message: AdjacentMessage, *, today: datetime) -> str:
-    """A message near the one that is being answered, at a glance."""
+    """A message near the one being answered, as a snippet."""
     marks = labels(message.author, message.observed)
     if message.has_media:
         marks.append("media")
@@ -93,7 +93,7 @@ def snippet_line(message: AdjacentMessage, *, today: datetime) -> str:
 
 
 def reaction_mark(emoji: str, people: int) -> str:
-    """`👀 2`, or `:eyes: 2`. Custom emoji are named by people, so that a name may not look like several marks."""
+    """`👀 2`, or `:eyes: 2`. Users name custom emoji, so a name must not look like several marks."""
     return f"{_BETWEEN_MARKS.sub('', clean_name(emoji, limit=40)) or '?'} {people}"
 
 
@@ -103,7 +103,7 @@ def fenced(kind: str, lines: Sequence[str], fence: str) -> str:
     return f"<<<{kind} {fence}\n{content}\n{fence} {kind}>>>"
 
 
-# A context is priced and then written, so that every line of it is made twice.
+# A context is priced and then written, so every line is built twice.
 @lru_cache(maxsize=_WRITTEN_MOST)
 def _short_time(moment: datetime, year: int | None) -> str:
     moment = moment.astimezone(UTC)
@@ -116,7 +116,7 @@ def _name(name: str) -> str:
 
 
 def cache_size() -> CacheSize:
-    """Times and names that are remembered as they are written."""
+    """The size of the cache of formatted times and names."""
     known = _short_time.cache_info().currsize + _name.cache_info().currsize
     return CacheSize.of_entries(known, most=2 * _WRITTEN_MOST, each=300)
 
@@ -133,7 +133,7 @@ def _row(
 
 
 def labels(author: Author, observed: bool) -> list[str]:
-    """What is to be known of who said it."""
+    """Labels of a message: its author is the agent or a bot, and whether it is only observed."""
     marks = ["you"] if author.is_agent else ["bot"] if author.is_bot else []
     return [*marks, "observed"] if observed else marks
 

@@ -8,19 +8,19 @@ RECOVERED_AT_MOST = 8
 
 
 def in_context(session: Session) -> tuple[ManifestEntry, ...]:
-    """What the agent still has before it: showing it again would be paid for twice."""
+    """The media that is still in the agent's context: showing it again would cost twice."""
     return tuple(entry for entry in session.manifest if entry.artifact_id not in session.lost)
 
 
 def suppressed(context: Iterable[ManifestEntry], ref: str, sha256: str | None) -> ManifestEntry | None:
-    """The entry that makes a picture known: the same ref, or the same bytes under whatever name they come again."""
+    """The entry of a picture that was already shown: the same ref, or the same bytes under another name."""
     return next((entry for entry in context if ref == entry.artifact_id or sha256 == entry.content_hash), None)
 
 
 def to_recover(session: Session, thread: str | None) -> tuple[ManifestEntry, ...]:
-    """What a compaction took of a thread's media, or of the channel's where there is no thread.
+    """Media of a thread that a compaction removed, or of the channel if there is no thread.
 
-    Media of other threads are left to be asked for, and so is what is in the context again under another ref.
+    Media of other threads is fetched on request, and media that is in the context again under another ref is skipped.
     """
     if not session.compacted:
         return ()
@@ -33,5 +33,5 @@ def to_recover(session: Session, thread: str | None) -> tuple[ManifestEntry, ...
 
 
 def _is_of(entry: ManifestEntry, thread: str | None) -> bool:
-    """A thread's root was said in the channel itself, and belongs to the thread all the same."""
+    """Whether an entry belongs to the thread; its root does, although it was posted in the channel."""
     return entry.source_thread_id == thread or (thread is not None and entry.source_message_id == thread)

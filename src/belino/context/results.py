@@ -1,4 +1,4 @@
-"""Results of a search as the agent reads them: a line each with the words that matter, or JSON."""
+"""Results of a search for the agent: one line each with the relevant excerpt, or JSON."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,8 +15,9 @@ from belino.search.excerpt import Excerpts
 from belino.search.tokenizer import query_words
 
 TOKENS = 390
-"""What a page of eight results may cost by our estimate, so that no tokenizer makes it more than 450: paths, host names
-and versions cost up to a sixth more than estimated. More results may cost as much more."""
+"""Estimated tokens for a page of eight results, so that no tokenizer counts more than 450: paths, host names and
+versions cost up to a sixth more than estimated. More results may cost proportionally more.
+"""
 PAGE = 8
 MESSAGE_CHARS = 40_000
 EXCERPT_CHARS = (300, 260, 220, 190, 165, 145, 125, 110, 95, 80, 65, 50, 40, 30)
@@ -25,7 +26,7 @@ COLUMNS = "id|MM-DD HH:MM|author|text|why|thread(replies)|marks, media"
 
 
 class _Told(NamedTuple):
-    """A result, and excerpts of what was said and of what the document says that came with it."""
+    """A result, and excerpts of its text and of its document."""
 
     found: Found
     said: Excerpts
@@ -33,7 +34,7 @@ class _Told(NamedTuple):
 
 
 def results_lines(page: SearchPage, intent: str, *, now: datetime) -> str:
-    """The longest excerpts that a page's price allows, what was searched, and how to go on."""
+    """The longest excerpts that fit the page's budget, what was searched, and how to continue."""
     if not page.results:
         return f"Nothing found. {_coverage(page)} Other words, or fewer, may find it."
     wanted = [term for word in query_words(intent) for term in (word.word, *word.terms)]
@@ -47,7 +48,7 @@ def results_lines(page: SearchPage, intent: str, *, now: datetime) -> str:
 
 
 def results_json(page: SearchPage) -> dict[str, object]:
-    """The same for programs, with whole texts."""
+    """The same page as JSON, with whole texts."""
     covered = page.coverage.time_range
     return {
         "results": [_found_json(found) for found in page.results],
@@ -89,7 +90,7 @@ def _line(told: _Told, now: datetime, chars: int) -> str:
 
 
 def _said(told: _Told, chars: int) -> str:
-    """A share of the room for each."""
+    """The excerpts, each with a share of the characters."""
     passage = told.found.passage
     if passage is None or told.read is None:
         return told.said.of(chars)

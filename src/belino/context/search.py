@@ -15,7 +15,7 @@ from belino.search.query import parse_query
 from belino.search.ranking import SHOWN
 
 INTENT_CHARS = 4_000
-"""An intent is cut off after this."""
+"""Longer intents are cut."""
 RESULTS_AT_MOST = SHOWN
 
 
@@ -37,7 +37,7 @@ async def search(
     limit: int = 8,
     cursor: str | None = None,
 ) -> SearchPage:
-    """The messages of a channel that serve an intent best, each with the reason it was chosen."""
+    """The messages of a channel that match an intent best, each with the reason."""
     intent = intent[:INTENT_CHARS].strip()
     if not intent:
         raise ToolError("the intent is empty; say in a few words what you are looking for")

@@ -1,4 +1,4 @@
-"""Snapshot of a channel: the message being answered, and excerpts of what was said just before."""
+"""Snapshot of a channel: the message being answered, and excerpts of the messages just before it."""
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -18,13 +18,13 @@ from belino.domain.tokens import estimate_tokens
 QUOTE_CHARS = 200
 REACTIONS_MOST = 8
 _ENOUGH = 8
-"""Times a snippet's length that is looked at first: most texts need not be cleaned whole for it."""
+"""Multiple of a snippet's length that is cleaned first: most texts need not be cleaned whole."""
 
 
 def take_snapshot(
     around: Surroundings, anchor: Sequence[StoredMessage], config: ContextConfig, *, today: datetime
 ) -> ChannelSnapshot:
-    """What fits of the channel before an anchor, which may be the items of an album; the oldest is dropped first."""
+    """The messages before an anchor (one message, or an album's items) that fit; the oldest are dropped first."""
     nearby = [adjacent_message(near, config.snippet_chars) for near in around.nearby]
     costs = (_cost(message, config, today) for message in reversed(nearby))
     first = len(nearby) - newest_that_fit(costs, config.snapshot_tokens).told
@@ -39,7 +39,7 @@ def take_snapshot(
 
 
 def adjacent_message(near: Nearby, snippet_chars: int) -> AdjacentMessage:
-    """A message as a snippet, with the signs of attention it drew."""
+    """A message as a snippet, with its reactions and replies."""
     message = near.message
     return AdjacentMessage(
         message_id=message.id,
@@ -54,7 +54,7 @@ def adjacent_message(near: Nearby, snippet_chars: int) -> AdjacentMessage:
 
 
 def context_message(message: StoredMessage, message_chars: int, *, told: Container[str] = ()) -> ContextMessage:
-    """A message in full, up to a limit; what it replies to is only named where that is `told` beside it."""
+    """A message in full, up to a limit; a message it replies to is only named by id if that is in `told`."""
     words = words_of(message)
     return ContextMessage(
         message_id=message.id,
@@ -73,7 +73,7 @@ def context_message(message: StoredMessage, message_chars: int, *, told: Contain
 
 
 def anchor_message(anchor: Sequence[StoredMessage], message_chars: int) -> ContextMessage:
-    """The message being answered; an album is one."""
+    """The message being answered; an album counts as one."""
     items = [context_message(message, message_chars) for message in anchor]
     first = items[0]
     if len(items) == 1:
@@ -95,7 +95,7 @@ def anchor_message(anchor: Sequence[StoredMessage], message_chars: int) -> Conte
 
 
 def words_of(message: StoredMessage) -> str:
-    """What a message says: its text, else its captions, else what it was that we cannot read."""
+    """A message's text, else its captions, else a description of unsupported content."""
     if message.text.strip():
         return message.text
     captions = "\n".join(ref.caption for ref in message.media if ref.caption)
@@ -103,20 +103,20 @@ def words_of(message: StoredMessage) -> str:
 
 
 def snippet(text: str, limit: int) -> str:
-    """The first characters of a text on one line."""
+    """The first characters of a text, on one line."""
     enough = one_line(text[: limit * _ENOUGH])
     return cut(enough if len(enough) > limit else one_line(text), limit)
 
 
 def reactions_of(message: StoredMessage) -> tuple[str, ...]:
-    """`":eyes: 2"`, those put first."""
+    """`":eyes: 2"`, the first ones given first."""
     return tuple(reaction_mark(emoji, people) for emoji, people in message.reactions[:REACTIONS_MOST])
 
 
 def _quote(message: StoredMessage, told: Container[str]) -> Quote | None:
     replied = message.reply_to or (message.quote.message_id if message.quote else None)
     if replied is not None and replied == message.root:
-        return None  # its place in the thread says so
+        return None  # its place in the thread shows this
     if replied is not None and (message.quote is None or replied in told):
         return Quote(message_id=replied)
     return _short(message.quote)

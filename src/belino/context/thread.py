@@ -1,4 +1,4 @@
-"""The thread being answered: its first message, the newest replies that fit, and the truth about the rest."""
+"""Thread being answered: its first message, the newest replies that fit, and how many are omitted."""
 
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
@@ -15,25 +15,25 @@ from belino.domain.stored import ThreadSlice
 from belino.domain.tokens import estimate_tokens
 
 CHARS_OF_A_TOKEN = 12
-"""More than any text has, so that what is far too long is not priced whole."""
+"""More characters than any token has, so that a text that is far too long is not priced whole."""
 REPLY_TOKENS = (40, 25, 10)
-"""What a reply costs: few long threads are of shorter ones, fewer of much shorter ones, and none of shorter still."""
+"""Assumed tokens per reply: few long threads average less than the first, fewer than the second, none than the last."""
 
 
 def replies_wanted(config: ContextConfig) -> Iterator[int]:
-    """How many of a thread's newest replies usually are enough to choose from, and one; then more, if they are not."""
+    """How many of a thread's newest replies to load: usually enough, plus one; then more, if they are not."""
     return (max(config.thread_tokens, 0) // tokens + 2 for tokens in REPLY_TOKENS)
 
 
 def thread_context(
     thread_id: str, known: ThreadSlice, answers: Container[str], config: ContextConfig, *, today: datetime
 ) -> ThreadContext:
-    """What fits of a thread; `answers` are the ids of the message being answered, whose words follow by themselves."""
+    """The part of a thread that fits. `answers`: ids of the message being answered, whose text follows separately."""
     told = {reply.id for reply in known.replies}
     newest = (context_message(reply, config.message_chars, told=told) for reply in reversed(known.replies))
     chosen = newest_told(newest, config, today=today, answers=answers)
     if len(chosen) == len(known.replies) < known.total:
-        del chosen[0]  # the last that is left out must be known, for the truth about the gap
+        del chosen[0]  # the newest omitted reply must be known, for the time range of the gap
     return ThreadContext(
         thread_id=thread_id,
         root=None if known.root is None else context_message(known.root, config.message_chars),
@@ -49,9 +49,9 @@ def thread_context(
 def newest_told(
     newest: Iterable[ContextMessage], config: ContextConfig, *, today: datetime, answers: Container[str] = ()
 ) -> list[ContextMessage]:
-    """What fits into a thread's budget of messages that come newest first, at least one, oldest first.
+    """The newest messages that fit into a thread's budget, at least one; given newest first, returned oldest first.
 
-    The oldest of them may be cut. Those after one that does not fit are not even asked for.
+    The oldest of them may be cut. `newest` is not read past the first one that does not fit.
     """
     asked, priced = tee(newest)
     costs = (told_tokens(message, config, today=today, is_answered=message.message_id in answers) for message in priced)
@@ -61,12 +61,12 @@ def newest_told(
         is_only = count == 1
         chosen[0] = cut_to_fit(chosen[0], max(room, WORTH_A_LINE) if is_only else room, config, today=today)
         if not is_only and told_tokens(chosen[0], config, today=today) > room:
-            del chosen[0]  # what it carries costs too much without a word of it
+            del chosen[0]  # without any of its text, its quotes and media cost too much
     return chosen
 
 
 def told_tokens(message: ContextMessage, config: ContextConfig, *, today: datetime, is_answered: bool = False) -> int:
-    """What a message costs in the format that is used."""
+    """The tokens of a message in the configured format."""
     if config.format == "json":
         return estimate_tokens(json_text(message_json(message)))
     line = answered_line(message, today=today) if is_answered else message_line(message, today=today)
@@ -74,13 +74,13 @@ def told_tokens(message: ContextMessage, config: ContextConfig, *, today: dateti
 
 
 def cut_to_fit(message: ContextMessage, room: int, config: ContextConfig, *, today: datetime) -> ContextMessage:
-    """As much of a message as costs no more than there is room for, or nothing of it but who said it, and when."""
+    """The message with its text cut to the tokens that are left; only author and time if none fit."""
     told, length = message, len(message.text)
     if length > room * CHARS_OF_A_TOKEN:
         length = room * CHARS_OF_A_TOKEN
         told = replace(message, text=cut(message.text, length), is_truncated=True)
     while (cost := told_tokens(told, config, today=today)) > room and length:
-        # The estimate is about linear: what is kept is brought down in proportion, and a little further.
+        # The estimate is about linear: the length is reduced in proportion, and a little further.
         length = min(length - 1, int(length * room / cost * 0.98))
         told = replace(message, text=cut(message.text, length), is_truncated=True)
     return told

@@ -1,1 +1,1 @@
-"""Replies on the way out: cut to size, planned as parcels, sent in order."""
+"""Delivery of replies: cut to size, planned as parcels, sent in order."""

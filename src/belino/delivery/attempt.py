@@ -1,4 +1,4 @@
-"""Attempt to send one parcel: look for it where it may have arrived, then one platform call within the lease."""
+"""Attempt to send one parcel: check whether it has already arrived, then make one platform call within the lease."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -16,11 +16,11 @@ from belino.net.tap import on_behalf
 
 
 class Uncertain(AdapterError):
-    """It may have arrived and nothing can tell: whether to send it again is not ours to decide."""
+    """It may have arrived, and this cannot be checked: the operator decides whether to send it again."""
 
 
 class TooLate(AdapterError):
-    """The lease would end before the call does: whoever claims next may send, we may not."""
+    """The lease would end before the call does: only the next claimant may send."""
 
 
 async def call(
@@ -32,10 +32,10 @@ async def call(
     clock: Clock,
     plainly: Callable[[], Awaitable[None]],
 ) -> Receipt:
-    """Make the parcel visible, once, and return the platform's proof.
+    """Send the parcel, once, and return the platform's receipt.
 
-    `until` is when, on the monotonic clock, the lease ends. `resend`: what may have arrived is sent once more.
-    `plainly` is called before the same is sent without markup.
+    `until` is when, on the monotonic clock, the lease ends. `resend`: a parcel that may have arrived is sent again.
+    `plainly` is called before the parcel is sent again without markup.
     """
     found = await _find(adapter, claimed, resend=resend, clock=clock)
     if found is not None:
@@ -57,17 +57,17 @@ def plain(parcel: Parcel) -> Parcel:
 
 
 def is_repeatable(adapter: Adapter, parcel: Parcel) -> bool:
-    """Whether offering it twice shows it once: the platform knows our key, or it changes a message we name."""
+    """Whether sending twice shows it once: the platform knows our idempotency key, or the parcel is an edit."""
     return adapter.limits.once is Once.KEY or parcel.kind is ParcelKind.EDIT
 
 
 def size_of(parcel: Parcel) -> int:
-    """How many bytes its files have."""
+    """The size of its files in bytes."""
     return sum(file.size for file in parcel.files)
 
 
 async def _find(adapter: Adapter, claimed: ClaimedParcel, *, resend: bool, clock: Clock) -> Receipt | None:
-    """The receipt of a parcel that arrived although none came; None if it is to be sent."""
+    """The receipt of a parcel that arrived without one; None if it must be sent."""
     forgotten = _is_forgotten(adapter, claimed, clock)
     if claimed.doubt is Doubt.NONE or (is_repeatable(adapter, claimed.parcel) and not forgotten):
         return None
@@ -77,7 +77,7 @@ async def _find(adapter: Adapter, claimed: ClaimedParcel, *, resend: bool, clock
                 failpoint("parcel.find.before")
                 return await adapter.find_sent(claimed.parcel)
         except TimeoutError:
-            # Only looked for: nothing new may have arrived.
+            # This was only a lookup: nothing new can have arrived.
             raise AdapterError(f"the platform did not say within {CALL_SECONDS:g} seconds whether it arrived") from None
     again = claimed.insisted or (resend and claimed.doubt < Doubt.AGAIN)
     if claimed.doubt >= Doubt.UNANSWERED and not again:
@@ -86,7 +86,7 @@ async def _find(adapter: Adapter, claimed: ClaimedParcel, *, resend: bool, clock
 
 
 def _is_forgotten(adapter: Adapter, claimed: ClaimedParcel, clock: Clock) -> bool:
-    """Whether the platform may no longer know the key that an earlier call carried."""
+    """Whether the platform may have dropped the idempotency key of an earlier call."""
     limits = adapter.limits
     if limits.once is not Once.KEY or limits.key_seconds is None or claimed.parcel.kind is ParcelKind.EDIT:
         return False
@@ -95,8 +95,8 @@ def _is_forgotten(adapter: Adapter, claimed: ClaimedParcel, clock: Clock) -> boo
 
 async def _send(adapter: Adapter, parcel: Parcel, until: float, clock: Clock) -> Receipt:
     seconds = call_seconds(size_of(parcel))
-    # A process that was stopped since it claimed must not send what another has claimed meanwhile: no fence in a
-    # store stops a call, only this look at our own clock does.
+    # A process that was suspended after its claim must not send what another has claimed since: a fencing token in
+    # the store cannot stop a platform call, so the lease is checked against our own clock.
     if clock.monotonic() + seconds > until:
         raise TooLate("belino was held up before the call; it is made anew")
     try:

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 
 from belino.domain.graphemes import cut_before, is_boundary
 
-# A line of three or more backticks or tildes opens a code fence; the same sign, as often and alone, closes it.
+# A line of three or more backticks or tildes opens a code fence; the same character, as often and alone, closes it.
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
-# Each begins where a run begins, so that a text of a million dots is read once and not once per dot.
+# Each pattern matches at the start of a run, so that a text of a million dots is read once and not once per dot.
 _BREAKS = (
     re.compile(r"\n[ \t]*\n+"),
     re.compile(r"\n"),
     re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+\s++|[。！？]++[」』）]*+"),
     re.compile(r"\s+"),
 )
-# A better place to cut is taken only if it leaves the part at least this full: one line, then a wall, reads badly.
+# A better cut is used only if the part is at least this full: one line followed by a full message reads badly.
 _LEAST_FULL = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPart:
-    """A piece of the text, and the fence lines it needs to stand alone."""
+    """A part of the text, and the fence lines that complete it."""
 
     body: str
     opening: str = ""
@@ -49,7 +49,7 @@ def chunk(text: str, limit: int, *, lines: int | None = None) -> tuple[TextPart,
         open_at_end = _fence_at(text, start, end, fence, limit)
         closing = _closing(open_at_end, text[end - 1]) if end < len(text) else ""
         while len(opening) + end - start + len(closing) > limit:
-            # The closing line takes its room from the text; an earlier end may lie before the fence.
+            # The closing line needs space too; an earlier end may be before the fence.
             end = best_cut(text, start, start + limit - len(opening) - len(closing))
             open_at_end = _fence_at(text, start, end, fence, limit)
             closing = _closing(open_at_end, text[end - 1])
@@ -59,12 +59,12 @@ def chunk(text: str, limit: int, *, lines: int | None = None) -> tuple[TextPart,
 
 
 def farthest(text: str, start: int, room: int, lines: int | None) -> int:
-    """How far a part that begins here may reach, by characters and by lines."""
+    """The farthest end of a part that begins here, by characters and by lines."""
     most = min(start + room, len(text))
     if lines is None:
         return most
     end = start
-    for _ in range(max(1, lines - 2)):  # two are kept for fence lines
+    for _ in range(max(1, lines - 2)):  # two are reserved for fence lines
         end = text.find("\n", end, most) + 1
         if end == 0:
             return most
@@ -72,7 +72,7 @@ def farthest(text: str, start: int, room: int, lines: int | None) -> int:
 
 
 def best_cut(text: str, start: int, most: int) -> int:
-    """The best place to cut at or before `most`; the text's end if that is near enough."""
+    """The best cut at or before `most`; the text's end if it is within `most`."""
     if most >= len(text):
         return len(text)
     least = start + max(1, int((most - start) * _LEAST_FULL))

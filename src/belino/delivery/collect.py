@@ -1,7 +1,7 @@
 """Collect the files of a reply: passed by a tool, named in its text, or waiting in the folder `pending`.
 
-There is no fourth way. A file counts only if it lies in the conversation's own `outgoing/`; anything else a text names
-is text. Its bytes are copied from the file that was looked at, and those bytes are what is sent.
+There is no fourth way. A file counts only if it is in the conversation's own `outgoing/`; any other path in a text
+is only text. The bytes are copied from the file that was checked, and those bytes are sent.
 """
 
 import os
@@ -19,9 +19,9 @@ from belino.media.jail import Jail, Seen, Unfinished
 from belino.storage.blobs import on_disk
 
 FILES_AT_MOST = 20
-"""Files one reply brings along; more in `pending` go with the next."""
+"""The most files of one reply; more files in `pending` go with the next."""
 LOOKED_AT = 10_000
-"""Files in `outgoing/` whose names are sought in a text."""
+"""The most files in `outgoing/` whose names are searched for in a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +38,13 @@ class Collected:
 async def collect(
     text: str, handed: Sequence[Offer], folders: Folders, keeper: Keeper, *, busy: Collection[str] = ()
 ) -> Collected:
-    """Everything this reply brings along. `busy` are the marks of pending files that an earlier reply brought."""
-    with Jail(folders.path) as beneath:
-        basket = _Basket(handed, beneath, keeper, busy)
-        named = await on_disk(_named, beneath, folders.path, text) if text else ()
+    """Collect all files of this reply. `busy` are the marks of pending files that belong to an earlier reply."""
+    with Jail(folders.path) as jail:
+        basket = _Basket(handed, jail, keeper, busy)
+        named = await on_disk(_named, jail, folders.path, text) if text else ()
         for path in dict.fromkeys(one.path for one in named):
             await basket.take_named(path)
-        # What was handed over or named is taken already; to wait for it to rest would only hold up the reply.
+        # Files that were passed or named are taken already; waiting until they are quiet would only delay the reply.
         ready = await folders.waiting({*busy, *basket.marks})
         for seen in ready.files:
             await basket.take_pending(seen)
@@ -57,31 +57,31 @@ async def collect(
 
 
 class _Basket:
-    """What was collected so far, each content once."""
+    """The files collected so far, each content once."""
 
-    def __init__(self, handed: Sequence[Offer], beneath: Jail, keeper: Keeper, busy: Collection[str]) -> None:
+    def __init__(self, handed: Sequence[Offer], jail: Jail, keeper: Keeper, busy: Collection[str]) -> None:
         self.offers: dict[str, Offer] = {}
         self.names: dict[str, str] = {}
-        """What the paths of attached files are replaced by."""
+        """Paths of attached files to the names that replace them."""
         self.refused: list[Decision] = []
         self.left = 0
-        self._beneath = beneath
+        self._in_jail = jail
         self._keeper = keeper
         self._busy = busy
         self.marks: set[str] = set()
-        """Of the pending files among them."""
+        """The marks of the pending files among them."""
         for offer in handed:
             self._add(offer)
 
     async def take_named(self, path: str) -> None:
-        """A file the text names. One that cannot be opened as it should be is only text."""
-        waits = path.startswith(f"{PENDING}/")  # then its turn comes again, and so does its refusal
+        """Add a file that the text names. If it cannot be opened safely, the path stays text."""
+        waits = path.startswith(f"{PENDING}/")  # it is handled as a pending file later, and so is its refusal
         if self._full():
             if not waits:
                 self._refuse(path, f"a reply brings along {FILES_AT_MOST} files at most")
             return
         try:
-            with self._beneath.open(path) as file:
+            with self._in_jail.open(path) as file:
                 offer = await self._keeper.keep(file.pieces(), name=file.seen.name)
                 mark = mark_of(file.seen)
         except MediaError as error:
@@ -92,19 +92,19 @@ class _Basket:
         self.names[path] = offer.name
 
     async def take_pending(self, seen: Seen) -> None:
-        """A file that waits. One that cannot be sent is told of, for somebody put it there to be sent."""
+        """Add a pending file. If it cannot be sent, it is refused with a reason: it was put there to be sent."""
         mark = mark_of(seen)
         if self._full():
             self.left += 1
             return
         try:
-            with self._beneath.open(seen.path) as file:
+            with self._in_jail.open(seen.path) as file:
                 if file.seen.identity != seen.identity:
                     self.left += 1
                     return
                 offer = await self._keeper.keep(file.pieces(), name=seen.name)
         except MediaNotFound:
-            return  # somebody took it back
+            return  # removed since it was listed
         except Unfinished:
             self.left += 1
             return
@@ -114,7 +114,7 @@ class _Basket:
         self._add(replace(offer, pending=mark))
 
     def _add(self, offer: Offer) -> None:
-        """Take it in; the same bytes again are sent once, with everything that was said of them."""
+        """Add an offer; identical bytes are sent once, with all their captions."""
         first = self.offers.get(offer.sha256)
         if offer.pending:
             self.marks.add(offer.pending)
@@ -135,10 +135,10 @@ class _Basket:
         return len(self.offers) >= FILES_AT_MOST
 
 
-def _named(beneath: Jail, folder: Path, text: str) -> tuple[FileMention, ...]:
+def _named(jail: Jail, folder: Path, text: str) -> tuple[FileMention, ...]:
     """Where the text names a plain file of `outgoing/`."""
     outgoing = f"{folder}/{OUTGOING}"
     roots = [(OUTGOING, f"{root}/") for root in dict.fromkeys((outgoing, os.path.realpath(outgoing)))]
     roots += [(OUTGOING, ""), (PENDING, "")]
-    there = (seen.path for seen in beneath.files(OUTGOING, most=LOOKED_AT) if seen.plain)
+    there = (seen.path for seen in jail.files(OUTGOING, most=LOOKED_AT) if seen.plain)
     return find_named(text, there, roots)

@@ -1,4 +1,4 @@
-"""Config of sending."""
+"""Config of delivery."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryConfig:
-    """What becomes of answers that may or may not have arrived, and of those that come late."""
+    """How answers are handled that may have arrived, and those that are late."""
 
     uncertain: Literal["hold", "resend"] = field(
         default="hold",

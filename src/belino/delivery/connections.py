@@ -9,28 +9,28 @@ Account = tuple[str, str]
 
 
 class ConnectedAccounts:
-    """Every account's line to its platform: down until somebody says that it is up."""
+    """The connection state of every account: down until it is reported up."""
 
     def __init__(self, accounts: Iterable[Account], wake: Callable[[ConversationKey], None]) -> None:
         self._down: dict[Account, str] = dict.fromkeys(accounts, "")
         self._waiting: dict[Account, set[ConversationKey]] = {}
-        """Who found the line down, and is woken when there is something new to know of it."""
+        """Conversations that found their account down; woken when its state changes."""
         self._wake = wake
 
     def up(self, account: Account) -> None:
-        """The platform has let us in: what waited for that may leave."""
+        """Mark an account as connected, and wake the conversations that wait for it."""
         if self._down.pop(account, None) is not None:
             self._wake_all(account)
 
     def down(self, account: Account, reason: str = "") -> None:
-        """Nothing may leave. Without a reason there is nothing to tell yet: it is only just beginning."""
+        """Mark an account as not connected. An empty reason means that it is still connecting."""
         before = self._down.get(account)
         self._down[account] = reason or before or ""
         if reason and reason != before:
             self._wake_all(account)
 
     def why_not(self, conversation: ConversationKey) -> str | None:
-        """Why nothing may leave for a conversation now; None if it may, and it is woken when that changes."""
+        """Why nothing may be sent to a conversation now; None if it may. If not, it is woken when that changes."""
         account = (conversation.platform, conversation.account)
         why = self._down.get(account)
         if why is not None:

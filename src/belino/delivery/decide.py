@@ -12,11 +12,11 @@ from belino.media.image.header import DRAWN_MIMES
 from belino.media.image.images import FORMATS
 
 SMALLEST_FIT = 2_048
-"""A picture squeezed into less than this shows nothing."""
+"""The smallest size in bytes to shrink a picture to; a smaller one is not recognizable."""
 
 
 class Action(StrEnum):
-    """What is to be done with a file before it leaves."""
+    """What must be done with a file before it is sent."""
 
     SEND = "send"
     FIT = "fit"
@@ -26,7 +26,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """What a picture must be made to fit into."""
+    """The limits that a picture must be made to fit."""
 
     max_bytes: int
     formats: tuple[str, ...]
@@ -35,14 +35,14 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """One file, the form it leaves in, and what must happen to it first."""
+    """One file, the form it is sent in, and what must be done first."""
 
     offer: Offer
     action: Action
     send_as: SendAs = SendAs.DOCUMENT
     fit: Fit | None = None
     reason: str = ""
-    """Why it does not leave as it came or as it was wished; empty if it does."""
+    """Why it is not sent unchanged or as requested; empty if it is."""
 
 
 def decide(offers: Sequence[Offer], limits: Limits) -> tuple[Decision, ...]:
@@ -51,7 +51,7 @@ def decide(offers: Sequence[Offer], limits: Limits) -> tuple[Decision, ...]:
 
 
 def decide_one(offer: Offer, limits: Limits, *, barred: Mapping[SendAs, str] | None = None) -> Decision:
-    """The best form the platform takes. Forms that were tried and failed are `barred`, each with its reason."""
+    """The best form the platform accepts. Forms that were tried and failed are `barred`, each with its reason."""
     if offer.size == 0:
         return Decision(offer=offer, action=Action.REFUSE, reason="it is empty")
     reasons: list[str] = []
@@ -73,7 +73,7 @@ def decide_one(offer: Offer, limits: Limits, *, barred: Mapping[SendAs, str] | N
 
 
 def _candidates(offer: Offer) -> Iterator[SendAs]:
-    """The form that was wished for, then those that suit the file, best first."""
+    """The requested form, then those that suit the file, best first."""
     if offer.wanted is not None:
         yield offer.wanted
     yield from (form for form in natural_forms(offer) if form is not offer.wanted)
@@ -84,7 +84,7 @@ def _told(reasons: list[str]) -> str:
 
 
 def _mended(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[Action | None, Fit | None]:
-    """What can be done about a file that does not fit a form."""
+    """What can be done to make a file fit a form."""
     if form is SendAs.VOICE:
         takes = not limit.mimes or VOICE_MIME in limit.mimes
         fits_time = limit.max_seconds is None or (offer.seconds or 0) <= limit.max_seconds
@@ -94,7 +94,7 @@ def _mended(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[Action | None
 
 
 def fit_for(offer: Offer, limit: FileLimit) -> Fit | None:
-    """What a still picture must become; None where shrinking and converting cannot help."""
+    """What a still picture must be converted to; None if shrinking and converting cannot help."""
     formats = tuple(mime for mime in FORMATS if not limit.mimes or mime in limit.mimes)
     if not formats or limit.max_bytes < SMALLEST_FIT or _too_narrow(offer, limit):
         return None
@@ -106,14 +106,14 @@ def _is_still_picture(offer: Offer) -> bool:
 
 
 def _too_narrow(offer: Offer, limit: FileLimit) -> bool:
-    """Shrinking changes no shape."""
+    """Whether its aspect ratio exceeds the limit; shrinking does not change that."""
     if limit.max_ratio is None or not offer.width or not offer.height:
         return False
     return max(offer.width, offer.height) > limit.max_ratio * min(offer.width, offer.height)
 
 
 def _longest_side(offer: Offer, limit: FileLimit) -> int | None:
-    """The longer side under all limits of size; of a picture nobody could measure, as if it were a square."""
+    """The longer side under all size limits; a picture of unknown size is treated as a square."""
     width, height = (offer.width, offer.height) if offer.width and offer.height else (1, 1)
     longer, shorter = max(width, height), min(width, height)
     sides = [limit.max_side] if limit.max_side else []

@@ -13,31 +13,31 @@ _HTML_TAGS = {Style.HEADING: "b", Style.BOLD: "b", Style.ITALIC: "i", Style.STRI
 _CHAT_SIGNS = {Style.BOLD: "**", Style.ITALIC: "*", Style.STRIKE: "~~"}
 _CHAT_HEADINGS = 3
 _MRKDWN_SIGNS = {Style.HEADING: "*", Style.BOLD: "*", Style.ITALIC: "_", Style.STRIKE: "~"}
-# A chat may drop links to a host without a dot, and those of other kinds, without a word.
+# A platform may silently drop links to a host without a dot, and links with other schemes.
 _HTML_LINK = re.compile(r"https?://[^/?#]*[^/?#.]\.[^/?#.]|tg:", re.IGNORECASE)
 _CHAT_LINK = re.compile(r"https?://", re.IGNORECASE)
 _ADDRESS = re.compile(r"(https?://[^\s<>`]+)")
 _CHAT_SPECIAL = re.compile(r"([\\*_~`|\[\]<])|(?m:^)([ \t]*-?)([#>])")
-# A code block's language ends up inside an attribute, or on a line of its own.
+# A code block's language is written into an attribute, or on its own line.
 _NO_LANGUAGE = re.compile(r"[^\w+#.-]")
 _NOTHING = "\u200b"
-"""A space of no width, which keeps three backticks from being a fence."""
+"""A zero-width space, which keeps three backticks from being a fence."""
 _LOOKS_LIKE_A_BACKTICK = "ˋ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a platform writes what begins, what ends and what stands between."""
+    """How a platform writes openings, closings and the text between them."""
 
     opening: Callable[[Span], str]
     closing: Callable[[Span], str]
     words: Callable[[Run], str]
     code_alone: bool = False
-    """Code takes no other style."""
+    """Code cannot have another style."""
 
 
 def render(styled: Styled, markup: Markup) -> str:
-    """The text as the platform wants it."""
+    """The text in the platform's markup."""
     match markup:
         case Markup.HTML:
             return _nested(spelled_out(styled, _HTML_LINK), _HTML)
@@ -62,11 +62,11 @@ def _nested(styled: Styled, dialect: Dialect) -> str:
 
 
 def _taken(run: Run, dialect: Dialect) -> tuple[Span, ...]:
-    """The spans of a run that the platform can show at once."""
+    """The spans of a run that the platform can show together."""
     styles = _styles(run)
-    without = {Style.BOLD} if Style.HEADING in styles else set()  # which is bold already
+    without = {Style.BOLD} if Style.HEADING in styles else set()  # a heading is bold already
     if dialect.code_alone and Style.CODE in styles:
-        # Of a link and code, the link says more.
+        # Of a link and code, keep the link.
         without |= {Style.CODE} if Style.LINK in styles else set(Style) - {Style.QUOTE, Style.CODE}
     return tuple(span for span in run.spans if span.style not in without)
 
@@ -80,7 +80,7 @@ def _in_common(some: tuple[Span, ...], others: tuple[Span, ...]) -> int:
 
 
 def _quoted(styled: Styled, dialect: Dialect) -> str:
-    """Where a quote has no end but that of its lines, each of them carries its sign."""
+    """Mark each line of a quote, in a dialect without a closing mark for quotes."""
     quotes = sorted((span for span in styled.spans if span.style is Style.QUOTE), key=lambda span: span.start)
     others = Styled(text=styled.text, spans=tuple(span for span in styled.spans if span.style is not Style.QUOTE))
     written, at = "", 0
@@ -165,7 +165,7 @@ def _mrkdwn_closing(span: Span) -> str:
 
 
 def _mrkdwn_words(run: Run) -> str:
-    # It has no code with a backtick in it, only one that looks like it.
+    # The dialect cannot write code with a backtick in it, so a lookalike replaces the backtick.
     return _mrkdwn_escaped(
         run.text.replace("`", _LOOKS_LIKE_A_BACKTICK) if Style.CODE in _styles(run) else _no_fence(run.text)
     )

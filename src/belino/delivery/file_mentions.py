@@ -1,7 +1,7 @@
 """File mentions: where a text names one of the files of its conversation.
 
-No path is guessed out of the text and then looked for: the files are known, and only their own spellings are sought. So
-spaces, quotes, links and fences need no rules, and a name of anything else is never more than text.
+Paths are not parsed out of the text: the files are known, and only their own spellings are searched for. So spaces,
+quotes, links and fences need no rules, and any other name is only text.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-# What continues a word or a path. A letter of another script does not: some are written without spaces.
+# Characters that continue a word or a path. Letters of other scripts do not: some are written without spaces.
 _GOES_ON_BEFORE = re.compile(r"[A-Za-z0-9_/\\.~%@:=+#&$-]")
 _GOES_ON_AFTER = re.compile(r"[A-Za-z0-9_/\\~%@=+#&$-]|[.:][^\s.:]")
 _ENDS_SENTENCE = re.compile(r"[.:][)\]}>\"'”’»`*_]*(?:\s|\Z)")
@@ -30,10 +30,10 @@ class FileMention:
 
 
 def find_named(text: str, paths: Iterable[str], roots: Sequence[tuple[str, str]]) -> tuple[FileMention, ...]:
-    """Every naming of these files, in the order of the text; of overlapping ones the longest.
+    """Every mention of these files, in text order; of overlapping ones the longest.
 
-    `paths` are relative to one folder. Each of `roots` is a folder beneath it, and how a text may begin a path that
-    leads there; an empty beginning is a bare name.
+    `paths` are relative to one folder. Each of `roots` is a folder below it, and the prefix with which a text may name
+    a path in it; an empty prefix means a bare name.
     """
     spellings: dict[str, str] = {}
     for path in paths:
@@ -52,18 +52,18 @@ def find_named(text: str, paths: Iterable[str], roots: Sequence[tuple[str, str]]
 
 
 def replaced(text: str, named: Sequence[FileMention], names: Mapping[str, str]) -> str:
-    """The text with the path of each of these files replaced by its name; others stay as they are."""
+    """The text with the path of each of these files replaced by its name; other paths stay."""
     spans = [_span(text, one, names[one.path]) for one in named if one.path in names]
     pieces, at = [], 0
     for start, end, words in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if start >= at:  # else it stands in the label of a link that was replaced whole
+        if start >= at:  # else it is in the label of a link that was replaced whole
             pieces += [text[at:start], words]
             at = end
     return "".join([*pieces, text[at:]])
 
 
 def _span(text: str, named: FileMention, name: str) -> tuple[int, int, str]:
-    """From where to where which words take its place: a link to a file that is attached would lead nowhere."""
+    """The range to replace, and the replacement; a link is replaced whole, since its target is a local path."""
     begins = _LINK_BEGINS.search(text, max(0, named.start - _LABEL_CHARS), named.start)
     ends = _LINK_ENDS.match(text, named.end) if begins else None
     if begins is None or ends is None:
@@ -85,12 +85,12 @@ def _spellings(path: str, roots: Sequence[tuple[str, str]]) -> set[str]:
         if path.startswith(f"{folder}/"):
             spelling = f"{beginning}{path[len(folder) + 1 :]}"
             found |= {spelling, f"./{spelling}"} if not spelling.startswith("/") else {spelling}
-    # A link in Markdown cannot hold a space.
+    # A Markdown link cannot contain a space.
     return found | {_quoted(spelling) for spelling in found}
 
 
 def _quoted(path: str) -> str:
-    # A name may be any bytes; those that are no text stand in it as half surrogate pairs.
+    # A file name may be any bytes; those that are not text are lone surrogates in the string.
     return quote(path.encode(errors="surrogateescape"))
 
 
@@ -105,7 +105,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     before, after = text[start - 1 : start], text[end : end + 2]
     spelling = text[start:end]
     if not _EXTENSION.search(spelling) and "/" not in spelling:
-        # A file called `notes` is not meant wherever somebody writes of notes.
+        # A bare word such as `notes` does not mean the file `notes` unless it is quoted.
         return before in _QUOTES and after[:1] == _QUOTES[before]
     if before and (_GOES_ON_BEFORE.match(before) or (before.isalnum() and not spelling[0].isascii())):
         return False

@@ -1,4 +1,4 @@
-"""Folders of a conversation's `outgoing/`: what waits in `pending`, and where it moves when it has ended."""
+"""Folders of a conversation's `outgoing/`: files waiting in `pending`, and where they are moved in the end."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -16,7 +16,7 @@ from belino.storage.blobs import on_disk
 OUTGOING = "outgoing"
 PENDING, SENT, ERROR = (f"{OUTGOING}/{name}" for name in ("pending", "sent", "error"))
 QUIET_SECONDS = 2.0
-"""A file nobody has written to for so long is taken for whole."""
+"""A file that has not been written to for this long counts as complete."""
 LOOKED_AT = 1_000
 REASON = ".error.txt"
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What lies in `pending`: files that can go out, and how many are still being written."""
+    """The contents of `pending`: files that can be sent, and how many are still being written."""
 
     files: tuple[Seen, ...] = ()
     unfinished: int = 0
@@ -35,7 +35,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fate:
-    """How far a pending file has come, by the parcel that carries it."""
+    """The state of a pending file, by the parcel that carries it."""
 
     state: ParcelState
     reason: str = ""
@@ -43,7 +43,7 @@ class Fate:
 
 
 def mark_of(seen: Seen) -> str:
-    """What tells a pending file from a later one of the same name; kept with its parcel."""
+    """Distinguishes a pending file from a later one of the same name; stored with its parcel."""
     return f"{seen.inode:x}-{seen.mtime_ns:x}-{seen.size:x}"
 
 
@@ -64,7 +64,7 @@ class Folders:
         self._clock = clock
 
     async def waiting(self, busy: Collection[str]) -> Waiting:
-        """What can go out now. Files that were written to just now are given a moment to be finished."""
+        """The files that can be sent now. Files that were just written to get a moment to be finished."""
         first = await self._look(busy)
         since = self._clock.now().timestamp() - QUIET_SECONDS
         fresh = {seen.path: seen for seen in first if not 0 <= seen.mtime_ns / 1e9 <= since}
@@ -78,96 +78,96 @@ class Folders:
         return Waiting(files=files, unfinished=len(now) - len(files))
 
     async def is_used(self) -> bool:
-        """Whether anything lies in `pending` or `error`."""
-        return await self._beneath(
-            lambda beneath: any(next(beneath.files(folder, deep=0, most=1), None) for folder in (PENDING, ERROR))
+        """Whether `pending` or `error` contains anything."""
+        return await self._in_jail(
+            lambda jail: any(next(jail.files(folder, deep=0, most=1), None) for folder in (PENDING, ERROR))
         )
 
     async def settle(self, fates: Mapping[str, Fate]) -> frozenset[str]:
-        """Move each pending file to where its parcel's end says. Returns the marks of those still on their way."""
+        """Move each pending file by the outcome of its parcel. Returns the marks of those still on their way."""
 
-        def work(beneath: Jail) -> frozenset[str]:
-            for seen in list(beneath.files(PENDING, deep=0, most=LOOKED_AT)):
+        def work(jail: Jail) -> frozenset[str]:
+            for seen in list(jail.files(PENDING, deep=0, most=LOOKED_AT)):
                 fate = fates.get(mark_of(seen))
                 if fate is not None:
-                    with suppress(FileNotFoundError):  # whoever put it there took it back
-                        self._follow(beneath, seen, fate)
-            self._forgive(beneath, fates)
+                    with suppress(FileNotFoundError):  # removed since it was listed
+                        self._follow(jail, seen, fate)
+            self._forgive(jail, fates)
             return frozenset(mark for mark, fate in fates.items() if _is_under_way(fate))
 
-        return await self._beneath(work)
+        return await self._in_jail(work)
 
     async def refuse(self, marks: Mapping[str, str]) -> None:
-        """Put pending files that cannot be sent aside, each with its reason."""
+        """Move pending files that cannot be sent to `error`, each with its reason."""
         await self.settle({mark: Fate(state=ParcelState.DEAD, reason=reason) for mark, reason in marks.items()})
 
     async def sweep(self, before: datetime) -> int:
-        """Delete what was moved to `sent` or `error` before then. Returns how many files went."""
+        """Delete files that were moved to `sent` or `error` before then. Returns how many were deleted."""
 
-        def work(beneath: Jail) -> int:
+        def work(jail: Jail) -> int:
             bound, count = before.timestamp() * 1e9, 0
             for folder in (SENT, ERROR):
-                for seen in list(beneath.files(folder, most=100 * LOOKED_AT)):
+                for seen in list(jail.files(folder, most=100 * LOOKED_AT)):
                     if max(seen.mtime_ns, seen.atime_ns) < bound:
-                        beneath.remove(seen.path)
+                        jail.remove(seen.path)
                         count += 1
             return count
 
-        return await self._beneath(work)
+        return await self._in_jail(work)
 
     async def _look(self, busy: Collection[str]) -> tuple[Seen, ...]:
-        def work(beneath: Jail) -> tuple[Seen, ...]:
-            found = beneath.files(PENDING, deep=0, most=LOOKED_AT)
+        def work(jail: Jail) -> tuple[Seen, ...]:
+            found = jail.files(PENDING, deep=0, most=LOOKED_AT)
             return tuple(seen for seen in found if not is_half_done(seen.name) and mark_of(seen) not in busy)
 
-        return await self._beneath(work)
+        return await self._in_jail(work)
 
-    def _follow(self, beneath: Jail, seen: Seen, fate: Fate) -> None:
-        """Where a file goes is known by its parcel, never by the file: the same name may be another file by now."""
+    def _follow(self, jail: Jail, seen: Seen, fate: Fate) -> None:
+        """Move a file by the state of its parcel, never by its name: the same name may be another file by now."""
         if fate.state is ParcelState.SENT:
-            self._move(beneath, seen, SENT)
+            self._move(jail, seen, SENT)
         elif not _is_under_way(fate):
-            moved = self._move(beneath, seen, ERROR)
-            beneath.write(f"{ERROR}/{ending_in(moved, REASON)}", f"{fate.reason or fate.state}\n")
+            moved = self._move(jail, seen, ERROR)
+            jail.write(f"{ERROR}/{ending_in(moved, REASON)}", f"{fate.reason or fate.state}\n")
 
-    def _forgive(self, beneath: Jail, fates: Mapping[str, Fate]) -> None:
-        """What was given up on and arrived after all, because somebody tried it again, is no error any more.
+    def _forgive(self, jail: Jail, fates: Mapping[str, Fate]) -> None:
+        """Move files from `error` to `sent` if their parcel arrived after a retry.
 
-        It arrived after it was put there: what arrived before was another file, whose number in the file system and
-        size this one happens to have.
+        It must have arrived after the file was moved to `error`: an earlier arrival was another file with the same
+        inode number and size.
         """
         arrived: dict[tuple[str, str], datetime] = {}
         for mark, fate in fates.items():
             if fate.state is ParcelState.SENT and fate.since is not None:
                 arrived.setdefault(_lasting(mark), fate.since)
-        for seen in list(beneath.files(ERROR, deep=0, most=LOOKED_AT)) if arrived else ():
+        for seen in list(jail.files(ERROR, deep=0, most=LOOKED_AT)) if arrived else ():
             since = arrived.get(_lasting(mark_of(seen)))
             if since is not None and since.timestamp() >= seen.mtime_ns / 1e9:
-                self._move(beneath, seen, SENT)
-                beneath.remove(f"{ERROR}/{ending_in(seen.name, REASON)}")
+                self._move(jail, seen, SENT)
+                jail.remove(f"{ERROR}/{ending_in(seen.name, REASON)}")
 
-    def _move(self, beneath: Jail, seen: Seen, folder: str) -> str:
-        # Its time becomes that of the move: retention counts from then, and put back by hand it is a new file.
+    def _move(self, jail: Jail, seen: Seen, folder: str) -> str:
+        # The file's time becomes that of the move: retention counts from then; if put back by hand, it is a new file.
         failpoint("file.move.before")
-        moved = beneath.move(seen.path, folder, at=self._clock.now())
+        moved = jail.move(seen.path, folder, at=self._clock.now())
         failpoint("file.move.after")
         return moved
 
-    async def _beneath(self, work: Callable[[Jail], T]) -> T:
+    async def _in_jail(self, work: Callable[[Jail], T]) -> T:
         def held() -> T:
-            with Jail(self.path) as beneath:
-                return work(beneath)
+            with Jail(self.path) as jail:
+                return work(jail)
 
         return await on_disk(held)
 
 
 def is_half_done(name: str) -> bool:
-    """Whether a name says that whoever writes the file is not done, or that it is nobody's business."""
+    """Whether the name marks a file that is unfinished or hidden."""
     return name.startswith(".") or name.lower().endswith(_HALF_DONE)
 
 
 def fates_of(carried: Iterable[tuple[str, ParcelState, str, datetime]]) -> dict[str, Fate]:
-    """By mark, from what parcels carried, newest first: the last word counts."""
+    """Fates by mark, from what parcels carried, newest first: the newest counts."""
     fates: dict[str, Fate] = {}
     for marks, state, reason, since in carried:
         for mark in split(marks):
@@ -180,6 +180,6 @@ def _is_under_way(fate: Fate) -> bool:
 
 
 def _lasting(mark: str) -> tuple[str, str]:
-    """What stays the same about a file that was moved."""
+    """The parts of a mark that a move does not change."""
     inode, _, size = mark.split("-")
     return inode, size

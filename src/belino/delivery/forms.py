@@ -1,4 +1,4 @@
-"""The forms a file can take by what it is, and what keeps it from one on a platform."""
+"""Forms a file can take by its content, and what prevents one on a platform."""
 
 from belino.domain.limits import FileLimit, SendAs
 from belino.domain.reply import Offer
@@ -16,11 +16,11 @@ NAMES = {
     SendAs.DOCUMENT: "a document",
 }
 _TIGHT = frozenset({SendAs.PHOTO, SendAs.VOICE, SendAs.STICKER})
-"""Forms whose bounds are their own; the others share the platform's."""
+"""Forms with their own limits; the others share the platform's."""
 
 
 def natural_forms(offer: Offer) -> tuple[SendAs, ...]:
-    """What suits the file, best first; any file is a document."""
+    """The forms that suit the file, best first; any file can be a document."""
     if is_moving(offer):
         return SendAs.ANIMATION, SendAs.DOCUMENT
     if offer.mime in DRAWN_MIMES:
@@ -39,17 +39,17 @@ def natural_forms(offer: Offer) -> tuple[SendAs, ...]:
 
 
 def is_moving(offer: Offer) -> bool:
-    """Whether a picture is more than its first frame, which is all that would be left of it as a photo."""
+    """Whether a picture is animated; as a photo, only its first frame would be left."""
     return offer.mime.startswith("image/") and offer.frames > 1
 
 
 def is_expected(offer: Offer, form: SendAs) -> bool:
-    """Whether anybody wonders why a file does not take a form: nobody does of a film that is no sticker."""
+    """Whether to give a reason why a file does not take a form; a video that was not meant as a sticker needs none."""
     return form is not SendAs.STICKER or offer.mime != WEBM or offer.wanted is SendAs.STICKER
 
 
 def clash(offer: Offer, form: SendAs, limit: FileLimit | None) -> str:
-    """Why a file can never take a form here, whatever is done to it; empty if it might."""
+    """Why a file can never take a form here, even when converted; empty if it might."""
     if not _suits(offer, form):
         if form is SendAs.PHOTO and is_moving(offer):
             return "it moves, and a photo stands still"
@@ -74,7 +74,7 @@ def _suits(offer: Offer, form: SendAs) -> bool:
 
 
 def misfits(offer: Offer, form: SendAs, limit: FileLimit) -> tuple[str, ...]:
-    """Everything that is wrong with a file in a form, in words for people; nothing if it can go out as it is."""
+    """Every reason why a file does not fit a form, in words for people; empty if it can be sent unchanged."""
     name = NAMES[form]
     found = []
     if limit.mimes and offer.mime not in limit.mimes:
@@ -98,7 +98,7 @@ def _size_fits(offer: Offer, limit: FileLimit) -> bool:
     if all(bound is None for bound in bounds):
         return True
     if not offer.width or not offer.height:
-        # Videos are not measured; a picture that cannot be must be decoded before it is believed.
+        # Videos are not measured; a picture of unknown size must be decoded first.
         return offer.mime not in DRAWN_MIMES
     longer, shorter = max(offer.width, offer.height), min(offer.width, offer.height)
     return (

@@ -1,4 +1,4 @@
-"""Links where there can be none: their words alone lead nowhere, so the addresses are written behind them."""
+"""Links where a platform shows none: the address is written after the label."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -11,7 +11,7 @@ _NONE = re.compile(r"(?!)")
 
 
 def spelled_out(styled: Styled, takes: re.Pattern[str] = _NONE) -> Styled:
-    """Without links that the platform would drop: the address stands behind the words, unless they are the address."""
+    """Replace links that the platform would drop: the address follows the label, unless the label is the address."""
     dropped = [span for span in styled.spans if span.style is Style.LINK and not takes.match(span.detail)]
     if not dropped:
         return styled
@@ -27,19 +27,19 @@ def spelled_out(styled: Styled, takes: re.Pattern[str] = _NONE) -> Styled:
 
 
 class _Grown:
-    """Where a text has grown, and how far that moves what stands in it; read once, however many links there are."""
+    """Insertions into a text, and how far they shift its spans; read once, however many links there are."""
 
     def __init__(self) -> None:
         self._places: list[int] = []
         self._by = [0]
 
     def note(self, place: int, by: int) -> None:
-        """So many characters were put in here; places come in order."""
+        """Record an insertion of this many characters; positions come in ascending order."""
         self._places.append(place)
         self._by.append(self._by[-1] + by)
 
     def moved(self, span: Span) -> Span:
-        """The span in the new text: what was put in where it ends belongs to a block, and to nothing else."""
+        """The span in the new text; an insertion at its end belongs to it only if it is a block."""
         block = span.style in (Style.QUOTE, Style.HEADING)
         before = bisect_right(self._places, span.start)
         within = (bisect_right if block else bisect_left)(self._places, span.end)

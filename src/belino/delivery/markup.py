@@ -1,4 +1,4 @@
-"""Markup of an agent: its Markdown, parsed once, as text with styles."""
+"""Markup of an agent: its Markdown, parsed once into styled text."""
 
 import re
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 PARSED_CHARS = 40_000
-"""A longer text is taken as it is: reading it would keep everybody else waiting."""
+"""A longer text is not parsed: parsing it would block the event loop."""
 DEEPEST = 18
-"""The library leaves out what is nested more than twenty deep; such a text is taken as it is too."""
+"""The library drops content nested more than twenty levels deep; such a text is not parsed either."""
 LINK_CHARS = 2_000
 BULLET = "• "
 RULE = "———"
@@ -27,9 +27,9 @@ _SAFE_LINK = re.compile(r"(https?|mailto|tel|tg):", re.IGNORECASE)
 
 
 def parse(source: str, *, link_chars: int = LINK_CHARS) -> Styled:
-    """The text as a reader sees it, and its styles. Takes any text; what is no Markdown stays as it is.
+    """The text as a reader sees it, and its styles. Accepts any text; what is not Markdown stays as it is.
 
-    An address longer than `link_chars` makes no link: it stands behind its words, where it can be cut.
+    An address longer than `link_chars` makes no link: it follows its label, where it can be cut.
     """
     tokens = _parser().parse(source) if len(source) <= PARSED_CHARS else []
     if any(token.level > DEEPEST for token in tokens):
@@ -37,17 +37,17 @@ def parse(source: str, *, link_chars: int = LINK_CHARS) -> Styled:
     writer = _Writer(link_chars)
     for token in tokens:
         writer.block(token)
-    # A text that would say nothing at all, the definition of a link for example, is shown as it was written.
+    # A text that renders as nothing, for example a link definition, is shown as written.
     return writer.styled() or Styled(text=source)
 
 
 def literal(text: str) -> str:
-    """Markdown that reads as this very text."""
+    """Markdown that renders as exactly this text."""
     return _SIGNS.sub(r"\\\1", text)
 
 
 def as_code(text: str) -> str:
-    """Markdown that shows this text, a file's name for example, as code."""
+    """Markdown that shows this text, for example a file name, as code."""
     plain = " ".join(text.split())
     longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
     fence = "`" * (longest + 1)
@@ -63,7 +63,7 @@ def _parser() -> "MarkdownIt":
 
 
 class _Writer:
-    """Writes the text token by token. A gap is written with what follows it, so that nothing ends with one."""
+    """Writes the text token by token. A gap is written with the text after it, so that nothing ends with one."""
 
     def __init__(self, link_chars: int) -> None:
         self._link_chars = link_chars
@@ -73,11 +73,11 @@ class _Writer:
         self._open: list[tuple[Style, str, int | None]] = []
         self._spans: list[Span] = []
         self._lists: list[int | None] = []
-        """For each list we are in, the number of its next item; None if it has bullets."""
+        """For each open list, the number of its next item; None if it has bullets."""
         self._cells: list[list[str]] | None = None
 
     def styled(self) -> Styled | None:
-        """What was written; None if that is nothing."""
+        """The result; None if it is empty."""
         text = "".join(self._pieces)
         return Styled(text=text, spans=tuple(self._spans)) if text.strip() else None
 
@@ -119,7 +119,7 @@ class _Writer:
                 if number is not None:
                     self._lists[-1] = number + 1
             case "list_item_close":
-                # An item without words has only its mark, after which the next begins on a line of its own.
+                # An empty item has only its marker; the next item still begins on its own line.
                 self._gap = self._gap or "\n"
             case "bullet_list_close" | "ordered_list_close":
                 self._lists.pop()
@@ -128,7 +128,7 @@ class _Writer:
     def _code(self, token: "Token") -> None:
         content = token.content.removesuffix("\n")
         if content:
-            # Its first line begins where code begins: what stands before, a list's mark, is not code.
+            # Code begins on its own line: the text before it, such as a list marker, is not code.
             self._gap = self._gap or ("\n" if self._length else "")
             words = token.info.split() if token.type == "fence" else []
             self._begin(Style.PRE, words[0] if words else "")
@@ -204,7 +204,7 @@ class _Writer:
             self._write(f" ({address})")
 
     def _end(self, style: Style, *, keep: bool = True) -> tuple[str, int | None]:
-        """Close the innermost span of a style; what stands over no text is none, and a quote in a quote neither."""
+        """Close the innermost span of a style; a span without text and a quote within a quote are dropped."""
         at = max(place for place, (each, _, _) in enumerate(self._open) if each is style)
         _, detail, start = self._open.pop(at)
         twice = style is Style.QUOTE and any(each is Style.QUOTE for each, _, _ in self._open)
@@ -225,7 +225,7 @@ class _Writer:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    """A table in characters of one width, its head over a line."""
+    """A table in fixed-width characters, with a line under its header."""
     widths = [max(len(row[place]) if place < len(row) else 0 for row in rows) for place in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]
     lines.insert(1, "  ".join("─" * max(width, 1) for width in widths))

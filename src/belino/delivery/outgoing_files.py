@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from belino.media.image.images import ImageFacts
 
 NAME_CHARS = 120
-# The header of these tells all there is; of others, only a decoder knows how many frames they have.
+# The header of these formats is enough; for others, only a decoder knows the number of frames.
 _STILL = frozenset({"image/jpeg", "image/bmp"})
 
 
 class Probes(Protocol):
-    """Measures pictures where they can do no harm; see media/image/images.py."""
+    """Measures pictures in the sandbox; see media/image/images.py."""
 
     async def probe(self, blob: Blob) -> "ImageFacts": ...
 
 
 class Keeper:
-    """Keeps what is offered; nothing that was not kept is ever sent."""
+    """Stores offered files; only stored bytes are ever sent."""
 
     def __init__(self, blobs: Blobs, images: Probes, *, max_bytes: int) -> None:
         self._blobs = blobs
@@ -37,8 +37,8 @@ class Keeper:
         self.max_bytes = max_bytes
 
     async def keep(self, chunks: AsyncIterator[bytes], *, name: str, declared: str = "") -> Offer:
-        """An offer of these bytes. MediaTooLarge past the limit; nothing half is kept."""
-        from belino.media.sniff import HEAD_BYTES, sniff  # with the first file: it costs 50 ms
+        """Store these bytes as an offer. MediaTooLarge past the limit; incomplete files are not kept."""
+        from belino.media.sniff import HEAD_BYTES, sniff  # imported with the first file: it costs 50 ms
 
         head = bytearray()
 
@@ -59,7 +59,7 @@ class Keeper:
         return await self._measured(_offer(blob, name), blob, bytes(head))
 
     async def held(self, blob: Blob, *, name: str, head: bytes) -> Offer:
-        """An offer of bytes that are here already."""
+        """An offer of bytes that are already stored."""
         return await self._measured(_offer(blob, name), blob, head)
 
     async def _measured(self, offer: Offer, blob: Blob, head: bytes) -> Offer:
@@ -74,7 +74,7 @@ class Keeper:
         try:
             facts = await self._images.probe(blob)
         except MediaError:
-            return offer  # who must know its size refuses it, and says so
+            return offer  # code that needs the size refuses it with a reason
         return replace(offer, width=facts.width, height=facts.height, frames=facts.frames)
 
 
@@ -91,6 +91,6 @@ def _filmed(offer: Offer, head: bytes) -> Offer:
 
 
 def shown_name(name: str) -> str:
-    """A file's name as people are shown it: one line, no path, not endless."""
+    """A file's name as people see it: one line, no path, bounded length."""
     line = one_line(name.rpartition("/")[2].encode(errors="replace").decode()) or "file"
     return line if len(line) <= NAME_CHARS else f"{line[: NAME_CHARS - 13]}…{line[-12:]}"

@@ -17,7 +17,7 @@ _SILENT = Text(text="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
-    """What one call carries, before it has a key."""
+    """The content of one call, before it has a key."""
 
     text: Text = _SILENT
     files: tuple[OutgoingFile, ...] = ()
@@ -26,9 +26,9 @@ class _Load:
 def plan(
     reply: Reply, decisions: Sequence[Decision], limits: Limits, *, turn: int, trace: str, retries: int = 0
 ) -> tuple[Parcel, ...]:
-    """The parcels of a turn's reply, in the order they leave; none for a reply without anything visible.
+    """The parcels of a turn's reply, in sending order; none for a reply without visible content.
 
-    Files come first, in the order they were named, then the text; what is not sent is named in it with the reason.
+    Files come first, in the order they were named, then the text, which names refused files with the reason.
     """
     leaving = [decision for decision in decisions if decision.action is Action.SEND]
     albums = list(_albums(leaving, limits))
@@ -44,15 +44,15 @@ def plan(
 
 
 def parcel_key(turn: int, position: int, trace: str, *, retries: int = 0) -> str:
-    """The same for the same turn and place in it, so that an answer planned twice is seen once.
+    """The same key for the same turn and position, so that an answer planned twice is shown once.
 
-    After a retry the keys are others: the apology was a parcel of its own, and the new answer is not taken for it.
+    A retry changes the keys: the apology was a separate parcel, and the new answer must not be mistaken for it.
     """
     return f"p-{turn}-{position}-{turn_hash(trace, retries)}"
 
 
 def turn_hash(trace: str, retries: int) -> str:
-    """What names one run of a turn in the keys of its parcels: the same however often a crash interrupts it."""
+    """Identifies one run of a turn in the keys of its parcels; it stays the same across crashes."""
     seed = f"{trace} {retries}" if retries else trace
     return sha256(seed.encode()).hexdigest()[:12]
 
@@ -72,7 +72,7 @@ def _parcel(load: _Load, reply: Reply, limits: Limits, position: int, key: str, 
 
 
 def _albums(leaving: Sequence[Decision], limits: Limits) -> Iterator[list[Decision]]:
-    """Neighbours that may share a call, as many as it takes; the order stays."""
+    """Group adjacent files that may share a call, up to its limit; the order stays."""
     album: list[Decision] = []
     for decision in leaving:
         if album and not _joins(album, decision, limits):
@@ -94,7 +94,7 @@ def _joins(album: Sequence[Decision], decision: Decision, limits: Limits) -> boo
 
 
 def _loads(album: Sequence[Decision], limits: Limits, words: str) -> Iterator[_Load]:
-    """The files in one call, and behind it whatever their captions could not hold; or with it, where text may be."""
+    """The files in one call, and the captions that do not fit: in the same call where it takes text, else after it."""
     files, left = [], list[tuple[Offer, str]]()
     for decision in album:
         shown = _own_caption(decision, limits)
@@ -111,7 +111,7 @@ def _loads(album: Sequence[Decision], limits: Limits, words: str) -> Iterator[_L
 
 
 def _own_caption(decision: Decision, limits: Limits) -> Text | None:
-    """The caption that travels with a file; None if it must follow as text."""
+    """The caption that is sent with a file; None if it must follow as text."""
     words = decision.offer.caption
     if not words.strip():
         return _SILENT
@@ -125,14 +125,14 @@ def _is_alone(decision: Decision, limits: Limits) -> bool:
 
 
 def _captions(left: Sequence[tuple[Offer, str]], *, alone: bool) -> str:
-    """Captions as text: under one file as they are, under several each with the name it belongs to."""
+    """Captions as text: for one file as they are, for several each with its file's name."""
     if alone:
         return "\n\n".join(words for _, words in left)
     return "\n\n".join(f"{as_code(offer.name)}: {words}" for offer, words in left)
 
 
 def _refusals(decisions: Sequence[Decision]) -> str:
-    """What is not sent, and why: the last few by name, the rest counted; and every word that came with it."""
+    """What is not sent, and why: the last few by name, the rest counted; with all captions."""
     refused = [decision for decision in decisions if decision.action is not Action.SEND]
     lines = [f"{as_code(each.offer.name)} was not sent: {literal(_why(each))}." for each in refused[-REFUSALS_TOLD:]]
     if len(refused) > REFUSALS_TOLD:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from belino.media.image.images import Fitted
 
 SECONDS = 60.0
-"""For one file, waiting for its turn included."""
+"""The limit for one file, queueing included."""
 PIECE = 256 * 1024
 WAVEFORM_POINTS, LOUDEST = 256, 100
 SUFFIXES = {"image/jpeg": (".jpg", ".jpeg"), "image/png": (".png",), "image/webp": (".webp",), VOICE_MIME: (".ogg",)}
 
 
 class Fits(Protocol):
-    """Makes pictures fit; see media/image/images.py."""
+    """Shrinks and converts pictures; see media/image/images.py."""
 
     async def fit(
         self, blob: Blob, *, max_bytes: int, max_side: int | None = None, formats: tuple[str, ...] = ...
@@ -38,7 +38,7 @@ class Fits(Protocol):
 
 
 class Speaks(Protocol):
-    """Reads and encodes sounds; see media/audio.py."""
+    """Reads and encodes audio; see media/audio.py."""
 
     def facts(self, blob: Blob) -> "SoundFacts": ...
 
@@ -48,7 +48,7 @@ class Speaks(Protocol):
 
 
 class Preparer:
-    """Carries out what was decided, and decides again on the result; ends in `send` or `refuse` for every file."""
+    """Carries out decisions, and decides again on the result; ends in `send` or `refuse` for every file."""
 
     def __init__(self, blobs: Blobs, images: Callable[[], Fits], sounds: Callable[[], Speaks]) -> None:
         self._blobs = blobs
@@ -63,7 +63,7 @@ class Preparer:
 
     async def _ready(self, offer: Offer, limits: Limits) -> Decision:
         barred: dict[SendAs, str] = {}
-        while True:  # each round ends it or bars one more form
+        while True:  # each round ends, or bars one more form
             decision = decide_one(offer, limits, barred=barred)
             if decision.action in (Action.SEND, Action.REFUSE):
                 return decision
@@ -76,7 +76,7 @@ class Preparer:
                 why = one_line(str(error)).rstrip(". ")
                 barred[decision.send_as] = f"it could not be made {NAMES[decision.send_as]}: {why}"
             else:
-                # What was made may be wrong in another way, which only now is known.
+                # The result may violate another limit, which is known only now.
                 again = decide_one(replace(made, wanted=decision.send_as), limits)
                 if (again.action, again.send_as) == (Action.SEND, decision.send_as):
                     return replace(again, offer=made, reason=f"{decision.reason}, so {_done(decision, made)}")
@@ -104,7 +104,7 @@ class Preparer:
         return replace(_copy(offer, kept), codec=VOICE_CODEC, seconds=facts.seconds or offer.seconds)
 
     async def _drawn(self, decision: Decision, limits: Limits) -> Decision:
-        """With how loud it goes, for a platform that shows it; a sound nobody can decode here goes without."""
+        """Add the waveform of audio, for a platform that shows it; without one if the audio cannot be decoded here."""
         limit = limits.files.get(decision.send_as)
         if decision.action is not Action.SEND or limit is None or not limit.waveform:
             return decision
@@ -120,7 +120,7 @@ class Preparer:
         return replace(decision, offer=replace(decision.offer, waveform=waveform))
 
     async def _measured(self, offer: Offer) -> Offer:
-        """With what the headers say of a sound; pictures are measured when they are collected."""
+        """Add duration and codec from the headers of audio; pictures are measured when they are collected."""
         if not offer.mime.startswith(("audio/", "video/")) or offer.codec:
             return offer
         blob = await self._blobs.blob(offer.sha256)
@@ -131,7 +131,7 @@ class Preparer:
 
 
 def _copy(offer: Offer, kept: Blob) -> Offer:
-    """The same offer with other bytes; its name tells what they are."""
+    """The same offer with other bytes; its name follows their type."""
     stem, _, suffix = offer.name.rpartition(".")
     endings = SUFFIXES.get(kept.mime, ())
     known = not endings or (bool(stem) and f".{suffix.lower()}" in endings)

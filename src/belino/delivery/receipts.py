@@ -4,11 +4,11 @@ from belino.domain.limits import SendAs
 from belino.domain.reply import OutgoingFile, Parcel, Receipt, StoredFile
 
 KEPT_AS_THEY_ARE = frozenset({SendAs.DOCUMENT, SendAs.AUDIO, SendAs.VOICE})
-"""Platforms encode pictures and films anew; what else they keep must have the size it had."""
+"""Forms that platforms store unchanged, so that the size must match; pictures and videos are re-encoded."""
 
 
 def difference(parcel: Parcel, receipt: Receipt) -> str:
-    """What is not as it was planned, in words; empty if all is, or the platform does not say."""
+    """What differs from the plan, in words; empty if nothing does, or the platform does not say."""
     if receipt.stored is None:
         return ""
     if len(receipt.stored) != len(parcel.files):

@@ -43,13 +43,13 @@ log = logging.getLogger(__name__)
 
 TRIES = 6
 WIDTH = 64
-"""Conversations that may be sending at once: enough that some hung platform calls do not stop the others."""
+"""Conversations that may send at once: enough that some hung platform calls do not stop the others."""
 STORE_RETRY_SECONDS = 5.0
 NO_ADAPTER_SECONDS = 300.0
 UNAUTHORIZED_SECONDS = 300.0
 NOTED_DELAYS = 12
-"""A platform that is down for a week is not told of a thousand times."""
-# A platform that is down for a minute must not cost an answer: six tries wait up to two and a half minutes in all.
+"""The most delays that are noted, so that a platform that is down for a week does not leave a thousand notes."""
+# A platform that is down for a minute must not lose an answer: six attempts wait up to two and a half minutes in all.
 FIRST_WAIT, LONGEST_WAIT = 5.0, 300.0
 PATIENCE_GROWS, MOST_PATIENCE = 0.05, 5.0
 NOTICE_CHARS = 300
@@ -58,7 +58,7 @@ PERHAPS_TWICE = "an earlier try may have arrived too"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParcelNews:
-    """A parcel's new state, for whoever watches."""
+    """A parcel's new state, for subscribers."""
 
     key: str
     conversation: ConversationKey
@@ -67,12 +67,12 @@ class ParcelNews:
 
 
 async def everybody_may(_claimed: ClaimedParcel) -> str:
-    """Why a parcel may not be sent any more: for no reason."""
+    """Allow every parcel: there is never a reason not to send it."""
     return ""
 
 
 class Sender:
-    """Sends what the outbox holds. One conversation's slowness never delays another."""
+    """Sends the parcels in the outbox. A slow conversation never delays another."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Sender:
         on_message: Callable[[StoredMessage], None],
         may_still: Callable[[ClaimedParcel], Awaitable[str]] = everybody_may,
     ) -> None:
-        """`may_still` says why a parcel may not be sent any more."""
+        """`may_still` returns why a parcel may no longer be sent; empty if it may."""
         self._outbox = outbox
         self._adapters = adapters
         self._config = config
@@ -103,17 +103,17 @@ class Sender:
         self._may_still = may_still
         self._owner = secrets.token_hex(8)
         self._patience: dict[ConversationKey, float] = {}
-        """Until when on the monotonic clock platforms asked us to wait: a wall clock that jumps is no reason not to."""
+        """The end of a wait that a platform asked for, on the monotonic clock: wall-clock jumps must not shorten it."""
         self._steady = SteadyClock(clock)
-        """What parcels wait by: a clock that is turned back would have them wait for it to come round again."""
+        """The clock for delays: if the wall clock is set back, parcels must not wait for the difference."""
         self._lanes = KeyedWorkers(self._step, width=WIDTH, clock=self._steady)
         self.wake = self._lanes.wake
         self.stop = self._lanes.stop
         self.lines = ConnectedAccounts(adapters, self.wake)
-        """Whether each account's platform has let us in: nothing is claimed, and no try spent, before that."""
+        """Which accounts are connected: before that, nothing is claimed and no attempt is used up."""
 
     async def run(self) -> None:
-        """Send until stopped, beginning with what an earlier run left behind and is not too old."""
+        """Send until stopped, starting with parcels of an earlier run that are not too old."""
         minutes = self._config.hold_minutes
         before = self._clock.now() - timedelta(minutes=minutes)
         held = f"it had waited for more than {minutes} minutes when belino started"
@@ -144,7 +144,7 @@ class Sender:
             failpoint("parcel.claim.after")
             await self._deliver(claimed, until=begun + lease_seconds(size_of(claimed.parcel)))
             return self._steady.now()
-        except Exception as error:  # noqa: BLE001 - one conversation's trouble must not end the others'
+        except Exception as error:  # noqa: BLE001 - an error in one conversation must not stop the others
             log.error("sending in %s failed: %s", conversation, place_of(error))
             return self._in(STORE_RETRY_SECONDS)
 
@@ -187,7 +187,7 @@ class Sender:
             case RateLimited():
                 await self._be_patient(claimed, error.retry_after, reason)
             case Unauthorized():
-                # The operator must act first; an answer is not lost because a token ran out.
+                # The operator must act first; an expired token must not lose an answer.
                 await self._delay(claimed, UNAUTHORIZED_SECONDS, reason)
             case TooLate():
                 await self._delay(claimed, 0, reason)
@@ -205,7 +205,7 @@ class Sender:
                 await self._unanswered(adapter, claimed, reason)
 
     async def _refused(self, claimed: ClaimedParcel, error: Undeliverable, reason: str) -> None:
-        """Never, in this form; its words and files may still go in another."""
+        """Handle a permanent refusal of this form; text and files may still be sent in another."""
         match error:
             case NothingToEdit():
                 await self._say_anew(claimed, reason)
@@ -215,7 +215,7 @@ class Sender:
                 await self._end(claimed, ParcelState.DEAD, reason)
 
     async def _unanswered(self, adapter: Adapter, claimed: ClaimedParcel, reason: str) -> None:
-        """No answer, or none that can be read: it may have arrived."""
+        """Handle a missing or unreadable answer: the parcel may have arrived."""
         doubt = claimed.doubt.unanswered()
         tells = is_repeatable(adapter, claimed.parcel) or isinstance(adapter, ReadsBack)
         if tells or (self._config.uncertain == "resend" and doubt < Doubt.AGAIN):
@@ -224,14 +224,14 @@ class Sender:
             await self._end(claimed, ParcelState.UNCERTAIN, f"{reason}; it may have arrived", doubt)
 
     async def _say_anew(self, claimed: ClaimedParcel, reason: str) -> None:
-        """The words are worth more than their place; kept first, for unlike a change a message may be seen twice."""
+        """Send a failed edit as a new message; stored first, because a message, unlike an edit, can appear twice."""
         key, fence = claimed.parcel.key, claimed.fence
         await self._insist(key, lambda: self._outbox.say_anew(key, reason, fence=fence))
         await self._note(claimed.parcel, "said anew", reason)
         self._tell(claimed.parcel, ParcelState.READY, reason)
 
     async def _take_apart(self, claimed: ClaimedParcel, reason: str) -> None:
-        """One file that the platform does not take must not cost the others."""
+        """Send each file separately, so that one that is refused does not stop the others."""
         parcel, fence = claimed.parcel, claimed.fence
         parts = apart(parcel)
         await self._insist(parcel.key, lambda: self._outbox.take_apart(parcel.key, parts, reason, fence=fence))
@@ -248,7 +248,7 @@ class Sender:
         await self._delay(claimed, wait, reason, failed=True, doubt=doubt)
 
     async def _be_patient(self, claimed: ClaimedParcel, seconds: float, reason: str) -> None:
-        # Asked to wait for next to nothing again and again, we would call without end.
+        # A platform that repeatedly asks for a very short wait must not cause endless calls.
         seconds = max(seconds, min(PATIENCE_GROWS * (claimed.attempt - 1), MOST_PATIENCE))
         self._patience[claimed.parcel.conversation] = self._clock.monotonic() + seconds
         await self._delay(claimed, seconds, reason, patience=True)
@@ -310,7 +310,7 @@ class Sender:
         self._tell(parcel, ParcelState.SENT, reason)
 
     async def _note(self, parcel: Parcel, outcome: str, reason: str, *, at: datetime | None = None) -> None:
-        """The store keeps a parcel's last reason; the story tells the earlier ones too."""
+        """Record a step: the store keeps only a parcel's last reason, `explain` shows the earlier ones too."""
         step = Step(
             at=at or self._clock.now(), stage=Stage.DELIVERY, outcome=outcome, reason=reason, subject=parcel.key
         )
@@ -321,12 +321,12 @@ class Sender:
         self._on_parcel(ParcelNews(key=parcel.key, conversation=parcel.conversation, state=state, reason=reason))
 
     def _in(self, seconds: float) -> datetime:
-        # Rounded up: a platform that asks for patience is not called a microsecond early.
+        # Rounded up, so that the call is not a microsecond early.
         return self._steady.now() + timedelta(microseconds=ceil(seconds * 1_000_000))
 
 
 def apart(parcel: Parcel) -> tuple[Parcel, ...]:
-    """Each file of a parcel in one of its own; the first has its key, and its words."""
+    """Each file of a parcel in its own parcel; the first keeps the key and the text."""
     first, *others = parcel.files
     return replace(parcel, files=(first,)), *(
         replace(parcel, key=f"{parcel.key}-{number}", files=(file,), text="", plain="", reply_to=None)
@@ -335,7 +335,7 @@ def apart(parcel: Parcel) -> tuple[Parcel, ...]:
 
 
 def notices_of(parcel: Parcel, reason: str) -> tuple[Parcel, ...]:
-    """What is said in place of files that cannot be sent: every word that came with them, then which, and why."""
+    """The text sent in place of refused files: all their captions, then their names and the reason."""
     words = [replace(parcel, key=f"{parcel.key}-words", kind=ParcelKind.TEXT, files=())] if parcel.text else []
     names = ", ".join(file.name for file in parcel.files)
     said = [file.plain or file.caption for file in parcel.files]

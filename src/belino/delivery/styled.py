@@ -6,7 +6,7 @@ from itertools import pairwise
 
 
 class Style(StrEnum):
-    """How a piece of text is shown."""
+    """A style of text."""
 
     QUOTE = "quote"
     PRE = "pre"
@@ -19,23 +19,23 @@ class Style(StrEnum):
 
 
 NESTING = tuple(Style)
-"""What stands outside and what inside, where spans cover the same text."""
+"""The nesting order of spans over the same text, outermost first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A style from one place in the text to another."""
+    """A style over a range of the text."""
 
     start: int
     end: int
     style: Style
     detail: str = ""
-    """A link's address, a code block's language, a heading's level, a backtick for code that holds one."""
+    """A link's address, a code block's language, a heading's level, or a backtick for code that contains one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A stretch of text that has the same spans over it, outermost first."""
+    """A stretch of text with the same spans over it, outermost first."""
 
     text: str
     spans: tuple[Span, ...]
@@ -49,7 +49,7 @@ class Styled:
     spans: tuple[Span, ...] = ()
 
     def piece(self, start: int, end: int) -> "Styled":
-        """A part of it that stands on its own, with the spans that reach into it."""
+        """A part of the text, with the spans that overlap it."""
         spans = tuple(
             Span(
                 start=max(span.start, start) - start,
@@ -63,7 +63,7 @@ class Styled:
         return Styled(text=self.text[start:end], spans=spans)
 
     def runs(self) -> tuple[Run, ...]:
-        """The text, cut wherever a span begins or ends."""
+        """The text, split wherever a span begins or ends."""
         edges = sorted({0, len(self.text)} | {at for span in self.spans for at in (span.start, span.end)})
         starts = sorted(self.spans, key=lambda span: span.start)
         found, over, next_span = [], list[Span](), 0
@@ -77,7 +77,7 @@ class Styled:
 
 
 def _outermost_first(spans: list[Span]) -> tuple[Span, ...]:
-    """One span of each style; in a code block nothing else is styled, a quote around it apart."""
+    """One span of each style; code blocks have no other style except a quote around them."""
     by_style: dict[Style, Span] = {}
     for span in spans:
         by_style.setdefault(span.style, span)

@@ -12,15 +12,15 @@ from belino.domain.limits import Limits, Markup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """What one message says."""
+    """The text of one message."""
 
     text: str
     plain: str = ""
-    """The same without markup; empty if there is none in it."""
+    """The same without markup; empty if it has none."""
 
 
 def texts(source: str, limits: Limits) -> tuple[Text, ...]:
-    """The messages that say this Markdown, in order; none if there is nothing to see."""
+    """The messages for this Markdown, in order; none if nothing is visible."""
     if limits.markup is Markup.MARKDOWN:
         return _as_it_is(source, limits)
     styled = _parsed(source, limits)
@@ -46,17 +46,17 @@ def caption(source: str, limits: Limits) -> Text | None:
 
 
 def length(text: Text, limits: Limits) -> int:
-    """How long the platform takes a message to be; where it does not count markup, as long as it must be without."""
+    """A message's length as the platform counts it; without markup where markup does not count."""
     return limits.unit.length(text.text if limits.counts_markup or not text.plain else text.plain)
 
 
 def _parsed(source: str, limits: Limits) -> Styled:
-    # A link must leave room for its words, or each letter of them would be a message of its own.
+    # A link must leave space for its label, or each letter of it would become a separate message.
     return parse(source, link_chars=limits.text_chars // 2)
 
 
 def _as_it_is(source: str, limits: Limits) -> tuple[Text, ...]:
-    """Markdown for a platform that reads it as the agent writes it."""
+    """Markdown for a platform that reads it unchanged."""
     room = limits.text_chars
     while True:
         parts = tuple(str(part) for part in chunk(source, room, lines=limits.text_lines))
@@ -67,7 +67,7 @@ def _as_it_is(source: str, limits: Limits) -> tuple[Text, ...]:
 
 
 def _end(styled: Styled, start: int, limits: Limits) -> int:
-    """Where the message that begins here ends: as late as the limits allow, at the best place to cut."""
+    """The end of the message that begins here: as late as the limits allow, at the best place to cut."""
     most = farthest(styled.text, start, limits.text_chars, limits.text_lines)
     while True:
         end = best_cut(styled.text, start, most)
@@ -77,12 +77,12 @@ def _end(styled: Styled, start: int, limits: Limits) -> int:
         over = _over(piece, limits)
         if over <= 1:
             return end
-        # Markup takes its room from the text; how much of it, only another look tells.
+        # Markup takes space from the text; how much is known only after rendering again.
         most = start + max(1, min(end - start - 1, int((end - start) / over)))
 
 
 def _over(piece: Styled, limits: Limits) -> float:
-    """By which factor a message is too long."""
+    """The factor by which a message exceeds the limits."""
     counted = render(piece, limits.markup if limits.counts_markup else Markup.PLAIN)
     return max(
         limits.unit.length(counted) / limits.text_chars,
@@ -92,13 +92,13 @@ def _over(piece: Styled, limits: Limits) -> float:
 
 
 def _styled(piece: Styled) -> int:
-    """How many styles begin before its last link ends: what a platform drops beyond a number is a pity only there."""
+    """How many styles begin before the last link ends: losing styles beyond the limit matters only for links."""
     end = max((span.end for span in piece.spans if span.style is Style.LINK), default=0)
     return sum(span.start < end for span in piece.spans)
 
 
 def _trimmed(styled: Styled, start: int, end: int) -> Styled | None:
-    """A piece without the blank lines around it, which platforms trim too; None if nothing else is in it."""
+    """A piece without surrounding blank lines, which platforms trim too; None if nothing else is left."""
     body = styled.text[start:end]
     if not body.strip():
         return None

@@ -1,4 +1,4 @@
-"""Typing and upload indicators, repeated until the message is there."""
+"""Typing and upload indicators, repeated until the message is sent."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,26 +13,26 @@ from belino.domain.reply import Parcel
 log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 4.0
-"""Platforms stop showing a sign after about five."""
+"""Platforms stop showing an indicator after about five seconds."""
 CALL_SECONDS = 10.0
 UPLOAD_SECONDS = 1.0
-"""A file that is there by then needs no sign."""
+"""A file that is sent within this time needs no indicator."""
 
 
 async def keep_showing(show: Callable[[], Awaitable[None]], clock: Clock) -> None:
-    """Show a sign until cancelled. One that cannot be shown is given up: nothing else must suffer from it."""
+    """Show an indicator until cancelled. If that fails, stop: an indicator must not affect anything else."""
     try:
         while True:
             async with deadline(clock, CALL_SECONDS):
                 await show()
             await clock.sleep(EVERY_SECONDS)
-    except Exception as error:  # noqa: BLE001 - a sign that cannot be shown is no reason to stop what it stands for
+    except Exception as error:  # noqa: BLE001 - a failed indicator must not stop the work it announces
         log.info("a sign cannot be shown: %s", place_of(error))
 
 
 @asynccontextmanager
 async def upload_shown(adapter: Adapter, parcel: Parcel, clock: Clock) -> AsyncIterator[None]:
-    """While inside, people see that a file is being sent, where the platform can show it."""
+    """Show an upload indicator inside the block, if the platform has one."""
     if parcel.files and isinstance(adapter, ShowsUpload):
         async with beside(_show_upload(adapter, parcel, clock)):
             yield

@@ -1,1 +1,1 @@
-"""The conductor: takes arrivals in, runs turns, keeps adapters alive, and can tell what happened."""
+"""Gateway: takes in arrivals, runs turns, supervises adapters, and explains what happened to a message."""

@@ -1,4 +1,4 @@
-"""Access: denied, observed or may command, one decision for every kind of arrival, before its content is read."""
+"""Access: one decision (denied, observed or may command) for every kind of arrival, before its content is read."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -32,9 +32,9 @@ def decide(
     heard: bool = False,
     paired: bool = False,
 ) -> Verdict:
-    """What the sender may do here.
+    """Decide what the sender may do here.
 
-    `trusts_senders`: the adapter lets nobody speak who has not logged in. `about`: the message that an edit, deletion,
+    `trusts_senders`: the adapter accepts only senders who are logged in. `about`: the message that an edit, deletion,
     reaction or delivery status is about, if this channel has it. `heard`: this channel has any message. `paired`: an
     operator approved the sender's code, which counts in direct messages and nowhere else.
     """
@@ -52,7 +52,7 @@ def decide(
 def still_may(
     asker: Requester, conversation: ConversationKey, access: AccessConfig, *, trusts_senders: bool, paired: bool
 ) -> Verdict:
-    """What whoever asked for an answer would be let do now: an answer must not outlive the right to it."""
+    """Decide again for the requester of an answer: it must not be sent after their access is withdrawn."""
     author = asker.author
     asked = Message(
         conversation=conversation, id="", author=author, sent=EPOCH, text="", chat_type=asker.chat_type, addressed=True
@@ -61,10 +61,10 @@ def still_may(
 
 
 def may_pair(arrival: Arrival, access: AccessConfig) -> bool:
-    """Whether the sender is somebody whom a pairing would let in here: a person who writes directly, not on the list.
+    """Whether a pairing code may be offered: the sender is a person who writes directly and is not on the list.
 
-    A bot is never told a code: two that answer each other would not stop. Nor is who writes to somebody else, in a
-    direct chat that the agent only reads along (a business account's).
+    Bots get no code: two bots that answer each other would not stop. Nor does the sender of a direct message to another
+    person that the agent only reads (a business account's chat).
     """
     author = arrival.author
     if access.direct != "pairing" or author is None or author.is_bot or author.is_agent or _on(access.senders, author):
@@ -89,10 +89,10 @@ def _place(
     if isinstance(arrival, Message | Unsupported):
         direct = arrival.chat_type is ChatType.DIRECT
     elif isinstance(arrival, DeliveryStatus):
-        # News of what we sent ourselves; it may come before the receipt, and holds nobody's words.
+        # Status of a message we sent ourselves; it may come before the receipt, and it has no user content.
         return _observed("the platform says so")
     elif about is None and not listed and not _may_be_early(arrival, heard=heard):
-        # What became of a message is told without the sort of place; one that was never kept tells nothing new.
+        # These arrivals do not carry the chat type; one about a message that was never stored adds nothing.
         return _denied("about a message that was never kept")
     else:
         direct = not listed
@@ -104,9 +104,9 @@ def _place(
 
 
 def _may_be_early(arrival: Arrival, *, heard: bool) -> bool:
-    """Whether a change says that it is of a direct message: it may have overtaken it, and nobody tells it again.
+    """Whether a change of a direct message may have overtaken the message: platforms report a change only once.
 
-    Where nobody is said to have made it, nobody can be judged: then it is believed only where something was kept.
+    A change without an author cannot be checked; it is accepted only if this channel has any message.
     """
     if not isinstance(arrival, Edit | Deletion | Reaction) or arrival.chat_type is not ChatType.DIRECT:
         return False
@@ -137,7 +137,7 @@ def _channel(arrival: Arrival, access: AccessConfig) -> Verdict:
 
 
 def _on(senders: Sequence[str], author: Author) -> bool:
-    # Everybody means every person: two bots that may command each other would never stop talking.
+    # "Everybody" means every person: two bots that may command each other would never stop talking.
     return author.id in senders or (EVERYBODY in senders and not author.is_bot)
 
 

@@ -1,4 +1,4 @@
-"""Adapter context: what an adapter is given, its account's name, one HTTP client and the clock."""
+"""Adapter context: what the gateway gives to an adapter: its account's name, one HTTP client and the clock."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -15,13 +15,13 @@ from belino.net.tap import Listener, TappedClient
 
 
 class PayloadWitness(Listener, Protocol):
-    """Who is told what adapters parsed and called."""
+    """Receives what adapters parse and call."""
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None: ...
 
 
 class AccountContext:
-    """The desk of one account."""
+    """The adapter context of one account."""
 
     def __init__(
         self, config: AdapterConfig, clock: Clock, guard: Guard, witness: PayloadWitness | None = None
@@ -33,11 +33,11 @@ class AccountContext:
         self._witness = witness
 
     async def publish(self, file: OutgoingFile) -> str:
-        """No platform that fetches from us is supported yet."""
+        """Not supported: no platform that downloads from us is implemented yet."""
         raise ConfigError(f"{file.name} cannot be published: this belino does not serve files to platforms")
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
-        """Tell a recording, if there is one."""
+        """Report a parsed payload to the recorder, if one is set."""
         if self._witness is not None:
             self._witness.parsed(payload, known, arrivals)
 
@@ -47,7 +47,7 @@ def own_hosts(config: AdapterConfig) -> tuple[str, ...]:
     try:
         module = registry.find("adapters", config.platform).module
     except ConfigError:
-        return ()  # whoever makes the adapter finds it elsewhere, or says that there is none
+        return ()  # the code that makes the adapter reports an unknown platform
     hosts = getattr(module, "hosts", None)
     try:
         return () if hosts is None else tuple(hosts(config.options))

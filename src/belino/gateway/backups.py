@@ -1,4 +1,4 @@
-"""Scheduled backups: the gateway makes one when it is due, and says how the last one went."""
+"""Scheduled backups: make one when it is due, and report how the last one went."""
 
 import asyncio
 import logging
@@ -18,11 +18,11 @@ log = logging.getLogger(__name__)
 RETRY = timedelta(hours=1)
 """A backup that failed is tried again after this time, or after its interval if that is shorter."""
 LONGEST_WAIT = timedelta(hours=1)
-"""The clock and the folder are looked at so often: a machine may sleep, and somebody may delete backups."""
+"""How often the clock and the folder are checked: a machine may sleep, and backups may be deleted by hand."""
 
 
 class _Stopped(Exception):
-    """The gateway stops while a backup is made."""
+    """The gateway stops while a backup is being made."""
 
 
 class Backups:
@@ -35,7 +35,7 @@ class Backups:
         self._failure = ""
 
     async def run(self) -> None:
-        """Wait for the next one and make it, for as long as the gateway runs."""
+        """Wait for the next backup and make it, for as long as the gateway runs."""
         interval = self._config.interval
         if interval is None:
             return
@@ -49,7 +49,7 @@ class Backups:
                 await self._clock.sleep(min(interval, RETRY).total_seconds())
 
     def finding(self) -> tuple[Finding, ...]:
-        """How the last backup went, for the doctor and the status."""
+        """The result of the last backup, for the doctor and the status."""
         return check_backups(self._config, self._home, self._clock.now(), failure=self._failure)
 
     async def _made(self, now: datetime) -> bool:
@@ -65,7 +65,7 @@ class Backups:
         return not problems
 
     async def _in_thread(self, now: datetime) -> tuple[str, ...]:
-        """Copy and verify in a thread, which gives up at the next file once the gateway stops."""
+        """Copy and verify in a thread, which stops at the next file when the gateway stops."""
         stopping = threading.Event()
 
         def progress(done: int, total: int) -> None:
@@ -81,12 +81,12 @@ class Backups:
             stopping.set()
             await asyncio.wait([work])
             if not work.cancelled():
-                work.exception()  # whatever it was, the gateway stops
+                work.exception()  # retrieved so that asyncio does not log it; the gateway is stopping
             raise
 
 
 def check_backups(config: BackupConfig, home: Home, now: datetime, *, failure: str = "") -> tuple[Finding, ...]:
-    """Whether scheduled backups are made, as the folder and the last attempt tell; nothing if none are wanted."""
+    """Findings about scheduled backups, from the folder and the last attempt; none if they are not configured."""
     interval = config.interval
     if interval is None:
         return ()

@@ -1,4 +1,4 @@
-"""From a recording to a cassette: its header, the names it must not hold, and the media it brings along."""
+"""Cassettes from recordings: the header, the names to replace, and the media to include."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ from belino.storage.home import Home
 MEDIA_BYTES = 8 * 1024 * 1024
 ALL_MEDIA_BYTES = 32 * 1024 * 1024
 SETTINGS = ("sessions", "media", "context", "delivery")
-"""The sections that decide what an agent is told and how an answer is sent."""
+"""The sections that determine an agent's prompt and how an answer is sent."""
 UNSET = frozenset({"sandbox"})
 HOME = "/state"
 HASH = re.compile(r"[0-9a-f]{64}")
@@ -35,13 +35,13 @@ Json = dict[str, Any]
 
 
 class CassetteBlobs(Protocol):
-    """Where the bytes of media are."""
+    """Where the bytes of media are stored."""
 
     async def blob(self, sha256: str) -> Blob | None: ...
 
 
 class Recordable(Protocol):
-    """A gateway, as far as a recording needs it."""
+    """The part of a gateway that a recording needs."""
 
     @property
     def config(self) -> Config: ...
@@ -61,22 +61,22 @@ class Recordable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCassette:
-    """A cassette that was written."""
+    """A cassette on disk."""
 
     path: Path
     bytes: int
     records: int
     media: int
     left_out: Mapping[str, str]
-    """Media that are not in it, by their hash, each with the reason."""
+    """Media that are not included, by hash, each with the reason."""
     ended: str = ""
-    """Why the recording had stopped itself, if it had."""
+    """Why the recording stopped by itself, if it did."""
 
 
 async def begin(
     gateway: Recordable, conversation: ConversationKey | None, *, without_text: bool, without_media: bool
 ) -> Recording:
-    """Begin a recording."""
+    """Start a recording."""
     older = [str(summary.conversation) for summary in await gateway.store.conversations()]
     return gateway.recorder.start(
         Wishes(
@@ -90,7 +90,7 @@ async def begin(
 
 
 async def finish(gateway: Recordable) -> WrittenCassette:
-    """End the recording and write its cassette."""
+    """Stop the recording and write its cassette."""
     recorder = gateway.recorder
     wishes = recorder.take()
     records = await asyncio.to_thread(lambda: list(recorder.journal.records()))
@@ -100,7 +100,7 @@ async def finish(gateway: Recordable) -> WrittenCassette:
     try:
         size = await asyncio.to_thread(_write, path, gateway, wishes, records, [*media, *_left(left_out)])
     except OSError as error:
-        recorder.resume()  # nothing is lost: it can be ended again
+        recorder.resume()  # nothing is lost: it can be stopped again
         raise StoreError(f"the cassette {path} cannot be written: {error.strerror}") from error
     recorder.journal.discard()
     return WrittenCassette(
@@ -109,7 +109,7 @@ async def finish(gateway: Recordable) -> WrittenCassette:
 
 
 def secrets_of(value: object) -> Iterator[str]:
-    """Every secret in a configuration."""
+    """Yield every secret in a configuration."""
     if isinstance(value, Secret):
         yield value.reveal()
     elif isinstance(value, Mapping):
@@ -150,7 +150,7 @@ def _write(path: Path, gateway: Recordable, wishes: Wishes, records: list[Json],
 
 
 def learn_all(names: Pseudonyms, config: Config, records: Iterable[Json]) -> None:
-    """Teach it everybody and everything the records name."""
+    """Add every person, channel and other name in the records to `names`."""
     names.learn_name(config.agent.name)
     for adapter in config.adapters:
         names.learn_id(adapter.account)
@@ -163,12 +163,12 @@ def learn_all(names: Pseudonyms, config: Config, records: Iterable[Json]) -> Non
 
 def _written(names: Pseudonyms, record: Json, wishes: Wishes) -> Json:
     if wishes.without_text and record["record"] == "exchange":
-        record = {**record, "blocks": None}  # our own words stand in prompts too, and could not be told apart
+        record = {**record, "blocks": None}  # prompts also contain our own text, which cannot be separated from it
     return names.value(record, fill=wishes.without_text)  # type: ignore[no-any-return]
 
 
 def _adapter(config: AdapterConfig, records: list[Json]) -> Json:
-    """An account without secrets and addresses, and of its access lists only who is in the recording."""
+    """An account without secrets and addresses; its access lists contain only those in the recording."""
     said = _known_in(records)
     access: AccessConfig = config.access
     return {
@@ -204,7 +204,7 @@ def _known_in(records: list[Json]) -> set[str]:
 
 
 def _plain(value: object) -> Json:
-    """Switches, numbers and choices of a dataclass; nothing that could name a place or hold a secret."""
+    """The booleans, numbers and choices of a dataclass; nothing that could name a place or contain a secret."""
     hints = get_type_hints(type(value))
     return {
         each.name: getattr(value, each.name)
@@ -214,14 +214,14 @@ def _plain(value: object) -> Json:
 
 
 def is_plain(hint: Any) -> bool:
-    """Whether a setting of this type is a switch, a number or one of a few words."""
+    """Whether a setting of this type is a boolean, a number or one of a few words."""
     if get_origin(hint) in (types.UnionType,):
         return all(inner is types.NoneType or is_plain(inner) for inner in get_args(hint))
     return hint in (bool, int, float) or get_origin(hint) is Literal
 
 
 def _places(config: Config) -> dict[str, str]:
-    """Servers of one's own, each with what its platform's usual server is called."""
+    """Self-hosted servers, each with the name of its platform's usual server."""
     found: dict[str, str] = {}
     for adapter in config.adapters:
         for each in fields(adapter.options):
@@ -263,7 +263,7 @@ def _left(left_out: Mapping[str, str]) -> list[Json]:
 
 
 def _hashes(value: object) -> Iterator[str]:
-    """The hashes of bytes that a replay needs: what was downloaded, and what came with an upload."""
+    """The hashes of bytes that a replay needs: downloads, and files that came with an upload."""
     if isinstance(value, Mapping):
         if isinstance(sha256 := value.get("sha256"), str) and HASH.fullmatch(sha256):
             yield sha256

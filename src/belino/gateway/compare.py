@@ -21,12 +21,12 @@ _FOLDER = re.compile(r"/state/media/[^/\s]+/")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One thing that came out otherwise."""
+    """One difference between a recording and its replay."""
 
     what: str
     """arrival, outcome, prompt, tool, call or parcel."""
     where: str
-    """The conversation and which one of its kind there."""
+    """The conversation, and the position among items of the same kind there."""
     recorded: str
     replayed: str
 
@@ -40,16 +40,16 @@ class Difference:
 def compare(
     recorded: Sequence[Json], replayed: Sequence[Json], *, older: Iterable[str] = (), without: Iterable[str] = ()
 ) -> list[Difference]:
-    """Everything that differs, conversation by conversation, `without` some aspects.
+    """Every difference, conversation by conversation, `without` some aspects.
 
-    Of `older` conversations the cassette does not have the beginning: of their prompts only the message is compared.
+    The cassette lacks the beginning of `older` conversations: of their prompts only the message is compared.
     """
     differences: list[Difference] = []
     left = frozenset(without)
     for where in dict.fromkeys(str(record.get("conversation")) for record in (*recorded, *replayed)):
         here = [[each for each in records if each.get("conversation") == where] for records in (recorded, replayed)]
         aspects = (_aspects(here[0], older=where in older), _aspects(here[1], older=where in older))
-        # An answer that was shown while it was written took other calls than one that is sent whole.
+        # A streamed answer takes other calls than one that is sent whole.
         drafted = {"call"} if any(_is_drafted(each) for each in here[0]) else set()
         for what in [each for each in aspects[0] if each not in left | drafted]:
             differences += _unequal(what, where, aspects[0][what], aspects[1][what])
@@ -65,7 +65,7 @@ def _unequal(what: str, where: str, before: list[str], after: list[str]) -> Iter
 
 
 def _aspects(records: list[Json], *, older: bool) -> dict[str, list[str]]:
-    """What is compared, each as texts in their order."""
+    """The aspects that are compared, each as texts in their order."""
     arrivals, exchanges, turns = (_of(records, kind) for kind in ("arrival", "exchange", "turn"))
     return {
         "arrival": [_arrival(record) for record in arrivals],
@@ -88,7 +88,7 @@ def _of(records: list[Json], kind: str) -> list[Json]:
 
 
 def _ends(records: list[Json]) -> list[Json]:
-    """How parcels ended; that of a draft is no news once the answer stands in its place."""
+    """How parcels ended; the end of a draft is left out once the answer has replaced it."""
     drafted = any(_is_drafted(record) for record in records)
     return [] if drafted else _of(records, "parcel")
 
@@ -128,7 +128,7 @@ def _call(record: Json) -> str:
 
 
 def _keyless(value: Any) -> Any:
-    """A body without the keys by which a platform knows that it was sent before: every gateway makes its own."""
+    """A request body without idempotency keys, which differ in every gateway."""
     match value:
         case dict():
             return {key: "KEY" if key in ONCE_KEYS else _keyless(inner) for key, inner in value.items()}
@@ -139,7 +139,7 @@ def _keyless(value: Any) -> Any:
 
 
 def _canonical(text: str) -> str:
-    """A text without what is new in every gateway: markers, the ids of refs, and the folder of a session."""
+    """A text without what differs in every gateway: markers, ref ids, and the session's folder."""
     for fence in set(_FENCE.findall(text)):
         text = text.replace(fence, "FENCE")
     numbers: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What the doctor looks at: the machine, the state folder, the store, every adapter and every agent."""
+"""Doctor: checks of the machine, the state folder, the store, every adapter and every agent."""
 
 import asyncio
 import platform
@@ -45,7 +45,7 @@ async def examine(
     sandbox_required: bool = False,
     soundness: Iterable[Finding] = (),
 ) -> tuple[Finding, ...]:
-    """Everything, in the order a person would look; without a running gateway `examine_adapters` asks the platforms.
+    """Run every check, in the order of diagnosis; without a running gateway `examine_adapters` asks the platforms.
 
     `channels` are those that each account is to listen in.
     """
@@ -61,14 +61,14 @@ async def examine(
 
 
 async def examine_adapters(config: Config) -> tuple[Finding, ...]:
-    """What the configured adapters find out about their platforms, where no gateway has made them."""
+    """Check the configured adapters against their platforms, without a running gateway."""
     guard, clock = Guard(config.net.allow), SystemClock()
     findings: list[Finding] = []
     for own in config.adapters:
         who = f"{own.platform}:{own.account}"
         try:
-            desk = AccountContext(own, clock, guard)
-            adapter = registry.find("adapters", own.platform).make(own.options, desk)
+            context = AccountContext(own, clock, guard)
+            adapter = registry.find("adapters", own.platform).make(own.options, context)
         except BelinoError as error:
             findings.append(Finding(name=who, ok=False, says=str(error)))
             continue
@@ -76,12 +76,12 @@ async def examine_adapters(config: Config) -> tuple[Finding, ...]:
             if isinstance(adapter, Checks):
                 findings.extend(await _ask(who, adapter, tuple(own.access.channels)))
         finally:
-            await desk.http.close()
+            await context.http.close()
     return tuple(findings)
 
 
 async def examine_agents(config: AgentConfig) -> tuple[Finding, ...]:
-    """What the configured agents find out about their models, where no gateway has made them."""
+    """Check the configured agents and their models, without a running gateway."""
     try:
         agents = Agents(config)
     except BelinoError as error:
@@ -93,17 +93,17 @@ async def examine_agents(config: AgentConfig) -> tuple[Finding, ...]:
 
 
 async def check_agents(agents: Iterable[tuple[str, Checks]]) -> tuple[Finding, ...]:
-    """What each agent finds out about its model."""
+    """Run each agent's own check of its model."""
     return tuple([finding for who, agent in agents for finding in await _ask(who, agent)])
 
 
 def check_python() -> Finding:
-    """Python is new enough."""
+    """Check that Python is new enough."""
     return Finding(name="python", ok=sys.version_info >= (3, 11), says=f"Python {platform.python_version()}")
 
 
 async def check_sandbox(sandbox: Sandbox | None = None, *, required: bool = False) -> Finding:
-    """What a decoder of hostile files could still do here: a child behind the walls really tries."""
+    """Check what a decoder of hostile files could still do: a sandboxed child process really tries."""
     own = Sandbox(jobs={}) if sandbox is None else None
     tried = own or sandbox
     assert tried is not None
@@ -125,7 +125,7 @@ async def check_sandbox(sandbox: Sandbox | None = None, *, required: bool = Fals
 
 
 def check_folder(folder: Path) -> tuple[Finding, ...]:
-    """The state folder is ours alone and has room."""
+    """Check that the state folder is accessible to its owner only and has free space."""
     mode = stat.S_IMODE(folder.stat().st_mode)
     open_files = [path.name for path in sorted(folder.iterdir()) if _others_may_read(path)]
     free = shutil.disk_usage(folder).free
@@ -148,12 +148,12 @@ def check_folder(folder: Path) -> tuple[Finding, ...]:
 
 
 def _others_may_read(path: Path) -> bool:
-    # People write the configuration with their own umask; it holds no secret, and the folder is closed.
+    # Users write the configuration with their own umask; it contains no secret, and the folder is private.
     return path.name not in ("belino.toml", "belino.json") and bool(stat.S_IMODE(path.lstat().st_mode) & 0o077)
 
 
 async def check_store(home: Home, store: Store, troubles: Mapping[str, str] = NO_TROUBLES) -> Finding:
-    """The disk takes a write, the store gives an answer, and nothing waits to be offered to it again."""
+    """Check that the disk accepts a write, the store answers, and no store call is being retried."""
     try:
         await asyncio.to_thread(home.probe)
         counts = await store.counts()
@@ -172,7 +172,7 @@ async def check_adapters(
     health: Mapping[tuple[str, str], AdapterHealth],
     channels: Mapping[tuple[str, str], Sequence[str]] = NO_CHANNELS,
 ) -> tuple[Finding, ...]:
-    """Each adapter's state, and what it finds out about its platform."""
+    """Each adapter's state, and its own check of its platform."""
     findings: list[Finding] = []
     for key, adapter in sorted(adapters.items(), key=lambda pair: pair[0]):
         who = ":".join(key)

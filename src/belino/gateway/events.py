@@ -16,7 +16,7 @@ QUEUE = 1_000
 
 
 class NoticeKind(StrEnum):
-    """What a notice is about."""
+    """The kinds of notice."""
 
     MESSAGE = "message"
     """A message is new or has changed."""
@@ -25,25 +25,25 @@ class NoticeKind(StrEnum):
     TURN = "turn"
     PARCEL = "parcel"
     LOST = "lost"
-    """Something was not told: the watcher is to catch up from history."""
+    """Notices were dropped: the subscriber must catch up from history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnNotice:
-    """Where a turn stands, or a note of what it is doing."""
+    """A turn's state, or a note about what it is doing."""
 
     turn: int
-    """0 while it waits and its number is not known yet."""
+    """0 while the turn is queued and its number is not known yet."""
     state: TurnState | Literal["note", "writing"]
     text: str = ""
     """A note, a reason, or the next piece of the answer."""
     at: int = 0
-    """Where in the answer a piece of it belongs, in UTF-16 units, as pages count."""
+    """The position of a piece in the answer, in UTF-16 units, as pages count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """One thing that has just happened."""
+    """One event."""
 
     kind: NoticeKind
     conversation: ConversationKey | None = None
@@ -63,11 +63,11 @@ class EventBus:
         self._listeners: list[Listener] = []
 
     def watched(self, conversation: ConversationKey | None = None) -> bool:
-        """Whether a subscriber follows this conversation, or any: without one, messages are not read from the store."""
+        """Whether a subscriber follows this conversation, or any; if not, messages are not read from the store."""
         return any(follows(conversation) for follows in self._queues.values())
 
     def publish(self, notice: Notice) -> None:
-        """Queue a notice for the subscribers that follow its conversation; one about none goes to all."""
+        """Queue a notice for the subscribers that follow its conversation; one without a conversation goes to all."""
         for queue, follows in self._queues.items():
             if notice.conversation is not None and not follows(notice.conversation):
                 continue
@@ -80,11 +80,11 @@ class EventBus:
             listener(notice)
 
     def message(self, message: StoredMessage) -> None:
-        """A message is new or has changed."""
+        """Publish a new or changed message."""
         self.publish(Notice(kind=NoticeKind.MESSAGE, conversation=message.conversation, payload=message))
 
     def changed(self, conversation: ConversationKey) -> None:
-        """Messages of a conversation that no subscriber follows have changed."""
+        """Notify listeners that messages of a conversation without subscribers have changed."""
         for listener in self._listeners:
             listener(Notice(kind=NoticeKind.CHANGED, conversation=conversation))
 
@@ -97,21 +97,21 @@ class EventBus:
         *,
         at: int = 0,
     ) -> None:
-        """A turn has come further."""
+        """Publish a turn's progress."""
         payload = TurnNotice(turn=turn, state=state, text=text, at=at)
         self.publish(Notice(kind=NoticeKind.TURN, conversation=conversation, payload=payload))
 
     def parcel(self, news: ParcelNews) -> None:
-        """A parcel has come further."""
+        """Publish a parcel's progress."""
         self.publish(Notice(kind=NoticeKind.PARCEL, conversation=news.conversation, payload=news))
 
     def lost(self) -> None:
-        """Something happened that could not be read: every subscriber has to read it from history."""
+        """Tell every subscriber to catch up from history, because an event could not be read."""
         self.publish(Notice(kind=NoticeKind.LOST))
 
     @asynccontextmanager
     async def subscribe(self, follows: Follows = lambda _: True) -> AsyncIterator[AsyncIterator[Notice]]:
-        """Every notice of the conversations followed, from now on until the block is left."""
+        """Every notice of the followed conversations, from now until the block is left."""
         queue: asyncio.Queue[Notice] = asyncio.Queue(QUEUE)
         self._queues[queue] = follows
         try:
@@ -121,7 +121,7 @@ class EventBus:
 
     @contextmanager
     def listening(self, listener: Listener) -> Iterator[None]:
-        """Call `listener` with every notice as it is published; it must not wait, and makes nothing be read for it."""
+        """Call `listener` with every notice as it is published; it must not block, and does not cause store reads."""
         self._listeners.append(listener)
         try:
             yield

@@ -12,15 +12,15 @@ from belino.domain.stored import ParcelRecord, RefRecord, StoredMessage, Story
 
 
 class SeveralMessages(BelinoError):
-    """The name means more than one message; the text lists them."""
+    """The name matches more than one message; the error lists them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The whole story of one message."""
+    """The full history of one message."""
 
     name: str
-    """What names exactly this message: `conversation/message id`."""
+    """The unambiguous name of this message: `conversation/message id`."""
     message: StoredMessage
     steps: tuple[Step, ...]
     refs: tuple[RefRecord, ...]
@@ -28,7 +28,7 @@ class Explanation:
 
 
 async def explain(library: Library, name: str) -> Explanation:
-    """The story of the message a person means by `conversation/message id`, a trace, or a platform's message id."""
+    """The history of the message named by `conversation/message id`, a trace, or a platform's message id."""
     story = await _exactly(library, name)
     if story is None:
         message = _the_one(name, await library.find_messages(name))
@@ -45,7 +45,7 @@ async def explain(library: Library, name: str) -> Explanation:
 
 
 def as_json(explanation: Explanation) -> dict[str, object]:
-    """The story as plain JSON values; times are ISO 8601 UTC."""
+    """The history as plain JSON values; times are ISO 8601 UTC."""
     message = explanation.message
     return {
         "name": explanation.name,
@@ -69,12 +69,12 @@ def as_json(explanation: Explanation) -> dict[str, object]:
 
 
 def message_name(message: StoredMessage) -> str:
-    """What names exactly this message."""
+    """The unambiguous name of this message."""
     return f"{message.conversation}/{message.id}"
 
 
 async def _exactly(library: Library, name: str) -> Story | None:
-    # A conversation's text form holds no slash of its own; a message id may.
+    # A conversation's text form contains no slash; a message id may.
     conversation, slash, message_id = name.partition("/")
     if not slash or not message_id:
         return None
@@ -91,7 +91,7 @@ def _the_one(name: str, found: tuple[StoredMessage, ...]) -> StoredMessage:
     if len({message.trace for message in found}) > 1:
         names = ", ".join(message_name(message) for message in found)
         raise SeveralMessages(f"{name!r} may mean several messages; write one of: {names}")
-    # One trace runs from the question to its answers: the story begins with who asked.
+    # A question and its answers share one trace: start with the question.
     return min(found, key=lambda message: (message.author.is_agent, message.seq))
 
 

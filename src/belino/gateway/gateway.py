@@ -1,4 +1,4 @@
-"""Gateway: construct everything, run everything, close everything."""
+"""Gateway: construct, run and close every part of belino."""
 
 import asyncio
 import logging
@@ -74,28 +74,28 @@ log = logging.getLogger(__name__)
 SENDING_GRACE_SECONDS = 2.0
 CLOSING_SECONDS = 5.0
 INDEX_SECONDS = 30.0
-"""What was deleted is to be out of the index within a minute."""
+"""Deleted messages must leave the index within a minute."""
 
 MakeAdapter = Callable[[AdapterConfig, AdapterContext], Adapter]
 
 
 @runtime_checkable
 class TakesPosts(Protocol):
-    """An adapter through which our own pages speak."""
+    """An adapter that accepts messages from our own pages."""
 
     async def post(self, message: Message) -> Taken: ...
 
 
-def from_registry(config: AdapterConfig, desk: AdapterContext) -> Adapter:
-    """The adapter of this platform, ours or an installed package's."""
-    adapter = registry.find("adapters", config.platform).make(config.options, desk)
+def from_registry(config: AdapterConfig, context: AdapterContext) -> Adapter:
+    """The adapter of this platform, built in or from an installed package."""
+    adapter = registry.find("adapters", config.platform).make(config.options, context)
     if not isinstance(adapter, Adapter):
         raise ConfigError(f"the adapter {config.platform!r} lacks a method every adapter must have")
     return adapter
 
 
 class Gateway:
-    """The whole house, in one process and one event loop. `async with` opens and closes it, `run` works."""
+    """All of belino, in one process and one event loop. `async with` opens and closes it; `run` runs it."""
 
     store: SqliteStore
     agents: Agents
@@ -129,7 +129,7 @@ class Gateway:
         self._agent = agent
         self._make_adapter = make_adapter
         self._outside = outside
-        """Fetches what an agent names; a client of our own, unless it is given."""
+        """Fetches the URLs an agent names; our own client, unless one is passed."""
         self._rng = rng or Random()  # noqa: S311 - jitter, not a secret
         self._insist = Retry(self.clock, self._rng)
         self._health: dict[tuple[str, str], AdapterHealth] = {}
@@ -157,19 +157,19 @@ class Gateway:
 
     @property
     def web(self) -> TakesPosts | None:
-        """The adapter our own pages speak through, if it is configured."""
+        """The adapter for messages from our own pages, if it is configured."""
         return next((adapter for adapter in self.adapters.values() if isinstance(adapter, TakesPosts)), None)
 
     @cached_property
     def images(self) -> "Images":
-        """Decodes pictures, in the sandbox; what it leaves behind when we die is swept with other unfinished files."""
+        """Decodes pictures in the sandbox; its leftovers after a crash are swept with other unfinished files."""
         from belino.media.image.images import Images
 
         return Images(self.sandbox, self.home.blobs / "tmp")
 
     @cached_property
     def renderer(self) -> "Renderer":
-        """Makes renditions, in the sandbox, and keeps them."""
+        """Makes renditions in the sandbox, and stores them."""
         from belino.media.render import make_renderer
 
         return make_renderer(self.sandbox, self.home.blobs / "tmp", self.store, images=self.images)
@@ -182,7 +182,7 @@ class Gateway:
         return Sounds(self.sandbox, self.home.blobs / "tmp")
 
     async def run(self) -> None:
-        """Work until `stop`: then listen no more, let running turns end, and give back those that do not."""
+        """Run until `stop`; then stop listening, wait for running turns, and requeue those that do not end in time."""
         async with asyncio.TaskGroup() as group:
             sending = group.create_task(self._sender.run())
             answering = group.create_task(self._sessions.run())
@@ -205,7 +205,7 @@ class Gateway:
             await self._ended(filing, SENDING_GRACE_SECONDS + CLOSING_SECONDS)
 
     async def _ended(self, task: asyncio.Task[None], seconds: float) -> None:
-        """Wait for a task that was asked to stop; one that still waits for the store is cut off."""
+        """Wait for a task that was asked to stop; cancel it if it still waits for the store."""
         try:
             async with deadline(self.clock, seconds):
                 await asyncio.wait({task})
@@ -213,15 +213,15 @@ class Gateway:
             task.cancel()
 
     def stop(self) -> None:
-        """Let `run` come to its end."""
+        """Ask `run` to end."""
         self._stopping.set()
 
     async def accept(self, arrival: Arrival, cursor: str | None = None) -> Taken:
-        """Take an arrival in; when it returns, arrival and cursor are on disk."""
+        """Accept an arrival; when this returns, arrival and cursor are on disk."""
         return await self._intake.accept(arrival, cursor=cursor)
 
     async def retry_message(self, message: StoredMessage) -> tuple[StoredMessage, ...]:
-        """Answer a message whose turn failed once more, with the rest of its album; NotFailed if it did not fail."""
+        """Run a message's failed turn again, with the rest of its album; NotFailed if it did not fail."""
         most = self.config.sessions.max_waiting
         if await self.store.waiting_turns() >= most:
             raise Busy(f"{most} messages wait for their turn (sessions.max_waiting); try again when some are answered")
@@ -233,7 +233,7 @@ class Gateway:
         return retried
 
     async def abort(self, conversation: ConversationKey) -> bool:
-        """Stop the turn that runs in a conversation; False if none does."""
+        """Stop the running turn of a conversation; False if there is none."""
         return self._turns.abort(conversation)
 
     def toolbox(self, conversation: ConversationKey) -> Toolbox:
@@ -241,25 +241,25 @@ class Gateway:
         return self._turns.toolbox(conversation)
 
     async def fetch(self, record: RefRecord, progress: Callable[[int, int | None], None] | None = None) -> Blob:
-        """The bytes of a ref, for a person; one download ever, whoever asks."""
+        """The bytes of a ref, for a person; downloaded once for all requesters."""
         return await self._fetcher.fetch(record, progress=progress)
 
     async def render(self, record: RefRecord, form: str, wish: "RenderOptions") -> "Rendered":
-        """A ref in another form, for a person; made once, whoever asks."""
+        """A ref in another form, for a person; made once for all requesters."""
         from belino.gateway.rendering import render_ref
 
         with self._holding() as held:
             return await render_ref(record, form, wish, library=self.store, renderer=self.renderer, held=held)
 
     async def glance(self, record: RefRecord, look: "FilePreview") -> "Glance":
-        """What a person sees of a ref before they open it."""
+        """A short preview of a ref, for a person."""
         from belino.gateway.rendering import glance_at
 
         with self._holding() as held:
             return await glance_at(record, look, renderer=self.renderer, held=held)
 
     async def picture(self, record: RefRecord, page: int) -> "Fitted":
-        """A picture that stands for a ref, or one page of it, for a person."""
+        """A picture of a ref, or of one of its pages, for a person."""
         from belino.gateway.rendering import picture_of
 
         with self._holding() as held:
@@ -267,7 +267,7 @@ class Gateway:
 
     @contextmanager
     def _holding(self) -> "Iterator[Held]":
-        """Gets bytes, none of which is let go of before the block is left."""
+        """Fetch bytes and pin them until the block is left."""
         with ExitStack() as needed:
 
             async def held(wanted: RefRecord) -> Blob:
@@ -278,11 +278,11 @@ class Gateway:
             yield held
 
     async def flush(self, conversation: ConversationKey | None = None) -> tuple[Flushed, ...]:
-        """Send what waits in the folder `pending` of a conversation, or of all, without a turn."""
+        """Send the files in the folder `pending` of a conversation, or of all, without a turn."""
         return await self._replies.flush_all() if conversation is None else (await self._replies.flush(conversation),)
 
     async def retry_parcel(self, key: str) -> ParcelRecord | None:
-        """Send a parcel that was held, given up or put off; None if it cannot be asked for any more."""
+        """Send a parcel that was held, given up or delayed; None if that is no longer possible."""
         return self._parcel_asked(await self.store.retry_parcel(key))
 
     async def drop_parcel(self, key: str) -> ParcelRecord | None:
@@ -296,31 +296,31 @@ class Gateway:
         without_text: bool = False,
         without_media: bool = False,
     ) -> Recording:
-        """Begin to record a conversation, or all of them, until `stop_recording`, also across restarts."""
+        """Start recording a conversation, or all of them, until `stop_recording`, also across restarts."""
         return await begin(self, conversation, without_text=without_text, without_media=without_media)
 
     async def stop_recording(self) -> WrittenCassette:
-        """End the recording and write its cassette."""
+        """Stop the recording and write its cassette."""
         return await finish(self)
 
     def health(self) -> Mapping[tuple[str, str], AdapterHealth]:
-        """How every adapter is."""
+        """The state of every adapter."""
         return dict(self._health)
 
     def soundness(self) -> tuple[Finding, ...]:
-        """What is known of the state folder's health: the database, the bytes of media, and scheduled backups."""
+        """Findings about the state folder: the database, the bytes of media, and scheduled backups."""
         return (*self._upkeep.soundness(), *self._backups.finding())
 
     async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
-        """Let go of what lies around in the state folder, or only count it."""
+        """Collect garbage in the state folder, or only count it."""
         return await self._upkeep.tidy(dry_run=dry_run, all_strays=all_strays)
 
     async def audit(self) -> Audit:
-        """Whether everything in the store is accounted for."""
+        """Check that everything in the store is accounted for."""
         return await self.store.audit()
 
     def cache_sizes(self) -> Mapping[str, CacheSize]:
-        """How much every cache holds, so that a cache that fills can be told from a leak."""
+        """The size of every cache, so that a cache that fills can be told from a leak."""
         made = [self.__dict__[name] for name in ("images", "renderer") if name in self.__dict__]  # on first use only
         sizes = {
             **self.store.cache_sizes(),
@@ -333,16 +333,16 @@ class Gateway:
         return sizes
 
     def troubles(self) -> Mapping[str, str]:
-        """What the store would not take so far and is being offered again, with the reason; empty when all is well."""
+        """Store calls that are being retried, each with the reason; empty when all is well."""
         return dict(self._insist.troubles)
 
     def _construct(self, opening: AsyncExitStack) -> None:
         opening.push_async_callback(self.sandbox.close)
         guard = Guard(self.config.net.allow)
         for config in self.config.adapters:
-            desk = AccountContext(config, self.clock, guard, self.recorder)
-            opening.push_async_callback(desk.http.close)
-            self.adapters[config.platform, config.account] = self._make_adapter(config, desk)
+            context = AccountContext(config, self.clock, guard, self.recorder)
+            opening.push_async_callback(context.http.close)
+            self.adapters[config.platform, config.account] = self._make_adapter(config, context)
         self.agents = Agents(self.config.agent, self._agent)
         opening.push_async_callback(self.agents.close)
         now = self.clock.now()
@@ -400,7 +400,7 @@ class Gateway:
         )
 
     def _make_replies(self, opening: AsyncExitStack) -> Replies:
-        # What an agent names is fetched from public addresses only, whatever else adapters may reach.
+        # URLs an agent names are fetched from public addresses only, whatever else adapters may reach.
         http = TappedClient(self._outside or Client(guard=Guard()), self.recorder, ("", ""))
         opening.push_async_callback(http.close)
         return Replies(
@@ -445,7 +445,7 @@ class Gateway:
         )
 
     async def _may_still(self, claimed: ClaimedParcel) -> str:
-        """Why an answer may not be sent any more: its files are not whole, or who asked for it is let in no longer."""
+        """Why an answer may no longer be sent: a file is damaged, or the requester's access was withdrawn."""
         where, asker = claimed.parcel.conversation, claimed.asker
         for file in claimed.parcel.files:
             if await self.store.blob(file.sha256) is None:
@@ -490,7 +490,7 @@ class Gateway:
             self.counters.adapter_restarts[":".join(key)] += 1
 
     def _parcel_asked(self, record: ParcelRecord | None) -> ParcelRecord | None:
-        """A person decided about a parcel: others of its conversation may have their turn now, too."""
+        """Publish an operator's decision about a parcel, and wake the sender: other parcels may follow now."""
         if record is not None:
             where = record.conversation
             self._parcel_news(ParcelNews(key=record.key, conversation=where, state=record.state, reason=record.reason))
@@ -511,7 +511,7 @@ class Gateway:
         return _opened(adapter, ref)
 
     async def _index_ahead(self) -> None:
-        """Searches find most of what arrived indexed already, and what was deleted leaves the index too."""
+        """Index new messages and remove deleted ones regularly, so that searches find most of the index up to date."""
         while True:
             await self.clock.sleep(INDEX_SECONDS)
             try:
@@ -522,7 +522,7 @@ class Gateway:
 
 @asynccontextmanager
 async def _opened(adapter: Adapter, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The bytes of a ref, fetched on behalf of whoever asks, or of its channel where a person does."""
+    """The bytes of a ref, fetched on behalf of the current conversation, or of the ref's channel if there is none."""
     channel = ConversationKey(platform=ref.platform, account=ref.account, channel=ref.channel_id)
     with nullcontext() if has_behalf() else on_behalf(channel):
         async with adapter.open_media(ref) as chunks:

@@ -25,15 +25,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountAccess:
-    """Whom one account lets in."""
+    """The access rules of one account."""
 
     access: AccessConfig
     trusts_senders: bool = False
-    """Nobody speaks through it who has not logged in."""
+    """The adapter accepts only senders who are logged in."""
 
 
 class Intake:
-    """Every arrival of every platform passes here."""
+    """Screens and stores every arrival of every platform."""
 
     def __init__(
         self,
@@ -57,32 +57,32 @@ class Intake:
         self._notices = notices
         self._counters = counters
         self._told = told
-        """Called with the conversation of a stranger for whom the outbox now holds a word."""
+        """Called with the conversation of a stranger when a pairing message for them is in the outbox."""
         self._deletion = deletion
-        """Called when something may have been taken back that is to be gone soon."""
+        """Called when a deletion may have to be carried out."""
         self._arrived = arrived
-        """Called with every arrival once it is judged and stored, or denied."""
+        """Called with every arrival once it is screened and stored, or denied."""
 
     def for_account(self, platform: str, account: str) -> Accept:
-        """What an adapter is given: it takes in only what belongs to its own account."""
+        """The function an adapter gets: it accepts only arrivals of its own account."""
         return _Threshold(self, platform, account)
 
     async def accept(self, arrival: Arrival, *, cursor: str | None = None) -> Taken:
-        """Take one arrival in; when it returns, arrival and cursor are on disk."""
+        """Accept one arrival; when this returns, arrival and cursor are on disk."""
         return (await self.accept_all([(arrival, cursor)]))[0]
 
     async def accept_all(self, incoming: Sequence[Incoming]) -> tuple[Taken, ...]:
-        """Take arrivals in, in their order and with few commits. Should one fail, no cursor is past it."""
+        """Accept arrivals in order and with few commits. If one fails, no cursor is past it."""
         taken: list[Taken] = []
         run: list[ScreenedArrival] = []
         for arrival, cursor in incoming:
-            if _is_about_any(arrival, run):  # what is said of a message is judged by the message as it is stored
+            if _is_about_any(arrival, run):  # access to a change is decided by the message as it is stored
                 taken += await self._take(run)
                 run = []
             judged = await self._judged(arrival, cursor)
             failpoint("intake.screened")
             if judged.verdict.answer:
-                if not self._sessions.has_room(beside=len(run)):  # who may have to wait keeps nobody else waiting
+                if not self._sessions.has_room(beside=len(run)):  # store the earlier arrivals before waiting
                     taken += await self._take(run)
                     run = []
                 await self._sessions.room()
@@ -100,12 +100,12 @@ class Intake:
             await self._offer_pairing(arrival, verdict)
         ready = None
         if isinstance(arrival, Message) and arrival.album is not None:
-            # Every item prolongs the wait, also one that speaks to nobody: in a group only the first has the mention.
+            # Every item extends the wait, also one without a mention: in a group only the first item has it.
             ready = self._clock.now() + timedelta(milliseconds=self._config.album_window_ms)
         return ScreenedArrival(arrival=arrival, verdict=verdict, cursor=cursor, ready=ready)
 
     async def _take(self, run: Sequence[ScreenedArrival]) -> tuple[Taken, ...]:
-        """Store what was judged, all at once; if one of them cannot be, those before it are, and it says why."""
+        """Store screened arrivals in one commit; if that fails, one by one up to the one that fails, which raises."""
         if not run:
             return ()
         failpoint("intake.store.before")
@@ -137,7 +137,7 @@ class Intake:
                     self._sessions.wake(judged.arrival.conversation)
 
     def _too_long(self, arrival: Arrival) -> Verdict | None:
-        """Why an arrival is refused before anybody asks who sent it."""
+        """Why an arrival is refused by its size, before its sender is checked."""
         most = self._config.max_text_chars
         if sum(len(text) for text in _texts(arrival)) > most:
             return Verdict(standing=Standing.DENIED, reason=f"the text is over {most} characters; send it as a file")
@@ -163,10 +163,10 @@ class Intake:
         return author is not None and await self._store.is_paired(where.platform, where.account, author.id)
 
     async def _offer_pairing(self, arrival: Arrival, verdict: Verdict) -> None:
-        """Tell a stranger their code."""
+        """Send a stranger their pairing code."""
         if verdict.standing is not Standing.DENIED or not isinstance(arrival, Message) or not self._may_pair(arrival):
             return
-        # Before the arrival is counted and its cursor moves: should we die in between, it comes again, told already.
+        # Before the cursor moves: after a crash in between, the arrival comes again and gets no second code.
         if await offer_pairing(self._store, arrival):
             self._told(arrival.conversation)
 
@@ -186,7 +186,7 @@ class Intake:
         try:
             stored = await self._kept(arrival.conversation, message_id)
         except StoreError:
-            # It is on disk: a page that has to look there itself is no reason to refuse the arrival.
+            # The arrival is on disk: a failed notification of pages is no reason to refuse it.
             self._notices.lost()
             return
         if stored is not None:
@@ -194,7 +194,7 @@ class Intake:
 
 
 class _Threshold:
-    """One account's way in."""
+    """The way in for one account's arrivals."""
 
     def __init__(self, intake: Intake, platform: str, account: str) -> None:
         self._intake = intake
@@ -219,7 +219,7 @@ class _Threshold:
 
 
 def _is_about_any(arrival: Arrival, run: Sequence[ScreenedArrival]) -> bool:
-    """Whether an arrival changes a message that is judged and not stored yet."""
+    """Whether an arrival changes a message that is screened and not stored yet."""
     if isinstance(arrival, Message | Unsupported):
         return False
     about = (arrival.conversation.whole_channel, arrival.message_id)
@@ -227,14 +227,14 @@ def _is_about_any(arrival: Arrival, run: Sequence[ScreenedArrival]) -> bool:
 
 
 def _may_take_back(arrival: Arrival) -> bool:
-    """An edit may take a picture away, and a message may bring bytes after its deletion was told."""
+    """Whether bytes may have to be deleted: an edit may remove a picture, and a message may come after its deletion."""
     if isinstance(arrival, Message):
         return any(ref.sha256 is not None for ref in arrival.media)
     return isinstance(arrival, Deletion | Edit)
 
 
 def _texts(arrival: Arrival) -> Iterator[str]:
-    """Everything in an arrival that its sender wrote."""
+    """Every text in an arrival that its sender wrote."""
     if arrival.author is not None:
         yield arrival.author.name
     if isinstance(arrival, Message | Edit):

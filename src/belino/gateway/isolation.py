@@ -1,4 +1,4 @@
-"""Isolation: ordinary turns run side by side, suspects of a crash one at a time."""
+"""Isolation: ordinary turns run concurrently, suspects of a crash one at a time."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,10 @@ from belino.domain.message import ConversationKey
 
 
 class Isolation:
-    """Says whether a conversation may claim a turn now. A conversation that may not is woken once it may.
+    """Decides whether a conversation may claim a turn now. A conversation that may not is woken once it may.
 
-    As soon as a suspect is due no other turn begins; those that run come to their end, and then the suspect runs.
-    Nothing waits inside `enter`, so a conversation that is held back takes up no place and needs no stopping.
+    As soon as a suspect is due no other turn starts; when the running turns have ended, the suspect runs.
+    `enter` does not block, so a conversation that is held back takes no slot and needs no stopping.
     """
 
     def __init__(self, wake: Callable[[ConversationKey], None]) -> None:
@@ -17,12 +17,12 @@ class Isolation:
         self._inside = 0
         self._alone: ConversationKey | None = None
         self._suspects: dict[ConversationKey, None] = {}
-        """Conversations whose next turn is to run alone, in the order they run."""
+        """Conversations whose next turn must run alone, in the order they run."""
         self._held: dict[ConversationKey, None] = {}
-        """Conversations to be woken when no suspect is due any more."""
+        """Conversations to wake when no suspect is due any more."""
 
     def isolate(self, conversation: ConversationKey) -> None:
-        """The next turn of this conversation is due and must run alone."""
+        """Mark the next turn of this conversation as due and to be run alone."""
         self._suspects.setdefault(conversation)
 
     def is_alone(self, conversation: ConversationKey) -> bool:
@@ -41,7 +41,7 @@ class Isolation:
         return True
 
     def leave(self, conversation: ConversationKey) -> None:
-        """The turn has ended, or there was none."""
+        """End the turn, or an `enter` without one."""
         self._inside -= 1
         if self._alone == conversation:
             self._alone = None

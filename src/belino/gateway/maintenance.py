@@ -1,4 +1,4 @@
-"""Maintenance of the state folder: delete what was taken back at once, what is old or unused within the hour."""
+"""Maintenance of the state folder: delete at once what users deleted, and within the hour what is old or unused."""
 
 import asyncio
 import logging
@@ -25,15 +25,15 @@ log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 3_600.0
 AGAIN_SECONDS = 10.0
-"""What was deleted while somebody read it is tried again so soon: all of it is to be gone within a minute."""
+"""Bytes that were in use when they were deleted are tried again this soon: all must be gone within a minute."""
 FINISHED_KEPT = timedelta(hours=1)
 """How long a finished upload waits for the message that attaches it."""
 UNFINISHED_KEPT = timedelta(days=1)
 """How long an unfinished upload can be resumed."""
 GONE_TOLD = timedelta(days=30)
-"""How long whoever names a deleted item is told that it was deleted, rather than that there is none."""
+"""How long a deleted item is reported as deleted rather than as unknown."""
 SLOW_SECONDS = 1.0
-"""A commit takes milliseconds; platforms wait for two or three seconds before they call again."""
+"""A commit takes milliseconds; platforms call again after two or three seconds."""
 UNCHECKED = Finding(name="database", ok=True, says="it is being looked through")
 NOT_CHECKED = "could not be checked"
 CHECK_TRIES = 5
@@ -42,7 +42,7 @@ CHECK_AGAIN_SECONDS = 1.0
 
 
 class Maintenance:
-    """Sweeps at the start and every hour, and follows deletions."""
+    """Sweeps at the start and every hour, and carries out deletions."""
 
     def __init__(
         self, store: SqliteStore, fetcher: Fetcher, replies: Replies, *, config: Config, home: Home, clock: Clock
@@ -67,7 +67,7 @@ class Maintenance:
             await self._clock.sleep(SWEEP_SECONDS)
 
     def soundness(self) -> tuple[Finding, ...]:
-        """The database check, how the disk takes writes, media found damaged since the start, and strays."""
+        """The database check, disk writes, media found damaged since the start, and strays."""
         return (
             self._database,
             *check_disk(self._store.disk),
@@ -76,11 +76,11 @@ class Maintenance:
         )
 
     def deletion(self) -> None:
-        """Something was taken back."""
+        """Signal that a message or media was deleted."""
         self._deleted.set()
 
     async def follow_deletions(self) -> None:
-        """Let go of what was taken back, until all of it is gone."""
+        """Delete copies and bytes of what users deleted, and retry until all of them are gone."""
         while True:
             self._deleted.clear()
             try:
@@ -94,7 +94,7 @@ class Maintenance:
                 await self._deleted.wait()
 
     async def tidy(self, *, dry_run: bool = False, all_strays: bool = False) -> Tidied:
-        """Look for whatever lies around, and let it go unless it is only to be counted."""
+        """Collect garbage, or only count it."""
         return await tidy_up(self._store, self._home, self._fetcher.purge, dry_run=dry_run, all_strays=all_strays)
 
     async def _swept(self) -> None:
@@ -148,7 +148,7 @@ class Maintenance:
 
 
 async def forget_deleted(store: SqliteStore, home: Home, purge: Callable[[], Awaitable[Sequence[str]]]) -> int:
-    """Let go of copies and bytes of what was taken back. Returns how much of it somebody still needs."""
+    """Delete copies and bytes of what users deleted. Returns how many items are still in use."""
     while copied := await store.copied():
         for gone in copied:
             for folder in await on_disk(home.session_folders, gone.conversations):
@@ -167,7 +167,7 @@ async def tidy_up(
     dry_run: bool,
     all_strays: bool = False,
 ) -> Tidied:
-    """All that lies around, with or without a gateway."""
+    """Collect all garbage, with or without a gateway."""
     deleted = await store.taken_back()
     left = deleted if dry_run else await forget_deleted(store, home, purge)
     tidied = await store.tidy(dry_run=dry_run, all_strays=all_strays)
@@ -198,7 +198,7 @@ async def check_database(store: SqliteStore, clock: Clock) -> Finding:
 
 
 def check_disk(disk: DiskState) -> tuple[Finding, ...]:
-    """Nothing to tell, unless the disk refuses what is written or takes long for it."""
+    """A finding if the disk refuses writes or is slow; else none."""
     if disk.refusal:
         cure = "Make room on the disk and the state folder writable; belino goes on by itself."
         return (Finding(name="disk", ok=False, says=f"the last write was refused: {disk.refusal}", cure=cure),)
@@ -209,7 +209,7 @@ def check_disk(disk: DiskState) -> tuple[Finding, ...]:
 
 
 def check_media(damaged: int) -> tuple[Finding, ...]:
-    """Nothing to tell, unless bytes on disk have changed by themselves."""
+    """A finding if bytes on disk are damaged; else none."""
     if not damaged:
         return ()
     found = f"{_files(damaged)} {'was' if damaged == 1 else 'were'}"

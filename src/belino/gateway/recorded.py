@@ -1,4 +1,4 @@
-"""The recorded world: platforms that answer from a cassette, an agent that does again what one did, and its clock."""
+"""Recorded platforms, agent and clock: they answer from a cassette."""
 
 import json as json_format
 import time
@@ -36,27 +36,27 @@ Json = dict[str, Any]
 
 PIECE_BYTES = 64 * 1024
 ERRORS = {"ToolError": ToolError, "MemoryLost": MemoryLost}
-"""What an agent may fail with besides AgentError, each of which ends a turn in its own way."""
+"""Errors of an agent besides AgentError, each of which ends a turn in its own way."""
 
 
 class NotRecorded(AdapterError):
-    """A platform was called in a way that the cassette has no answer to."""
+    """A platform call that the cassette has no answer to."""
 
 
 class RecordedClock:
-    """The time of the recording: set for each record, and passing as usual in between."""
+    """The time of the recording: set for each record, and running in between."""
 
     def __init__(self) -> None:
         self._anchor = datetime.now(UTC)
         self._read = time.monotonic()
 
     def set(self, moment: datetime) -> None:
-        """It is this late now; it never goes back."""
+        """Set the time; it never goes back."""
         if moment > self.now():
             self._anchor, self._read = moment, time.monotonic()
 
     def begin(self, moment: datetime) -> None:
-        """The recording begins."""
+        """Start at the recording's first moment."""
         self._anchor, self._read = moment, time.monotonic()
 
     def now(self) -> datetime:
@@ -70,7 +70,7 @@ class RecordedClock:
 
 
 class Tape(Journal):
-    """A journal in memory: what the replay does, to be compared with what was recorded."""
+    """A journal in memory: what the replay does, to be compared with the recording."""
 
     def __init__(self) -> None:
         self.written: list[Json] = []
@@ -78,10 +78,10 @@ class Tape(Journal):
         self.size = 0
 
     def begin(self, wishes: Wishes) -> None:
-        """It is empty."""
+        """Start empty."""
 
     def resume(self) -> Wishes | None:
-        """Nobody left a recording here."""
+        """None: there is no recording to resume."""
         return None
 
     def append(self, record: Json) -> None:
@@ -113,7 +113,7 @@ class RecordedAnswer:
 
 
 class RecordedClient:
-    """An HTTP client without a network: it answers what was answered when the same was called."""
+    """An HTTP client without a network: it returns the recorded answer to the same call."""
 
     def __init__(self, calls: Iterable[Json], media: Mapping[str, bytes]) -> None:
         self._media = media
@@ -144,14 +144,14 @@ class RecordedClient:
                 else Unanswered("the recorded call was not answered")
             )
         answer = self._body(call)
-        # Stand-ins may have made it shorter or longer than it was.
+        # Pseudonyms may have changed the length.
         yield RecordedAnswer(_status(call), {**_headers(call), "content-length": str(len(answer))}, answer)
 
     @asynccontextmanager
     async def socket(
         self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None
     ) -> AsyncIterator[WebSocket]:
-        """A cassette has no sockets."""
+        """Refused: a cassette has no sockets."""
         raise NotRecorded("a cassette has no web sockets")
         yield
 
@@ -186,7 +186,7 @@ class RecordedClient:
 
 
 class RecordedDesk:
-    """The desk of one account, offline."""
+    """The adapter context of one account, offline."""
 
     def __init__(self, account: str, clock: Clock, http: TappedClient) -> None:
         self.account = account
@@ -194,22 +194,22 @@ class RecordedDesk:
         self.http = http
 
     async def publish(self, file: OutgoingFile) -> str:
-        """Nothing is published from a cassette."""
+        """Refused: nothing is published from a cassette."""
         raise ConfigError(f"{file.name} cannot be published: a replay is offline")
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[object]) -> None:
-        """The replay hands arrivals in itself."""
+        """Ignored: the replay passes arrivals in itself."""
 
 
 def silenced(adapter: Adapter, clock: Clock, recalled: Iterable[Json]) -> Adapter:
-    """The adapter, without listening: what arrives and what was said before comes from the cassette."""
+    """The adapter without its connection: arrivals and history come from the cassette."""
     send, earlier = adapter.send, Earlier(recalled)
 
     async def listen(accept: object, cursor: str | None) -> None:
         await Event().wait()
 
     async def at_once(*_arguments: object, **_named: object) -> None:
-        """Signs are not shown, and nobody has to let us in."""
+        """Do nothing: typing signs are not shown, and there is no connection to wait for."""
 
     async def send_recorded(parcel: Parcel) -> Receipt:
         try:
@@ -235,7 +235,7 @@ def silenced(adapter: Adapter, clock: Clock, recalled: Iterable[Json]) -> Adapte
 
 
 class Earlier:
-    """What was said before, as platforms told it."""
+    """History as the platforms returned it."""
 
     def __init__(self, recalled: Iterable[Json]) -> None:
         self._told: defaultdict[str, list[Message]] = defaultdict(list)
@@ -248,16 +248,16 @@ class Earlier:
     async def history(
         self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
     ) -> Sequence[Message]:
-        """What a channel's history was."""
+        """The recorded history of a channel."""
         return self._told[str(channel)][:limit]
 
     async def thread(self, conversation: ConversationKey) -> Sequence[Message]:
-        """What a thread was."""
+        """The recorded messages of a thread."""
         return self._told[str(conversation)]
 
 
 class RecordedAgent:
-    """Does in each turn what the recorded agent did: the same tools, the same words."""
+    """Repeats in each turn the recorded agent's tool calls and text."""
 
     def __init__(self, cassette: Cassette) -> None:
         self._exchanges: defaultdict[str, deque[Json]] = defaultdict(deque)
@@ -268,10 +268,10 @@ class RecordedAgent:
         self.remembers = bool(first.get("remembers"))
         self.sees_images = bool(first.get("sees_images", True))
         self.refs: dict[str, str] = {}
-        """Refs of the recording, as they are called here."""
+        """Ref ids of the recording to those of the replay."""
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
-        """Play the conversation's next exchange."""
+        """Replay the conversation's next exchange."""
         waiting = self._exchanges[str(turn.conversation)]
         events = waiting.popleft().get("events") if waiting else None
         ended = False

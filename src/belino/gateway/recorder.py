@@ -1,7 +1,7 @@
 """Recorder of conversations: arrivals, prompts, answers, platform calls and outcomes.
 
 Nothing is written before the access decision: an adapter reports what it parsed, and that is kept only if the arrival
-is taken in. Calls are written only for conversations in which an arrival was taken in since the recording began.
+is stored. Calls are written only for conversations in which an arrival was stored since the recording began.
 """
 
 import logging
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 MOST_BYTES = 64 * 1024 * 1024
 MOST_HOURS = 24
 MOST_WAITING = 10_000
-"""Parsed payloads whose arrivals are not judged yet."""
+"""Parsed payloads whose arrivals are not screened yet."""
 SEALED = "SEALED"
 _UNKEPT = frozenset({MessageOutcome.DENIED, MessageOutcome.DUPLICATE})
 _ENDS = frozenset({ParcelState.SENT, ParcelState.UNCERTAIN, ParcelState.HELD, ParcelState.DEAD})
@@ -38,22 +38,22 @@ Json = dict[str, Any]
 
 
 class RecordingRefused(BelinoError):
-    """A recording cannot begin or end now."""
+    """A recording cannot start or stop now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """How a recording stands."""
+    """The state of a recording."""
 
     started: str
     conversation: str | None
     bytes: int
     ended: str = ""
-    """Why it stopped itself; empty while it records."""
+    """Why it stopped by itself; empty while it records."""
 
 
 class Recorder:
-    """One recording at a time; it costs one question per event while there is none."""
+    """One recording at a time; without one, each event costs one check."""
 
     def __init__(self, journal: Journal, *, secrets: Secrets, clock: Clock) -> None:
         self.journal = journal
@@ -62,7 +62,7 @@ class Recorder:
         self._wishes: Wishes | None = None
         self._scope: ConversationKey | None = None
         self._open: set[ConversationKey] = set()
-        """Where something was taken in since it began."""
+        """Conversations in which an arrival was stored since it began."""
         self._parsed: OrderedDict[int, tuple[Arrival, object, Mapping[str, object]]] = OrderedDict()
 
     @property
@@ -71,7 +71,7 @@ class Recorder:
         return self._wishes is not None and not self._wishes.ended
 
     def resume(self) -> None:
-        """Go on with the recording that was running when the last process ended."""
+        """Continue the recording that was running when the last process ended."""
         try:
             wishes = self.journal.resume()
         except BelinoError as error:
@@ -84,7 +84,7 @@ class Recorder:
             self._begin(wishes)
 
     def start(self, wishes: Wishes) -> Recording:
-        """Begin; RecordingRefused if a recording runs already."""
+        """Start; RecordingRefused if a recording runs already."""
         if self._wishes is not None:
             raise RecordingRefused("a recording runs already; `belino record stop` ends it")
         self.journal.begin(wishes)
@@ -94,7 +94,7 @@ class Recorder:
         return state
 
     def take(self) -> Wishes:
-        """End the recording so that its cassette can be written; RecordingRefused if there is none."""
+        """Stop the recording so that its cassette can be written; RecordingRefused if there is none."""
         if self._wishes is None:
             raise RecordingRefused("nothing is being recorded; `belino record start` begins")
         wishes, self._wishes = self._wishes, None
@@ -104,7 +104,7 @@ class Recorder:
         return wishes
 
     def state(self) -> Recording | None:
-        """How the recording stands; None if there is none."""
+        """The state of the recording; None if there is none."""
         self._look_at_limits()
         wishes = self._wishes
         if wishes is None:
@@ -114,7 +114,7 @@ class Recorder:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        """What the doctor says of a recording; nothing if there is none."""
+        """Findings about a recording for the doctor; none if there is none."""
         state = self.state()
         if state is None:
             return ()
@@ -125,11 +125,11 @@ class Recorder:
         return (Finding(name="recording", ok=True, says=f"{where} is being recorded since {state.started}"),)
 
     def wants(self, conversation: ConversationKey) -> bool:
-        """Whether what happens in a conversation is recorded; calls wait for the first arrival there."""
+        """Whether a conversation's events are recorded; calls only after the first arrival there."""
         return self.on and conversation.whole_channel in self._open and self._is_in_scope(conversation)
 
     def parsed(self, payload: object, known: Known, arrivals: Sequence[Arrival]) -> None:
-        """An adapter parsed a payload; it is kept for a moment, until its arrivals are judged."""
+        """Hold a payload that an adapter parsed until its arrivals are screened."""
         if not self.on:
             return
         told = known()
@@ -139,7 +139,7 @@ class Recorder:
             self._parsed.popitem(last=False)
 
     def arrived(self, arrival: Arrival, taken: Taken) -> None:
-        """An arrival was judged and stored, or not."""
+        """Record an arrival that was screened and stored, or drop it."""
         if not self.on:
             return
         _, payload, known = self._parsed.pop(id(arrival), (arrival, None, {}))
@@ -160,12 +160,12 @@ class Recorder:
         )
 
     def recalled(self, where: ConversationKey, messages: Sequence[Message]) -> None:
-        """A platform told what was said before, and the store has taken it."""
+        """Record history from a platform that the store has accepted."""
         if self.wants(where):
             self._write("recalled", where, messages=[arrival_json(message) for message in messages])
 
     def called(self, call: Call) -> None:
-        """A platform was called on behalf of a conversation."""
+        """Record a platform call on behalf of a conversation."""
         platform, account = call.account
         self._write(
             "call",
@@ -183,11 +183,11 @@ class Recorder:
         )
 
     def run_turn(self, agent: Agent, turn: Turn) -> AsyncIterator[ReplyPart]:
-        """The agent's answer, written down on the way if it is to be."""
+        """The agent's answer, recorded as it passes if the conversation is recorded."""
         return self._exchange(agent, turn) if self.wants(turn.conversation) else agent.run_turn(turn)
 
     def ended(self, claimed: ClaimedTurn, end: TurnEnd) -> None:
-        """A turn came to its end; `end` is what the agent answered, before a draft became it."""
+        """Record the end of a turn; `end` is the agent's answer before it is turned into a draft's last edit."""
         if self.wants(claimed.conversation):
             self._write(
                 "turn",
@@ -201,7 +201,7 @@ class Recorder:
             )
 
     def parcel(self, conversation: ConversationKey, key: str, state: ParcelState, reason: str) -> None:
-        """A parcel came to its end."""
+        """Record the end of a parcel."""
         if state in _ENDS and self.wants(conversation):
             self._write("parcel", conversation, key=key, state=str(state), reason=reason)
 
@@ -265,7 +265,7 @@ class Recorder:
 
 
 class _NotedToolbox:
-    """A toolbox whose calls are written down."""
+    """A toolbox whose calls are recorded."""
 
     def __init__(self, toolbox: Toolbox, events: list[Json]) -> None:
         self._toolbox = toolbox
@@ -276,7 +276,7 @@ class _NotedToolbox:
         return self._toolbox.specs
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
-        """Run a tool and note what it was asked and answered."""
+        """Run a tool, and record its arguments and result."""
         event: Json = {"call": name, "arguments": as_json(arguments)}
         self._events.append(event)
         try:
@@ -300,7 +300,7 @@ def block_json(block: Block) -> Json:
 
 
 def parcel_json(parcel: Parcel) -> Json:
-    """A parcel as it is compared: what people see of it."""
+    """The parts of a parcel that are compared: what people see of it."""
     return {
         "kind": str(parcel.kind),
         "text": parcel.text,
@@ -315,7 +315,7 @@ def parcel_json(parcel: Parcel) -> Json:
 
 
 def _note_part(events: list[Json], part: ReplyPart) -> None:
-    """Note a part; pieces of text that follow each other are one."""
+    """Record a part; consecutive pieces of text become one."""
     last = events[-1] if events else {}
     if isinstance(part, TextDelta) and last.get("part") == "TextDelta":
         last["text"] += part.text

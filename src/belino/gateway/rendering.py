@@ -37,7 +37,7 @@ Held = Callable[[RefRecord], Awaitable[Blob]]
 async def render_ref(
     record: RefRecord, form: str, wish: RenderOptions, *, library: Library, renderer: Renderer, held: Held
 ) -> Rendered:
-    """The ref in this form; a picture's sheet is that of its album. MediaError or NoRange say why it cannot be."""
+    """The ref in this form; a picture's sheet is that of its album. Raises MediaError or NoRange with the reason."""
     item = await _item(record, held)
     try:
         if form == "sheet" and item.blob.mime in DRAWN_MIMES:
@@ -48,16 +48,16 @@ async def render_ref(
                 raise CannotRender("it is not part of an album")
         return await render(renderer, item, form, wish)
     except CannotRender as error:
-        raise MediaError(error.why) from error  # what there is instead is told in an agent's words
+        raise MediaError(error.why) from error  # the list of other forms is worded for an agent
 
 
 async def glance_at(record: RefRecord, look: preview.FilePreview, *, renderer: Renderer, held: Held) -> preview.Glance:
-    """What a person sees of the ref before they open it."""
+    """A short preview of the ref."""
     return await preview.glance(renderer, await _item(record, held), look)
 
 
 async def picture_of(record: RefRecord, page: int, *, renderer: Renderer, held: Held) -> "Fitted":
-    """A picture that stands for the ref, or one page of it."""
+    """A picture of the ref, or of one of its pages."""
     return await preview.picture(renderer, await _item(record, held), page)
 
 
@@ -70,7 +70,7 @@ async def _item(record: RefRecord, held: Held) -> Item:
 
 
 async def _album(records: tuple[RefRecord, ...], wish: RenderOptions, *, renderer: Renderer, held: Held) -> Rendered:
-    """All that can be had of an album on one picture, and a word about the rest."""
+    """The available pictures of an album on one sheet, and a note about the rest."""
     items: list[tuple[str, Item]] = []
     lost: list[str] = []
     for record in records[:ALBUM_MOST]:

@@ -1,4 +1,4 @@
-"""Replay a cassette: offline, through a whole gateway in a folder of its own, and tell what came out otherwise."""
+"""Replay a cassette offline, through a whole gateway in its own folder, and report the differences."""
 
 import asyncio
 import re
@@ -48,17 +48,17 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What a replay showed."""
+    """The result of a replay."""
 
     counts: Mapping[str, int]
     """How many arrivals, exchanges, calls and turns were compared."""
     differences: tuple[Difference, ...]
     left_out: Mapping[str, str]
-    """Media that the cassette does not have, by their hash, each with the reason."""
+    """Media that the cassette lacks, by hash, each with the reason."""
 
 
 async def replay(cassette: Cassette, agent: AgentConfig | None = None) -> Replayed:
-    """Replay a cassette with the recorded agent's words and deeds, or with another agent."""
+    """Replay a cassette with the recorded agent, or with another agent."""
     with tempfile.TemporaryDirectory(prefix="belino-replay-") as folder:
         stage = _Stage(cassette, Path(folder), agent)
         replayed = await stage.run()
@@ -69,7 +69,7 @@ async def replay(cassette: Cassette, agent: AgentConfig | None = None) -> Replay
 
 
 def _unstored(cassette: Cassette) -> Iterator[str]:
-    """What a cassette does not have, so that it cannot be compared."""
+    """What a cassette lacks, so that it cannot be compared."""
     if cassette.header.get("without_text"):
         yield "prompt"
     if cassette.header.get("without_text") or cassette.left_out:
@@ -77,7 +77,7 @@ def _unstored(cassette: Cassette) -> Iterator[str]:
 
 
 class _Stage:
-    """One gateway and the recorded world around it."""
+    """One gateway, with recorded platforms around it."""
 
     def __init__(self, cassette: Cassette, folder: Path, agent: AgentConfig | None) -> None:
         self._cassette = cassette
@@ -97,10 +97,10 @@ class _Stage:
         self._gateway.recorder.journal = self._tape
         self._turns: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
-        """Messages that a turn will answer, by their conversation."""
+        """Messages that a turn will answer, by conversation."""
 
     async def run(self) -> list[Json]:
-        """Play every record in its order; what was recorded of it this time."""
+        """Replay every record in order; returns the new recording."""
         first = self._cassette.records[0] if self._cassette.records else {}
         self._clock.begin(_moment(first))
         async with self._working():
@@ -125,7 +125,7 @@ class _Stage:
             finally:
                 self._gateway.stop()
 
-    def _adapter(self, config: AdapterConfig, desk: AdapterContext) -> Adapter:
+    def _adapter(self, config: AdapterConfig, context: AdapterContext) -> Adapter:
         account = f"{config.platform}:{config.account}"
         client = RecordedClient(self._calls(account), self._cassette.media)
         http = TappedClient(client, self._gateway.recorder, (config.platform, config.account))
@@ -150,7 +150,7 @@ class _Stage:
                 self._script.refs[str(old)] = new.id
 
     def _parsed(self, record: Json) -> Arrival:
-        """The arrival, parsed again from its payload where its adapter can."""
+        """The arrival, parsed again from its payload if its adapter can do that."""
         recorded = read_arrival(record.get("arrival"))
         where = recorded.conversation
         adapter = self._gateway.adapters.get((where.platform, where.account))
@@ -164,7 +164,7 @@ class _Stage:
         return (same or list(parsed) or [recorded])[0]
 
     async def _keep(self, ref: MediaRef) -> None:
-        """Bytes that came with a message are here before it is."""
+        """Store bytes that came with a message before the message arrives."""
         content = self._cassette.media.get(ref.sha256 or "")
         if content is None:
             return
@@ -182,10 +182,10 @@ class _Stage:
                     self._tape.news.clear()
                     await self._tape.news.wait()
         except TimeoutError:
-            return  # the missing turn is told as a difference
+            return  # the missing turn is reported as a difference
 
     def _is_awaited(self, conversation: str) -> bool:
-        """Whether a turn that had ended by now in the recording is still to end."""
+        """Whether a turn that had ended by this point in the recording has not ended yet."""
         turns = [
             each for each in self._tape.written if each["record"] == "turn" and each["conversation"] == conversation
         ]
@@ -193,17 +193,17 @@ class _Stage:
         return len(turns) < self._turns[conversation] and answered < self._waiting[conversation]
 
     async def _sent(self) -> None:
-        """Wait until nothing is on its way out any more."""
+        """Wait until no parcel is being sent."""
         try:
             async with asyncio.timeout(SENDING_SECONDS):
                 while any(each.state in _UNDER_WAY for each in await self._gateway.store.parcels(unsent=True)):
                     await self._clock.sleep(POLL_SECONDS)
         except TimeoutError:
-            return  # what is not sent is told as a difference
+            return  # an unsent parcel is reported as a difference
 
 
 def config_of(header: Json, agent: AgentConfig | None = None) -> Config:
-    """The configuration of a cassette: switches and numbers only, whatever else a stranger wrote there."""
+    """The configuration of a cassette: booleans and numbers only, because a cassette may come from a stranger."""
     settings = header.get("settings")
     sections = {
         name: {key: value for key, value in section.items() if key not in UNSET}
@@ -295,7 +295,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _at_home(value: Any, path: Path) -> Any:
-    """A record in which the folder of the replay is called as in every cassette."""
+    """A record in which the replay's folder has the name it has in every cassette."""
     match value:
         case dict():
             return {key: _at_home(inner, path) for key, inner in value.items()}

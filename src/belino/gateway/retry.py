@@ -10,11 +10,11 @@ from belino.gateway.explain import message_name
 
 
 class NotFailed(BelinoError):
-    """There is no failed turn to run again; the text says why."""
+    """There is no failed turn to run again; the error says why."""
 
 
 async def retry_failed(inbox: Inbox, message: StoredMessage) -> tuple[StoredMessage, ...]:
-    """Let the message's failed turn wait again. Returns every message it answers; NotFailed if there is none."""
+    """Queue the message's failed turn again. Returns every message it answers; NotFailed if there is none."""
     retried = await inbox.retry_turn(message.conversation, message.id)
     if not retried:
         raise NotFailed(f"{message_name(message)} {_refusal(message)}")
@@ -22,7 +22,7 @@ async def retry_failed(inbox: Inbox, message: StoredMessage) -> tuple[StoredMess
 
 
 def retried_json(messages: Sequence[StoredMessage]) -> dict[str, object]:
-    """The messages that wait again: one, or the items of an album."""
+    """The queued messages: one, or the items of an album."""
     first = messages[0]
     return {
         "name": message_name(first),

@@ -1,4 +1,4 @@
-"""Savings: media that was seen and never fetched, in bytes and in tokens."""
+"""Savings: media that was offered and never fetched, in bytes and in tokens."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
@@ -8,13 +8,13 @@ from typing import Any
 from belino.domain.stored import MediaTally, Unfetched
 from belino.media.price import Facts, is_text, prices
 
-# A text of any length would be cut somewhere; what a model is shown of one file in other designs is about this much.
+# A long text would be cut somewhere; other designs show a model about this much of one file.
 _TEXT_TOKENS_AT_MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Savings:
-    """Attachments seen and fetched, and what the others would have cost."""
+    """Attachments seen and fetched, and what the unfetched ones would have cost."""
 
     messages: int
     media: int
@@ -22,7 +22,7 @@ class Savings:
     bytes_fetched: int
     bytes_not_spent: int
     tokens_not_spent: int
-    """Pictures and texts only: what a model reads without any help."""
+    """Pictures and texts only: the types a model reads directly."""
 
 
 _NUMBERS = tuple(field.name for field in fields(Savings))
@@ -30,7 +30,7 @@ _NOTHING = Savings(messages=0, media=0, fetched=0, bytes_fetched=0, bytes_not_sp
 
 
 def savings(tally: MediaTally) -> Savings:
-    """What was not spent in a channel, from what the store counted."""
+    """The savings of a channel, from the store's counts."""
     return Savings(
         messages=tally.messages,
         media=tally.seen,
@@ -42,13 +42,13 @@ def savings(tally: MediaTally) -> Savings:
 
 
 def in_all(each: Iterable[Savings]) -> Savings:
-    """What was not spent in several channels together."""
+    """The savings of several channels together."""
     counted = [astuple(one) for one in each]
     return Savings(**dict(zip(_NUMBERS, map(sum, zip(*counted, strict=True)), strict=True))) if counted else _NOTHING
 
 
 def as_json(tallies: Sequence[MediaTally]) -> dict[str, object]:
-    """The savings for a program and the sentence for a person: in all, and by channel, the largest first."""
+    """The savings as values and as a sentence: in total, and by channel, the largest first."""
     known = [(tally, savings(tally)) for tally in tallies]
     channels = [
         {"channel": str(tally.channel), "name": tally.name, **_told(saved)} for tally, saved in known if saved.media
@@ -72,19 +72,19 @@ def says(saved: Savings) -> str:
 
 
 def _tokens(group: Unfetched) -> int:
-    """What `list_media` would say that each of them costs, as a picture or as text."""
+    """The cost of these items by the estimate of `list_media`, as a picture or as text."""
     size = group.size // group.items
     each = prices(Facts(mime=group.mime, kind=group.kind, size=size, width=group.width, height=group.height))
     if "image" in each:
         return group.items * each["image"].tokens
-    # A text of no size, as stickers are told that are drawn from JSON, has no price.
+    # A text without a size has no price; stickers drawn from JSON are reported that way.
     if not is_text(group.mime) or "text" not in each:
         return 0
     return group.items * min(each["text"].tokens, _TEXT_TOKENS_AT_MOST)
 
 
 def _number(value: int) -> str:
-    """Digits in threes, held together by spaces that do not break."""
+    """Digits in groups of three, separated by no-break spaces."""
     return f"{value:,}".replace(",", "\N{NO-BREAK SPACE}")
 
 

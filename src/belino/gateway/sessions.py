@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 
 class Sessions:
-    """Runs waiting turns, each conversation's in order; what waits is in the store, so a restart goes on with it.
+    """Runs queued turns, each conversation's in order; the queue is in the store, so a restart continues it.
 
-    Turns that were running when the process died run one at a time, with nothing beside them.
+    Turns that were running when the process died run one at a time, with no other turn beside them.
     """
 
     def __init__(
@@ -58,17 +58,17 @@ class Sessions:
 
     @property
     def waiting(self) -> int:
-        """About how many messages wait for their turn."""
+        """About how many messages are queued."""
         return self._waiting
 
     async def run(self) -> None:
-        """Run turns until stopped, beginning with those an earlier run left behind."""
+        """Run turns until stopped, starting with those of an earlier run."""
         album_wait = timedelta(milliseconds=self._config.album_max_ms)
         recover = partial(self._inbox.recover, self._begun, album_wait=album_wait, limit=self._config.attempts)
         if recovered := await self._insist("inbox", recover):
             log.info("turns interrupted by a crash, which run again one at a time: %d", recovered)
         failpoint("start.recovered")
-        # What arrives during the count may be in it or not: too high is corrected near the limit, too low is not.
+        # Arrivals during the count may be in it or not: too high is corrected near the limit, too low is not.
         before = self._waiting
         found = await self._insist("inbox", self._inbox.waiting_turns)
         self._waiting += found - before
@@ -80,16 +80,16 @@ class Sessions:
         await self._lanes.run(ready)
 
     def stop(self) -> None:
-        """Begin no turn any more; those that run get some seconds, then they are given back."""
+        """Start no more turns; running ones get a few seconds and are then requeued."""
         self._stopping = True
         self._claimed.set()
         self._lanes.stop(self._config.shutdown_seconds)
 
     async def room(self) -> None:
-        """Wait until another turn may wait; who is told to wait here slows its platform down."""
+        """Wait until another turn may be queued; this is the back-pressure on adapters."""
         while self._waiting >= self._config.max_waiting:
             # Our own count may be too high, never too low (an album is one turn, a deleted message none): near the
-            # limit the store is asked. Its answer is not kept, because a claim may be under way meanwhile.
+            # limit the store is asked. Its answer is not kept, because a claim may be in progress.
             self._claimed.clear()
             if await self._inbox.waiting_turns() < self._config.max_waiting:
                 break
@@ -98,11 +98,11 @@ class Sessions:
         self._refuse_when_stopping()
 
     def has_room(self, beside: int) -> bool:
-        """Whether another turn may wait beside so many that are not counted yet."""
+        """Whether another turn may be queued besides this many that are not counted yet."""
         return self._waiting + beside < self._config.max_waiting
 
     def wake(self, conversation: ConversationKey) -> None:
-        """A turn was put into this conversation's queue."""
+        """Run the turn that was added to this conversation's queue."""
         self._waiting += 1
         self._lanes.wake(conversation)
 
@@ -132,7 +132,7 @@ class Sessions:
             await self._run_turn(claimed)
             self._failures.pop(conversation, None)
             return self._clock.now()
-        except Exception as error:  # noqa: BLE001 - one conversation's trouble must not end the others'
+        except Exception as error:  # noqa: BLE001 - an error in one conversation must not stop the others
             failures = self._failures[conversation] = self._failures.get(conversation, 0) + 1
             log.error("a turn in %s could not be run: %s", conversation, place_of(error))
             return self._clock.now() + timedelta(seconds=backoff(failures, rng=self._rng))

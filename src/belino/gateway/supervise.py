@@ -20,22 +20,22 @@ log = logging.getLogger(__name__)
 
 HEALTHY_SECONDS = 60.0
 FIRST_WAIT, LONGEST_WAIT = 1.0, 300.0
-# A knock at a door that nobody opens costs nobody anything: who is back is to be found soon.
+# A failed connection attempt is cheap, so retry soon enough to notice when the platform is back.
 UNREACHED_SECONDS = 30.0
-# Credentials do not mend themselves; the operator may.
+# Only the operator can fix credentials.
 UNAUTHORIZED_SECONDS = 600.0
 CONNECT_SECONDS = 10.0
-"""Until then nobody is told that an adapter is not connected yet."""
+"""How long an adapter may take to connect before it is reported as not connected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterHealth:
-    """How an adapter is; its parcels leave while it is `running`."""
+    """The state of an adapter; its parcels are sent while it is `running`."""
 
     state: Literal["starting", "running", "restarting", "unauthorized"]
     since: datetime
     reason: str = ""
-    """Why it is not running; nothing, once it is."""
+    """Why it is not running; empty once it is."""
     restarts: int = 0
 
 
@@ -49,7 +49,7 @@ async def keep_running(
     rng: Random,
     report: Callable[[AdapterHealth], None],
 ) -> None:
-    """Run the adapter until cancelled, from where the store says it was; a healthy minute forgives earlier failures."""
+    """Run the adapter until cancelled, from its stored cursor; a healthy minute resets the back-off."""
     failures = restarts = 0
     reason = ""
     while True:
@@ -73,7 +73,7 @@ async def keep_running(
             reason, wait = reason_of(error), max(error.retry_after, FIRST_WAIT)
         except Unreached as error:
             reason, most = reason_of(error), UNREACHED_SECONDS
-        except Exception as error:  # noqa: BLE001 - whatever kills one adapter must not reach the others
+        except Exception as error:  # noqa: BLE001 - an error in one adapter must not affect the others
             reason = reason_of(error)
             log.error("adapter %s:%s died of %s", adapter.platform, account, place_of(error))
         failures = 1 if clock.monotonic() - started >= HEALTHY_SECONDS else failures + 1
@@ -87,7 +87,7 @@ async def keep_running(
 async def _watch(
     adapter: Connects, begun: AdapterHealth, clock: Clock, report: Callable[[AdapterHealth], None]
 ) -> None:
-    """Tell when the platform has let the adapter in, and that it has not if that takes long."""
+    """Report when the adapter is connected, and that it is not if that takes long."""
     report(begun)
     try:
         async with deadline(clock, CONNECT_SECONDS):
@@ -100,5 +100,5 @@ async def _watch(
 
 
 def _running(begun: AdapterHealth, clock: Clock) -> AdapterHealth:
-    """Well again: why it failed before stands in the log, and how often in `restarts`."""
+    """Running again: earlier failures are in the log, and their number is in `restarts`."""
     return replace(begun, state="running", since=clock.now(), reason="")

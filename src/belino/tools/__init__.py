@@ -1,1 +1,1 @@
-"""What the agent may call, scoped to one channel by construction."""
+"""The agent's tools, scoped to one channel by construction."""

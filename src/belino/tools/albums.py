@@ -1,17 +1,17 @@
-"""The album a picture belongs to: what came with it, in one message or in several that are one to their sender."""
+"""Albums: the media sent together with a picture, in one message or in several that belong together."""
 
 from belino.domain.message import ConversationKey
 from belino.domain.store import Library
 from belino.domain.stored import RefRecord
 
 ALBUM_MOST = 30
-"""So many are laid on one sheet."""
+"""The most pictures on one contact sheet."""
 NEARBY = 100
-"""Items of an album arrive together: others of it are among so many refs before and after."""
+"""Items of an album arrive together: the others are among this many refs before and after."""
 
 
 async def album_of(library: Library, channel: ConversationKey, record: RefRecord) -> tuple[RefRecord, ...]:
-    """The refs of the album in their order; the ref alone if it came alone."""
+    """The refs of the album in order; the ref alone if it is not in an album."""
     near = await library.refs(channel, before=record.seq + NEARBY, limit=2 * NEARBY)
     ids = list(dict.fromkeys(each.ref.message_id for each in near))
     albums = {message.id: message.album for message in await library.messages(channel, ids)}

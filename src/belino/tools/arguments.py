@@ -1,4 +1,4 @@
-"""Read what an agent passed to a tool: each argument once, strictly, and say what is wrong in a sentence."""
+"""Arguments of a tool call: read each once, strictly, and report a mistake in one sentence."""
 
 import math
 import re
@@ -17,13 +17,13 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 class Arguments:
-    """A tool's arguments; an unknown one is refused at once, naming the known ones."""
+    """A tool's arguments; an unknown one is refused at once, and the error lists the known ones."""
 
     def __init__(self, given: Mapping[str, object], known: Sequence[str]) -> None:
         unknown = [name for name in given if name not in known]
         if unknown:
             raise ToolError(f"unknown argument {_shown(unknown[0])}; known ones: {', '.join(known)}")
-        # An absent argument and one sent as null mean the same to models.
+        # Models use null and a missing argument interchangeably.
         self._given = {name: value for name, value in given.items() if value is not None}
 
     def text(self, name: str) -> str | None:
@@ -36,14 +36,14 @@ class Arguments:
         return value.strip()
 
     def words(self, name: str, *, most: int) -> str:
-        """A text that must be given, of any number of lines."""
+        """A required text, of any number of lines."""
         value = self._given.get(name)
         if not isinstance(value, str) or not value.strip() or len(value) > most or _UNREADABLE.search(value):
             raise ToolError(f"{name} must be a text of 1 to {most} characters")
         return value.strip()
 
     def choice(self, name: str, options: Sequence[str], default: str) -> str:
-        """One of a closed set of words."""
+        """One of a closed set of values."""
         if name not in self._given:
             return default
         value = self._given[name]
@@ -64,7 +64,7 @@ class Arguments:
         return default if value is None else value
 
     def number_or_none(self, name: str, *, least: int, most: int) -> int | None:
-        """A whole number within bounds, or None if it was not given."""
+        """A whole number within the limits, or None if it was not given."""
         value = self._given.get(name)
         if value is None:
             return None
@@ -75,7 +75,7 @@ class Arguments:
         return value
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """A list of short texts without repetitions, in the order given."""
+        """A list of short texts without duplicates, in the order given."""
         value = self._given.get(name)
         if value is None:
             return None
@@ -104,10 +104,10 @@ class Arguments:
 
 
 def _plain(value: object) -> TypeGuard[str]:
-    """A short text that a store, a sentence and JSON can carry."""
+    """Whether a value is a short text that can be stored, quoted and written as JSON."""
     return isinstance(value, str) and 1 <= len(value) <= TEXT_CHARS and value.isprintable()
 
 
 def _shown(name: object) -> str:
-    """What the agent called it, if that can stand in a sentence."""
+    """A name as the agent wrote it, if it can be quoted."""
     return repr(name) if isinstance(name, str) and len(name) <= 40 and name.isprintable() else "name"

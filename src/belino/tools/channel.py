@@ -1,4 +1,4 @@
-"""channel_messages: a thread, or messages by their ids, in full."""
+"""Tool channel_messages: a thread, or messages by id, in full."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from belino.tools.tool_context import ToolContext
 MESSAGE_CHARS = 40_000
 REPLIES_DEFAULT, REPLIES_MOST = 50, 200
 REPLIES_CHARS = 60_000
-"""What replies of a thread may come to at once; the rest is a page further. One is always told."""
+"""The most characters of replies on one page. One reply is always included."""
 
 CHANNEL_MESSAGES = ToolSpec(
     name="channel_messages",
@@ -55,7 +55,7 @@ CHANNEL_MESSAGES = ToolSpec(
 
 
 async def channel_messages(shelf: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
-    """A thread, messages by id, or a media item the way `fetch_media` gives it."""
+    """A thread, messages by id, or a media item as `fetch_media` returns it."""
     known = ("thread_id", "message_ids", "media_artifact_id", "max_replies", "cursor", "format")
     arguments = Arguments(given, known)
     thread, ids = arguments.text("thread_id"), arguments.texts("message_ids")
@@ -80,14 +80,14 @@ async def channel_messages(shelf: ToolContext, given: Mapping[str, object]) -> t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePage:
-    """A thread's first message and some of its replies, and what comes before those."""
+    """A thread's first message and some of its replies, and the range of the omitted ones."""
 
     thread_id: str
     root: StoredMessage | None
     replies: tuple[StoredMessage, ...]
     total: int
     omitted: tuple[datetime, datetime] | None
-    """When the first and the last of the older ones were said."""
+    """When the first and the last of the older replies were sent."""
 
     @property
     def cursor(self) -> str | None:
@@ -161,7 +161,7 @@ async def _as_lines(shelf: ToolContext, messages: Sequence[StoredMessage], missi
 
 
 async def _line(shelf: ToolContext, message: StoredMessage, today: datetime) -> str:
-    """A message with all it carries; in a context, where many stand side by side, quotes are cut."""
+    """A message with all its content; quotes are not shortened as they are in a prompt."""
     marks = labels(message.author, message.standing is not Standing.MAY_COMMAND)
     facts = ((len(message.text) > MESSAGE_CHARS, "cut"), (message.edited, "edited"), (message.deleted, "deleted"))
     marks += [mark for is_so, mark in facts if is_so]
@@ -171,7 +171,7 @@ async def _line(shelf: ToolContext, message: StoredMessage, today: datetime) -> 
 
 
 async def _told(shelf: ToolContext, message: StoredMessage) -> str:
-    """What it carries from elsewhere, its media, its words."""
+    """Its quote or forward, its media, and its text."""
     parts: list[str] = []
     for label, carried in (("in reply to", message.quote), ("forwarded from", message.forward)):
         if carried is not None:

@@ -1,4 +1,4 @@
-"""The media tools: what the channel has, and one item of it."""
+"""Media tools: list the channel's media, and fetch one item."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -88,7 +88,7 @@ async def list_media(shelf: ToolContext, given: Mapping[str, object]) -> tuple[B
 
 
 async def fetch_media(shelf: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
-    """One item in the form that is asked for."""
+    """One item in the requested form."""
     arguments = Arguments(given, ("ref", "mediaRef", "as", "pages", "time_range", "max_tokens", "cursor", "again"))
     ref_id = arguments.text("ref") or arguments.text("mediaRef")
     if ref_id is None:
@@ -99,7 +99,7 @@ async def fetch_media(shelf: ToolContext, given: Mapping[str, object]) -> tuple[
 
 
 def wish_of(shelf: ToolContext, arguments: Arguments | None = None) -> RenderOptions:
-    """How much an agent wants, within what it can be given."""
+    """The agent's render options, within the limits of its model."""
     given = arguments or Arguments({}, ())
     pages, times = given.text("pages"), given.text("time_range")
     try:
@@ -126,13 +126,13 @@ def read_cursor(text: str | None) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listed:
-    """A ref, and what is known of it beyond what its platform says."""
+    """A ref, and what is known about it besides the platform's data."""
 
     record: RefRecord
     prices: Mapping[str, Price]
     is_read: bool
     likeness: str
-    """That it was sent before, as far as it was compared."""
+    """A note that it was sent before, if it has been compared."""
 
     @property
     def state(self) -> str:

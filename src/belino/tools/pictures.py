@@ -1,4 +1,4 @@
-"""One picture as an agent may look at it: unchanged where it is small and clean, else upright, converted, shrunk."""
+"""Pictures for an agent: unchanged if small and clean, else rotated upright, converted and shrunk."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,11 +21,11 @@ UNKNOWN = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """What the bytes of a ref are, seen without decoding any."""
+    """The type and size of a ref's bytes, found without decoding."""
 
     sniffed: Sniffed
     size: tuple[int, int] | None
-    """As the picture is seen, upright; None where only a decoder could tell."""
+    """Upright, as the picture is displayed; None if only a decoder can tell."""
     declared: str
 
     @property
@@ -37,7 +37,7 @@ class Looked:
         return self.mime in DRAWN_MIMES
 
     def told(self, blob: Blob) -> str:
-        """Real type, dimensions, size; and where the type it was sent under is not true."""
+        """Real type, dimensions and size; and a note if the declared type is wrong."""
         dimensions = f"{self.size[0]}×{self.size[1]}, " if self.size else ""
         unknown = self.mime == UNKNOWN
         lie = f" It was sent as {self.declared}, but its bytes are {'not' if unknown else self.mime}."
@@ -48,17 +48,17 @@ class Looked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A picture ready to be handed over, and what was done to it."""
+    """A picture ready to be shown, and what was changed."""
 
     data: bytes
     mime: str
     changes: str
-    """Empty if these are the very bytes that were sent."""
+    """Empty if these are the original bytes."""
     tokens: int
 
 
 async def look(fetcher: Fetcher, ref: MediaRef, blob: Blob) -> Looked:
-    """What a blob is, by its first bytes."""
+    """The type of a blob, by its first bytes."""
     head = await fetcher.read(blob, HEADER_BYTES)
     declared = clean_mime(ref.mime)
     sniffed = sniff(head[:HEAD_BYTES], name=ref.file_name, declared=declared, whole=blob.size <= HEAD_BYTES)
@@ -67,7 +67,7 @@ async def look(fetcher: Fetcher, ref: MediaRef, blob: Blob) -> Looked:
 
 
 async def measured(images: Draws, blob: Blob, looked: Looked) -> Looked:
-    """The same with its dimensions, where only a decoder can tell them and it can."""
+    """The same with its dimensions, if only a decoder can find them and it succeeds."""
     if looked.size is not None or not looked.is_picture:
         return looked
     try:
@@ -89,7 +89,7 @@ async def shown(fetcher: Fetcher, images: Draws, blob: Blob, looked: Looked, *, 
 
 
 def _changes(fitted: "Fitted", blob: Blob, looked: Looked) -> str:
-    """What the agent should know of the difference."""
+    """The changes that the agent should know about."""
     size = (fitted.width, fitted.height)
     done = []
     if looked.size is not None and size != looked.size:

@@ -1,4 +1,4 @@
-"""Renditions for the agent: one media item of the channel in the form it asks for, or a sentence why not."""
+"""Renditions for the agent: one media item of the channel in the requested form, or a sentence why not."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -40,7 +40,7 @@ _PICTURE_WORDS = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What the agent wants of an item."""
+    """The form and options that the agent asks for."""
 
     form: str = "auto"
     wish: RenderOptions
@@ -48,7 +48,7 @@ class Ask:
 
 
 async def fetch_one(shelf: ToolContext, ref_id: str, ask: Ask) -> tuple[Block, ...]:
-    """The way every tool takes. A ref of another channel is answered exactly like an unknown one."""
+    """Fetch one item; every tool uses this. A ref of another channel is answered exactly like an unknown one."""
     record = await find_ref(shelf, ref_id)
     if ask.form in _SEEN and not shelf.sees_images:
         raise ToolError("you cannot look at pictures here; as=file gives the path of a copy")
@@ -92,7 +92,7 @@ async def _formed(shelf: ToolContext, record: RefRecord, blob: Blob, looked: Loo
 
 
 def _meant(ask: Ask, looked: Looked) -> str:
-    """What is meant where several forms could be: pages of a file without a form are its text, times its frames."""
+    """The form that is meant when none is named: pages mean a file's text, times mean frames."""
     wish = ask.wish
     if ask.form in ("image", "thumb") and looked.mime == PDF:
         return "pages"
@@ -108,12 +108,12 @@ def _meant(ask: Ask, looked: Looked) -> str:
 
 
 def _is_film(looked: Looked) -> bool:
-    """Whether there may be moving pictures in it; whoever decodes it knows."""
+    """Whether it may be animated; only a decoder knows."""
     return looked.mime.startswith("video/") or looked.mime in ("image/gif", "image/webp", "image/png")
 
 
 def _instead(looked: Looked) -> str:
-    """The forms that there are, for a sentence that says which there is not."""
+    """The available forms, for an error about one that is not."""
     if looked.mime.startswith("video/"):
         return "as=frames or as=sheet shows it"
     if looked.is_picture:
@@ -122,7 +122,7 @@ def _instead(looked: Looked) -> str:
 
 
 async def _sheet(shelf: ToolContext, record: RefRecord, item: Item, looked: Looked, wish: RenderOptions) -> Rendered:
-    """Of what moves, its moments; of a picture, the album that it belongs to."""
+    """Of a video or animation, its moments; of a picture, the album that it belongs to."""
     if looked.mime.startswith("video/"):
         return await as_film_sheet(shelf.renderer, item, wish)
     if not looked.is_picture:
@@ -136,7 +136,7 @@ async def _sheet(shelf: ToolContext, record: RefRecord, item: Item, looked: Look
 
 
 async def _album_sheet(shelf: ToolContext, records: Sequence[RefRecord], wish: RenderOptions) -> Rendered:
-    """All that can be had of an album on one picture, and a word about the rest."""
+    """The available pictures of an album on one sheet, and a note about the rest."""
     items: list[tuple[str, Item]] = []
     lost: list[str] = []
     with ExitStack() as needed:
@@ -161,11 +161,11 @@ async def _album_sheet(shelf: ToolContext, records: Sequence[RefRecord], wish: R
 
 
 async def _blocks(shelf: ToolContext, record: RefRecord, blob: Blob, rendered: Rendered) -> tuple[Block, ...]:
-    """A rendition as an agent is given it: our words, then theirs between markers, then the pictures."""
+    """A rendition as blocks: belino's text, then the fenced content, then the pictures."""
     words = f"{rendered.about}\n{_fenced(shelf, rendered.text)}" if rendered.text else rendered.about
     await shelf.note(record, rendered.what, rendered.tokens)
     pictures = [
-        # Seen as a page, a frame or small, the item itself is not known yet: it does not count as shown.
+        # A page, a frame or a thumbnail does not count as showing the item itself.
         ImageBlock(mime=picture.mime, data=picture.data, ref=record.ref.id, sha256=blob.sha256)
         for picture in rendered.pictures
     ]
@@ -177,7 +177,7 @@ def _fenced(shelf: ToolContext, text: str) -> str:
 
 
 def _shown_before(shelf: ToolContext, record: RefRecord, key: str) -> TextBlock | None:
-    """A note instead of bytes the agent has in its context already, by ref or by hash."""
+    """A note instead of bytes that are already in the agent's context, by ref or by hash."""
     name = title(record)
     if key in shelf.shown_now:
         return TextBlock(text=f"{name} was shown to you in this turn already; again=true shows it again.")
@@ -204,7 +204,7 @@ async def _as_picture(
     about = f"{item.title}: {looked.told(blob)}{await _likeness(shelf, record, blob)}"
     await shelf.note(record, "a thumb" if thumb else "a picture", seen.tokens)
     if thumb:
-        # Seen this small it is not known yet: asked for in full it is shown in full.
+        # A thumbnail does not count as shown: the full picture can still be requested.
         return TextBlock(text=f"{about} {seen.changes}".rstrip()), picture
     shelf.shown_now.update((record.ref.id, blob.sha256))
     if shelf.shown:
@@ -216,7 +216,7 @@ async def _as_picture(
 
 
 async def _likeness(shelf: ToolContext, record: RefRecord, blob: Blob) -> str:
-    """That the picture was sent before, for an agent that may have seen it then."""
+    """A note that the picture was sent before, for an agent that may have seen it then."""
     likenesses = shelf.renderer.likenesses
     note = await likenesses.note(shelf.channel, record.ref.id, blob) if likenesses else ""
     return f" It is the {note}." if note else ""
@@ -225,7 +225,7 @@ async def _likeness(shelf: ToolContext, record: RefRecord, blob: Blob) -> str:
 async def _as_file(
     shelf: ToolContext, record: RefRecord, item: Item, looked: Looked, *, why: str = "", prices_too: bool = False
 ) -> tuple[Block, ...]:
-    """A copy in the session's folder; asked for no form in particular, also what other forms there are and cost."""
+    """A copy in the session's folder; if no form was requested, also the other forms and their costs."""
     blob = item.blob
     told, unread = await _described(shelf, item) if prices_too else ("", False)
     file = await placed(shelf, record, blob, looked.mime)
@@ -236,9 +236,9 @@ async def _as_file(
 
 
 async def _described(shelf: ToolContext, item: Item) -> tuple[str, bool]:
-    """What is worth knowing of a file that is not shown, found in its bytes, and whether it cannot be read.
+    """What is worth knowing about a file that is not shown, and whether it cannot be read.
 
-    The prices told of it are right then.
+    It is read from the bytes, so that the prices given afterwards are right.
     """
     mime = item.blob.mime
     try:
@@ -264,7 +264,7 @@ async def _heard(shelf: ToolContext, blob: Blob) -> str:
 
 async def _forms(shelf: ToolContext, record: RefRecord, blob: Blob, *, unread: bool) -> str:
     if unread:
-        return ""  # what was just found not to be had is not offered
+        return ""  # a form that has just failed is not offered
     facts = replace(facts_of(record), mime=blob.mime, size=blob.size, held=True)
     known = await shelf.renderer.known(facts, blob.sha256)
     costs = prices(known, side=shelf.image_block_side, sees_images=shelf.sees_images)

@@ -1,4 +1,4 @@
-"""Search tool channel_context: find what was said in the channel."""
+"""Search tool channel_context: find messages of the channel."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
@@ -47,7 +47,7 @@ CHANNEL_CONTEXT = ToolSpec(
 
 
 async def channel_context(shelf: ToolContext, given: Mapping[str, object]) -> tuple[Block, ...]:
-    """The messages that serve an intent best, without the one that is being answered."""
+    """The messages that match an intent best, without the one being answered."""
     arguments = Arguments(given, ("intent", "since", "authors", "max_results", "cursor", "format"))
     now = shelf.clock.now()
     intent = arguments.words("intent", most=INTENT_CHARS)
@@ -67,7 +67,7 @@ async def channel_context(shelf: ToolContext, given: Mapping[str, object]) -> tu
 async def _others(
     ask: Callable[..., Awaitable[SearchPage]], answers: Collection[str], limit: int, cursor: str | None
 ) -> SearchPage:
-    """A page without the question itself, which holds the words of the intent and tells nothing."""
+    """A page without the question itself, which contains the words of the intent and no answer."""
     found = await ask(limit=limit, cursor=cursor)
     others = [result for result in found.results if result.message_id not in answers]
     missing, more = len(found.results) - len(others), found.next_cursor

@@ -1,4 +1,4 @@
-"""Sending tool send_media: a file of the conversation, media of this channel or a public URL joins the reply."""
+"""Sending tool send_media: add a file of the conversation, media of this channel or a public URL to the reply."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -40,7 +40,7 @@ CAPTION_CHARS = 4_000
 FETCH_SECONDS = 120.0
 ANSWER_SECONDS = 30.0
 FOLDERS = ("outgoing/pending", "outgoing", "incoming")
-"""Where a bare name is looked for, in this order."""
+"""Where a bare name is looked up, in this order."""
 NO_FILE = "there is no such file in this conversation's folders; save it there first, then give its path"
 
 SEND_MEDIA = ToolSpec(
@@ -70,22 +70,22 @@ SEND_MEDIA = ToolSpec(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlet:
-    """Where files leave from; like the shelf, it belongs to one conversation and no argument can change that."""
+    """Where files are sent from; like the tool context, it is bound to one conversation, whatever the arguments."""
 
     folder: Path
-    """The conversation's own, with `incoming/` and `outgoing/` in it."""
+    """The conversation's own folder, with `incoming/` and `outgoing/` in it."""
     keeper: Keeper
     http: HttpClient
     limits: Limits
     clock: Clock
     metered: Callable[[], AbstractAsyncContextManager[Meter]]
-    """Room among the bytes that the channel may fetch today."""
+    """A meter for the bytes that the channel may still fetch today."""
     give: Callable[[Offer], Awaitable[str]]
-    """Take the file for sending; says when it goes out. ToolError if it is one too many."""
+    """Accept the file for sending; returns a sentence that says when it is sent. ToolError if it is one too many."""
 
 
 async def send_media(shelf: ToolContext, outlet: Outlet, given: Mapping[str, object]) -> tuple[Block, ...]:
-    """Put one file into the reply, and tell what will become of it."""
+    """Add one file to the reply, and report how it will be sent."""
     arguments = Arguments(given, ("path", "ref", "url", "caption", "as"))
     named = [name for name in ("path", "ref", "url") if given.get(name) is not None]
     if len(named) != 1:
@@ -115,10 +115,10 @@ async def _offered(shelf: ToolContext, outlet: Outlet, arguments: Arguments, way
 
 
 async def _from_path(outlet: Outlet, path: str) -> Offer:
-    with Jail(outlet.folder) as beneath:
+    with Jail(outlet.folder) as jail:
         for place in _places(outlet.folder, path):
             try:
-                with beneath.open(place) as file:
+                with jail.open(place) as file:
                     offer = await outlet.keeper.keep(file.pieces(), name=file.seen.name)
                     waits = place.startswith(f"{PENDING}/")
                     return replace(offer, pending=mark_of(file.seen)) if waits else offer
@@ -130,7 +130,7 @@ async def _from_path(outlet: Outlet, path: str) -> Offer:
 
 
 def _places(folder: Path, path: str) -> Iterator[str]:
-    """Where a path may lead, beneath the conversation's folder; what is meant is checked by what is opened there."""
+    """The candidates for a path, below the conversation's folder; opening them in the jail is the check."""
     inside = path.removeprefix(f"{folder}/")
     if inside.startswith(("outgoing/", "incoming/")):
         yield inside

@@ -1,7 +1,7 @@
-"""A toolbox as an MCP server over streamable HTTP, made anew for every request of an authenticated conversation.
+"""MCP server for a toolbox over streamable HTTP, made for each request of an authenticated conversation.
 
 No MCP session is kept: the token decides the channel at each request, so there is no session id to steal and a revoked
-token is dead at once. Host, Origin and token are checked by `web/` before a request comes here.
+token is invalid at once. Host, Origin and token are checked by `web/` before a request comes here.
 """
 
 import asyncio
@@ -34,19 +34,19 @@ log = logging.getLogger(__name__)
 
 
 class McpDoor:
-    """Opens a conversation's toolbox to MCP clients."""
+    """Serves a conversation's toolbox to MCP clients."""
 
     def __init__(self, toolbox_for: Callable[[ConversationKey], Toolbox]) -> None:
         self._toolbox_for = toolbox_for
 
     def app(self, conversation: ConversationKey) -> App:
-        """An ASGI app that serves this one conversation, whatever the request says."""
+        """An ASGI app that serves only this conversation, whatever the request says."""
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["method"] != "POST":  # without sessions there is no stream to open and nothing to delete
                 await _refuse_method(send)
                 return
-            # Importing mcp takes over a second: in a thread, so that nobody else waits for the first client.
+            # Importing mcp takes over a second: in a thread, so that the event loop is not blocked.
             await asyncio.to_thread(_load_mcp)
             await _serve_once(self._toolbox_for(conversation), scope, receive, send)
 
@@ -55,7 +55,7 @@ class McpDoor:
 
 def _load_mcp() -> None:
     import_module("mcp.server.lowlevel")
-    logging.getLogger("mcp").setLevel(logging.WARNING)  # it tells of every request that it starts and stops
+    logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs the start and end of every request
 
 
 async def _serve_once(toolbox: Toolbox, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,14 +87,14 @@ def make_server(toolbox: Toolbox) -> "Server[Any]":
 
 
 async def _call(toolbox: Toolbox, name: str, arguments: Mapping[str, object]) -> "CallToolResult":
-    """The tool's answer; an error is a sentence and nothing else."""
+    """The tool's result; an error is one sentence and nothing else."""
     from mcp_types import CallToolResult, TextContent
 
     try:
         blocks = await toolbox.call(name, arguments)
     except ToolError as error:
         return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
-    except Exception as error:  # noqa: BLE001 - the HTTP edge: what breaks inside is logged, never told outside
+    except Exception as error:  # noqa: BLE001 - the HTTP edge: internal errors are logged, never sent to the client
         log.error("a tool called over MCP failed: %s", type(error).__name__)
         return CallToolResult(content=[TextContent(text=FAILED)], is_error=True)
     return CallToolResult(content=[_content(block) for block in blocks])

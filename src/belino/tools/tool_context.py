@@ -1,4 +1,4 @@
-"""Tool context: what the tools of one channel work on, and their common way to bytes."""
+"""Tool context: what the tools of one channel work on, and how they fetch bytes."""
 
 import asyncio
 import re
@@ -43,7 +43,7 @@ class ToolContext:
     archive: MessageSearch
     fetcher: Fetcher
     history: History | None
-    """Asks the platform for what is not stored; None where nobody may be asked."""
+    """Requests history that is not stored from the platform; None if that is not allowed."""
     folder: Path
     clock: Clock
     renderer: Renderer
@@ -51,17 +51,17 @@ class ToolContext:
     image_block_bytes: int
     image_block_side: int
     fence: str
-    """The marker around what files say; nobody's to guess."""
+    """The fence marker around file contents; not guessable."""
     notes: Notes | None
     manifest: Sequence[ManifestEntry]
     shown: Callable[[ImageBlock], None] | None
     shown_now: set[str]
-    """Refs and hashes given as pictures since this toolbox was made."""
+    """Refs and hashes of the pictures given since this toolbox was made."""
     answers: Collection[str] = ()
     """The ids of the messages that the turn answers."""
 
     async def note(self, record: RefRecord, what: str, tokens: int) -> None:
-        """For `explain`: what was made of a ref; never a word of what it says."""
+        """Record for `explain` what was made of a ref; never any of its content."""
         if self.notes is not None:
             step = Step(
                 at=self.clock.now(),
@@ -74,7 +74,7 @@ class ToolContext:
 
 
 async def find_ref(shelf: ToolContext, ref_id: str) -> RefRecord:
-    """A ref of this channel; one of another is as unknown as one that never was."""
+    """A ref of this channel; one of another channel is reported as unknown."""
     record = await shelf.library.ref(shelf.channel, ref_id) if REF_ID.fullmatch(ref_id) else None
     if record is None:
         if REF_ID.fullmatch(ref_id) and await shelf.library.gone_since(shelf.channel, ref_id) is not None:
@@ -84,7 +84,7 @@ async def find_ref(shelf: ToolContext, ref_id: str) -> RefRecord:
 
 
 async def held(shelf: ToolContext, record: RefRecord) -> Blob:
-    """The bytes of a ref, fetched if need be; a ToolError says why they cannot be had."""
+    """The bytes of a ref, fetched if necessary; ToolError with the reason if they are unavailable."""
     ref = record.ref.id
     try:
         return await shelf.fetcher.fetch(record)
@@ -115,8 +115,8 @@ async def placed(shelf: ToolContext, record: RefRecord, blob: Blob, mime: str) -
 
 
 def title(record: RefRecord) -> str:
-    """What we call a ref: its name, or what it is."""
+    """The display name of a ref: its name, or its kind."""
     ref = record.ref
     name = clean_name(ref.file_name or "") or f"{ref.kind.value.capitalize()} {ref.id}"
-    # A sticker's caption is the emoji it stands for, which says more than its bytes.
+    # A sticker's caption is its emoji, which says more than its bytes.
     return f"{name} ({clean_name(ref.caption)})" if ref.kind is MediaKind.STICKER and ref.caption else name

@@ -1,4 +1,4 @@
-"""One toolbox per session, its channel in the closure: what no argument can name, no agent can reach."""
+"""Toolbox of one session, with its channel in the closure: an agent cannot reach what no argument can name."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from belino.tools.sending import SEND_MEDIA, Outlet, send_media
 from belino.tools.tool_context import Notes, ToolContext
 
 CALLS_AT_MOST = 1_000
-"""Tool calls of one turn; each is a row in its story."""
+"""The most tool calls of one turn; each is a row in the store."""
 REASON_CHARS = 200
 RESULT_BYTES = 1024 * 1024
 FAILED = "the tool could not do its work just now; try again in a moment"
@@ -65,10 +65,10 @@ def make_toolbox(
     answers: Collection[str] = (),
     outlet: Outlet | None = None,
 ) -> Toolbox:
-    """The tools of one conversation's channel. `fence` stands around what files say.
+    """The tools of one conversation's channel. `fence` surrounds file contents.
 
-    `manifest` names what the agent has in its context, `shown_now` what it was given in this turn (refs and hashes);
-    both may change while the turn runs. `answers` are the ids of the messages it is about. Without an `outlet` nothing
+    `manifest` lists the media in the agent's context, `shown_now` what it got in this turn (refs and hashes);
+    both may change while the turn runs. `answers` are the ids of the messages it answers. Without an `outlet` nothing
     can be sent.
     """
     shelf = ToolContext(
@@ -98,7 +98,7 @@ def make_toolbox(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedToolbox:
-    """Tools by name; every call is noted with its end."""
+    """Tools by name; every call is recorded with its outcome."""
 
     tools: Mapping[str, tuple[ToolSpec, Tool]]
     clock: Clock
@@ -107,7 +107,7 @@ class ScopedToolbox:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as a model is told about them."""
+        """The tool specifications for a model."""
         return tuple(spec for spec, _ in self.tools.values())
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
@@ -140,7 +140,7 @@ class ScopedToolbox:
 
 
 def _bounded(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """At most 1 MiB of text in all, and it says so when it was cut; pictures have their own limit."""
+    """At most 1 MiB of text in all, with a note if it was cut; pictures have their own limit."""
     left, kept = RESULT_BYTES, list[Block]()
     for block in blocks:
         if isinstance(block, TextBlock):

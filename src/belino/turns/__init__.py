@@ -1,1 +1,1 @@
-"""Turns: one message in, one reply out; what the agent reads, what it shows on the way, and how the turn ends."""
+"""Turns: one message in, one reply out; the agent's prompt, progress display, and how the turn ends."""

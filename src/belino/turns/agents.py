@@ -11,47 +11,47 @@ from belino.domain.ports import Agent, Checks, Closes
 
 
 class Agents:
-    """Every agent of the house; each is made once, however many places it answers in."""
+    """Every configured agent; each is made once, however many conversations it answers in."""
 
     def __init__(self, config: AgentConfig, everywhere: Agent | None = None) -> None:
         self._config = config
         self._everywhere = everywhere
-        """Answers whatever the configuration says, if it is given."""
+        """Overrides the configuration, if given."""
         self._made: list[tuple[AgentConfig, Agent]] = []
         for described in (config, *config.places.values()):
             self._make(described)
 
     def at(self, conversation: ConversationKey) -> Agent:
-        """Who answers in a conversation."""
+        """The agent that answers in a conversation."""
         return self._make(self._config.at(conversation))
 
     def author(self, conversation: ConversationKey) -> Author:
-        """Under which name."""
+        """The author name of its answers."""
         return Author(id="agent", name=self._config.at(conversation).name, is_bot=True, is_agent=True)
 
     def kind(self, conversation: ConversationKey) -> str:
-        """Of which kind: what one kind remembers is nothing to another."""
+        """The kind of agent; one kind cannot read the memory of another."""
         return self._kind(self._config.at(conversation))
 
     def usual(self) -> tuple[str, str]:
-        """The name and the kind of who answers where the configuration names nobody else."""
+        """The name and kind of the default agent."""
         return self._config.name, self._kind(self._config)
 
     def checks(self) -> Iterator[tuple[str, Checks]]:
-        """Those that can tell the doctor how they are, with what to call them."""
+        """The agents that have a check for the doctor, each with its display name."""
         for config, agent in self._made:
             if isinstance(agent, Checks):
                 yield f"agent {config.kind}", agent
 
     async def close(self) -> None:
-        """Let everybody put down what they hold."""
+        """Close every agent."""
         for _, agent in self._made:
             if isinstance(agent, Closes):
                 with suppress(BelinoError):
                     await agent.close()
 
     def _kind(self, config: AgentConfig) -> str:
-        # One handed over from Python has no kind of its own; its class tells people and the store who it is.
+        # An agent passed from Python has no kind; people and the store know it by its class name.
         return config.kind if self._everywhere is None else type(self._everywhere).__name__
 
     def _make(self, config: AgentConfig) -> Agent:

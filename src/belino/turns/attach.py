@@ -1,4 +1,4 @@
-"""Attach pictures to a prompt without being asked: with a message, or again after a compaction."""
+"""Attach pictures to a prompt without a tool call: with a message, or again after a compaction."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ ATTACHED_AT_MOST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachedPictures:
-    """The pictures, after a list that says which is which and why others are not there."""
+    """The pictures, after a list that numbers them and says why others are missing."""
 
     blocks: tuple[Block, ...] = ()
     pictures: int = 0
@@ -27,25 +27,25 @@ class AttachedPictures:
     """Shown before: only named."""
     failed: int = 0
     left: int = 0
-    """More than are attached unasked."""
+    """Beyond the limit of pictures that are attached without a tool call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureAttacher:
-    """Everything it takes to hand over a picture."""
+    """What is needed to attach a picture."""
 
     library: Library
     channel: ConversationKey
     toolbox: Toolbox
-    """Of the same channel, and noting nothing: the agent did not call it."""
+    """Of the same channel; its calls are not recorded, because the agent did not make them."""
     context: Sequence[ManifestEntry]
     turn: int
     fence: str
     again: bool = False
-    """Whether the agent was shown them before does not matter."""
+    """Attach pictures even if the agent was shown them before."""
 
     async def attach(self, refs: Iterable[MediaRef]) -> AttachedPictures:
-        """The pictures among these refs, the first of them if they are many; each once."""
+        """Attach the pictures among these refs, each once, up to a limit."""
         wanted = {ref.id: ref for ref in refs if is_picture(ref)}
         if not wanted:
             return AttachedPictures()
@@ -67,7 +67,7 @@ class PictureAttacher:
         )
 
     async def _one(self, ref: MediaRef) -> tuple[ImageBlock | ManifestEntry | None, str]:
-        """A picture or what made it known before, and the words for it."""
+        """A picture, or the manifest entry of its earlier showing, and the text for it."""
         record = await self.library.ref(self.channel, ref.id)
         if record is None:
             return None, _named(ref, MediaOutcome.NOT_FOUND)
@@ -95,12 +95,12 @@ class PictureAttacher:
 
 
 def is_picture(ref: MediaRef) -> bool:
-    """Whether a ref promises something to look at, by what its platform says."""
+    """Whether a ref is a picture, by what its platform says."""
     return ref.kind in (MediaKind.IMAGE, MediaKind.STICKER) or ref.mime.lower().startswith("image/")
 
 
 def _named(ref: MediaRef, outcome: MediaOutcome) -> str:
-    """Its placeholder; the caption stands beside the one in its message."""
+    """Its placeholder without the caption, which is in the message."""
     return placeholder(replace(ref, caption=None), outcome)
 
 

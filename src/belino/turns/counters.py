@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """Counts by outcome; every outcome is of a closed set, so the numbers stay few."""
+    """Counts by outcome; the outcomes are a closed set, so the number of metrics is bounded."""
 
     arrivals: Counter[str] = field(default_factory=Counter)
     turns: Counter[str] = field(default_factory=Counter)
@@ -15,11 +15,11 @@ class Counters:
     media: Counter[str] = field(default_factory=Counter)
     adapter_restarts: Counter[str] = field(default_factory=Counter)
     memory: Counter[str] = field(default_factory=Counter)
-    """How often the bytes of media were found in memory, and how often not."""
+    """Cache hits and misses of media bytes in memory."""
     unhandled: Counter[str] = field(default_factory=Counter)
-    """Exceptions of tasks and callbacks that no one waited for, by type."""
+    """Unhandled exceptions of tasks and callbacks, by type."""
     history: Counter[str] = field(default_factory=Counter)
-    """Calls for what was said before, what they waited for, and how often none was needed."""
+    """History calls, what they waited for, and how often none was needed."""
 
     def as_mapping(self) -> Mapping[str, Mapping[str, int]]:
         """Every count, by what is counted and its outcome."""

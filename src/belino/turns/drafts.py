@@ -24,7 +24,7 @@ from belino.domain.stored import ClaimedTurn, StoredMessage, TurnEnd
 log = logging.getLogger(__name__)
 
 BEGIN_SECONDS = 1.5
-"""An answer that is complete by then is sent whole: a draft would only cost a call."""
+"""An answer that is complete by then is sent whole: a draft would cost an extra call."""
 EDIT_SECONDS = 10.0
 UNFINISHED = " …"
 STOPPED = "(stopped)"
@@ -64,7 +64,7 @@ class Draft:
         self._last: float | None = None
 
     def write(self, piece: str) -> None:
-        """Publish the next piece, or hold it until the one after it."""
+        """Publish the next piece, or hold it until the next call."""
         self._held += piece
         now = self._clock.monotonic()
         if self._held and (self._last is None or now - self._last >= PIECE_SECONDS):
@@ -72,7 +72,7 @@ class Draft:
             self._publish()
 
     def flush(self) -> None:
-        """Publish what was held: what comes next is not text, and may take long."""
+        """Publish held text: the next part is not text, and may take long."""
         if self._held:
             self._publish()
 
@@ -83,7 +83,7 @@ class Draft:
 
 
 class DraftWriter:
-    """One turn's draft. `resume` first; then `show` shows it, `write` goes on with it, `finish` makes it the answer."""
+    """One turn's draft. Call `resume` first; `show` displays it, `write` extends it, `finish` makes it the answer."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class DraftWriter:
         clock: Clock,
         put: Callable[[], None],
     ) -> None:
-        """`clean` leaves out of the text what only the finished answer replaces; `put` wakes the sender."""
+        """`clean` removes from the text what only the finished answer replaces; `put` wakes the sender."""
         self._claimed = claimed
         self._adapter = adapter
         self._limits = limits
@@ -113,11 +113,11 @@ class DraftWriter:
         self._landed = asyncio.Event()
         self._editing = asyncio.Lock()
         self._started = False
-        """Whether the outbox may hold the draft: from then on the answer is a change of it."""
+        """Whether the outbox may hold the draft: from then on the answer is an edit of it."""
         self._over = False
 
     async def resume(self) -> None:
-        """Go on with the draft of a turn that was interrupted, if it had one."""
+        """Continue the draft of an interrupted turn, if it had one."""
         draft = await self._outbox.parcel(self._key)
         if draft is not None:
             self._started = True
@@ -125,31 +125,31 @@ class DraftWriter:
                 self._landed.set()
 
     def write(self, piece: str) -> None:
-        """The agent has written more."""
+        """Append text from the agent."""
         self._text += piece
         if self._text.strip():
             self._written.set()
 
     def news(self, news: ParcelNews) -> None:
-        """A parcel of the conversation has come further."""
+        """Handle a parcel's new state."""
         if news.key == self._key and news.state in _ENDED:
             self._landed.set()
 
     async def show(self) -> None:
-        """Show what is written as it grows, until cancelled or until the platform has had enough of it."""
+        """Show the text as it grows, until cancelled or until the platform accepts no more edits."""
         try:
             await self._begin()
             if (message_id := await self._message()) is not None:
                 await self._keep_changing(message_id)
-        except Exception as error:  # noqa: BLE001 - an answer that cannot be shown early is still an answer
+        except Exception as error:  # noqa: BLE001 - an answer is sent even if its draft fails
             log.info("the draft of turn %d is not continued: %s", self._claimed.id, place_of(error))
 
     def hush(self) -> None:
-        """All is written: begin no draft and no change any more, even if its files take their time."""
+        """The text is complete: start no draft and no edit, even while its files are being prepared."""
         self._over = True
 
     async def stop(self) -> None:
-        """Let a change that is under way come to its end, and begin none: the answer must be the last."""
+        """Wait for an edit in progress, and start no other: the answer must be the last."""
         self.hush()
         try:
             async with deadline(self._clock, EDIT_SECONDS), self._editing:
@@ -158,7 +158,7 @@ class DraftWriter:
             log.info("a change of the draft of turn %d is not waited for", self._claimed.id)
 
     def finish(self, end: TurnEnd) -> TurnEnd:
-        """The end of the turn, with the first words of its reply as what the draft is changed to."""
+        """The end of the turn, in which the first text parcel of the reply is an edit of the draft."""
         if not self._started:
             return end
         parcels = list(end.parcels)
@@ -166,13 +166,13 @@ class DraftWriter:
         if place is None:
             place = len(parcels)
             parcels.extend(self._left(end.state, place))
-        # If the draft never arrived this is a message of its own, and a reply as the draft was to be.
+        # If the draft never arrived, this is a message of its own, and a reply like the draft.
         words = replace(parcels[place], reply_to=self._claimed.reply_to)
         parcels[place] = replace(words, kind=ParcelKind.EDIT, edits=f"{DRAFT_OF}{self._key}")
         return replace(end, parcels=tuple(parcels))
 
     def _left(self, state: TurnState, place: int) -> tuple[Parcel, ...]:
-        """What the draft says for good if the turn has no words of its own."""
+        """The final text of the draft if the turn ends without text."""
         stopped = "" if state is TurnState.ANSWERED else STOPPED
         words = "\n\n".join(part for part in (self._clean(self._text).strip(), stopped) if part) or UNFINISHED.strip()
         made = plan(

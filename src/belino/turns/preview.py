@@ -1,4 +1,4 @@
-"""Preview of a prompt: what an agent would read if its session began with a message, and what that costs."""
+"""Preview of a prompt: what an agent would read if its session began with a message, and the cost."""
 
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
@@ -26,19 +26,19 @@ LOOKED_THROUGH = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """Everything that would be told, and its price."""
+    """The whole prompt, and its cost."""
 
     conversation: ConversationKey
     message: StoredMessage
-    """The one that would be answered."""
+    """The message that would be answered."""
     system: str
     told: tuple[str, ...]
     costs: tuple[Cost, ...]
     context: StructuredContext
     session: Session
-    """The one that is going on."""
+    """The current session."""
     note: str = ""
-    """What could not be had from the platform."""
+    """What could not be read from the platform."""
 
     @property
     def tokens(self) -> int:
@@ -46,7 +46,7 @@ class Preview:
 
 
 class _Reader:
-    """Stands where the agent would be: it remembers, and is only read to."""
+    """Takes the agent's place: it has a memory, and never runs a turn."""
 
     remembers = True
     sees_images = False
@@ -65,7 +65,7 @@ async def preview(
     key: bytes,
     history: History | None = None,
 ) -> Preview:
-    """By the same words as a turn's. `at` names the message that is answered; the last one a person said, if None."""
+    """Built like a turn's prompt. `at` names the message to answer; None means the last one from a person."""
     messages = await _anchor(store, conversation, at)
     note = await history.before_turn(messages[-1]) if history is not None else ""
     session = await store.session(conversation)
@@ -77,7 +77,7 @@ async def preview(
         messages=messages,
         trace=messages[0].trace,
     )
-    # Pictures that would be attached are not fetched for a look.
+    # A preview does not fetch the pictures that a turn would attach.
     looking = replace(config, attach_media="never")
     teller = PromptBuilder(store, _Reader(), looking, clock=clock, key=key)
     telling = await teller.tell(claimed, Session(memory=None, turns=session.turns, manifest=()), _no_pictures)
@@ -123,7 +123,7 @@ async def _anchor(store: Store, conversation: ConversationKey, at: str | None) -
         found = [one for one in recent if one.deleted is None and not one.author.is_agent]
         if not found:
             raise NoSuchMessage(f"nobody has said anything in {conversation} lately")
-    # What was recalled is numbered late, and was said early.
+    # History from the platform has a high seq and an early time.
     anchor = max(found, key=lambda one: (one.sent, one.seq))
     if anchor.album is None:
         return (anchor,)

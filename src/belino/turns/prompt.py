@@ -1,4 +1,4 @@
-"""Prompt of a turn: the channel once, then only what changed, and always the message itself."""
+"""Prompt of a turn: the channel once, then only changes, and always the message itself."""
 
 import hmac
 from collections import Counter
@@ -25,27 +25,27 @@ FENCE_HEX = 24
 RECOVERY = "[Post-compaction context recovery: re-attaching {} media items from this thread]"
 ALBUM_LOOK = 50
 ALL_CHANGES = 2**62
-"""Beyond the number of any change: whoever begins here has missed none."""
+"""Higher than any change number: from here on, no change is missed."""
 
 
 class Withdrawn(BelinoError):
-    """What was to be answered was deleted before anybody looked."""
+    """The message to answer was deleted before its turn began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPrompt:
-    """A turn's content, and what is true once the agent has accepted it."""
+    """A turn's content, and what becomes true once the agent has accepted it."""
 
     blocks: tuple[Block, ...]
     told: ReadPosition | None
-    """How far the agent knows its channel then; None leaves that as it was."""
+    """The agent's read position in its channel after this turn; None leaves it unchanged."""
     recovers: bool
     steps: tuple[Step, ...]
     """For `explain`: what was attached, and what was left out."""
 
 
 class PromptBuilder:
-    """Says what an agent is told; it reads the store and asks no model."""
+    """Builds an agent's prompt from the store, without a model."""
 
     def __init__(self, store: Store, agent: Agent, config: ContextConfig, *, clock: Clock, key: bytes) -> None:
         self._store = store
@@ -56,11 +56,11 @@ class PromptBuilder:
         self._fence_key = hmac.digest(key, b"belino fence", "sha256")
 
     def fence(self, claimed: ClaimedTurn) -> str:
-        """The marker around what is not ours: the same for the same turn, and nobody's to guess."""
+        """The fence marker around outside content: the same for the same turn, and not guessable."""
         return self._marker(f"{claimed.conversation} {claimed.number}")
 
     def fence_outside(self, conversation: ConversationKey) -> str:
-        """The marker for tools that are called outside of any turn: the conversation's own."""
+        """The marker for tools that are called outside a turn: one per conversation."""
         return self._marker(str(conversation))
 
     def _marker(self, name: str) -> str:
@@ -69,10 +69,10 @@ class PromptBuilder:
     async def tell(
         self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], PictureAttacher]
     ) -> TurnPrompt:
-        """What this turn tells. `attaching` hands pictures over: anew (False), or again after a compaction (True)."""
+        """Build this turn's prompt. `attaching` makes an attacher: of new pictures, or after a compaction (True)."""
         until = max(message.seq for message in claimed.messages)
         told = session.told if self._remembers else None
-        # Both asked before the messages are read: what comes in between is told twice rather than never.
+        # Both are read before the messages: what arrives in between is listed twice rather than never.
         newest = await self._newest(claimed.conversation) if told is None else 0
         news = await self._store.meanwhile(
             claimed.conversation, told or ReadPosition(seq=until, change=ALL_CHANGES), until=until
@@ -98,7 +98,7 @@ class PromptBuilder:
         )
 
     async def _newest(self, conversation: ConversationKey) -> int:
-        """The last message of a thread, which is told whole; of a channel only what came before the message is."""
+        """The seq of a thread's last message, since a thread is given in full; 0 for a channel."""
         last = await self._store.history(conversation, limit=1) if conversation.thread is not None else ()
         return last[0].seq if last else 0
 
@@ -112,7 +112,7 @@ class PromptBuilder:
         )
 
     async def _messages(self, claimed: ClaimedTurn) -> tuple[StoredMessage, ...]:
-        """What is to be answered as it is now, each with what it replies to."""
+        """The messages to answer in their current state, each with the message it replies to."""
         ids, seqs = [message.id for message in claimed.messages], {message.seq for message in claimed.messages}
         found = await self._store.messages(claimed.conversation.whole_channel, ids)
         living = [message for message in found if message.seq in seqs and message.deleted is None]
@@ -122,7 +122,7 @@ class PromptBuilder:
         return tuple([await self._with_quote(message) for message in living])
 
     async def _with_quote(self, message: StoredMessage) -> StoredMessage:
-        """A reply brings along what it replies to, also where its platform told only the id."""
+        """The message with what it replies to, also where the platform gave only the id."""
         quote = message.quote
         is_root = message.reply_to == message.conversation.thread
         if message.reply_to is None or is_root or (quote is not None and quote.media):
@@ -139,7 +139,7 @@ class PromptBuilder:
         return replace(message, quote=whole)
 
     async def _unclaimed(self, claimed: ClaimedTurn) -> tuple[RefRecord, ...]:
-        """Pictures the same person sent shortly before, which no turn has had."""
+        """Recent pictures of the same sender that no turn has used."""
         anchor = claimed.messages[-1]
         found = await self._store.unclaimed_refs(
             claimed.conversation,
@@ -159,7 +159,7 @@ class PromptBuilder:
         return _Piece(blocks=blocks)
 
     async def _album_before(self, messages: Sequence[StoredMessage]) -> str | None:
-        """The message that an album began with, if its other items were answered before these came."""
+        """The first message of an album, if its other items were answered before these came."""
         late = messages[0]
         if late.album is None:
             return None
@@ -181,7 +181,7 @@ class PromptBuilder:
     async def _recovery(
         self, claimed: ClaimedTurn, session: Session, attaching: Callable[[bool], PictureAttacher]
     ) -> "_Piece":
-        """What a compaction took from this thread, the newest first, before anything else is told."""
+        """Media of this thread that a compaction removed, newest first; the prompt begins with them."""
         lost = to_recover(session, claimed.conversation.thread) if self._remembers and self._sees_images else ()
         channel = claimed.conversation.whole_channel
         records = [await self._store.ref(channel, entry.artifact_id) for entry in lost]
@@ -203,7 +203,7 @@ class PromptBuilder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """A part of what is told, and what `explain` says of it."""
+    """A part of the prompt, and the step that `explain` shows for it."""
 
     blocks: tuple[Block, ...] = ()
     outcome: str = ""
@@ -254,7 +254,7 @@ def _to_attach(
     context: StructuredContext | None,
     news: Meanwhile,
 ) -> list[MediaRef]:
-    """The media to be attached unasked: the message's own first, then its thread's, newest first."""
+    """The media to attach without a tool call: the message's own first, then its thread's, newest first."""
     if wish == "never":
         return []
     refs = [ref for message in messages for ref in media_of(message)]
@@ -268,7 +268,7 @@ def _to_attach(
 
 
 def media_of(message: StoredMessage) -> Iterator[MediaRef]:
-    """Everything a message brings along."""
+    """All media of a message."""
     yield from message.media
     for quote in (message.quote, message.forward):
         if quote is not None:

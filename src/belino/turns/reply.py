@@ -1,4 +1,4 @@
-"""Reply to parcels: collect its files, prepare and plan them; if that fails, the text still goes out and says so."""
+"""Reply to parcels: collect its files, prepare and plan them; if that fails, the text is still sent and says so."""
 
 import asyncio
 import logging
@@ -34,12 +34,12 @@ from belino.tools.sending import Outlet
 
 log = logging.getLogger(__name__)
 
-# For an account that is no longer configured: its parcels wait, cut so that any platform takes them.
+# For an account that is no longer configured: its parcels wait, small enough for any platform.
 UNKNOWN_LIMITS = Limits(text_chars=1_000, once=Once.UNCERTAIN)
 NO_TURN = 0
 WIDTH = 4
 FLUSHES_AT_MOST = 50
-"""Rounds of one flush; a script that writes without end must not keep it busy for ever."""
+"""Rounds of one flush, so that a script that writes without end cannot keep it running forever."""
 _ENDED = (ParcelState.SENT, ParcelState.DEAD, ParcelState.UNCERTAIN)
 
 Note = Callable[[Step], Awaitable[None]]
@@ -47,11 +47,11 @@ Note = Callable[[Step], Awaitable[None]]
 
 @dataclass(slots=True, kw_only=True)
 class Flushed:
-    """What became of a conversation's pending files."""
+    """The result of flushing a conversation's pending files."""
 
     conversation: ConversationKey
     sent: list[str] = field(default_factory=list)
-    """Names of the files that are in the outbox now."""
+    """Names of the files that are now in the outbox."""
     refused: list[tuple[str, str]] = field(default_factory=list)
     """Names and reasons."""
     waiting: int = 0
@@ -59,7 +59,7 @@ class Flushed:
 
 
 class Replies:
-    """Turns what agents say and offer into parcels, and follows pending files to their end."""
+    """Turns agents' texts and files into parcels, and moves pending files when their parcels end."""
 
     def __init__(
         self,
@@ -85,31 +85,31 @@ class Replies:
         self._home = home
         self._clock = clock
         self._put = put
-        """Says that parcels of a conversation wait in the outbox."""
+        """Called when parcels of a conversation are in the outbox."""
         self._locks: WeakValueDictionary[ConversationKey, asyncio.Lock] = WeakValueDictionary()
         self._taken: dict[int, set[str]] = {}
-        """By turn, the marks of pending files it brings along and that are not in the outbox yet."""
+        """By turn, the marks of its pending files that are not in the outbox yet."""
         self._awaited: set[ConversationKey] = set()
-        """Conversations with pending files on their way."""
+        """Conversations with pending files that are being sent."""
         self._lanes = KeyedWorkers(self._file_away, width=WIDTH, clock=clock)
         self.stop = self._lanes.stop
 
     async def run(self) -> None:
-        """File pending files away as their parcels end, until stopped."""
+        """Move pending files as their parcels end, until stopped."""
         await self._lanes.run()
 
     def words(self, claimed: ClaimedTurn, text: str) -> tuple[Parcel, ...]:
-        """Words of our own as parcels."""
+        """Text from belino itself as parcels."""
         where = claimed.conversation
         reply = Reply(conversation=where, text=text, reply_to=claimed.reply_to)
         return plan(reply, (), self._limits(where), turn=claimed.id, trace=claimed.trace, retries=claimed.retries)
 
     async def parcels(self, claimed: ClaimedTurn, text: str, handed: Sequence[Offer], note: Note) -> tuple[Parcel, ...]:
-        """An answer as parcels, with every file it brings along. Call `done` once they are committed or given up."""
+        """An answer as parcels, with all its files. Call `done` once they are committed or given up."""
         where, limits = claimed.conversation, self._limits(claimed.conversation)
         try:
             reply, decisions, waiting = await self._decided(where, text, handed, turn=claimed.id)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the words go out
+        except Exception as error:  # noqa: BLE001 - the text is sent even if a file fails
             log.warning("files of turn %d could not be collected: %s", claimed.id, place_of(error))
             reason = reason_of(error)
             reply = Reply(conversation=where, text=text)
@@ -125,11 +125,11 @@ class Replies:
         return plan(reply, decisions, limits, turn=claimed.id, trace=claimed.trace, retries=claimed.retries)
 
     def done(self, turn: int) -> None:
-        """The turn's parcels are committed, or it was given back."""
+        """Release the turn's pending files: its parcels are committed, or it was requeued."""
         self._taken.pop(turn, None)
 
     def outlet(self, conversation: ConversationKey, basket: list[Offer] | None = None) -> Outlet:
-        """Where `send_media` puts files: into a turn's basket, or straight into the outbox if there is no turn."""
+        """Where `send_media` puts files: into a turn's basket, or directly into the outbox outside a turn."""
 
         async def into_reply(offer: Offer) -> str:
             if basket is None:
@@ -151,7 +151,7 @@ class Replies:
         )
 
     async def flush(self, conversation: ConversationKey) -> Flushed:
-        """Send what waits in `pending` now, without a turn."""
+        """Send the files in `pending` now, without a turn."""
         flushed = Flushed(conversation=conversation)
         for _ in range(FLUSHES_AT_MOST):
             token = secrets.randbits(62)
@@ -170,17 +170,17 @@ class Replies:
         return flushed
 
     async def flush_all(self) -> tuple[Flushed, ...]:
-        """The same for every conversation that has something waiting."""
+        """Flush every conversation that has pending files."""
         found = [await self.flush(where) for where in await self._with_folders()]
         return tuple(each for each in found if each.sent or each.refused or each.waiting)
 
     def parcel_news(self, news: ParcelNews) -> None:
-        """A parcel has come further: if it ended, its files may be filed away."""
+        """Handle a parcel's new state: if it ended, its files may be moved."""
         if news.state in _ENDED and news.conversation in self._awaited:
             self._lanes.wake(news.conversation)
 
     async def sweep(self, before: datetime | None) -> int:
-        """File away what an earlier run did not; delete what was filed before then. Returns how many files went."""
+        """Move files that an earlier run left; delete those moved before `before`. Returns how many were deleted."""
         gone = 0
         for where in await self._with_folders():
             async with self._alone(where):
@@ -203,7 +203,7 @@ class Replies:
     async def _decided(
         self, where: ConversationKey, text: str, handed: Sequence[Offer], *, turn: int
     ) -> tuple[Reply, tuple[Decision, ...], int]:
-        """Everything a reply brings along, each with its decision; nothing of it is picked up a second time."""
+        """All files of a reply, each with its decision; none is collected a second time."""
         self._home.outgoing(where)
         folders = self._folders(where)
         async with self._alone(where):
@@ -226,12 +226,12 @@ class Replies:
                 self._taken.setdefault(turn, set()).update(marks)
 
     async def _settled(self, where: ConversationKey, folders: Folders) -> frozenset[str]:
-        """File away what has ended; returns the marks of what has not, in the outbox or on its way there."""
+        """Move the files whose parcels have ended. Returns the marks of those still on their way."""
         taken = frozenset(mark for marks in self._taken.values() for mark in marks)
         if not await folders.is_used():
             return taken
         under_way = await folders.settle(fates_of(await self._store.carried_files(where)))
-        # What lies in `error` may arrive after all, if somebody has it tried again.
+        # A file in `error` may still arrive if an operator retries its parcel.
         if await folders.is_used():
             self._awaited.add(where)
         else:
@@ -249,7 +249,7 @@ class Replies:
 
     @asynccontextmanager
     async def _alone(self, where: ConversationKey) -> AsyncIterator[None]:
-        """While inside, nobody else looks into this conversation's folders or moves anything in them."""
+        """Lock this conversation's folders."""
         lock = self._locks.setdefault(where, asyncio.Lock())
         async with lock:
             yield
@@ -273,6 +273,6 @@ class Replies:
 
 
 def _refused(decisions: Sequence[Decision]) -> dict[str, str]:
-    """The reasons by the marks of the pending files that cannot be sent."""
+    """The reasons why pending files cannot be sent, by mark."""
     refused = [each for each in decisions if each.action is Action.REFUSE and each.offer.pending]
     return {mark: each.reason for each in refused for mark in split(each.offer.pending or "")}

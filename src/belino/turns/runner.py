@@ -53,9 +53,9 @@ from belino.turns.state import RecordingFetcher, TurnProgress, repaired
 log = logging.getLogger(__name__)
 
 CANCEL_SECONDS = 5.0
-"""An agent that does not end so soon after it was cancelled is left behind."""
+"""How long a cancelled agent may take to end before it is abandoned."""
 NOTE_CHARS = 500
-"""Of what a tool is at work on, as people are shown it."""
+"""Characters of a tool's progress note that people see."""
 
 
 class RecordsTurns(Protocol):
@@ -107,11 +107,11 @@ class TurnRunner:
         self._running: dict[ConversationKey, asyncio.Timeout] = {}
         self._aborted: set[ConversationKey] = set()
         self._doing: dict[ConversationKey, str] = {}
-        """What a tool is at work on, to be shown beside the typing sign."""
+        """What a running tool is doing, shown beside the typing indicator."""
         self._drafts: dict[ConversationKey, DraftWriter] = {}
 
     def abort(self, conversation: ConversationKey) -> bool:
-        """Stop the agent in the middle of its turn; False if none runs here."""
+        """Stop the agent during its turn; False if none runs here."""
         scope = self._running.get(conversation)
         if scope is None:
             return False
@@ -120,7 +120,7 @@ class TurnRunner:
         return True
 
     async def run(self, claimed: ClaimedTurn) -> None:
-        """Run one turn to its end. Cancelled, it gives the turn back unchanged."""
+        """Run one turn to its end. If cancelled, requeue the turn unchanged."""
         log.info("turn %d in %s begins (trace %s)", claimed.id, claimed.conversation, claimed.trace)
         failpoint("turn.begin")
         self._events.turn(claimed.conversation, claimed.id, TurnState.RUNNING)
@@ -140,7 +140,7 @@ class TurnRunner:
                     sign.cancel()
             end = await self._finish(claimed, self._drafted(claimed, end))
         except BaseException:
-            # Cancelled, or something broke that is not the agent: a turn nobody works on would block its conversation.
+            # Cancelled, or an error outside the agent: a turn left as running would block its conversation.
             await self._give_back(claimed)
             raise
         finally:
@@ -154,7 +154,7 @@ class TurnRunner:
         await self._tell_end(claimed, end)
 
     async def _finish(self, claimed: ClaimedTurn, end: TurnEnd) -> TurnEnd:
-        """Commit the end; what the store can never take must not block the conversation for ever."""
+        """Commit the end; an end that the store can never accept must not block the conversation forever."""
         what = f"turn {claimed.id}"
         failpoint("turn.finish.before")
         try:
@@ -162,7 +162,7 @@ class TurnRunner:
             failpoint("turn.finish.after")
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001 - an answer that cannot be kept still ends its turn
+        except Exception as error:  # noqa: BLE001 - an answer that cannot be stored still ends its turn
             log.error("turn %d (trace %s) cannot be kept: %s", claimed.id, claimed.trace, place_of(error))
             reason = f"its answer could not be kept ({type(error).__name__})"
             plain = TurnEnd(state=TurnState.FAILED, reason=reason, parcels=self._apology(claimed, reason))
@@ -172,12 +172,12 @@ class TurnRunner:
         return end
 
     def parcel_news(self, news: ParcelNews) -> None:
-        """A parcel has come further: perhaps a draft that waits for it."""
+        """Handle a parcel's new state: a draft may wait for it."""
         if drafting := self._drafts.get(news.conversation):
             drafting.news(news)
 
     def toolbox(self, conversation: ConversationKey) -> Toolbox:
-        """A conversation's tools outside of any turn."""
+        """A conversation's tools outside a turn."""
         return self._toolbox(conversation, self._fetcher)
 
     async def _answer(self, claimed: ClaimedTurn) -> TurnEnd:
@@ -200,7 +200,7 @@ class TurnRunner:
                 text = await or_abandon(heard, self._clock, grace=CANCEL_SECONDS)
         except Withdrawn as error:
             return await ledger.end(TurnState.ABORTED, str(error))
-        except Exception as error:  # noqa: BLE001 - whatever an agent dies of becomes the turn's visible end
+        except Exception as error:  # noqa: BLE001 - any error of an agent ends its turn visibly
             reason = _reason(error)
             if scope is not None and scope.expired():
                 reason = f"the agent did not finish within {allowed.turn_seconds} seconds"
@@ -250,7 +250,7 @@ class TurnRunner:
         try:
             async for part in parts:
                 length.add(part)
-                await asyncio.sleep(0)  # an agent that never waits must not keep the deadline from ringing
+                await asyncio.sleep(0)  # an agent that never awaits must not keep the deadline from firing
                 failpoint("turn.agent.part")
                 if isinstance(part, Final):
                     failpoint("turn.agent.final")
@@ -316,7 +316,7 @@ class TurnRunner:
         )
 
     def _attaching(self, claimed: ClaimedTurn, ledger: TurnProgress, again: bool) -> PictureAttacher:
-        """What hands pictures over unasked, by the agent's own tools; the agent did not call them, so none is noted."""
+        """Attaches pictures with the agent's own tools; the agent did not call them, so the calls are not recorded."""
         why = "attached again after compaction" if again else "attached with the message"
         fetcher = RecordingFetcher(self._fetcher, ledger, self._tell_media, why=why)
         return PictureAttacher(
@@ -340,7 +340,7 @@ class TurnRunner:
         shown: Callable[[ImageBlock], None] | None = None,
         fence: str = "",
     ) -> Toolbox:
-        """The channel's tools: for an agent, noted in its ledger; where `shown` is given, for ourselves."""
+        """The channel's tools: for an agent, recorded in its turn's progress; with `shown`, for belino itself."""
         noted = ledger if shown is None else None
         return make_toolbox(
             conversation=conversation,
@@ -370,7 +370,7 @@ class TurnRunner:
         return self._replies.words(claimed, f"Sorry, I could not answer that: {reason}.")
 
     async def _begin_draft(self, claimed: ClaimedTurn) -> DraftWriter | None:
-        """What shows the answer while it is written, where the platform and its operator want that."""
+        """The draft writer of this turn, if the platform supports drafts and the operator wants them."""
         where = claimed.conversation
         adapter = self._adapters.get((where.platform, where.account))
         pause = adapter.draft_pause(where) if isinstance(adapter, Drafts) else None
@@ -397,7 +397,7 @@ class TurnRunner:
         try:
             await self._store.release_turn(claimed.id)
         except StoreError as error:
-            # It is still marked as running, and the next start lets it wait again.
+            # The turn is still marked as running, and the next start requeues it.
             log.warning("turn %d could not be given back: %s", claimed.id, place_of(error))
             return
         self._events.turn(claimed.conversation, claimed.id, TurnState.WAITING)
@@ -407,7 +407,7 @@ class TurnRunner:
         self._events.turn(claimed.conversation, claimed.id, end.state, end.reason)
 
     async def _tell_media(self, record: RefRecord) -> None:
-        """Whoever watches sees a promise become a picture, or why it did not."""
+        """Publish the message whose media was fetched or failed."""
         await self._tell_messages(record.conversation, [record.ref.message_id])
 
     async def _tell_messages(self, conversation: ConversationKey, ids: Sequence[str]) -> None:
@@ -427,14 +427,14 @@ class TurnRunner:
 
 
 class Length:
-    """The length of an answer while it is written, and of the whole; over the limit, the turn ends."""
+    """The length of an answer, streamed and complete; over the limit, the turn ends."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._written = 0
 
     def add(self, part: ReplyPart) -> None:
-        """Count a part; AgentError where the answer is too long."""
+        """Count a part; AgentError if the answer is too long."""
         if isinstance(part, TextDelta):
             self._written += len(part.text)
         if self._written > self._limit or (isinstance(part, Final) and len(part.text) > self._limit):
@@ -445,7 +445,7 @@ class Length:
 
 
 def _without_folders(folder: Path, text: str) -> str:
-    """The names of files without where they lie here, as the finished answer will have them."""
+    """The text with file names instead of local paths, like the finished answer."""
     for place in ("outgoing/pending/", "outgoing/", "incoming/"):
         text = text.replace(f"{folder}/{place}", "")
     return text

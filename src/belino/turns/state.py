@@ -18,7 +18,7 @@ from belino.turns.counters import Counters
 
 
 class TurnProgress:
-    """Steps for `explain`, pictures shown, what it cost, and the agent's memory: it is the turn's SessionMemory too."""
+    """Steps for `explain`, pictures shown, cost, and the agent's memory: it is also the turn's SessionMemory."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class TurnProgress:
         self._given: dict[str, ImageBlock] = {}
         self._accepted: dict[str, ImageBlock] = {}
         self._again: set[str] = set()
-        """Of those given, the refs that a compaction had taken."""
+        """The refs among them that a compaction had removed."""
         self._recovers = False
         self._told: ReadPosition | None = None
         self._took = False
@@ -52,25 +52,25 @@ class TurnProgress:
         self._usage = Usage()
         self._unwritten: list[Step] = []
         self.context = list(in_context(session)) if remembers else []
-        """What the agent has before it from earlier turns; a compaction empties it at once."""
+        """Media in the agent's context from earlier turns; a compaction empties it at once."""
         self.shown_now: set[str] = set()
-        """Refs and hashes of the pictures it was given in this turn."""
+        """Refs and hashes of the pictures the agent got in this turn."""
         self.offers: list[Offer] = []
-        """Files the agent handed over to be sent."""
+        """Files the agent passed to be sent."""
         self.answers = tuple(message.id for message in turn.messages)
         self.needed = ExitStack()
-        """Closed with the turn; until then, what it fetched makes room for nothing else."""
+        """Closed with the turn; until then, the blobs it fetched are not evicted."""
 
     async def load(self) -> bytes | None:
         """What the agent saved last, in this turn or an earlier one."""
         return self._found if self._saved is None else self._saved
 
     async def save(self, memory: bytes) -> None:
-        """Kept with the turn's end; a turn that fails leaves the memory as it was."""
+        """Save with the turn's end; a turn that fails leaves the memory unchanged."""
         self._saved = memory
 
     async def note(self, step: Step) -> None:
-        """Keep a step; a store that cannot take it now gets it with the next one, for a note fails no turn."""
+        """Store a step; if the store fails, store it with the next one: a note never fails a turn."""
         self._unwritten.append(replace(step, reason=repaired(step.reason), subject=repaired(step.subject)))
         steps = tuple(self._unwritten)
         try:
@@ -80,7 +80,7 @@ class TurnProgress:
         del self._unwritten[: len(steps)]
 
     async def runs_alone(self) -> None:
-        """No other turn runs beside this one, because belino stopped during an earlier attempt at it."""
+        """Record that no other turn runs beside this one, because belino stopped during an earlier attempt at it."""
         reason = f"attempt {self._turn.attempt}: belino stopped during an earlier one"
         subject = f"turn {self._turn.number}"
         await self.note(
@@ -88,7 +88,7 @@ class TurnProgress:
         )
 
     async def media_ended(self, record: RefRecord, why: str) -> None:
-        """A ref was asked for: note what became of it."""
+        """Record the outcome of a requested ref."""
         try:
             current = await self._store.ref(record.conversation.whole_channel, record.ref.id) or record
         except StoreError:
@@ -97,7 +97,7 @@ class TurnProgress:
         await self._note_media(current.ref.id, current.outcome, current.reason or why)
 
     async def refused(self, part: Refused) -> None:
-        """The model would not take a picture: it does not count as shown, whatever was said of it before."""
+        """Record that the model refused a picture: it does not count as shown."""
         for refused in (self._given.pop(part.ref, None), self._accepted.pop(part.ref, None)):
             if refused is not None:
                 self.shown_now.difference_update((part.ref, refused.sha256))
@@ -105,22 +105,22 @@ class TurnProgress:
         await self._note_media(part.ref, "refused by the model", part.why)
 
     def tells(self, told: ReadPosition | None, *, recovers: bool) -> None:
-        """How far this turn tells the agent of its channel, and whether it makes a compaction good."""
+        """Set the read position after this turn, and whether the turn restores media after a compaction."""
         self._told = told
         self._recovers = recovers
 
     def shown(self, block: ImageBlock) -> None:
-        """A picture was handed to the agent; it counts once the agent accepted it."""
+        """A picture was given to the agent; it counts as shown once the agent has accepted it."""
         self._given[block.ref] = block
         self._again.discard(block.ref)
 
     def shown_again(self, block: ImageBlock) -> None:
-        """A picture that the agent had lost was handed to it again: the manifest has it already."""
+        """A picture that a compaction removed was given again: the manifest has it already."""
         self._given[block.ref] = block
         self._again.add(block.ref)
 
     def accepted(self) -> None:
-        """What was handed over so far is in the model's context."""
+        """Mark the pictures given so far as in the model's context."""
         self._took = True
         self._accepted.update(self._given)
         for ref in self._given:
@@ -128,7 +128,7 @@ class TurnProgress:
         self._given.clear()
 
     def compacted(self, part: Compacted) -> None:
-        """What was accepted before it, or some of that, is not in the model's context any more."""
+        """Remove pictures accepted earlier, or some of them, from the model's context."""
         gone = part.only or tuple(self._accepted)
         for ref in gone:
             block = self._accepted.pop(ref, None)
@@ -141,7 +141,7 @@ class TurnProgress:
             self.context.clear()
 
     async def begin_anew(self, why: str) -> None:
-        """The agent remembers nothing of the conversation: the turn is told and answered as its first."""
+        """Reset the agent's state: it remembers nothing, and the turn is run as the conversation's first."""
         self._anew = True
         self._found = self._saved = None
         for known in (self._given, self._accepted, self._again, self.shown_now, self.context):
@@ -163,7 +163,7 @@ class TurnProgress:
             parcels=parcels,
             shown=shown,
             compacted=self._compacted,
-            # An agent that forgets has lost what it saw as soon as it has answered.
+            # An agent without memory loses what it saw as soon as it has answered.
             lost=tuple(self._lost) if self._remembers else tuple(entry.artifact_id for entry in shown),
             told=self._told if self._took else None,
             recovered=again if self._recovers and self._took else None,
@@ -179,7 +179,7 @@ class TurnProgress:
             shown = [block for ref, block in self._accepted.items() if ref not in self._again]
             records = [(block, await self._store.ref(channel, block.ref)) for block in shown]
         except StoreError:
-            return ()  # the worst is a picture shown twice
+            return ()  # at worst, a picture is shown twice
         return tuple(self._entry(block, record) for block, record in records if record is not None)
 
     def _entry(self, block: ImageBlock, record: RefRecord) -> ManifestEntry:
@@ -199,12 +199,12 @@ class TurnProgress:
 
 
 def repaired(text: str) -> str:
-    """The text with surrogate pairs joined and halves of one replaced: nobody could store or send them."""
+    """The text with surrogate pairs joined and lone surrogates replaced: they can be neither stored nor sent."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class RecordingFetcher(Fetcher):
-    """A fetcher whose every end is written into one turn's ledger; the work is done by the one all turns share."""
+    """A fetcher that records every outcome in one turn's progress; the shared fetcher does the work."""
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class RecordingFetcher(Fetcher):
         self._why = why
 
     async def fetch(self, record: RefRecord, *, progress: Progress | None = None) -> Blob:
-        """The bytes of a ref, and a step that says how it ended."""
+        """Fetch the bytes of a ref, and record a step with the outcome."""
         try:
             blob = await self._shared.fetch(record, progress=progress)
             self._ledger.needed.enter_context(self._shared.pin(blob.sha256))

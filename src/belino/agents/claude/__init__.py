@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Agent:
-    """Answers with Claude. What it remembers is in the CLI's transcripts; our memory is where to go on in them."""
+    """Answers with Claude. Its memory is in the CLI's transcripts; belino stores only the position in them."""
 
     remembers = True
     sees_images = True
@@ -36,12 +36,12 @@ class Agent:
         """Processes that wait for their next turn, the longest waiting first."""
         self._timers: dict[ConversationKey, asyncio.TimerHandle] = {}
         self._ended: list[CliSession] = []
-        """Let go, and not yet seen to have ended."""
+        """Asked to end, and not yet seen to have ended."""
         self._room = asyncio.Semaphore(config.max_live)
         self._running = 0
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:
-        """Answer; a picture that the API refuses is left out, and the turn tried once more."""
+        """Answer; if the API refuses a picture, leave it out and retry the turn once."""
         if self._room.locked():
             yield ToolNote(tool="", text="waiting until another conversation is answered")
         async with self._room:
@@ -59,14 +59,14 @@ class Agent:
             for ref, why in refused.items():
                 yield Refused(ref=ref, why=why)
             if not refused:
-                # It lies in what the conversation said before, and would be refused again at every turn.
+                # It is in the conversation's history, and would be refused again at every turn.
                 raise MemoryLost("the model refuses a picture that it was shown before")
             async with aclosing(self._answer(turn, mark, refused)) as parts:
                 async for part in parts:
                     yield part
 
     async def check(self) -> Sequence[Finding]:
-        """Whether the key is good and the API can be reached; the extra is installed, or there were no agent."""
+        """Check that the key is valid and the API is reachable; the extra is already known to be installed."""
         return await check_api(self._config)
 
     async def close(self) -> None:
@@ -76,7 +76,7 @@ class Agent:
         await self._see_off()
 
     async def _answer(self, turn: Turn, mark: Mark | None, refused: Mapping[str, str]) -> AsyncGenerator[ReplyPart]:
-        """One try; only an answer leaves its process alive, everything else goes on from where the last one ended."""
+        """One attempt; only an answer keeps the process alive, else the next attempt resumes from the last answer."""
         session = self._waiting(turn, mark)
         answered = False
         self._running += 1
@@ -102,7 +102,7 @@ class Agent:
                 await session.close()
 
     def _waiting(self, turn: Turn, mark: Mark | None) -> CliSession | None:
-        """The conversation's live session, if it stands where the memory says."""
+        """The conversation's live session, if it is at the stored position."""
         session = self._live.get(turn.conversation)
         if session is not None and not session.fits(turn, mark):
             self._let_go(turn.conversation)
@@ -125,7 +125,7 @@ class Agent:
         self._ended.append(session)
 
     async def _make_room(self) -> None:
-        """Those that run are few enough by the semaphore; those that wait for a turn make way."""
+        """End waiting processes over the limit; the semaphore limits the running ones."""
         while self._live and len(self._live) + self._running > self._config.max_live:
             self._let_go(next(iter(self._live)))
         await self._see_off()

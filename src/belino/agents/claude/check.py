@@ -14,7 +14,7 @@ ANSWER_BYTES = 1024 * 1024
 
 
 async def check_api(config: Config) -> tuple[Finding, ...]:
-    """One call that costs nothing."""
+    """Check the API with one call that costs nothing."""
     client = Client(hosts=hosts(config))
     headers = {"anthropic-version": VERSION, "x-api-key": config.api_key.reveal() if config.api_key else "unneeded"}
     url = f"{config.base_url.rstrip('/')}/v1/models?limit=1"

@@ -1,6 +1,6 @@
-"""Child process of the CLI: its command line, its small environment, its folder, and its end.
+"""Child process of the CLI: its command line, its minimal environment, its folder, and its end.
 
-The SDK's own transport gives the child everything that stands in our environment; nothing of that is the agent's.
+The SDK's own transport would pass our whole environment to the child; the agent must have none of it.
 """
 
 import asyncio
@@ -19,30 +19,30 @@ from belino.agents.claude.config import Config
 from belino.agents.claude.wire import PREFIX, SERVER
 from belino.domain.errors import AgentError, ConfigError
 
-# One line may carry a whole tool result with its pictures.
+# One line may contain a whole tool result with its pictures.
 LINE_BYTES = 64 * 1024 * 1024
 CLOSING_SECONDS = 5.0
 TOOL_SECONDS = 600
 
-# Where it finds programs, which language it speaks, and how it gets out to the API; nothing else is let through.
+# Program search path, locale, and access to the API; nothing else is inherited.
 INHERITED = (
     *("PATH", "LANG", "LC_ALL", "TZ"),
     *("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"),
 )
-# PR_SET_PDEATHSIG, SIGKILL; whoever asks for it after our death asks too late.
+# PR_SET_PDEATHSIG, SIGKILL; it has no effect if the parent is already dead, hence the check of the parent's id.
 _LEASH = """\
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9)
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.argv[2], sys.argv[2:])
 """
-# The CLI would forget a conversation after thirty days; how long belino keeps one is not its to say.
+# By default the CLI deletes a conversation after thirty days; belino's own retention applies instead.
 SETTINGS = json.dumps({"cleanupPeriodDays": 36_500})
 
 
 def find_cli() -> Path:
-    """The CLI that came with the SDK, else the machine's. ConfigError without the SDK or any CLI."""
-    sdk = importlib.util.find_spec("claude_agent_sdk")  # looked for, not imported: that would cost a second
+    """The CLI bundled with the SDK, else the installed one. ConfigError without the SDK or any CLI."""
+    sdk = importlib.util.find_spec("claude_agent_sdk")  # found without importing it, which would take a second
     if sdk is None:
         raise ConfigError("the agent 'claude' needs its extra; run: pip install 'belino[claude]'")
     for folder in sdk.submodule_search_locations or ():
@@ -56,7 +56,7 @@ def find_cli() -> Path:
 
 
 def environment(config: Config, folder: Path) -> dict[str, str]:
-    """All that the child knows of the world; its home is a private folder, so nobody's settings are in it."""
+    """The child's whole environment; its home is a private folder, so that no user settings apply."""
     kept = {name: os.environ[name] for name in INHERITED if os.environ.get(name)}
     window = {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": str(config.compact_tokens)} if config.compact_tokens else {}
     return {
@@ -66,11 +66,11 @@ def environment(config: Config, folder: Path) -> dict[str, str]:
         "TMPDIR": str(folder / "tmp"),
         "CLAUDE_CODE_TMPDIR": str(folder / "tmp"),
         "CLAUDE_CONFIG_DIR": str(folder / "claude"),
-        # Not by its path: a state folder that was moved is found again.
+        # Independent of the path, so that a moved state folder still works.
         "CLAUDE_CODE_PROJECT_DIR_NAME": "conversation",
         "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
         "ANTHROPIC_BASE_URL": config.base_url.rstrip("/"),
-        # The CLI insists on a key, even where a server of the operator's own asks for none.
+        # The CLI requires a key, even for a self-hosted server that needs none.
         "ANTHROPIC_API_KEY": config.api_key.reveal() if config.api_key else "unneeded",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
@@ -88,10 +88,10 @@ def environment(config: Config, folder: Path) -> dict[str, str]:
 def command(
     config: Config, *, system_file: Path, tools: Sequence[str], resume: str = "", message: str = ""
 ) -> list[str]:
-    """The command line; `resume` and `message` name a session and where in it to go on.
+    """The command line; `resume` and `message` name a session and the message to resume after.
 
-    Bare: no hooks, plugins, memories or words of the machine's. Restricted: no shell, no files outside the session's
-    folder. What is not on the list of allowed tools is denied, for there is nobody to ask.
+    Bare: no hooks, plugins, memories or prompts of the machine. Restricted: no shell, no files outside the session's
+    folder. Tools that are not on the allow list are denied, because there is no user to ask.
     """
     own = ["Read"] if config.read_files else []
     server = json.dumps({"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}})
@@ -104,20 +104,20 @@ def command(
     if not config.thinking:
         words += ["--thinking", "disabled"]
     if resume:
-        # A copy up to this message: whatever came after it, a refused picture or half a turn, stays behind.
+        # A copy up to this message: anything after it, such as a refused picture or half a turn, is dropped.
         words += [f"--resume={resume}", f"--resume-session-at={message}", "--fork-session"]
     return words
 
 
 def leash() -> list[str]:
-    """Words before a command that let it die with us; the CLI alone would finish its model call, and be paid for it."""
+    """A command prefix that kills the process when we die; the CLI alone would finish its model call, at a cost."""
     if sys.platform != "linux":
         return []
     return [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())]
 
 
 class Child:
-    """One process, as the SDK's client wants its transport; `kill` and `let_go` need no waiting."""
+    """One process, as the transport of the SDK's client; `kill` and `let_go` do not block."""
 
     def __init__(self, words: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
         self._words = words
@@ -129,11 +129,11 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """While it runs."""
+        """The process id, while it runs."""
         return self._process.pid if self.is_ready() and self._process else None
 
     async def connect(self) -> None:
-        """Start it, in a process group of its own."""
+        """Start the process, in its own process group."""
         self._process = await asyncio.create_subprocess_exec(
             *leash(),
             *self._words,
@@ -160,7 +160,7 @@ class Child:
                 raise AgentError("Claude's process ended before it was asked") from None
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Its lines, until it ends; an end that nobody asked for is an error, or the SDK would wait for ever."""
+        """The lines of its output, until it ends; an unexpected end raises an error, or the SDK would wait forever."""
         if self._process is None or self._process.stdout is None:
             return
         try:
@@ -179,20 +179,20 @@ class Child:
         self.let_go()
 
     def let_go(self) -> None:
-        """Let it end by itself: it writes down what it must and goes."""
+        """Ask the process to save its state and exit."""
         self._ending = True
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 
     def kill(self) -> None:
-        """End it and whatever it started, now."""
+        """Kill the process and everything it started, now."""
         self._ending = True
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     async def close(self) -> None:
-        """See it end, with force if it does not."""
+        """Wait for the process to end, and kill it if it does not."""
         if self._process is None:
             return
         self.let_go()

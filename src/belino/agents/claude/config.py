@@ -11,7 +11,7 @@ from belino.net.redact import Secret
 
 OFFICIAL_URL = "https://api.anthropic.com"
 
-# The CLI takes no smaller window than this.
+# The smallest window that the CLI accepts.
 LEAST_WINDOW = 100_000
 
 _KEY = re.compile(r"[\x21-\x7e]{8,512}")
@@ -70,7 +70,7 @@ class Config:
 
 
 def hosts(config: Config) -> frozenset[str]:
-    """Where the key may go. A server the operator names may be a private one, so its port is written out."""
+    """The hosts the key may be sent to. A server that the operator names may be private, so its port is included."""
     url = urlsplit(config.base_url)
     if config.base_url.rstrip("/") == OFFICIAL_URL:
         return frozenset({url.netloc})

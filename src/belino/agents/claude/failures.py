@@ -1,4 +1,4 @@
-"""Failures of the model's API as a sentence, without its own words, which may hold an address or a person's text."""
+"""Failures of the model's API as a sentence, without the API's text, which may contain an address or user content."""
 
 import re
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ BY_STATUS = {
 
 
 class PicturesRefused(AgentError):
-    """The API would not take a picture; `pictures` are those it may have been, none if it lies further back."""
+    """The API refused a picture; `pictures` are the candidates, empty if it is in the history."""
 
     def __init__(self, why: str, pictures: Sequence[ImageBlock]) -> None:
         super().__init__(f"the model's API refused a picture: {why}")
@@ -41,11 +41,11 @@ class PicturesRefused(AgentError):
 
 
 class SessionLost(AgentError):
-    """What the CLI wrote down of the conversation is not there any more."""
+    """The CLI's transcript of the conversation no longer exists."""
 
 
 def failure(kind: str, status: int | None, reason: str) -> AgentError:
-    """The error for a turn that ended at the API; `kind` and `reason` are the CLI's words for it."""
+    """The error for a turn that failed at the API; `kind` and `reason` are the CLI's terms for it."""
     for known in (kind, reason):
         if known in BY_KIND:
             return AgentError(BY_KIND[known])
@@ -63,7 +63,7 @@ def blames_a_picture(kind: str, text: str) -> bool:
 
 
 def blamed(text: str, sent: Sequence[object], unaccepted: Sequence[ImageBlock]) -> tuple[ImageBlock, ...]:
-    """Of the pictures the API has not taken yet, the one its error points at, else all of them."""
+    """Of the pictures the API has not accepted yet, the one its error points at, else all of them."""
     found = _PLACE.search(text)
     index = int(found[1]) if found else -1
     pointed = sent[index] if 0 <= index < len(sent) else None
@@ -73,7 +73,7 @@ def blamed(text: str, sent: Sequence[object], unaccepted: Sequence[ImageBlock]) 
 
 
 def why_refused(text: str) -> str:
-    """The API's reason for refusing a picture, as far as the CLI tells it."""
+    """The API's reason for refusing a picture, as far as the CLI reports it."""
     found = _REFUSAL.match(text)
     words = redact(" ".join(found[1].split())) if found else ""
     return words[:REASON_CHARS].rstrip(". ") or "it could not be processed"

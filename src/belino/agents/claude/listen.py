@@ -1,4 +1,4 @@
-"""Listen to the CLI: its messages as parts of a reply."""
+"""Listen to the CLI: convert its messages to parts of a reply."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,9 +16,9 @@ PARAGRAPH = "\n\n"
 
 
 class CliListener:
-    """Hears one turn; its last part is the Final, or it raises an AgentError.
+    """Reads one turn; its last part is the Final, or it raises an AgentError.
 
-    `unaccepted` are pictures the model has not taken yet: the turn's own, and those that tools add.
+    `unaccepted` are pictures the model has not accepted yet: the turn's own, and those that tools add.
     """
 
     def __init__(self, blocks: Sequence[Block], unaccepted: list[ImageBlock], names: Mapping[str, str]) -> None:
@@ -31,14 +31,14 @@ class CliListener:
         self._model = ""
         self._failed = ("", "")
         self.message = ""
-        """The last message of the answer, by the CLI's id."""
+        """The CLI's id of the answer's last message."""
         self.session = ""
         self.spent_before = 0.0
         self.spent = 0.0
-        """What the session has cost in all, in dollars."""
+        """The session's total cost, in dollars."""
 
     def hear(self, message: "Message") -> Iterator[ReplyPart]:
-        """The parts that one message is."""
+        """The reply parts of one message."""
         from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, SystemMessage, TextBlock, UserMessage
 
         match message:
@@ -49,7 +49,7 @@ class CliListener:
             case SystemMessage():
                 yield from self._system(message)
             case UserMessage(content=[TextBlock(), *_]):
-                self._joint = ""  # the answer was cut off and goes on where it stopped
+                self._joint = ""  # the answer was cut off and continues where it stopped
             case ResultMessage():
                 yield from self._result(message)
 

@@ -1,4 +1,4 @@
-"""Replay of tool answers: a turn that is tried again does nothing twice."""
+"""Replay of tool answers: a turn that is retried does nothing twice."""
 
 import json
 from collections import defaultdict
@@ -9,7 +9,7 @@ from belino.domain.turn import Toolbox, ToolSpec
 
 
 class Replay:
-    """A turn's toolbox. After `again`, the same calls get the same answers, pictures included, and reach nothing."""
+    """A turn's toolbox. After `again`, the same calls get the same answers, pictures included, and run nothing."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
@@ -21,11 +21,11 @@ class Replay:
         return self._toolbox.specs
 
     def again(self) -> None:
-        """The turn begins once more."""
+        """Start the turn again."""
         self._replayed = {call: list(answers) for call, answers in self._told.items()}
 
     async def call(self, name: str, arguments: Mapping[str, object]) -> tuple[Block, ...]:
-        """Run a tool, or answer as it did the first time."""
+        """Run a tool, or return its first answer."""
         call = json.dumps([name, arguments], sort_keys=True, default=str)
         if self._replayed.get(call):
             return self._replayed[call].pop(0)

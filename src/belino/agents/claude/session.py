@@ -1,4 +1,4 @@
-"""Session of one conversation with the CLI: started or resumed, asked, ended."""
+"""Session of one conversation with the CLI: start or resume, ask, end."""
 
 import asyncio
 import importlib
@@ -32,7 +32,7 @@ NO_TURN = "there is no turn any more; the tool does nothing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Where a conversation stands in what the CLI wrote down of it: the agent's whole memory."""
+    """A position in the CLI's transcript of a conversation: the agent's whole memory."""
 
     session: str
     message: str
@@ -40,7 +40,7 @@ class Mark:
 
     @classmethod
     def read(cls, memory: bytes | None) -> "Mark | None":
-        """A mark that was saved; None if there is none, or it cannot be read."""
+        """A stored mark; None if there is none, or it cannot be read."""
         try:
             saved = json.loads(memory or b"{}")
             return cls(session=str(saved["session"]), message=str(saved["message"]), spent=float(saved["spent"]))
@@ -52,7 +52,7 @@ class Mark:
 
 
 class CliSession:
-    """A live CLI. It serves its own conversation's toolbox, and only while a turn runs."""
+    """A running CLI. It serves its own conversation's toolbox, and only during a turn."""
 
     def __init__(self, config: Config, turn: Turn, mark: Mark | None) -> None:
         self.mark = mark
@@ -70,17 +70,17 @@ class CliSession:
 
     @property
     def pid(self) -> int | None:
-        """Of its process, while that runs."""
+        """The process id, while it runs."""
         return self._child.pid if self._child else None
 
     def fits(self, turn: Turn, mark: Mark | None) -> bool:
-        """Whether it can go on with this turn as it is."""
+        """Whether this session can continue with this turn."""
         known = (self.mark, self.system, self.specs)
         return self.pid is not None and mark is not None and known == (mark, turn.system, turn.toolbox.specs)
 
     async def open(self) -> None:
-        """Start the CLI. SessionLost if it does not know the conversation any more."""
-        # The first time this takes a second; others are answered meanwhile.
+        """Start the CLI. SessionLost if it no longer knows the conversation."""
+        # The first import takes a second; the thread keeps the event loop free.
         await asyncio.to_thread(importlib.import_module, "claude_agent_sdk")
         from claude_agent_sdk import ClaudeSDKError
 
@@ -123,7 +123,7 @@ class CliSession:
         raise AgentError("Claude's process ended in the middle of its turn")
 
     def let_go(self) -> None:
-        """Let the process end by itself, without waiting for it; `close` sees to what is left."""
+        """Ask the process to exit, without waiting for it; `close` cleans up."""
         if self._child is not None:
             self._child.let_go()
 
@@ -150,7 +150,7 @@ class CliSession:
         from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, create_sdk_mcp_server
 
         server = create_sdk_mcp_server(SERVER, tools=[self._tool(spec) for spec in self.specs])
-        # People's words are delivered as written: no @path in them is opened, no /command obeyed.
+        # User text is delivered verbatim: no @path in it is opened, no /command is run.
         options = ClaudeAgentOptions(mcp_servers={SERVER: server}, verbatim_prompts=True)
         return ClaudeSDKClient(options, transport=cast("Transport", child))
 
@@ -184,7 +184,7 @@ class CliSession:
             del self._names[next(iter(self._names))]
 
     def _tidy(self) -> None:
-        """Lay the folder out; transcripts that no mark leads to, of turns that failed or were copied, go."""
+        """Prepare the folder; delete transcripts without a mark, which are from failed or copied turns."""
         for leftover in (self._own / "tmp", self._own / ".cache", self._own / "claude" / "backups"):
             shutil.rmtree(leftover, ignore_errors=True)
         for entry in (self._own / "claude" / "projects").glob("*/*"):
@@ -201,7 +201,7 @@ class CliSession:
 
 
 def own_folder(folder: Path) -> Path:
-    """The agent's private folder, beside the session's: its transcripts are nobody's to fetch or send."""
+    """The agent's private folder, next to the session's: its transcripts can be neither fetched nor sent."""
     return folder.parent / "agent"
 
 

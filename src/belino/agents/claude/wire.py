@@ -9,18 +9,18 @@ from belino.domain.media import Block, FileBlock, ImageBlock, TextBlock
 SERVER = "belino"
 PREFIX = f"mcp__{SERVER}__"
 
-# Beyond this the CLI would put a result into a file that the agent cannot open.
+# The CLI would write a longer result to a file that the agent cannot open.
 RESULT_CHARS = 400_000
 CUT = "… (cut here: the result is too long; ask for less at a time)"
 
 
 def message_content(blocks: Iterable[Block], refused: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The user message's content; a picture that was refused is a note."""
+    """The user message's content; a refused picture becomes a note."""
     return [_content(block, refused) for block in blocks] or [_text("(an empty message)")]
 
 
 def tool_content(blocks: Iterable[Block], refused: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A tool's result as the SDK takes it: text and pictures only, everything else is told in words."""
+    """A tool's result for the SDK: text and pictures only, anything else is described in text."""
     left, content = RESULT_CHARS, list[dict[str, Any]]()
     for block in blocks:
         if isinstance(block, ImageBlock) and block.ref not in refused:
@@ -33,7 +33,7 @@ def tool_content(blocks: Iterable[Block], refused: Mapping[str, str]) -> list[di
 
 
 def tool_name(name: str) -> str:
-    """A tool's own name, without the server's before it."""
+    """A tool's own name, without the server prefix."""
     return name.removeprefix(PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""Any model with tool calls answers: OpenAI, Anthropic, Gemini, Groq, Ollama, and what speaks like them."""
+"""Agent for any model with tool calls: OpenAI, Anthropic, Gemini, Groq, Ollama, and compatible servers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -76,7 +76,7 @@ class Config:
 
 
 class Agent:
-    """Answers with a model; remembers by itself."""
+    """Answers with a model, and keeps its own memory."""
 
     remembers = True
 
@@ -97,11 +97,11 @@ class Agent:
                 yield part
 
     async def check(self) -> Sequence[Finding]:
-        """Whether the provider is there, takes the key and has the model; costs nothing."""
+        """Check that the provider is reachable, accepts the key and has the model; costs nothing."""
         return await check_model(self._chosen, self._key())
 
     async def close(self) -> None:
-        """Close connections; the next turn opens others."""
+        """Close connections; the next turn opens new ones."""
         opened, self._opened = self._opened, None
         if opened is not None:
             await opened.client.aclose()
@@ -109,7 +109,7 @@ class Agent:
     async def _open(self) -> Opened:
         async with self._opening:
             if self._opened is None:
-                # Seconds of imports: the gateway goes on meanwhile.
+                # The imports take seconds; the thread keeps the event loop free.
                 self._opened = await asyncio.to_thread(
                     open_model, self._chosen, self._key(), max_tokens=self._config.max_tokens
                 )

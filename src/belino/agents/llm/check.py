@@ -16,7 +16,7 @@ ANTHROPIC_VERSION = "2023-06-01"
 
 
 async def check_model(chosen: Chosen, key: str | None) -> Sequence[Finding]:
-    """Whether the address answers, the key is taken and the model is there."""
+    """Check that the address answers, the key is accepted and the model exists."""
     url, headers = _question(chosen, key)
     client = Client(hosts=(parse_url(url).host_port,))
     try:

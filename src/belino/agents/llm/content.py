@@ -1,4 +1,4 @@
-"""Content blocks as a model's messages, and pictures in them found, counted and replaced."""
+"""Content blocks as a model's messages, and how pictures in them are found, counted and replaced."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 MIMES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 Note = Callable[[str], str]
-"""ref → the words that stand where its picture stood."""
+"""ref → the text that replaces its picture."""
 
 
 def items_of(blocks: Sequence[Block], refused: Mapping[str, str], note: Note) -> "list[Item]":
-    """Blocks for a model, in order; a picture in `refused` is a note."""
+    """Blocks for a model, in order; a picture in `refused` becomes a note."""
     from pydantic_ai.messages import BinaryContent
 
     items: list[Item] = []
@@ -37,7 +37,7 @@ def items_of(blocks: Sequence[Block], refused: Mapping[str, str], note: Note) ->
 
 
 def refusals(blocks: Sequence[Block], *, most_bytes: int, sees: bool) -> dict[str, str]:
-    """The pictures that need not be tried, and why: they would only come back as an error."""
+    """The pictures that the provider would refuse, and why."""
     found: dict[str, str] = {}
     for block in blocks:
         if isinstance(block, ImageBlock):
@@ -51,12 +51,12 @@ def refusals(blocks: Sequence[Block], *, most_bytes: int, sees: bool) -> dict[st
 
 
 def user_content(items: "list[Item]") -> "list[Item]":
-    """What a person said; never empty, which some providers refuse."""
+    """The user content; never empty, which some providers refuse."""
     return [item for item in items if not isinstance(item, str) or item.strip()] or ["(no text)"]
 
 
 def tool_content(items: "list[Item]") -> "str | list[Item]":
-    """What a tool gave: one text, unless pictures stand in it."""
+    """A tool's result: one text, unless it contains pictures."""
     if any(not isinstance(item, str) for item in items):
         return items
     return "\n".join(str(item) for item in items) or "(nothing)"
@@ -76,7 +76,7 @@ def refs_in(messages: "Sequence[ModelMessage]") -> set[str]:
 
 
 def texts(messages: "Sequence[ModelMessage]") -> Iterator[str]:
-    """Every word of people and tools, and of the model."""
+    """Every text of users, tools and the model."""
     from pydantic_ai.messages import TextPart, ThinkingPart, ToolCallPart
 
     for message in messages:
@@ -91,13 +91,13 @@ def texts(messages: "Sequence[ModelMessage]") -> Iterator[str]:
 
 
 def count_tokens(messages: "Sequence[ModelMessage]") -> int:
-    """About what these messages cost."""
+    """The estimated tokens of these messages."""
     shown = sum(1 for _ in pictures(messages))
     return shown * IMAGE_TOKENS_AT_MOST + sum(estimate_tokens(text) for text in texts(messages))
 
 
 def without(messages: "Sequence[ModelMessage]", refs: set[str], note: Note) -> "list[ModelMessage]":
-    """The same messages with a note in the place of each of these pictures; untouched ones are the same objects."""
+    """The same messages with a note in place of each of these pictures; unchanged ones are the same objects."""
     return [_without(message, refs, note) for message in messages]
 
 
@@ -131,7 +131,7 @@ def _part_without(part: Any, refs: set[str], note: Note) -> Any:
 
 
 def _items(part: "UserPromptPart | ToolReturnPart | object") -> "list[Item]":
-    """The texts and pictures of a part that came from people or tools; we put nothing else in."""
+    """The texts and pictures of a part from users or tools; we add nothing else."""
     from pydantic_ai.messages import BinaryContent, ToolReturnPart, UserPromptPart
 
     if not isinstance(part, UserPromptPart | ToolReturnPart):

@@ -1,4 +1,4 @@
-"""Exchange with a model for one turn: ask, run the tools it wants, ask again, until it has answered."""
+"""Exchange with a model for one turn: ask, run the tools it calls, ask again, until it has answered."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from belino.agents.llm import Config
 
 TRIES = 4
-# Whoever waits in a chat waits no longer than this for a provider that asks for patience.
+# The longest wait that a provider may ask for: a user waits in the chat.
 LONGEST_WAIT = 60.0
 CUT_SHORT = "\n\n(cut here: the answer reached max_tokens)"
 BAD_ARGUMENTS = "the arguments are not a JSON object; call the tool again with one"
 
 
 class Exchange:
-    """Everything one turn knows; nothing of it is shared with another."""
+    """The state of one turn; nothing is shared between turns."""
 
     def __init__(self, config: "Config", chosen: Chosen, opened: Opened, turn: Turn, *, sees_images: bool) -> None:
         self._config = config
@@ -64,17 +64,17 @@ class Exchange:
         self._now: list[ModelMessage] = []
         self._names: dict[str, str] = {}
         self._refused: dict[str, str] = {}
-        """Pictures the model would not take in this turn, and why."""
+        """Pictures the model refused in this turn, and why."""
         self._fresh: set[str] = set()
-        """Pictures of this turn that the model has not taken yet."""
+        """Pictures of this turn that the model has not accepted yet."""
         self._tried_without = False
         self._usage = Usage(cost_usd=0.0, model=chosen.name)
         self._heard = False
-        """Something of the answer at hand was passed on, so that it cannot be asked for again."""
+        """Part of the current answer was passed on, so the request cannot be repeated."""
         self._words: list[str] = []
 
     async def run(self) -> AsyncGenerator[ReplyPart]:
-        """The turn's parts; its memory is saved before the last."""
+        """The turn's parts; the memory is saved before the last one."""
         for part in await self._begin():
             yield part
         for step in range(self._config.max_steps + 1):
@@ -104,7 +104,7 @@ class Exchange:
         return [*(message for past in self._past for message in past.messages), *self._now]
 
     async def _begin(self) -> Sequence[ReplyPart]:
-        """Remember what was, and put the turn's message after it."""
+        """Load the memory, and append the turn's message."""
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
         found = await asyncio.to_thread(recall, await self._turn.memory.load())
@@ -112,7 +112,7 @@ class Exchange:
             raise MemoryLost("what it remembered cannot be read")
         self._past = found
         self._learn_names(texts(self._messages))
-        # A configuration may have become stricter since the memory was saved.
+        # The configured limits may be lower than when the memory was saved.
         shortened = await self._shorten()
         self._learn_names(_words_in(self._turn.blocks))
         refused = list(self._refuse_early(self._turn.blocks))
@@ -122,7 +122,7 @@ class Exchange:
         return [*shortened, *refused]
 
     async def _end(self) -> Sequence[ReplyPart]:
-        """Remember the turn, and say what it says."""
+        """Save the turn to memory, and return its final part."""
         self._past.append(Past(number=self._turn.number, messages=self._now))
         self._now = []
         shortened = await self._shorten()
@@ -130,7 +130,7 @@ class Exchange:
         return [*shortened, Final(text=next((words for words in reversed(self._words) if words.strip()), ""))]
 
     async def _shorten(self) -> list[Compacted]:
-        """Keep the past within its limits; in a thread, for it may hold many megabytes."""
+        """Keep the history within its limits; in a thread, since it may be many megabytes."""
         self._past, gone = await asyncio.to_thread(
             shorten,
             self._past,
@@ -141,7 +141,7 @@ class Exchange:
         return [Compacted(only=tuple(sorted(gone)))] if gone else []
 
     async def _ask(self, *, last: bool) -> AsyncGenerator[ReplyPart]:
-        """One request, until it is answered: waiting where that helps, without a picture where that is the trouble."""
+        """One request, until it is answered: wait where that helps, and leave out a picture that is refused."""
         from pydantic_ai.exceptions import AgentRunError, UserError
 
         attempt = 0
@@ -201,7 +201,7 @@ class Exchange:
         from pydantic_ai.models import ModelRequestParameters
         from pydantic_ai.tools import ToolDefinition
 
-        # Never strict: providers differ in what such a schema must look like, and the toolbox checks arguments itself.
+        # Never strict: providers require different schemas for it, and the toolbox checks arguments itself.
         tools = [
             ToolDefinition(
                 name=spec.name,
@@ -216,7 +216,7 @@ class Exchange:
         return ModelRequestParameters(function_tools=tools, instruction_parts=instructions)
 
     async def _work(self, calls: "Sequence[ToolCallPart]") -> AsyncGenerator[ReplyPart]:
-        """Run the tools the model wants, in its order; what they gave is the next request."""
+        """Run the tools the model calls, in order; their results are the next request."""
         from pydantic_ai.messages import ModelRequest
 
         parts: list[ToolReturnPart] = []
@@ -258,7 +258,7 @@ class Exchange:
             yield Refused(ref=ref, why=why)
 
     def _leave_out(self, failure: Failure) -> Iterator[ReplyPart]:
-        """Take the picture the provider named out of the request, else those it has not seen before, else all."""
+        """Remove the picture the provider named from the request, else those it has not seen before, else all."""
         there = list(pictures(self._messages))
         if not there:
             raise AgentError(failure.sentence)
@@ -277,7 +277,7 @@ class Exchange:
             yield Compacted(only=tuple(sorted(older)))
 
     def _forget(self, failure: Failure) -> Iterator[ReplyPart]:
-        """The provider takes less than the budget says: better without the past than never again."""
+        """Drop the history: the provider accepts less than the budget, and would refuse every later turn."""
         if not self._past:
             raise AgentError(failure.sentence)
         if len(self._now) == 1:
@@ -288,7 +288,7 @@ class Exchange:
             yield Compacted(only=tuple(sorted(gone)))
 
     async def _wait(self, failure: Failure, attempt: int) -> None:
-        """Sleep as long as the provider asks, if that is worth it."""
+        """Sleep as long as the provider asks, within limits."""
         wait = backoff(attempt) if failure.wait is None else failure.wait
         left = (self._turn.deadline - datetime.now(UTC)).total_seconds()
         if attempt >= TRIES or wait > min(left, LONGEST_WAIT):
@@ -331,7 +331,7 @@ def _text_of(event: "ModelResponseStreamEvent") -> str:
 
 
 def arguments_of(call: "ToolCallPart") -> dict[str, object] | None:
-    """What a tool is called with; None if the model wrote no object."""
+    """A tool call's arguments; None if the model did not write an object."""
     try:
         return call.args_as_dict(raise_if_invalid=True)
     except (ValueError, AssertionError):
@@ -339,7 +339,7 @@ def arguments_of(call: "ToolCallPart") -> dict[str, object] | None:
 
 
 def _cost(answer: "ModelResponse") -> float | None:
-    """What the answer cost by the price list that came with the library; nobody is asked."""
+    """The cost of the answer by the library's bundled price list; makes no request."""
     try:
         return float(answer.cost().total_price)
     except (LookupError, ValueError, AssertionError):
@@ -347,7 +347,7 @@ def _cost(answer: "ModelResponse") -> float | None:
 
 
 def _without_calls(answer: "ModelResponse") -> "ModelResponse":
-    """An answer whose calls nobody runs any more: left in the history, every provider would refuse it."""
+    """An answer without tool calls that were never run: every provider would refuse them in the history."""
     from pydantic_ai.messages import TextPart, ToolCallPart
 
     if not answer.tool_calls:

@@ -1,4 +1,4 @@
-"""Failures of a provider: a picture it refuses, a time to wait, or a sentence for the operator."""
+"""Failures of a provider: a refused picture, a wait, or a sentence for the operator."""
 
 import re
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 SAID_CHARS = 200
 BROKE_OFF = "the model's answer broke off before its end; ask again"
 
-# What providers say about a picture they will not take: from their documentation and their public error reports.
-# The first that matches counts; a row for everybody stands last.
+# Providers' messages about a refused picture, from their documentation and public error reports.
+# The first match counts; a row for all providers comes last.
 REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
     (provider, re.compile(pattern, re.IGNORECASE), why)
     for provider, pattern, why in (
@@ -49,7 +49,7 @@ REFUSALS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
         ("google", r"payload size exceeds the limit", "too many bytes"),
         ("google", r"image_safety|image.*prohibited", "its content"),
         ("google", r"image input modality is not enabled", "this model sees no pictures"),
-        # All that Gemini says about some types of pictures; asked only where a picture went along.
+        # All that Gemini says about some picture types; checked only if the request contained a picture.
         ("google", r"request contains an invalid argument", "it may be what was refused"),
         ("groq", r"(?:maximum|allowed).{0,40}pixels|too many pixels|resolution", "too many pixels"),
         ("groq", r"image.{0,40}too large|request_too_large|entity too large", "too many bytes"),
@@ -72,7 +72,7 @@ _RETRY_DELAY = re.compile(r"retryDelay['\"]?:\s*['\"]([0-9]{1,6}(?:\.[0-9]+)?)s"
 
 
 class Blocked(Exception):
-    """The provider's filter let nothing through."""
+    """The provider's filter blocked the whole answer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -80,26 +80,26 @@ class Blocked(Exception):
 
 
 class Cut(Exception):
-    """The stream ended before the answer did."""
+    """The stream ended before the answer was complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """An error, understood."""
+    """A classified error."""
 
     kind: Literal["picture", "passing", "too long", "lasting"]
     sentence: str
-    """For a person; without key and URL."""
+    """For people; without key and URL."""
     why: str = ""
     """Why a picture was refused."""
     message: int | None = None
-    """Which message of the request holds the picture, where the provider says."""
+    """The index of the message with the picture, if the provider says."""
     wait: float | None = None
-    """How many seconds the provider asks to wait."""
+    """The seconds the provider asks to wait."""
 
 
 def check_whole(response: "ModelResponse") -> None:
-    """Raise if a stream ended without the answer's end, or with nothing but a filter's verdict."""
+    """Raise if a stream ended before the answer was complete, or with only a filter's verdict."""
     details = response.provider_details or {}
     if response.finish_reason is None:
         raise Cut
@@ -110,7 +110,7 @@ def check_whole(response: "ModelResponse") -> None:
 
 
 def understand(error: Exception, chosen: Chosen) -> Failure:
-    """What to do about an error of the model's."""
+    """Classify an error of the model."""
     from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, ModelHTTPError, ModelTimeoutError
 
     if isinstance(error, Cut):
@@ -186,13 +186,13 @@ def _http(error: "ModelHTTPError", chosen: Chosen) -> Failure:
 
 
 def _retry_delay(error: "ModelHTTPError") -> float | None:
-    """Gemini writes it into the body."""
+    """The delay that Gemini writes into the body."""
     found = _RETRY_DELAY.search(str(error.body))
     return float(found[1]) if found else None
 
 
 def _said(error: "ModelAPIError") -> str:
-    """The provider's own words, where it has any."""
+    """The provider's own message, if any."""
     body = error.body
     for _ in range(3):
         if isinstance(body, list) and body:

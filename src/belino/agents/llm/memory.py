@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 VERSION = 1
-# Cut deeper than need be, and less often: what stays is byte-equal until the next cut, and caches live on that.
+# Cut more than necessary, and less often: the rest stays byte-equal until the next cut, so prompt caches stay valid.
 KEPT_OF_BUDGET = 2 / 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """One turn as it went."""
+    """One past turn."""
 
     number: int
     messages: "Sequence[ModelMessage]"
 
 
 def recall(memory: bytes | None) -> list[Past] | None:
-    """The turns a memory holds; None if it cannot be read, so that it is as good as lost."""
+    """The turns in a memory; None if it cannot be read and counts as lost."""
     if memory is None:
         return []
     from pydantic_ai.messages import ModelMessagesTypeAdapter
@@ -40,7 +40,7 @@ def recall(memory: bytes | None) -> list[Past] | None:
             Past(number=int(turn["number"]), messages=ModelMessagesTypeAdapter.validate_python(turn["messages"]))
             for turn in table["turns"]
         ]
-    except (ValueError, KeyError, TypeError) as error:  # what does not validate is a ValueError too
+    except (ValueError, KeyError, TypeError) as error:  # validation errors are ValueErrors too
         log.warning("a session's memory cannot be read: %s", type(error).__name__)
         return None
 
@@ -59,7 +59,7 @@ def remember(turns: Sequence[Past]) -> bytes:
 def shorten(
     turns: Sequence[Past], *, history_tokens: int, image_turns: int, names: Mapping[str, str]
 ) -> tuple[list[Past], set[str]]:
-    """What stays of these turns, and the pictures that are gone from them. Done again, it changes nothing."""
+    """The turns to keep, and the pictures removed from them. Idempotent."""
     before = refs_in([message for turn in turns for message in turn.messages])
     older = max(0, len(turns) - image_turns)
     kept = [*(marked(turn, names) for turn in turns[:older]), *turns[older:]]
@@ -69,7 +69,7 @@ def shorten(
 
 
 def marked(turn: Past, names: Mapping[str, str]) -> Past:
-    """The turn with a line in the place of each of its pictures."""
+    """The turn with a line in place of each of its pictures."""
     refs = refs_in(turn.messages)
     if not refs:
         return turn
@@ -91,7 +91,7 @@ def _within(turns: list[Past], budget: int) -> list[Past]:
         first += 1
     kept = turns[first:]
     if left > budget and kept:
-        # The newest turn alone is too much: its question and its answer say what it was about.
+        # The newest turn alone exceeds the budget: keep its question and its answer.
         thin = replace(kept[-1], messages=[kept[-1].messages[0], kept[-1].messages[-1]])
         kept = [thin] if count_tokens(thin.messages) <= budget else []
     return kept

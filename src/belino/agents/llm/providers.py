@@ -1,4 +1,4 @@
-"""Which model was chosen, what its provider takes, and the way to it."""
+"""Providers: which model is configured, what its provider accepts, and the client for it."""
 
 import re
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ ProviderName = Literal["openai", "anthropic", "google", "groq", "ollama"]
 Wire = Literal["messages", "chat", "responses", "gemini"]
 
 NEEDED = "the agent llm needs the package {package!r}; install it with pip install 'belino[llm]'"
-# Never sent anywhere that asks for a key: the SDKs refuse to start without one.
+# Placeholder, only for servers that need no key: the SDKs refuse to start without one.
 NO_KEY = "none"
 
 _TEXT_ONLY = re.compile(
@@ -36,14 +36,14 @@ _SEEING = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """A provider's own address, and what it takes."""
+    """A provider's own address, and its limits."""
 
     url: str
     key_name: str | None
-    """What the environment variable for its key is usually called; None if it needs no key."""
+    """The usual name of the environment variable for its key; None if it needs no key."""
     package: str
     image_bytes: int
-    """The largest picture it documents to take, before base64."""
+    """The largest picture it documents, before base64."""
 
 
 PROVIDERS: dict[ProviderName, Provider] = {
@@ -71,14 +71,14 @@ PROVIDERS: dict[ProviderName, Provider] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The model of a configuration."""
+    """The configured model."""
 
     provider: ProviderName
     name: str
     url: str
     wire: Wire
     official: bool
-    """Whether it is the provider's own address."""
+    """Whether this is the provider's own address."""
 
     @property
     def facts(self) -> Provider:
@@ -86,7 +86,7 @@ class Chosen:
 
     @property
     def sees_images(self) -> bool:
-        """Whether a model of this name sees pictures, as far as names tell."""
+        """Whether a model of this name accepts pictures, judging by the name."""
         name = self.name.lower()
         if self.provider in ("anthropic", "google") or (self.provider == "openai" and self.official):
             return _TEXT_ONLY.match(name) is None
@@ -94,7 +94,7 @@ class Chosen:
 
 
 def choose(model: str, *, base_url: str | None, api: Literal["auto", "chat", "responses"]) -> Chosen:
-    """What `provider:name` means; ConfigError if it means nothing."""
+    """Parse `provider:name`; ConfigError if it is invalid."""
     given, _, name = model.partition(":")
     provider = next((known for known in PROVIDERS if known == given), None)
     if provider is None or not name.strip():
@@ -120,14 +120,14 @@ def _wire(provider: ProviderName, url: str, api: Literal["auto", "chat", "respon
         case "openai":
             if api != "auto":
                 return api
-            # Everything that calls itself compatible speaks chat completions; few speak responses.
+            # Compatible servers support chat completions; few support responses.
             return "responses" if url == PROVIDERS["openai"].url else "chat"
         case _:
             assert_never(provider)
 
 
 def require_packages(chosen: Chosen) -> None:
-    """ConfigError naming the extra, if what reaches this provider is not installed; nothing is imported for it."""
+    """ConfigError naming the extra, if the provider's packages are not installed; nothing is imported."""
     for package in ("pydantic_ai", chosen.facts.package):
         try:
             found = find_spec(package)
@@ -139,7 +139,7 @@ def require_packages(chosen: Chosen) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The way to a model, open; conversations share nothing else."""
+    """An open client of a model; conversations share nothing else."""
 
     model: "Model"
     client: "AsyncClient"
@@ -149,7 +149,7 @@ class Opened:
     async def stream(
         self, messages: "list[ModelMessage]", settings: "ModelSettings", parameters: "ModelRequestParameters"
     ) -> "AsyncIterator[StreamedResponse]":
-        """One request. Whoever leaves early leaves no connection behind, which not every SDK sees to."""
+        """One request. An early exit closes its connection, which not every SDK does."""
         answers = Answers()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(answers.close)
@@ -159,7 +159,7 @@ class Opened:
 
 
 def open_model(chosen: Chosen, key: str | None, *, max_tokens: int) -> Opened:
-    """Import what is needed and make the model's client. Takes seconds of CPU: call it in a thread."""
+    """Import the packages and make the model's client. Takes seconds of CPU: call it in a thread."""
     try:
         client = open_sdk_client()
         model = _model(chosen, key or NO_KEY, client)
@@ -169,12 +169,12 @@ def open_model(chosen: Chosen, key: str | None, *, max_tokens: int) -> Opened:
 
 
 def _settings(chosen: Chosen, max_tokens: int) -> "ModelSettings":
-    # Retries are ours: an SDK's would wait without anybody knowing.
+    # Retries are ours: those of an SDK would wait unnoticed.
     if chosen.wire != "responses":
         return {"max_tokens": max_tokens, "max_retries": 0, "cache": True}
     from pydantic_ai.models.openai import OpenAIResponsesModelSettings
 
-    # The conversation is ours to keep: the provider is asked to store nothing.
+    # We keep the conversation: the provider is asked to store nothing.
     return OpenAIResponsesModelSettings(max_tokens=max_tokens, max_retries=0, cache=True, openai_store=False)
 
 
@@ -225,7 +225,7 @@ def _openai_model(chosen: Chosen, key: str, client: "AsyncClient") -> "Model":
 
 
 def _chat_profile(chosen: Chosen, profile: "ModelProfile | None") -> "ModelProfile":
-    """The profile, taught that a stream without its end is broken, and that not everybody knows OpenAI's `strict`."""
+    """The profile, in which a stream without an end is an error and `strict` is used only with OpenAI itself."""
     from pydantic_ai.profiles import merge_profile
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
