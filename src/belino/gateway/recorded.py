@@ -185,7 +185,7 @@ class RecordedClient:
         return held or b""
 
 
-class RecordedDesk:
+class RecordedContext:
     """The adapter context of one account, offline."""
 
     def __init__(self, account: str, clock: Clock, http: TappedClient) -> None:

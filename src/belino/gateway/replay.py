@@ -29,7 +29,7 @@ from belino.gateway.recorded import (
     RecordedAgent,
     RecordedClient,
     RecordedClock,
-    RecordedDesk,
+    RecordedContext,
     Tape,
     silenced,
 )
@@ -129,7 +129,7 @@ class _Stage:
         account = f"{config.platform}:{config.account}"
         client = RecordedClient(self._calls(account), self._cassette.media)
         http = TappedClient(client, self._gateway.recorder, (config.platform, config.account))
-        adapter = from_registry(config, RecordedDesk(config.account, self._clock, http))
+        adapter = from_registry(config, RecordedContext(config.account, self._clock, http))
         recalled = (record for record in self._cassette.records if record.get("record") == "recalled")
         return silenced(adapter, self._clock, recalled)
 
