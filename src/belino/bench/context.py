@@ -207,7 +207,7 @@ class _Group:
             config,
             Home.at(folder / "state"),
             agent=self.agent,
-            make_adapter=lambda config, desk: MemoryAdapter(config.options, desk),
+            make_adapter=lambda config, context: MemoryAdapter(config.options, context),
         )
         async with asyncio.timeout(PATIENCE_SECONDS), made as gateway, asyncio.TaskGroup() as tasks:
             working = tasks.create_task(gateway.run())

@@ -170,7 +170,7 @@ async def _measure(home: Home, blobs: int) -> _Measured:
         ),
     )
     gateway = Gateway(
-        config, home, agent=ScriptedAgent(), make_adapter=lambda given, desk: MemoryAdapter(given.options, desk)
+        config, home, agent=ScriptedAgent(), make_adapter=lambda given, context: MemoryAdapter(given.options, context)
     )
     async with gateway, asyncio.TaskGroup() as group:
         working = group.create_task(gateway.run())

@@ -217,8 +217,8 @@ def _with_voice(server: "TelegramServer", visitor: dict[str, Any]) -> "MakeAdapt
                 said[key] = str(server.say(group, visitor, words, **fields)["message_id"])
             return said[key]
 
-    def make(config: "AdapterConfig", desk: "AdapterContext") -> "Adapter":
-        return Visited(config.options, desk) if config.platform == "telegram" else from_registry(config, desk)
+    def make(config: "AdapterConfig", context: "AdapterContext") -> "Adapter":
+        return Visited(config.options, context) if config.platform == "telegram" else from_registry(config, context)
 
     return make
 

@@ -107,11 +107,11 @@ def _platform(args: Namespace, home: Home) -> WantedSettings:
         from belino.net.guard import Guard
 
         own = next(each for each in config.adapters if (each.platform, each.account) == (plugin.name, args.account))
-        desk = AccountContext(own, SystemClock(), Guard(config.net.allow))
+        context = AccountContext(own, SystemClock(), Guard(config.net.allow))
         try:
-            yield plugin.make(own.options, desk)
+            yield plugin.make(own.options, context)
         finally:
-            await desk.http.close()
+            await context.http.close()
 
     return WantedSettings(
         plugin=plugin,
