@@ -1,4 +1,5 @@
-"""Test kit for authors of adapters and agents: the contract, a clock, a desk, files, fake platforms, a real gateway."""
+"""Test kit for authors of adapters and agents: contract, clock, adapter context, files, fake platforms, real
+gateway."""
 
 from belino.testing.adapter_context import FakeContext
 from belino.testing.agent import ScriptedAgent, ScriptLine, ToolCall

@@ -295,9 +295,7 @@ def _look_pillow(source: int, decoder: Decoder) -> Header:
     try:
         with _open_pillow(source, decoder) as image:
             width, height = image.size
-            turned = (
-                decoder.mime == "image/tiff"
-            )  # Pillow applies the orientation of these itself, and reports the resulting size
+            turned = decoder.mime == "image/tiff"  # Pillow rotates these itself, and reports the resulting size
             return Header(
                 mime=decoder.mime,
                 width=width,
