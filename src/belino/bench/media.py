@@ -109,7 +109,7 @@ def _fitted(picture: Path, limit: int, out: Path, spent: Sequence[dict[str, floa
 
 def _ask(how: str, *arguments: Path | str) -> dict[str, float] | None:
     command = [sys.executable, "-m", "belino.bench._picture", how, *map(str, arguments)]
-    # Ours is decoded in the sandbox, which sets memory limits.
+    # Ours decodes in the sandbox's environment, which sets how memory is allocated.
     environment = {**os.environ, **ENVIRONMENT} if how == "ours" else None
     try:
         done = subprocess.run(  # noqa: S603 - our own module

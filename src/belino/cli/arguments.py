@@ -47,7 +47,7 @@ def seconds_up_to(most: float) -> Callable[[str], float]:
 PORT = number_from(0, 65535)
 NAME = text_up_to(256)
 MESSAGE_CHARS = 1_100
-"""The longest conversation name and id."""
+"""Room for a conversation's name and the longest id."""
 
 
 def message_argument(parser: ArgumentParser) -> None:

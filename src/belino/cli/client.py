@@ -133,7 +133,7 @@ def running_gateway(home: Home) -> GatewayClient | None:
 
 
 def no_conversation(where: object) -> BelinoError:
-    """The error for an unopened connection."""
+    """The error for a conversation that does not exist."""
     return BelinoError(f"there is no conversation {where}; see `belino channels`")
 
 

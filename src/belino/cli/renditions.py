@@ -58,7 +58,7 @@ def text_file(args: Namespace) -> int:
     try:
         told = asyncio.run(_whole_text(args.file, args.pages))
     except CannotRender as error:
-        raise BelinoError(error.why) from None  # the file's owner needs no copy of it
+        raise BelinoError(error.why) from None  # the reason alone: the user has the file and needs no copy
     if args.json:
         show_json({"file": str(args.file), "about": told[0].about, "text": "".join(page.text for page in told)})
         return OK

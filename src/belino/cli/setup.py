@@ -49,7 +49,7 @@ class WantedSettings:
     """The current table."""
     values: Mapping[str, Any] = field(default_factory=dict)
     without: Sequence[str] = ()
-    """Unknown keys."""
+    """Keys that do not apply to it."""
     made: Callable[[Config], AbstractAsyncContextManager[object]]
     """An instance with these settings, to be checked."""
     who: str
@@ -188,7 +188,7 @@ def _answers(
 def _in_environment(
     named: Sequence[str], who: str, questions: Sequence[Question], hints: Mapping[str, Any]
 ) -> Mapping[str, str]:
-    """The secrets named by environment variables; a single secret needs no key."""
+    """The secrets that are given as environment variables, by key; a single secret needs no key."""
     asked = [question.key for question in questions if question.secret]
     secrets = [key for key, hint in hints.items() if Secret in (hint, *get_args(hint))]
     found: dict[str, str] = {}

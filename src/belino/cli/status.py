@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHANNELS_SHOWN = 5
 """The channels that cost most if everything were fetched; --json lists all."""
 _STATES = {"turns": "turns", "parcels": "answers"}
-"""Counts with a state in their label."""
+"""Counts that are given by state."""
 _ONE = {"messages": "message", "channels": "channel", "conversations": "conversation", "uploads_open": "upload open"}
 
 

@@ -23,7 +23,7 @@ FIRST_LOOK = 0.5
 MOMENT_SECONDS = 0.5
 """Seconds decoded of each part, if the sound takes longer."""
 MOMENTS_PATIENCE = 5.0
-"""For all samples together; one takes a millisecond."""
+"""For all moments together; a moment takes a millisecond."""
 QUIET = 0.02
 """A quieter sound is not amplified: line noise is no speech."""
 

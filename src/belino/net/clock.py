@@ -21,7 +21,7 @@ class SystemClock:
 
 
 class SteadyClock:
-    """Monotonic seconds: independent of changes to the wall clock."""
+    """A clock that ignores steps back of the wall clock: what is due in a minute stays due in a minute."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

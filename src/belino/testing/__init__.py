@@ -1,5 +1,4 @@
-"""Test kit for authors of adapters and agents: contract, clock, adapter context, files, fake platforms, real
-gateway."""
+"""Test kit for authors of adapters and agents: contract, clock, context, files, fake platforms, a real gateway."""
 
 from belino.testing.adapter_context import FakeContext
 from belino.testing.agent import ScriptedAgent, ScriptLine, ToolCall

@@ -138,7 +138,7 @@ def _stickers(message: Raw, source: DiscordSource) -> Iterator[MediaRef]:
 
 
 def _name(file: Raw) -> str | None:
-    """The sender's file name; if it does not fit into a link, Discord keeps the original as a title."""
+    """The sender's file name; if it does not fit into a link, Discord keeps its beginning as a title."""
     name, title = words(file, "filename").strip(), words(file, "title").strip()
     ending = PurePosixPath(name).suffix
     if title and not title.endswith(ending or title):

@@ -148,7 +148,7 @@ class SlackHistory:
         """The message that a parcel became: by its key; files carry none, and are recognised by name and size."""
         fields: dict[str, object] = {
             "channel": parcel.conversation.channel,
-            # Without `oldest`: a thread is listed from its beginning, and one call may not reach its end.
+            # Only messages since then: a thread is listed from its beginning, and one call may not reach its end.
             "oldest": None if parcel.created is None else f"{(parcel.created - SKEW).timestamp():.6f}",
             "include_all_metadata": "true",
             "limit": str(MOST_AT_ONCE),

@@ -93,7 +93,7 @@ async def edit(client: TelegramClient, message_id: str, parcel: Parcel) -> Recei
         fields["chat_id"] = _number(moved)
     try:
         message = as_table(await client.call("editMessageText", fields))
-    except (NoSuchPage, NotFound) as error:  # sent with the same token
+    except (NoSuchPage, NotFound) as error:  # the token is valid: it sent the message
         raise NothingToEdit("this server changes no messages") from error
     except TelegramRefused as error:
         if is_unchanged(error):

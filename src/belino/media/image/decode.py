@@ -74,7 +74,7 @@ _SIGNATURES = (
     (re.compile(rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", re.DOTALL), "image/bmp"),
 )
 _TOLD_ONCE = frozenset({"image/jpeg", "image/png", "image/webp"})
-"""Where Pillow reads orientation from more places than EXIF: the header has decided."""
+"""Types whose orientation the header determines: Pillow would also read it from places other than EXIF."""
 _LOSSY = frozenset({"image/jpeg", "image/heic", "image/avif"})
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
 _HEIC_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"})

@@ -65,7 +65,7 @@ PATIENCE = 2
 """So many rounds search for a better size; later rounds accept what fits."""
 REFINEMENTS = 5
 _NEVER_DRAWN = frozenset({"image/jpeg", "image/heic", "image/avif"})
-"""A photograph that was already lossy is encoded lossily again, at less cost."""
+"""Types that are always lossy: their pixels are quantised again, at less cost."""
 _KEEP_ALPHA = frozenset({"image/webp", "image/png"})
 
 

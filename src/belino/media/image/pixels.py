@@ -37,7 +37,7 @@ class Pixels(ABC):
 
     @abstractmethod
     def grey(self, width: int, height: int) -> "Image.Image":
-        """The corner of this size, as the mean of its colours; on white."""
+        """The corner of this size in grey, the mean of its colours; on white."""
 
     @cached_property
     def image(self) -> Any:
@@ -75,7 +75,7 @@ class Pixels(ABC):
 
 
 class RawPixels(Pixels):
-    """The interleaved bytes that libvips takes."""
+    """Pixels as one block of bytes, as libvips takes them."""
 
     def __init__(self, memory: Any, width: int, height: int, bands: int, orientation: int = 1) -> None:
         super().__init__(width, height, bands, orientation)

@@ -11,7 +11,7 @@ _COLOURS = {
 }
 _CURVES = (b"rTRC", b"gTRC", b"bTRC")
 _TABLES = frozenset({b"A2B0", b"D2B0"})
-"""A profile with one of these tags is not plain sRGB, whatever else it holds."""
+"""A profile with one of these tables is never taken for sRGB, whatever else it holds."""
 _CURVE = {0.25: 0.0509, 0.5: 0.2140, 0.75: 0.5225}
 """Linear light at these sRGB values."""
 SAME = 0.01

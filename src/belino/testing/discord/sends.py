@@ -30,7 +30,7 @@ EMBED_CHARS = 6000
 ALT_CHARS = 1024
 WAVEFORM_BYTES = 256
 MIB = 1024 * 1024
-# The file size limit by the server's boost tier; direct messages have none.
+# The file size limit by the server's boost tier; direct messages have no tier.
 FILE_BYTES = {0: 10 * MIB, 1: 10 * MIB, 2: 50 * MIB, 3: 100 * MIB}
 SETTABLE = (
     DiscordMessageFlag.SUPPRESS_EMBEDS
