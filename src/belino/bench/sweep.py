@@ -196,7 +196,7 @@ async def _talk(gateway: Gateway, far_side: MemoryPlatform, number: int) -> floa
             conversation=_DIRECT, id=said, author=_ANN, sent=datetime.now(UTC), text="hi", chat_type=ChatType.DIRECT
         )
     )
-    while len(far_side.sent) == before:  # noqa: ASYNC110 - the far side knows nobody to tell
+    while len(far_side.sent) == before:  # noqa: ASYNC110 - the fake platform has no event to await
         await asyncio.sleep(TICK_SECONDS)
     return time.perf_counter() - begun
 

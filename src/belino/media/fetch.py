@@ -44,7 +44,7 @@ AT_ONCE = 8
 PER_ACCOUNT = 3
 STREAM_SECONDS = 600.0
 BEGINNINGS = 3
-"""How often a body that cannot be resumed is restarted."""
+"""How often a body that cannot be resumed is started, at most."""
 
 OpenMedia = Callable[[MediaRef], AbstractAsyncContextManager[AsyncIterator[bytes]]]
 Progress = Callable[[int, int | None], None]

@@ -119,7 +119,7 @@ def _equal(directory: int, name: str, source: Path) -> bool:
         return False
 
 
-class _open_plain:  # noqa: N801 - reads as the function it stands for
+class _open_plain:  # noqa: N801 - reads as the function it replaces
     """A regular file, opened without following a link or blocking on a pipe."""
 
     def __init__(self, path: Path | str, directory: int | None = None) -> None:

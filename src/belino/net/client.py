@@ -1,4 +1,4 @@
-"""The HTTP client of an adapter: one per account, with bounded retries; it never logs URLs."""
+"""The HTTP client of an adapter: one per account, with time limits; it never names a URL in errors or logs."""
 
 import asyncio
 import json as json_format

@@ -124,7 +124,7 @@ class EntryPoint:
         except asyncio.CancelledError:
             # Only a stopping server cancels requests; re-raised, uvicorn would log it with a traceback.
             refusal = stopping()
-        except Exception as error:  # noqa: BLE001 - the edge: nobody above could tell the client
+        except Exception as error:  # noqa: BLE001 - the outermost layer: the client needs an answer
             refusal = _told(error)
         if not begun:
             await refuse(refusal)(scope, receive, send_guarded)

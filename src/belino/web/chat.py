@@ -129,7 +129,7 @@ class ChatSocket:
             reply |= {"payload": await self._carry_out(frame, reply), "ok": True}
         except BelinoError as error:
             reply["error"] = refusal_of(error).as_json()
-        except Exception as error:  # noqa: BLE001 - one request that fails leaves the line to the others
+        except Exception as error:  # noqa: BLE001 - a failed request must not end the others
             log.error("a request over the socket failed: %s", type(error).__name__)
             reply["error"] = {"code": Code.INTERNAL, "message": "Something went wrong here; the log says what kind."}
         finally:

@@ -141,7 +141,7 @@ class Events:
             return
         try:
             frame = encode(await self._event(notice)).decode()
-        except Exception as error:  # noqa: BLE001 - sockets catch up from history; the others are still to be fed
+        except Exception as error:  # noqa: BLE001 - sockets catch up from history; the others still need their events
             log.warning("an event could not be made: %s", type(error).__name__)
             frame = LOST
         for subscription in followers:

@@ -34,7 +34,7 @@ _LANDLOCK_TCP, _LANDLOCK_SCOPES = 0b11, 0b11
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _UNKNOWN = 463
-"""The first system call number after the list below; those of x32 are far beyond it."""
+"""The first system call number newer than the list below; those of x32 are far beyond it."""
 
 # System calls whose numbers differ by machine: (x86-64, arm64); None where there is none.
 _REFUSED: Mapping[str, tuple[int | None, int | None]] = {
@@ -190,7 +190,7 @@ def _managed(attempt: Callable[[], object]) -> bool:
 
 
 def _write() -> None:
-    path = Path(f"/tmp/belino-{os.getpid()}")  # noqa: S108 - made exclusively, and gone at once
+    path = Path(f"/tmp/belino-{os.getpid()}")  # noqa: S108 - created exclusively, and removed at once
     path.touch(0o600, exist_ok=False)
     path.unlink()
 

@@ -99,7 +99,7 @@ class ChattyGroup:
 
 def conversation(messages: int, media: int, *, seed: int = 7) -> tuple[CrowdLine, ...]:
     """So many messages, so many of them with media, including albums; deterministic."""
-    rng = Random(seed)  # noqa: S311 - a play, not a secret
+    rng = Random(seed)  # noqa: S311 - a script, not a secret
     said = [CrowdLine(who=rng.randrange(len(PEOPLE)), text=rng.choice(_TALK)) for _ in range(messages - media)]
     for group in _groups(_kinds(media, rng), rng):
         at, who = rng.randint(min(4, len(said)), len(said)), rng.randrange(len(PEOPLE))
