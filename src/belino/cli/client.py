@@ -146,8 +146,7 @@ def needed_gateway(home: Home) -> GatewayClient:
 
 
 def is_locked(home: Home) -> bool:
-    """Whether a process holds the state folder. The port alone may belong to another program, which would get our
-    token."""
+    """Whether a process holds the state folder. The port alone may be another program's, which would get our token."""
     try:
         handle = os.open(home.lock_file, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

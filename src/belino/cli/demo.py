@@ -179,8 +179,7 @@ class Show:
 
 
 def _config(server: "TelegramServer", crowd: "ChattyGroup", *, port: int) -> "Config":
-    """The configuration an operator would write: the group is listed, all members may ask, the agent answers
-    mentions."""
+    """A typical configuration: the group is listed, all members may ask, the agent answers mentions."""
     from belino import registry
     from belino.config import AccessConfig, AdapterConfig, ChannelAccess, Config, ServerConfig
     from belino.net.redact import Secret

@@ -24,7 +24,7 @@ _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
 
 
 def show_json(value: object) -> None:
-    """Print text; escaped where the output encoding lacks a letter, or a file name is not text."""
+    """Indented JSON; escaped where the output encoding lacks a letter, or a file name is not text."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     print(text if _can_print(text) else json.dumps(value, indent=2))
 

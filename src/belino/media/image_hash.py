@@ -78,7 +78,7 @@ def make_print(greys: bytes, shape: float) -> bytes:
 
 
 def read_print(bits: bytes) -> ImagePrint | None:
-    """A stored print; None if its version differs."""
+    """A stored print; None if its format differs."""
     if len(bits) != PRINT_BYTES:
         return None
     hashes = array("Q")
@@ -180,7 +180,7 @@ def _is_whole(frame: PrintFrame) -> bool:
 
 
 def _fits(part: float, whole: float, frame: PrintFrame) -> bool:
-    """Whether the frame has the part's shape, without distortion."""
+    """Whether the frame has the part's shape, within the allowed distortion."""
     stretch = part / (whole * (frame.right - frame.left) / (frame.bottom - frame.top))
     return 1 / STRETCHED <= stretch <= STRETCHED
 
@@ -192,8 +192,7 @@ def _agree(part: bytes, whole: bytes, frame: PrintFrame) -> bool:
 
 
 def _shaped(slopes: Sequence[float]) -> int:
-    """How many of sixteen parts have structure beyond an even slope; horizontal ones first, row by row, then
-    vertical ones."""
+    """How many of sixteen parts have structure beyond an even slope; horizontal slopes first, then vertical ones."""
     line, quarter = FINE - 1, FINE // 4
     shaped = 0
     for top, left in product(range(0, FINE, quarter), range(0, FINE, quarter)):

@@ -183,7 +183,7 @@ def is_text(mime: str) -> bool:
 
 
 def within(width: int, height: int, side: int) -> tuple[int, int]:
-    """The size of a picture with its longer side reduced to `side`."""
+    """The size of a picture with its longer side at most `side`."""
     longer = max(width, height)
     if longer <= side:
         return width, height

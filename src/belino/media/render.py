@@ -281,7 +281,7 @@ class Renderer:
 
     async def _learn_text(self, sha256: str, read: DocumentText) -> None:
         if not read.parts or read.parts[0].number != 1:
-            return  # the beginning already determines the price of the whole
+            return  # only the beginning determines the price of the whole
         scans = len(pages_without_text(read))
         tokens = 0
         if any(part.text for part in read.parts):

@@ -25,7 +25,7 @@ MIN_RATE = 10 * 1024
 RATE_WINDOW = 20.0
 
 ATTEMPTS = 3
-# A longer wait is too long for a reader of a picture.
+# People do not wait longer than this for a picture.
 LONGEST_WAIT = 15.0
 # Less than this is no progress: a server could send a file byte by byte, a request for each.
 PROGRESS = 1 << 20

@@ -93,7 +93,7 @@ class Overview:
 
 
 def _last_row(message: StoredMessage | None) -> Json:
-    """The last message, as in the list of conversations; None if there is none."""
+    """The last message, as in the list of conversations; empty fields if there is none."""
     if message is None:
         return {"last": None, "last_author": "", "last_text": "", "has_media": False}
     text = message.text or ", ".join(ref.file_name or ref.kind for ref in message.media)

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 HEAD_BYTES = 64 * 1024
 HEAD_SECONDS = 10.0
-# White space around a header's name and value.
+# The separators after a header's name and value.
 _HEADER_EXTRA = len(": \r\n")
 
 

@@ -248,8 +248,7 @@ class CatchUp:
     async def _page(
         self, channel: str, thread: str, oldest: str, cursor: str | None
     ) -> tuple[Sequence[Raw], str | None]:
-        """The next page, however long it takes: an app limited to one a minute would never finish if it started
-        over."""
+        """The next page, however long it takes: an app limited to one a minute would never finish otherwise."""
         while True:
             try:
                 return await self._history.since(channel, thread, oldest, cursor)
@@ -259,7 +258,7 @@ class CatchUp:
                 await self._clock.sleep(max(error.retry_after, PAUSE_SECONDS))
 
     def _note_thread(self, channel: str, message: Raw, oldest: str) -> None:
-        """Fetch the replies of threads that began in the gap: the channel's history holds only their first message."""
+        """Note a thread that began in the gap: the channel's history holds only its first message."""
         latest, ts = stamp(message, "latest_reply"), stamp(message, "ts")
         if latest and float(latest) > float(oldest) and f"{channel} {ts}" not in self._cursor.missed:
             self._cursor.missed = {f"{channel} {ts}": ts, **self._cursor.missed}

@@ -89,7 +89,7 @@ class SocketModeClient:
                 line.cancel()
 
     async def _pause(self) -> BelinoError | None:
-        """Back off before the next connection; raise the reason for the failures where that is useful."""
+        """Back off before the next connection; returns the reason if none should be opened."""
         why = self._why
         if why is not None and (isinstance(why, _LASTING) or not isinstance(why, AdapterError)):
             return why

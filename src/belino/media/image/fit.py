@@ -17,7 +17,7 @@ BEST_QUALITY = 95
 FINE, ENOUGH_FINE = 85, 0.82
 """From this quality on, a result that uses this part of the limit ends the search."""
 ALMOST = 80
-"""From this quality on, the best quality is tried first: a guess is often off by that much."""
+"""From this quality on, the quality FINE is tried first: a guess is often off by that much."""
 AIM, ENOUGH = 0.95, 0.9
 """The part of the limit that a guess aims at, because a miss costs an encode; and what is enough below that quality."""
 AIM_SHRUNK, ENOUGH_SHRUNK = 0.98, 0.96

@@ -108,7 +108,7 @@ def _found(head: bytes, hints: Hints, *, whole: bool) -> tuple[Found, str]:
 
 
 def _taken_at_its_word(hints: Hints) -> Found:
-    """Unrecognised bytes: a declared type that content cannot confirm counts as none."""
+    """Unrecognised bytes: the declared type counts where content could not have confirmed it."""
     for mime in (hints.declared, hints.named):
         if mime in _UNMARKED or (mime.startswith(_WORD_COUNTS) and mime not in _TELLING and not mime.endswith("xml")):
             return mime, False
