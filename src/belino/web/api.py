@@ -40,7 +40,7 @@ async def me(call: RouteCall) -> Response:
 
 
 def me_json(site: Site) -> Json:
-    """The page's first request, and the socket's first event."""
+    """The answer to the page's first request, and the socket's first event."""
     config = site.gateway.config
     return {
         "name": "You",

@@ -133,8 +133,7 @@ class Origins:
         return at_public or self.is_secure(connection)
 
     def peer(self, connection: HTTPConnection) -> str:
-        """The peer by which connections and failures are counted; a forwarded address counts only from a trusted
-        proxy."""
+        """The peer by which connections and failures are counted; only trusted proxies may forward another address."""
         direct = connection.client.host if connection.client else "unknown"
         if not self._from_proxy(connection):
             return peer_of(direct)

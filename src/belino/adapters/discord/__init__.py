@@ -295,8 +295,7 @@ class Adapter:
         return url
 
     def _way_back(self, session: GatewaySession) -> GatewaySession:
-        """A session without its resume URL, unless the token may be sent there; without one it resumes at the
-        default URL."""
+        """A session without its resume URL, unless the token may be sent there; it then resumes at the default URL."""
         return session if may_resume_at(self._config, session.url) else replace(session, url="")
 
     async def _take_all(self, heard: asyncio.Queue[Raw], accept: Accept) -> None:
@@ -389,8 +388,7 @@ class Adapter:
         return self._guilds.channels.get(channel)
 
     async def _catch_up(self, event: Raw, accept: Accept) -> None:
-        """Fetch messages since the last session in channels we listened to: Discord does not send them to a new
-        session.
+        """Fetch messages since the last session in known channels: Discord does not send them to a new one.
 
         Until that is done the cursor names no session, so that a restart fetches them again. A channel that fails does
         not delay the others; if all fail, so does the session.

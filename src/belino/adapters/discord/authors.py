@@ -52,7 +52,7 @@ def made_at(own: str) -> datetime | None:
 
 
 def first_at(moment: datetime) -> str:
-    """The smallest snowflake for a moment: every snowflake made from then on is larger."""
+    """A lower bound of the snowflakes made from a moment on."""
     return str(max(int((moment - _EPOCH) / timedelta(milliseconds=1)), 0) << 22)
 
 
@@ -241,7 +241,7 @@ class GuildCache:
         self.me = replace(self.me, roles=self.me.roles | (own - {""}), titles=dict(known))
 
     def _is_mine(self, role: Raw) -> bool:
-        """The role that Discord made for this bot alone."""
+        """Whether this is the role that Discord made for this bot alone."""
         return yes(role, "managed") and identity(table(role, "tags"), "bot_id") == self.me.id
 
 

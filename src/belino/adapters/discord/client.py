@@ -21,7 +21,7 @@ from belino.net.rest import RateLimits
 CALL_SECONDS = 30.0
 # Answers to interactions do not count for the global limit: the sender of a command waits three seconds.
 UNCOUNTED = "/interactions/"
-# Statuses of a proxy in front of Discord, which are temporary.
+# Statuses of a proxy in front of Discord, which may be temporary.
 PASSING = frozenset({403, 408})
 # A hundred messages of maximum length with embeds are about 4 MB.
 ANSWER_BYTES = 16 * 1024 * 1024
@@ -97,8 +97,7 @@ class DiscordClient:
         return told
 
     def _learn(self, bucket: str, headers: Mapping[str, str]) -> None:
-        """Close a bucket that is empty according to the answer's headers. Buckets are learned from answers, never
-        assumed."""
+        """Close a bucket that is empty by the answer's headers. Buckets are learned from answers, never assumed."""
         after = _seconds(header(headers, "x-ratelimit-reset-after"))
         if header(headers, "x-ratelimit-remaining") == "0" and after is not None:
             self._limits.close(bucket, after)
@@ -126,7 +125,7 @@ class DiscordClient:
         )
 
     def _limited(self, what: str, bucket: str, answer: HttpAnswer, told: Raw) -> RateLimited:
-        """How long to wait: the body says so in milliseconds, a proxy's error page in a header."""
+        """How long to wait: the body says so to the millisecond, a proxy's error page in a header."""
         wait = measure(told, "retry_after")
         if wait is None:
             wait = retry_after(answer.headers, now=self._clock.now())

@@ -145,7 +145,7 @@ class TelegramClient:
 
 
 def _wait(parameters: Raw, description: str) -> float | None:
-    """The wait that Telegram asks for: in seconds, or in milliseconds where given."""
+    """The wait that Telegram asks for, in seconds; to the millisecond where given."""
     if (precise := real(parameters, "adaptive_retry")) is not None:
         return precise / 1000
     if (seconds := real(parameters, "retry_after")) is not None:

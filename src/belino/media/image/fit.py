@@ -51,7 +51,7 @@ CLOSE, CLOSE_QUICK = 1.1, 1.25
 """A lossless estimate of up to so many limits is tried, as samples often overestimate; a PNG without filters is
 quick."""
 LETTERS = 4.5
-"""For a page of text lossless WebP is a quarter of a PNG; it is not tried on larger pictures."""
+"""For a page of text lossless WebP is a quarter of a PNG; it is not tried if the PNG exceeds so many limits."""
 FAITHFUL, FAITHFUL_CLEAR = 0.7, 1.5
 """Maximum mean error of a palette, of 255: more shows as bands. WebP with alpha takes three times the memory, so
 there a larger error is allowed."""
