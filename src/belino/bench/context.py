@@ -222,7 +222,7 @@ class _Group:
                 self.overheard.append(self.last)
 
     async def ask(self, gateway: Gateway, thread: str) -> int:
-        """A message to the agent; returns the prompt that the other design would have sent."""
+        """A message to the agent; returns the tokens that the other design would have sent."""
         name, text = next(self._next)
         self._offer(name, f"@belino {text}", thread)
         await self._answered(gateway)

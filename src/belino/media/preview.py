@@ -25,7 +25,7 @@ PICTURE_BYTES = 1024 * 1024
 
 
 class Shape(StrEnum):
-    """The preview of a file."""
+    """The kinds of preview."""
 
     TEXT = "text"
     LISTING = "listing"

@@ -22,8 +22,7 @@ LARGEST_CHUNK = 4 * 1024 * 1024
 
 
 async def check_cassette(path: Path) -> Mapping[str, int]:
-    """Replay a cassette and return how many records of each kind were compared; AssertionError lists the
-    differences."""
+    """Replay a cassette and return the number of compared records by kind; AssertionError lists the differences."""
     from belino.cassette.file import read_cassette
     from belino.gateway.replay import replay
 
@@ -237,8 +236,7 @@ async def check_429_is_rate_limited(trial: Trial) -> None:
 
 
 async def check_nothing_is_acknowledged_before_it_is_stored(trial: Trial) -> None:
-    """The platform receives an acknowledgement only after accept() returned: until then it must redeliver the
-    update."""
+    """The platform gets an acknowledgement only after accept() returned: before that it must redeliver."""
     assert trial.deliver is not None
     adapter = trial.make()
     asked, may_store = asyncio.Event(), asyncio.Event()

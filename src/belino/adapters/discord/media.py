@@ -85,7 +85,7 @@ def components_in(holder: Raw, depth: int = 0) -> Iterator[Raw]:
 
 
 def uploaded(media: Raw, item: Raw) -> Raw:
-    """A shown file in the form of an attachment; None if it is on another server."""
+    """A shown file in the form of an attachment; empty if it is on another server."""
     path = UPLOADED.match(words(media, "url"))
     own = identity(media, "attachment_id") or (path["own"] if path is not None else "")
     if not own:

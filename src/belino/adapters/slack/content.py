@@ -20,7 +20,7 @@ DEEPEST = 8
 _WORDED = frozenset({"title", "subtitle", "text", "body", "label", "description", "caption", "name"})
 
 MOST_ATTACHMENTS = 20
-"""Maximum depth of attachments; Slack's clients show no more either."""
+"""Attachments that are read; Slack's clients show no more either."""
 
 _EVENTS = {
     "channel_join": "somebody joined",

@@ -169,8 +169,7 @@ class Adapter:
         await show_action(self._client, conversation, UPLOADS[form])
 
     def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Download the bytes of a ref by a fresh link; a link is valid for an hour and is requested again after
-        that."""
+        """Download the bytes of a ref by a fresh link, which is valid for an hour and is then requested again."""
         clock, token = self._context.clock, self._config.token
         return TelegramDownload(self._client, clock, ref, limit=self._most, token=token).open()
 
@@ -209,8 +208,7 @@ class Adapter:
         return parse(as_table(payload), account=self._context.account, me=me, received=received, most=self._most)
 
     async def _poll(self, accept: Accept, offset: int | None) -> None:
-        """Poll getUpdates, one call at a time: an offset confirms to Telegram that all earlier updates are on our
-        disk."""
+        """Poll getUpdates, one call at a time: an offset confirms that all earlier updates are on our disk."""
         clock = self._context.clock
         while True:
             asked, before = clock.monotonic(), offset

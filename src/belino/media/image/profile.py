@@ -39,7 +39,7 @@ def _tags(profile: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _light(curve: bytes, number: float) -> float:
-    """Linear light at a value between 0 and 1; None for curve types that sRGB does not use."""
+    """Linear light at a value between 0 and 1; 0 for curve types that sRGB does not use."""
     match curve[:4], int.from_bytes(curve[8:10]):
         case b"para", 0:
             return math.pow(number, *_fractions(curve, 1))

@@ -13,7 +13,7 @@ Piece: TypeAlias = bytes | memoryview
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"tRNS": 256, b"sRGB": 1, b"gAMA": 4, b"cHRM": 32, b"sBIT": 4, b"IEND": 0}
-"""The maximum of bytes outside the image data."""
+"""The maximum size of each chunk; image data is unlimited."""
 _PNG_PIXELS = b"IDAT"
 _WEBP_KEPT = frozenset({b"VP8 ", b"VP8L", b"ALPH"})
 _WEBP_PICTURES = ([b"VP8 "], [b"VP8L"], [b"ALPH", b"VP8 "])

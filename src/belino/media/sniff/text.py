@@ -154,8 +154,7 @@ def _utf8(head: bytes, *, whole: bool) -> Written | None:
 
 
 def _utf16(head: bytes) -> Written | None:
-    """Without a byte order mark, one of the two bytes of most characters is zero (or, in other scripts, nearly
-    constant)."""
+    """Without a byte order mark: one byte of most pairs is zero (or, in other scripts, nearly constant)."""
     pairs = head[: len(head) & ~1][:8192]
     if len(pairs) < 8:
         return None
@@ -202,7 +201,7 @@ def _legacy(head: bytes, hints: Hints) -> Written | None:
 
 
 def _php(text: str, hints: Hints) -> str | None:
-    """Before it counts as markup: it begins with an XML declaration."""
+    """Checked before markup: `<?php` looks like an XML declaration."""
     own = text[:200].lstrip().startswith(("<?php", "<?="))
     return "text/x-php" if own or ("<?php" in text and hints.suggests("text/x-php")) else None
 

@@ -149,7 +149,7 @@ class SlackLimiter:
         self._calls = SlidingWindow(clock)
 
     def enter(self, call: SlackCall) -> None:
-        """Count a call, or return the wait until the next."""
+        """Count a call, or refuse it with the wait until the next."""
         rules = self._rules(call)
         if (wait := max(self._calls.wait(*rule) for rule in rules)) > 0:
             raise SlackRefusal("ratelimited", status=429, headers={"Retry-After": str(retry_after(wait))})

@@ -109,7 +109,7 @@ class TelegramLimiter:
         self._sends = SlidingWindow(clock)
 
     def keep(self, chat: Json, messages: int = 1) -> None:
-        """Count messages, or return the wait until the next."""
+        """Count messages, or refuse them with the wait until the next."""
         pace = self._pace
         rules = [
             (chat["id"], pace.chat_burst, pace.chat_burst / pace.chat_per_second),
