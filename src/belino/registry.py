@@ -17,24 +17,24 @@ Group = Literal["adapters", "agents", "providers"]
 
 MAKERS: dict[Group, str] = {"adapters": "Adapter", "agents": "Agent", "providers": "Provider"}
 
-# A name becomes a module name: anything else (a dot, a slash) could reach modules nobody offered.
+# A name becomes a module name: anything else (a dot, a slash) could reach other modules.
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """An adapter, agent or provider that was named, and how to make one."""
+    """A named adapter, agent or provider, and its constructor."""
 
     name: str
     module: ModuleType
     config_type: type[Any]
-    """The dataclass its table in belino.toml is read into."""
+    """The dataclass of its table in belino.toml."""
     make: Callable[..., Any]
-    """`Adapter(config, desk)`, `Agent(config)` or `Provider(config)`."""
+    """`Adapter(config, context)`, `Agent(config)` or `Provider(config)`."""
 
 
 def find(group: Group, name: str) -> Plugin:
-    """The plugin of this name; only the one that is named is ever imported."""
+    """The plugin of this name; no other is imported."""
     module_name = _module_of(group, name)
     try:
         module = importlib.import_module(module_name)
@@ -54,7 +54,7 @@ def find(group: Group, name: str) -> Plugin:
 
 
 def ref_letters(platform: str) -> str | None:
-    """The letters that ids of a platform's refs begin with, where its adapter names some."""
+    """The prefix of a platform's ref ids, if its adapter defines one."""
     try:
         return getattr(find("adapters", platform).module, "REF_LETTERS", None)
     except ConfigError:
@@ -62,12 +62,12 @@ def ref_letters(platform: str) -> str | None:
 
 
 def known(group: Group) -> tuple[str, ...]:
-    """Every name `find` would find, sorted; nothing is imported for it."""
+    """Every name that `find` accepts, sorted; imports nothing."""
     return tuple(sorted({*built_in(group), *_entry_points(group)}))
 
 
 def built_in(group: Group) -> tuple[str, ...]:
-    """The names that belino itself brings."""
+    """The names of belino's own plugins."""
     package = importlib.util.find_spec(f"belino.{group}")
     if package is None or package.submodule_search_locations is None:
         return ()
@@ -91,7 +91,7 @@ def _entry_points(group: Group) -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _installed(path: tuple[str, ...]) -> dict[Group, dict[str, str]]:
-    # Looks into every installed package, 10 to 30 ms: once, and not at all for a name of our own.
+    # Scans every installed package, 10 to 30 ms: once, and not at all for our own names.
     from importlib.metadata import entry_points
 
     found = entry_points()

@@ -1,1 +1,1 @@
-"""Platforms, one module each; found by name, so that adding one changes no other file."""
+"""Platform adapters, one module each, found by name: adding one changes no other file."""

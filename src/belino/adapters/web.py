@@ -14,7 +14,7 @@ from belino.domain.message import Message
 from belino.domain.ports import Accept, AdapterContext, Question, Taken
 from belino.domain.reply import Parcel, Receipt, StoredFile
 
-# How long a page waits for the adapter to start, before it is told to try again.
+# How long a page waits for the adapter to start before it is asked to retry.
 LISTEN_SECONDS = 10.0
 
 FILE_BYTES = 100 * 1024 * 1024
@@ -52,7 +52,7 @@ _WORKS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The web chat needs no setting of its own; `[server]` says where it listens."""
+    """The web chat has no settings of its own; `[server]` says where it listens."""
 
 
 class Adapter:
@@ -60,7 +60,7 @@ class Adapter:
 
     platform: ClassVar[str] = "web"
     trusts_senders: ClassVar[bool] = True
-    """Whoever speaks here has logged in: that is the web's pairing."""
+    """Every author here has logged in: that is the web's pairing."""
     limits = Limits(
         text_chars=100_000,
         once=Once.KEY,
@@ -72,13 +72,13 @@ class Adapter:
     )
     works = _WORKS
 
-    def __init__(self, config: Config, desk: AdapterContext) -> None:
-        self._desk = desk
+    def __init__(self, config: Config, context: AdapterContext) -> None:
+        self._context = context
         self._accept: Accept | None = None
         self._started = asyncio.Event()
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
-        """Listen until cancelled; a page has no cursor, it posts again under the same id."""
+        """Listen until cancelled; there is no cursor: a page posts again under the same id."""
         self._accept = accept
         self._started.set()
         try:
@@ -87,7 +87,7 @@ class Adapter:
             self._accept = None
 
     async def post(self, message: Message) -> Taken:
-        """Take in what a page said; when it returns, the message is on disk. Busy if nobody listens for long."""
+        """Accept a page's message; on return it is on disk. Busy if the adapter does not start in time."""
         try:
             async with asyncio.timeout(LISTEN_SECONDS):
                 await self._started.wait()
@@ -98,12 +98,12 @@ class Adapter:
         return await self._accept(message)
 
     async def send(self, parcel: Parcel) -> Receipt:
-        """Confirm the parcel under its key: confirmed, it is stored as a message, and that is what pages show."""
+        """Confirm the parcel under its key: it is then stored as a message, which pages show."""
         stored = tuple(StoredFile(form=file.send_as, size=file.size, name=file.name) for file in parcel.files)
-        return Receipt(message_id=parcel.key, sent=self._desk.clock.now(), stored=stored)
+        return Receipt(message_id=parcel.key, sent=self._context.clock.now(), stored=stored)
 
     @asynccontextmanager
     async def open_media(self, ref: MediaRef) -> AsyncIterator[AsyncIterator[bytes]]:
         """Web uploads are held from the start; a ref whose bytes are gone cannot be opened again."""
         raise MediaExpired(f"{ref.id} was uploaded here and its bytes are no longer held; ask the sender to upload it")
-        yield  # makes this a generator, as the port wants
+        yield  # makes this a generator, as the port requires

@@ -1,4 +1,4 @@
-"""Measurements of this machine, each beside the simplest thing that could do the same, in the same run."""
+"""Benchmarks of this machine, each compared with the simplest alternative in the same run."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -8,7 +8,7 @@ _HEAD = ("metric", "ours", "beside", "", "ratio", "goal", "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One measured figure, what it stands beside, and whether the goal is met."""
+    """One measured figure, its baseline, and whether the goal is met."""
 
     metric: str
     ours: float
@@ -21,12 +21,12 @@ class Row:
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, object]]:
-    """The rows for a program."""
+    """The rows as JSON."""
     return [asdict(row) for row in rows]
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows for a person."""
+    """The rows as text."""
     lines = [_HEAD, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(_HEAD))]
     return "\n".join(

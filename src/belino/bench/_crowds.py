@@ -31,11 +31,11 @@ class Crowd(Protocol):
         ...
 
     def edit(self) -> None:
-        """Who spoke last says it otherwise, where that can be done."""
+        """The last speaker edits the message, where that is possible."""
         ...
 
     def fail(self) -> None:
-        """The platform fails the next call of the gateway."""
+        """The platform fails the gateway's next call."""
         ...
 
     async def heard(self, gateway: GatewayProcess) -> None:
@@ -48,7 +48,7 @@ Platforms = tuple[dict[str, Any], Mapping[str, str], tuple[Crowd, ...]]
 
 @asynccontextmanager
 async def crowds() -> AsyncIterator[Platforms]:
-    """The configuration of a gateway, its secrets, and the people that it serves."""
+    """The configuration of a gateway, its secrets, and the people it serves."""
     telegram = TelegramServer(pace=TelegramPace(chat_burst=_MANY, group_per_minute=_MANY, all_per_second=_MANY))
     discord = DiscordServer(pace=DiscordPace(routes={}, other=(_MANY, 1.0), all_per_second=_MANY))
     slack = SlackServer(
@@ -100,7 +100,7 @@ class WebCrowd:
         assert status == 200, answer
 
     def edit(self) -> None:
-        """Nothing said in the web chat changes."""
+        """The web chat has no edits."""
 
     def fail(self) -> None:
         """The web chat has no platform behind it."""
@@ -123,7 +123,7 @@ class _Talkers:
         return self._people[next(self._numbers) % len(self._people)]
 
     async def heard(self, gateway: GatewayProcess) -> None:
-        """Wait until the platform has let the gateway in."""
+        """Wait until the gateway is connected to the platform."""
         async with asyncio.timeout(WAIT_SECONDS):
             while True:
                 _, status = await asyncio.to_thread(gateway.call, "GET", "/api/status")

@@ -1,4 +1,4 @@
-"""Gallery of pictures as people send them, made on the spot: photographs, screens, pages, drawings."""
+"""Gallery of pictures like those that people send, generated: photographs, screens, pages, drawings."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from PIL import Image
 
-# Sides of the noise that is laid over each other, coarse to fine, and how much of each: about as in nature.
+# Sides of the overlaid noise, coarse to fine, and the weight of each: about as in nature.
 _OCTAVES = ((6, 1.0), (24, 0.5), (96, 0.4), (384, 0.25), (1536, 0.12))
 _GRAIN, _ORIENTATION = 0.04, 0x0112
 _INK, _PAPER, _PANEL, _LINK = "#202124", "#ffffff", "#f1f3f4", "#1a73e8"
 
 
 def gallery(folder: Path) -> list[Path]:
-    """Write them and tell where they are."""
+    """Write the pictures and return their paths."""
     rng = Random(1)  # noqa: S311 - the same pictures every time
     camera = photo(4000, 3000)
     turned = camera.getexif()
@@ -58,7 +58,7 @@ def _layer(width: int, height: int, side: int) -> "Image.Image":
 
 
 def page(width: int, height: int, rng: Random) -> "Image.Image":
-    """Nothing but text."""
+    """Only text."""
     from PIL import Image, ImageDraw
 
     picture = Image.new("RGB", (width, height), "#fafafa")
@@ -98,7 +98,7 @@ def drawing(width: int, height: int, rng: Random) -> "Image.Image":
 
 
 def diagram(width: int, height: int, rng: Random) -> "Image.Image":
-    """Boxes with names and lines between them, each with its shadow, on nothing."""
+    """Labelled boxes and lines between them, each with a shadow, on a transparent ground."""
     from PIL import Image, ImageDraw, ImageFilter
 
     places = [(rng.randrange(40, width - 260), rng.randrange(40, height - 120)) for _ in range(60)]

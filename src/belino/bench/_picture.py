@@ -1,4 +1,4 @@
-"""One picture made to fit in a process of its own, so that its CPU and memory can be told; or how alike two are.
+"""One picture fitted in a process of its own, to measure CPU and memory; or the similarity of two pictures.
 
 `python -m belino.bench._picture ours|usual FILE LIMIT OUT` and `… score FILE RESULT`; the answer is one line of JSON.
 """
@@ -14,14 +14,14 @@ from typing import Any
 
 STATUS, CLEAR_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 STEPS, SCALE, QUALITY = 6, 0.75, 85
-# A score is taken at the original's size, up to this many pixels: more would only take longer.
+# A score is computed at the original's size, up to this many pixels: more would only take longer.
 SCORED_PIXELS = 6_000_000
 # The constants of SSIM for values from 0 to 255, and the width of its window.
 _C1, _C2, _SIGMA = 6.5025, 58.5225, 1.5
 
 
 def ours(file: Path, limit: int, out: Path) -> None:
-    """What belino does."""
+    """Fit with belino."""
     from belino.media.image import images as image
 
     source = os.open(file, os.O_RDONLY)
@@ -30,7 +30,7 @@ def ours(file: Path, limit: int, out: Path) -> None:
 
 
 def usual(file: Path, limit: int, out: Path) -> None:
-    """Save with Pillow; while it is too large, up to six times, make it three quarters as wide and high."""
+    """Save with Pillow; while it is too large, up to six times, scale both sides to three quarters."""
     from PIL import Image, ImageOps
 
     with Image.open(file) as opened:
@@ -50,7 +50,7 @@ def usual(file: Path, limit: int, out: Path) -> None:
 
 
 def score(file: Path, result: Path) -> float:
-    """How alike they are: SSIM of their luma at the original's size."""
+    """Similarity: SSIM of their luma at the original's size."""
     original, made = _luma(file), _luma(result)
     if original.width * original.height > SCORED_PIXELS:
         original = original.resize((SCORED_PIXELS / (original.width * original.height)) ** 0.5)
@@ -82,27 +82,27 @@ def _ssim(one: Any, other: Any) -> float:
 
 
 def main(how: str, file: Path, rest: list[str]) -> dict[str, object]:
-    """Do it and tell what it took."""
+    """Run it and report CPU and memory."""
     if how == "score":
         return {"score": score(file, Path(rest[0]))}
     {"ours": _load_ours, "usual": _load_usual}[how]()
     loaded, begun = _forget_peak(), time.process_time()
     {"ours": ours, "usual": usual}[how](file, int(rest[0]), Path(rest[1]))
     spent = time.process_time() - begun
-    # Libraries are loaded once and serve every picture, for ours in the parent that the sandbox forks its child from;
-    # what a picture costs is what it takes on top. The fork, about a millisecond, is left out.
+    # Libraries are loaded once for all pictures, for ours in the parent that the sandbox forks its child from; the cost
+    # of a picture is what comes on top. The fork, about a millisecond, is left out.
     return {"cpu": spent, "memory": _peak() - loaded}
 
 
 def _forget_peak() -> int:
-    """Begin to watch memory anew, and tell where it stands: a process inherits the peak of the one that started it."""
+    """Reset the memory peak and return the current value: a process inherits the peak of its parent."""
     if CLEAR_PEAK.exists():
         CLEAR_PEAK.write_text("5", encoding="ascii")
     return _peak()
 
 
 def _peak() -> int:
-    """The most memory held so far, in bytes."""
+    """Peak memory so far, in bytes."""
     if STATUS.exists():
         line = next(line for line in STATUS.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""Reading documents one after the other, our way or markitdown's, each in a child of a warm process.
+"""Reading documents one after the other, with belino or markitdown, each in a child of a warm process.
 
 `python -m belino.bench._reading ours|markitdown`: a path on each line in, a line of JSON out.
 """
@@ -19,11 +19,11 @@ TEXT_AT_MOST = 4_000_000
 _KILOBYTE = 1 if sys.platform == "darwin" else 1024
 
 Read = Callable[[Path], Callable[[], str]]
-"""Reads, and then can tell the text."""
+"""Reads a document and can then return the text."""
 
 
 def main(how: str) -> None:
-    """Answer until nothing more is asked."""
+    """Answer until the input ends."""
     begin = _ours if how == "ours" else _markitdown
     begin()
     for line in sys.stdin:
@@ -31,7 +31,7 @@ def main(how: str) -> None:
 
 
 def _forked(begin: Callable[[], Read], path: Path) -> dict[str, Any]:
-    """In a child, so that each document's memory is its own and nothing learnt from one helps with the next."""
+    """In a child, so that each document's memory is its own and no cache carries over to the next."""
     reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
@@ -52,7 +52,8 @@ def _forked(begin: Callable[[], Read], path: Path) -> dict[str, Any]:
 
 
 def _measured(read: Read, path: Path) -> dict[str, Any]:
-    """The first time much is loaded and does not count; of the others the quickest does, as a neighbour may be busy."""
+    """The first run loads libraries and does not count; of the others the fastest counts, as the machine may be
+    busy."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     read(path)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
@@ -66,7 +67,7 @@ def _measured(read: Read, path: Path) -> dict[str, Any]:
 
 
 def _ours() -> Read:
-    """What the sandbox's child does: tell the type, read, write the answer."""
+    """The work of the sandbox's child: sniff, read, write the answer."""
     from belino.media.sniff import HEAD_BYTES, sniff
     from belino.readers import read as reading
 
@@ -93,7 +94,7 @@ def _joined(written: bytes) -> str:
 
 
 def _markitdown() -> Read:
-    """By the bytes and the name, as ours."""
+    """By bytes and name, as ours."""
     from markitdown import MarkItDown, MarkItDownException, StreamInfo
 
     converter = MarkItDown(enable_plugins=False)

@@ -1,4 +1,4 @@
-"""Talk to measure on: conversations of a corpus, or made ones of the same shape."""
+"""Talk to measure on: conversations of a corpus, or generated ones of the same shape."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _EVENTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """What was said in one channel, and what somebody may want to find in it."""
+    """The messages of one channel, and what people may search for in it."""
 
     said: tuple[tuple[str, str], ...]
     """Names and words, oldest first."""
@@ -32,7 +32,7 @@ class Talk:
 
 
 def talks(corpus: Path | None, *, least: int) -> list[Talk]:
-    """Conversations of at least so many messages, from each file of a corpus a few; without one, two made here."""
+    """Conversations of at least so many messages, a few from each file of a corpus; without one, two generated ones."""
     if corpus is None:
         return [_made(seed, least) for seed in (1, 2)]
     found = [talk for file in sorted(corpus.glob("*.json")) for talk in list(_of_file(file, least))[:PER_FILE]]

@@ -1,4 +1,4 @@
-"""Context: what a long thread costs an agent, beside a design that sends the thread with every turn."""
+"""Context: what a long thread costs an agent, compared with sending the thread with every turn."""
 
 import asyncio
 import time
@@ -35,7 +35,7 @@ BEFORE = 20
 THREAD = 70
 TURNS = 20
 UNSEEN = 2
-"""What others say in the thread between two questions to the agent."""
+"""Messages of others in the thread between two questions to the agent."""
 SEARCHES = 5
 CHANNEL_MESSAGES = 100_000
 REPLIES = 600
@@ -57,7 +57,7 @@ class Measured:
     told: int
     """Tokens given to the agent."""
     news: int
-    """Of those, notes of what others said meanwhile."""
+    """Of those, the tokens of notes about messages of others since the last turn."""
     old: int
     lost: int
     adjacent: int
@@ -69,7 +69,7 @@ class Measured:
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure. Conversations are those of the corpus folder's JSON files; without one, made ones."""
+    """Measure. Conversations come from the corpus folder's JSON files; without one, generated ones."""
     spoken = talks(corpus, least=BEFORE + 1 + THREAD + TURNS * (UNSEEN + 1))
     sessions = [asyncio.run(_session(talk)) for talk in spoken]
     words = [text for talk in spoken for _, text in talk.said]
@@ -141,7 +141,7 @@ def _assembly_row(milliseconds: Sequence[float]) -> Row:
 
 
 async def _session(talk: Talk) -> Measured:
-    """A channel, a thread in it that the agent is drawn into, and then question after question."""
+    """A channel, a thread in it that involves the agent, and then question after question."""
     group = _Group(talk)
     with TemporaryDirectory(prefix="belino-bench-") as folder:
         async with group.gateway(Path(folder)) as gateway:
@@ -182,13 +182,13 @@ def _texts(turn: Turn) -> list[str]:
 
 
 class _Group:
-    """People in a channel, a platform in memory between them and a real gateway."""
+    """People in a channel, an in-memory platform, and a real gateway."""
 
     def __init__(self, talk: Talk) -> None:
         self.platform = MemoryPlatform()
         self.agent = ScriptedAgent(sees_images=False)
         self.overheard: list[str] = []
-        """Ids of what was said in the thread, and not to the agent."""
+        """Ids of messages in the thread that are not addressed to the agent."""
         self.last = ""
         self._talk = talk
         self._next = iter(talk.said)
@@ -197,7 +197,7 @@ class _Group:
 
     @asynccontextmanager
     async def gateway(self, folder: Path) -> AsyncIterator[Gateway]:
-        """A gateway on a fresh state folder, at work until the block is left."""
+        """A gateway on a fresh state folder, running until the block is left."""
         access = AccessConfig(channels={"c": ChannelAccess(senders=("*",))})
         adapter = AdapterConfig(
             platform="memory", account="default", access=access, options=MemoryConfig(far_side=self.platform)
@@ -207,7 +207,7 @@ class _Group:
             config,
             Home.at(folder / "state"),
             agent=self.agent,
-            make_adapter=lambda config, desk: MemoryAdapter(config.options, desk),
+            make_adapter=lambda config, context: MemoryAdapter(config.options, context),
         )
         async with asyncio.timeout(PATIENCE_SECONDS), made as gateway, asyncio.TaskGroup() as tasks:
             working = tasks.create_task(gateway.run())
@@ -215,14 +215,14 @@ class _Group:
             working.cancel()
 
     def say(self, count: int, *, thread: str | None) -> None:
-        """The next of the talk, by whoever said it; a thread's first message is of it too."""
+        """The next message of the talk, by its author; a thread's first message belongs to it too."""
         for name, text in (next(self._next) for _ in range(count)):
             self._offer(name, text, thread)
             if thread is not None:
                 self.overheard.append(self.last)
 
     async def ask(self, gateway: Gateway, thread: str) -> int:
-        """One of them speaks to the agent; returns what the old design would have told it."""
+        """A message to the agent; returns the tokens that the other design would have sent."""
         name, text = next(self._next)
         self._offer(name, f"@belino {text}", thread)
         await self._answered(gateway)
@@ -231,7 +231,7 @@ class _Group:
         return old
 
     async def search(self, gateway: Gateway, thread: str) -> tuple[int, ...]:
-        """What pages of search results cost, asked for by the agent."""
+        """The cost of search result pages that the agent asks for."""
         intents = self._talk.intents[:SEARCHES]
         self.agent.script.append([ToolCall(name="channel_context", arguments={"intent": one}) for one in intents])
         self._offer("Anna", "@belino find it", thread)
@@ -255,7 +255,7 @@ class _Group:
         )
 
     async def _answered(self, gateway: Gateway) -> None:
-        """Everything offered was taken in and answered, and the answer is a message too."""
+        """Wait until every message is stored and answered; each answer is a message too."""
         self._asked += 1
         await self.platform.until_acknowledged(len(self.platform.updates))
         while sum(gateway.counters.turns.values()) < self._asked or await _under_way(gateway):
@@ -268,12 +268,12 @@ async def _under_way(gateway: Gateway) -> bool:
 
 
 def _old_line(name: str, text: str) -> str:
-    """A line of a thread's history as it was sent with every turn: who, when, what."""
+    """A line of a thread's history as the other design sends it: author, time, text."""
     return f"[{datetime.now(UTC):%Y-%m-%d %H:%M}] {name}: {text}"
 
 
 async def _assemblies(words: Sequence[str]) -> list[float]:
-    """Milliseconds for reading the store, choosing and writing, each time anew."""
+    """Milliseconds to read the store, select and write, each time from scratch."""
     with TemporaryDirectory(prefix="belino-bench-") as folder:
         store = await open_store(Home.at(Path(folder) / "state"), clock=SystemClock())
         try:
@@ -295,7 +295,7 @@ async def _assembly(store: SqliteStore, anchor: Sequence[StoredMessage]) -> floa
 
 
 def _busy_channel(words: Sequence[str]) -> Iterator[Message]:
-    """A channel whose last messages are, one in ten, replies in one thread; the very last is one of them."""
+    """A channel in which one in ten of the last messages is a reply in one thread, the very last included."""
     begun = datetime.now(UTC) - timedelta(seconds=CHANNEL_MESSAGES)
     people = [Author(id=f"u-{number}", name=f"Person {number}") for number in range(20)]
     first_reply = CHANNEL_MESSAGES - 10 * REPLIES

@@ -1,4 +1,4 @@
-"""The text of documents: seconds, memory, and how much of what markitdown finds we find too, on the same files."""
+"""Text of documents: seconds, memory, and how much of markitdown's text we find too, on the same files."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ GOAL_SPEED = 5.0
 GOAL_PERCENT = 95.0
 SECONDS = 300.0
 FEW_WORDS = 3
-"""Fewer are a file's name or a number, not its text."""
+"""Fewer words are a file's name or a number, not its text."""
 _ARCHIVES = ("application/zip", "application/x-tar", "application/gzip")
 _TARGET = re.compile(r"\]\([^)]*+\)")
 _WORD = re.compile(r"\w+")
@@ -45,7 +45,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Done:
-    """What one way made of one file."""
+    """The result of one reader on one file."""
 
     cpu: float = 0.0
     wall: float = 0.0
@@ -55,7 +55,7 @@ class _Done:
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure the documents of a folder; without one, documents made on the spot."""
+    """Measure the documents of a folder; without one, generated documents."""
     with _files(corpus) as files:
         ours = _all("ours", files)
         sandboxed = asyncio.run(_sandboxed(files))
@@ -67,7 +67,7 @@ def run(*, corpus: Path | None = None) -> list[Row]:
 
 
 def _speed(pairs: Sequence[tuple[_File, _Done, _Done]]) -> list[Row]:
-    """Files that only one of them can read say nothing about speed; neither do archives, which only one unpacks."""
+    """Files that only one reader can read do not count for speed; nor do archives, which only one unpacks."""
     both = [(ours, beside) for file, ours, beside in pairs if ours.text and beside.text and not file.archive]
     if not both:
         return []
@@ -113,12 +113,12 @@ def _fidelity(pairs: Sequence[tuple[_File, _Done, _Done]]) -> list[Row]:
 
 
 def _words(text: str) -> set[str]:
-    """Words as people read them: where a link leads to is none."""
+    """Words as people read them, without link targets."""
     return set(_WORD.findall(_TARGET.sub("]", text).casefold()))
 
 
 def _echoed(file: _File, text: str) -> bool:
-    """Whether a file that is not plain text was given back as it is written: that is not reading it."""
+    """Whether a file that is not plain text was returned unchanged: that is not reading it."""
     if file.mime.startswith("text/plain") or not file.mime.endswith(("rtf", "rfc822", "xml", "json")):
         return False
     written = file.path.read_text(encoding="utf-8", errors="replace")
@@ -136,7 +136,7 @@ def _all(how: str, files: Sequence[_File]) -> list[_Done]:
 
 
 async def _sandboxed(files: Sequence[_File]) -> Row:
-    """As the gateway reads: in the sandbox, the answer checked."""
+    """As the gateway reads: in the sandbox, with the answer checked."""
     taken = []
     with tempfile.TemporaryDirectory(prefix="belino-bench-") as folder:
         async with Sandbox() as sandbox:

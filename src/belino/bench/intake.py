@@ -1,4 +1,4 @@
-"""Intake: how fast arrivals become durable, beside one commit for each on the same disk."""
+"""Intake: how fast arrivals become durable, compared with one commit for each on the same disk."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ _TEXTS = ("What is in this picture?", "Please read the attached report and tell 
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure. What is said are the lines of the corpus folder's text files; without one, two lines of ours."""
+    """Measure. Texts are the lines of the corpus folder's text files; without one, two lines of ours."""
     texts = _TEXTS if corpus is None else _lines(corpus)
     rows = [_rate_row(conversations, texts) for conversations in (1, 1_000)]
     return [*rows, _burst_row(texts)]
@@ -40,7 +40,7 @@ def _lines(corpus: Path) -> tuple[str, ...]:
 
 
 def _rate_row(conversations: int, texts: Sequence[str]) -> Row:
-    """Rounds alternate, so that a machine that slows down slows both; the middle one counts."""
+    """Rounds alternate, so that a machine that slows down slows both; the median counts."""
     together, alone = [], []
     for _ in range(ROUNDS):
         alone.append(ALONE / asyncio.run(_measure(ALONE, conversations, texts, at_once=False)))
@@ -70,8 +70,8 @@ def _burst_row(texts: Sequence[str]) -> Row:
 async def _measure(count: int, conversations: int, texts: Sequence[str], *, at_once: bool, met: bool = True) -> float:
     """Seconds until every arrival was acknowledged, in a fresh store.
 
-    `met`: every conversation was heard from before. Making one known costs more than an arrival in it, so that two
-    measurements are comparable only if neither has to.
+    `met`: every conversation is already known. The first arrival of a conversation costs more than later ones, so two
+    measurements are comparable only if neither includes it.
     """
     greetings, messages = _messages(conversations, count, texts)
     with TemporaryDirectory(prefix="belino-bench-") as folder:
@@ -103,7 +103,7 @@ async def _offer(store: SqliteStore, message: Message) -> None:
 
 
 def _messages(conversations: int, count: int, texts: Sequence[str]) -> tuple[list[Message], list[Message]]:
-    """One message for each conversation, and then as many as are to be counted."""
+    """One message for each conversation, and then those that are counted."""
     now = datetime.now(UTC)
     authors = [Author(id=f"u-{number}", name=f"Person {number}") for number in range(20)]
     places = [

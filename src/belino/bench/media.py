@@ -1,4 +1,4 @@
-"""Media: pictures fitted, types sniffed and bytes streamed, beside the usual ways on the same files."""
+"""Media: pictures fitted, types sniffed and bytes streamed, compared with the usual tools on the same files."""
 
 import json
 import os
@@ -21,16 +21,16 @@ LIMITS = {"190 KB": 190 * 1024, "1 MB": 1024 * 1024}
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".heic", ".heif", ".avif"})
 SECONDS = 120.0
 ROUNDS = 3
-"""One measurement of a tenth of a second is off by a quarter."""
+"""One measurement of a tenth of a second has an error of a quarter."""
 GOAL_SPEED = 1.5
 BESIDE = "six steps of 75 %"
-# Scores that differ in the fourth place come out alike to anybody's eye and differ by rounding.
+# Scores that differ in the fourth decimal look alike and differ by rounding.
 SAME = 5e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedPicture:
-    """What one way made of one picture."""
+    """The result of one tool on one picture."""
 
     score: float
     cpu: float
@@ -38,7 +38,7 @@ class FittedPicture:
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure the files of a folder; without one, pictures and files made on the spot."""
+    """Measure the files of a folder; without one, generated pictures and files."""
     rows: list[Row] = []
     with _pictures(corpus) as pictures:
         for name, limit in LIMITS.items():
@@ -75,9 +75,9 @@ def _rows(name: str, pairs: Sequence[tuple[FittedPicture | None, FittedPicture |
 
 
 def _pairs(pictures: Sequence[Path], limit: int) -> list[tuple[FittedPicture | None, FittedPicture | None]]:
-    """Every picture that is too large, made to fit both ways.
+    """Every picture that is too large, fitted by both tools.
 
-    One that fits as it is counts for nobody, and neither does one that neither can open.
+    A picture that already fits does not count, and neither does one that neither tool can open.
     """
     large = [picture for picture in pictures if picture.stat().st_size > limit]
     pairs = [_pair(picture, limit) for picture in large]
@@ -87,7 +87,7 @@ def _pairs(pictures: Sequence[Path], limit: int) -> list[tuple[FittedPicture | N
 def _pair(picture: Path, limit: int) -> tuple[FittedPicture | None, FittedPicture | None]:
     with tempfile.TemporaryDirectory() as folder:
         ours, usual = Path(folder) / "ours", Path(folder) / "usual"
-        # In turns, so that a machine that slows down slows both.
+        # Alternating, so that a machine that slows down slows both.
         rounds = [
             (_ask("ours", picture, str(limit), ours), _ask("usual", picture, str(limit), usual)) for _ in range(ROUNDS)
         ]
@@ -96,7 +96,7 @@ def _pair(picture: Path, limit: int) -> tuple[FittedPicture | None, FittedPictur
 
 
 def _fitted(picture: Path, limit: int, out: Path, spent: Sequence[dict[str, float] | None]) -> FittedPicture | None:
-    """The likeness of what was made, and the median of what it took; None if it was not made in every round."""
+    """The similarity of the result, and the median cost; None if it was not made in every round."""
     took = [each for each in spent if each is not None]
     if len(took) < len(spent) or not out.exists() or out.stat().st_size > limit:
         return None
@@ -109,7 +109,7 @@ def _fitted(picture: Path, limit: int, out: Path, spent: Sequence[dict[str, floa
 
 def _ask(how: str, *arguments: Path | str) -> dict[str, float] | None:
     command = [sys.executable, "-m", "belino.bench._picture", how, *map(str, arguments)]
-    # Ours is decoded in the sandbox, which sets how memory is taken.
+    # Ours decodes in the sandbox's environment, which sets how memory is allocated.
     environment = {**os.environ, **ENVIRONMENT} if how == "ours" else None
     try:
         done = subprocess.run(  # noqa: S603 - our own module

@@ -36,7 +36,7 @@ BESIDE = "no page open"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageCost:
-    """What the gateway process spent with some number of pages open."""
+    """CPU time of the gateway process with some number of pages open."""
 
     idle_percent: float
     answers: list[float] = field(default_factory=list)
@@ -44,7 +44,7 @@ class PageCost:
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure with and without pages in turns, on one gateway. A corpus changes nothing here."""
+    """Measure with and without pages in turn, on one gateway. A corpus has no effect."""
     return asyncio.run(page_rows(PAGES))
 
 
@@ -75,7 +75,7 @@ async def page_rows(pages: int) -> list[Row]:
 
 
 async def _measure(pages: int) -> tuple[PageCost, PageCost]:
-    """Phases without pages and with them, in turns, so that a machine that slows down slows both."""
+    """Alternating phases without and with pages, so that a machine that slows down slows both."""
     import aiohttp
 
     with TemporaryDirectory(prefix="belino-bench-") as folder, GatewayProcess(Path(folder) / "home") as gateway:
@@ -105,7 +105,7 @@ class _Client:
         self._numbers = count(1)
 
     async def idle(self) -> float:
-        """The percentage of a core used while nothing is asked."""
+        """The percentage of a core used when idle."""
         before = cpu_seconds(self._gateway.pid)
         await asyncio.sleep(IDLE_SECONDS)
         return 100 * (cpu_seconds(self._gateway.pid) - before) / IDLE_SECONDS
@@ -123,7 +123,7 @@ class _Client:
 
     @asynccontextmanager
     async def pages(self, how_many: int) -> AsyncIterator[None]:
-        """Pages of people who are logged in, each on a conversation of its own, reading what they are sent."""
+        """Pages of logged-in users, each on a conversation of its own, reading what they receive."""
         async with AsyncExitStack() as opened, asyncio.TaskGroup() as group:
             readers = []
             for number in range(how_many):
@@ -169,7 +169,7 @@ async def _read(page: "aiohttp.ClientWebSocketResponse") -> None:
 
 
 async def _until_answered(page: "aiohttp.ClientWebSocketResponse") -> None:
-    """Until the turn has ended and its answer is there, whichever comes last."""
+    """Wait for the end of the turn and its answer, whichever comes last."""
     answered = ended = False
     while not (answered and ended):
         frame = await _frame(page)
@@ -182,7 +182,7 @@ async def _until_answered(page: "aiohttp.ClientWebSocketResponse") -> None:
 def cpu_seconds(pid: int) -> float:
     """CPU time of a running process, its threads included."""
     if sys.platform == "linux":
-        # The clock of another process, as clock_getcpuclockid(3) makes it: finer than the ticks of /proc.
+        # The CPU clock of another process, by clock_getcpuclockid(3): finer than the ticks of /proc.
         return time.clock_gettime((~pid << 3) | 2)
     listed = subprocess.run(["ps", "-o", "time=", "-p", str(pid)], capture_output=True, text=True, check=True)  # noqa: S603, S607
     parts = [float(part) for part in listed.stdout.strip().replace("-", ":").split(":")]

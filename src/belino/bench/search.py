@@ -1,4 +1,4 @@
-"""Search: does it find the right message, how fast, in how much memory; beside SQLite's FTS5 and plain Okapi BM25."""
+"""Search: relevance, speed and memory, compared with SQLite's FTS5 and plain Okapi BM25."""
 
 import asyncio
 import gc
@@ -34,19 +34,19 @@ CHANNELS_SOAK = 1_000
 CHANNEL_MESSAGES = 1_000
 QUESTIONS = 200
 ROUNDS = 3
-"""Every question is asked so often, and the middle one counts: others may be at work on this machine."""
+"""Runs per question; the median counts, as the machine may be busy."""
 GOAL_CPU_MS = 6.0
 GOAL_MB = 60.0
 GOAL_SLOWER = 1.5
 GOALS = {"locomo": (0.77, 0.62)}
-"""Recall and nDCG that are promised on a public corpus, by the beginning of its name."""
+"""Promised recall and nDCG on a public corpus, by the beginning of its name."""
 
 Find = Callable[[Asked], Sequence[str]]
 _WORD = re.compile(r"\w+")
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure on every corpus file of the folder; without one, on small conversations made by rule."""
+    """Measure on every corpus file of the folder; without one, on small generated conversations."""
     corpora = {"made": made()} if corpus is None else dict(_read_corpora(corpus))
     rows = [row for name, conversations in corpora.items() for row in _quality_rows(name, conversations)]
     return [*rows, *asyncio.run(_long_rows()), asyncio.run(_crowd_row())]
@@ -67,7 +67,7 @@ def _read_channel(channel: dict[str, list[dict[str, object]]]) -> MadeConversati
     )
 
 
-# --- does it find the right message ---
+# --- relevance ---
 
 
 def _quality_rows(name: str, conversations: Sequence[MadeConversation]) -> list[Row]:
@@ -103,7 +103,7 @@ async def _ours(conversations: Sequence[MadeConversation]) -> tuple[float, float
 async def _ours_in(
     store: SqliteStore, channel: ConversationKey, conversation: MadeConversation
 ) -> list[tuple[float, float, float]]:
-    """Questions are asked when only the messages before them are there, as they would be."""
+    """A question is asked when only the messages before it are stored."""
     said, scores, there = conversation.said, [], 0
     for asked in sorted(conversation.asked, key=lambda asked: asked.before or len(said)):
         until = asked.before or len(said)
@@ -163,7 +163,7 @@ def _full_text(conversation: MadeConversation) -> Find:
 
 
 def _okapi(conversation: MadeConversation, k1: float = 1.2, b: float = 0.75) -> Find:
-    """BM25 as in the books, over lower-cased words."""
+    """Textbook BM25, over lower-cased words."""
     texts = [_WORD.findall(f"{one.text} {one.caption}".lower()) for one in conversation.said]
     usual = mean(map(len, texts))
     postings: dict[str, dict[int, int]] = {}
@@ -193,11 +193,11 @@ def _bounds(asked: Asked, conversation: MadeConversation) -> tuple[int, int]:
     return max(0, end - (asked.window or end)), end - 1
 
 
-# --- how fast, and in how much memory ---
+# --- speed and memory ---
 
 
 async def _long_rows() -> list[Row]:
-    """One channel with a hundred thousand messages: indexed, stored, and taken up again as after a restart."""
+    """One channel with a hundred thousand messages: indexed, stored, and loaded as after a restart."""
     talk = list(long_talk(LONG))
     questions = long_questions(talk, QUESTIONS)
     with TemporaryDirectory(prefix="belino-bench-") as folder:
@@ -226,7 +226,7 @@ async def _long_rows() -> list[Row]:
 
 
 async def _crowd_row() -> Row:
-    """One channel among many beside the same channel alone."""
+    """One channel among many, compared with the same channel alone."""
     channels = CHANNELS_SOAK if os.environ.get("BELINO_SOAK") == "1" else CHANNELS
     talk = list(long_talk(CHANNEL_MESSAGES))
     questions = long_questions(talk, QUESTIONS)
@@ -274,7 +274,8 @@ async def _ask(store: SqliteStore, question: str) -> float:
 
 
 async def _held_mb(store: SqliteStore, question: str) -> float:
-    """What a first search leaves in memory, as Python counts it: the system would count memory that was used before."""
+    """Memory that a first search allocates, by Python's count: the system's would include memory that was used
+    before."""
     gc.collect()
     tracemalloc.start()
     try:

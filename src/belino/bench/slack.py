@@ -1,4 +1,4 @@
-"""Slack: API calls of a workspace, beside an app that reads the channel at every reply."""
+"""Slack: API calls of a workspace, compared with an app that reads the channel at every reply."""
 
 import asyncio
 import subprocess
@@ -18,14 +18,14 @@ CHANNELS = 50
 BEFORE = 30
 REPLIES = 10
 TIER_3 = 50
-"""Calls of conversations.history and conversations.replies that Slack takes in a minute."""
+"""The limit of conversations.history and conversations.replies calls a minute."""
 WAIT_SECONDS = 300.0
 LOOK_AGAIN_SECONDS = 0.02
 BESIDE = "asks for every thread"
 READS = ("conversations.history", "conversations.replies")
 NAMES = ("users.info", "users.list", "users.conversations", "conversations.info", "bots.info")
 
-# How most apps find out what a reply is about, in the standard library: the thread is asked for whenever it grows.
+# How most apps find the context of a reply, with the standard library: fetch the thread whenever it grows.
 ASKING = """
 import json, sys, urllib.parse, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -82,7 +82,7 @@ server.serve_forever()
 
 @dataclass(slots=True, kw_only=True)
 class Workspace:
-    """Fifty channels in which people talked before anybody listened."""
+    """Fifty channels with messages from before the app listened."""
 
     slack: SlackServer
     channels: list[dict[str, Any]] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Workspace:
         return [self.slack.say(channel, self.people[0], f"{mention} what was said?") for channel in self.channels]
 
     async def talk(self, roots: list[dict[str, Any]]) -> None:
-        """Replies below every question, the last of them to the agent; no faster than both designs can hear."""
+        """Replies below every question, the last of them to the agent; no faster than both designs can receive."""
         for number in range(REPLIES):
             for channel, root in zip(self.channels, roots, strict=True):
                 mention = f"<@{self.slack.bot['id']}> " if number == REPLIES - 1 else ""
@@ -112,7 +112,7 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallCost:
-    """What one design asked Slack for."""
+    """The calls of one design."""
 
     cold: int
     steady: int
@@ -123,7 +123,7 @@ class CallCost:
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure both designs on the same workspace, one after the other. A corpus changes nothing here."""
+    """Measure both designs on the same workspace, one after the other. A corpus has no effect."""
     ours, beside = asyncio.run(_measure(_belino)), asyncio.run(_measure(_asking))
     replies = CHANNELS * REPLIES
     return [
@@ -166,7 +166,7 @@ Design = Callable[[SlackServer, Workspace, Path], AbstractAsyncContextManager[in
 
 
 async def _measure(design: Design) -> CallCost:
-    # Only the design that asks within Slack's limits is held to them; the other would take a quarter of an hour.
+    # Slack's limits apply only to the design that keeps them; the other would take a quarter of an hour.
     strict = design is _belino
     pace = SlackPace(channel_burst=1_000, channel_per_second=1_000.0, posts=100_000, other=TIER_3 if strict else 10**6)
     async with SlackServer(pace=pace) as slack:
@@ -224,7 +224,7 @@ async def _belino(slack: SlackServer, workspace: Workspace, folder: Path) -> Asy
 
 @asynccontextmanager
 async def _asking(slack: SlackServer, workspace: Workspace, folder: Path) -> AsyncIterator[int]:
-    """An app in a process of its own that keeps nothing."""
+    """An app in a process of its own that stores nothing."""
     command = [sys.executable, "-c", ASKING, slack.api_url, slack.bot_token, slack.bot["id"]]
     process = await asyncio.to_thread(subprocess.Popen, command, stdout=subprocess.PIPE)
     try:

@@ -1,4 +1,4 @@
-"""Sniff: how often a file's type is right, whole and from its first bytes, beside other tools."""
+"""Sniff: how often a file's type is right, from the whole file and from its first bytes, compared with other tools."""
 
 import mimetypes
 import shutil
@@ -19,14 +19,14 @@ GOAL_PERCENT = 97.0
 SHORT_BYTES = 4096
 TOOL_SECONDS = 120.0
 
-# What a suffix promises where neither the standard library's table nor ours says so, or where several names are right.
+# The types of suffixes that neither the standard library's table nor ours has, or that have several correct names.
 _PROMISES = {
     "heif": "image/heic", "jp2": "image/jp2", "j2k": "image/x-jp2-codestream", "eps": "application/postscript",
     "ppm": "image/x-portable-pixmap", "pgm": "image/x-portable-graymap", "pfm": "image/x-portable-floatmap",
     "sgi": "image/x-sgi", "fli": "video/x-fli", "blp": "image/x-blp", "dds": "image/vnd.ms-dds", "qoi": "image/x-qoi",
     "fits": "image/fits", "icns": "image/icns", "dcx": "image/x-dcx", "pxr": "image/x-pixar",
 }  # fmt: skip
-# Other names of the same type: a tool that answers one of them is right.
+# Synonyms of a type: each of them counts as right.
 _SAME = {
     "image/x-icns": "image/icns", "image/x-dds": "image/vnd.ms-dds", "video/x-flc": "video/x-fli",
     "video/fli": "video/x-fli", "image/x-fits": "image/fits", "image/x-sgi-bw": "image/x-sgi",
@@ -44,12 +44,12 @@ class _File:
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure how often a type is told exactly."""
+    """Measure how often a type is detected exactly."""
     return sniff_rows(corpus)
 
 
 def sniff_rows(corpus: Path | None = None) -> list[Row]:
-    """The files of a folder whose suffixes promise a type; without one, small files of ours."""
+    """The files of a folder whose suffixes imply a type; without one, small files of ours."""
     with _files(corpus) as files:
         whole, seconds = _ours(files, HEAD_BYTES)
         short, _ = _ours(files, SHORT_BYTES)
@@ -86,7 +86,7 @@ def _plain_files(root: Path) -> list[Path]:
 def _promise(path: Path) -> str:
     suffix = path.suffix[1:].lower()
     guessed = _PROMISES.get(suffix) or SUFFIXES.get(suffix) or mimetypes.guess_type(f"a.{suffix}")[0]
-    # A suffix like .bin promises nothing that could be kept.
+    # A suffix like .bin implies no type.
     return _same(guessed) if guessed and guessed != UNKNOWN else ""
 
 
@@ -96,7 +96,7 @@ def _same(mime: str) -> str:
 
 
 def _ours(files: Sequence[_File], size: int) -> tuple[float, float]:
-    """The percentage told exactly, and the seconds it took without reading."""
+    """The percentage detected exactly, and the seconds without reading."""
     right, seconds = 0, 0.0
     for file in files:
         with file.path.open("rb") as opened:
@@ -127,7 +127,7 @@ def _filetype(files: Sequence[_File]) -> list[str] | None:
 
 
 def _libmagic(files: Sequence[_File]) -> list[str] | None:
-    """By the `file` command, where there is one."""
+    """By the `file` command, if installed."""
     command = shutil.which("file")
     if command is None:
         return None

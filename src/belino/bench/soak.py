@@ -17,16 +17,16 @@ from belino.testing import GatewayProcess, make_png
 
 MINUTES, RATE = 2.0, 20.0
 JUDGED_MINUTES = 30.0
-"""A shorter run is mostly caches and the allocator filling up."""
+"""A shorter run mostly measures caches and the allocator filling up."""
 GOAL_SLOPE = 1.0
 SAMPLE_SECONDS = 5.0
 SETTLE_SECONDS = 300.0
 PICTURE_EVERY, EDIT_EVERY, CHAOS_EVERY = 20, 10, 200
-"""One message in so many brings a picture, is edited, or meets a platform that fails."""
+"""One message in so many has a picture, is edited, or meets a failing platform."""
 PICTURES = 50
 HOUR = 3_600.0
 GROWN_DESCRIPTORS = 30
-"""Connections come and go with what is being sent; a leak goes beyond that."""
+"""The number of connections varies with sending; a leak exceeds this."""
 
 _WORDS = (
     "What is in this picture?",
@@ -43,12 +43,12 @@ class SoakSample:
     at: float
     megabytes: float
     cached: float
-    """Megabytes in caches when they held most so far: what a cache gives back stays with the process."""
+    """Peak megabytes in caches so far: memory that a cache frees stays with the process."""
     descriptors: int
 
 
 def run(*, corpus: Path | None = None, minutes: float = MINUTES, rate: float = RATE) -> list[Row]:
-    """Measure for so many minutes. A corpus changes nothing here."""
+    """Measure for so many minutes. A corpus has no effect."""
     return asyncio.run(_measure(minutes, rate))
 
 
@@ -72,14 +72,14 @@ async def _measure(minutes: float, rate: float) -> list[Row]:
 
 
 async def _talk(people: Sequence[Crowd], gateway: GatewayProcess, minutes: float, rate: float) -> int:
-    """Say so many things a second, in turn on every platform. Returns how many were said."""
+    """Send so many messages a second, in turn on every platform. Returns how many were sent."""
     rng = Random(1)  # noqa: S311 - the same load every time
     pictures = [make_png(320 + number, 240) for number in range(PICTURES)]
     begun, sent = time.monotonic(), 0
     while (now := time.monotonic() - begun) < minutes * 60:
         while sent < now * rate:
             crowd = people[sent % len(people)]
-            number = sent // len(people)  # so that each platform has its share of everything
+            number = sent // len(people)  # so that each platform gets its share of everything
             if number % CHAOS_EVERY == CHAOS_EVERY - 1:
                 crowd.fail()
             picture = rng.choice(pictures) if number % PICTURE_EVERY == 0 else None
@@ -119,7 +119,7 @@ async def _numbers(gateway: GatewayProcess, metric: str) -> dict[str, float]:
 
 
 async def _unanswered(gateway: GatewayProcess, sent: int) -> int:
-    """How many messages have no answer, once everything has come to its end."""
+    """How many messages have no answer, once everything is processed."""
     deadline = time.monotonic() + SETTLE_SECONDS
     answered = 0.0
     while time.monotonic() < deadline:
@@ -131,7 +131,7 @@ async def _unanswered(gateway: GatewayProcess, sent: int) -> int:
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """How much the second value grows with the first, by least squares."""
+    """The slope of the second value over the first, by least squares."""
     count = len(points)
     if count < 2:
         return 0.0

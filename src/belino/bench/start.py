@@ -1,4 +1,4 @@
-"""Start: CPU of the help and to the first healthy answer, memory after ten turns, beside bare Python."""
+"""Start: CPU of the help and until the first healthy answer, memory after ten turns, compared with bare Python."""
 
 import base64
 import http.client
@@ -23,7 +23,7 @@ GOAL_MEMORY_MB = 80.0
 WAIT_SECONDS = 60.0
 CONVERSATION = "web:default:main"
 
-# The least that answers /healthz on the same libraries and the same loop.
+# The minimal server with /healthz on the same libraries and the same loop.
 BARE_SERVER = """
 import socket, sys, uvicorn, uvloop
 from starlette.applications import Starlette
@@ -42,10 +42,10 @@ uvloop.run(uvicorn.Server(config).serve(sockets=[listener]))
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure; every figure is the median of fresh processes. A corpus changes nothing here."""
+    """Measure; every figure is the median of fresh processes. A corpus has no effect."""
     python = _median(lambda: _cpu_of([sys.executable, "-c", "pass"]))
     helping = _median(lambda: _cpu_of([sys.executable, "-m", "belino", "--help"]))
-    # In turns, so that a machine that slows down slows both.
+    # Alternating, so that a machine that slows down slows both.
     rounds = [(_gateway(), _bare_server()) for _ in range(ROUNDS)]
     (cpu, memory), (bare_cpu, bare_memory) = (
         [median(values) for values in zip(*side, strict=True)] for side in zip(*rounds, strict=True)
@@ -81,7 +81,7 @@ def _cpu_of(command: list[str]) -> float:
 
 
 def _gateway() -> tuple[float, float]:
-    """CPU seconds to the first healthy answer, and megabytes after ten turns with a picture each."""
+    """CPU seconds until the first healthy answer, and megabytes after ten turns with a picture each."""
     with tempfile.TemporaryDirectory(prefix="belino-bench-") as folder:
         before = _children_cpu()
         with GatewayProcess(Path(folder) / "home") as gateway:
@@ -132,13 +132,13 @@ def _healthy(url: str) -> None:
 
 
 def _children_cpu() -> float:
-    """CPU seconds of every child that has ended."""
+    """CPU seconds of all ended children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def resident(pid: int) -> float:
-    """Megabytes a process holds in memory."""
+    """Resident memory of a process, in megabytes."""
     status = Path(f"/proc/{pid}/statm")
     if status.exists():
         return int(status.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

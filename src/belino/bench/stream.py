@@ -1,4 +1,4 @@
-"""Stream: CPU and memory of a gigabyte from a socket to a blob, beside curl writing a file."""
+"""Stream: CPU and memory of a gigabyte from a socket to a blob, compared with curl writing a file."""
 
 import json
 import os
@@ -32,7 +32,7 @@ GOAL_RATIO = 0.7
 GOAL_MEMORY_MB = 16.0
 WAIT_SECONDS = 300.0
 
-# The cheapest server there is: it says the same megabyte as often as the path asks, in a process of its own.
+# The cheapest possible server: it sends the same megabyte as often as the path asks, in a process of its own.
 SERVER = """
 import socket
 piece = bytes(range(256)) * 4096
@@ -51,14 +51,14 @@ PIECE = 1 << 20
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure; a corpus changes nothing here."""
+    """Measure; a corpus has no effect."""
     return stream_rows()
 
 
 def stream_rows(size: int = SIZE) -> list[Row]:
     """CPU seconds and megabytes of one stream, each the median of fresh processes."""
     with _server() as url, tempfile.TemporaryDirectory() as folder:
-        # In turns, so that a machine that slows down slows both.
+        # Alternating, so that a machine that slows down slows both.
         rounds = [_round(url, size, Path(folder)) for _ in range(ROUNDS)]
     cpu, grown, other = (median(values) for values in zip(*rounds, strict=True))
     curl = other or None
@@ -95,14 +95,14 @@ def _server() -> Iterator[str]:
 
 
 def _round(url: str, size: int, folder: Path) -> tuple[float, float, float]:
-    os.sync()  # a write is dearer while the kernel still works on what others wrote
+    os.sync()  # a write costs more while the kernel still flushes earlier ones
     ours = _ours(url, size, folder)
     os.sync()
     return (*ours, _curl(f"{url}{size // PIECE}", folder))
 
 
 def _curl(url: str, folder: Path) -> float:
-    """CPU seconds of curl writing the same bytes to the same disk; 0 where there is no curl."""
+    """CPU seconds of curl writing the same bytes to the same disk; 0 without curl."""
     if shutil.which("curl") is None:
         return 0.0
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -128,7 +128,7 @@ def _cpu(usage: resource.struct_rusage) -> float:
 
 
 async def _fetch_once(url: str, size: int, folder: Path) -> dict[str, float]:
-    """A real fetch into a real store, measured once a first small one has warmed everything up."""
+    """A real fetch into a real store, measured after a small one for warm-up."""
     clock = SystemClock()
     client = Client(hosts=[url.removeprefix("http://").rstrip("/")])
     store = await open_store(Home.at(folder), clock=clock)

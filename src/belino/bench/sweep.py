@@ -1,4 +1,4 @@
-"""What a sweep costs those who talk meanwhile: the delay of the event loop, and a turn beside one at rest."""
+"""What a sweep costs running conversations: the delay of the event loop, and a turn compared with one at rest."""
 
 import asyncio
 import hashlib
@@ -46,7 +46,7 @@ _OBSERVE = Verdict(standing=Standing.OBSERVED, reason="bench")
 
 @dataclass(slots=True, kw_only=True)
 class _Measured:
-    """What was seen while the sweep ran, and afterwards."""
+    """Measurements during and after the sweep."""
 
     delays: list[float] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
@@ -55,12 +55,12 @@ class _Measured:
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure; a corpus changes nothing here."""
+    """Measure; a corpus has no effect."""
     return sweep_rows()
 
 
 def sweep_rows(refs: int = REFS, blobs: int = BLOBS) -> list[Row]:
-    """A state folder in which half of all is too old, a part lies around and the disk is full; and a talk beside it."""
+    """A state folder with half of its media expired, some garbage and a full disk; and a conversation beside it."""
     import uvloop
 
     with (
@@ -100,7 +100,7 @@ def _rows(seen: _Measured, refs: int, blobs: int) -> list[Row]:
 
 
 async def _fill(home: Home, refs: int) -> None:
-    """Messages with refs, as they would have come."""
+    """Messages with refs, as if received."""
     store = await open_store(home, clock=SystemClock())
     try:
         arrivals = (_message(number, PER_MESSAGE) for number in range(refs // PER_MESSAGE))
@@ -132,9 +132,9 @@ def _message(number: int, count: int) -> Message:
 
 
 def _hold(home: Home, count: int) -> None:
-    """Bytes of every tenth ref, put there by hand because a sync for each would take longer than all the rest.
+    """Blobs of every tenth ref, written directly because a sync for each would dominate the run.
 
-    Half of the refs are too old; of the blobs, a tenth has no use, a tenth no row and a twentieth no file.
+    Half of the refs are too old; of the blobs, a tenth is unused, a tenth has no row and a twentieth no file.
     """
     names = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(count)]
     for number, name in enumerate(names):
@@ -170,7 +170,7 @@ async def _measure(home: Home, blobs: int) -> _Measured:
         ),
     )
     gateway = Gateway(
-        config, home, agent=ScriptedAgent(), make_adapter=lambda given, desk: MemoryAdapter(given.options, desk)
+        config, home, agent=ScriptedAgent(), make_adapter=lambda given, context: MemoryAdapter(given.options, context)
     )
     async with gateway, asyncio.TaskGroup() as group:
         working = group.create_task(gateway.run())
@@ -196,13 +196,13 @@ async def _talk(gateway: Gateway, far_side: MemoryPlatform, number: int) -> floa
             conversation=_DIRECT, id=said, author=_ANN, sent=datetime.now(UTC), text="hi", chat_type=ChatType.DIRECT
         )
     )
-    while len(far_side.sent) == before:  # noqa: ASYNC110 - the far side knows nobody to tell
+    while len(far_side.sent) == before:  # noqa: ASYNC110 - the fake platform has no event to await
         await asyncio.sleep(TICK_SECONDS)
     return time.perf_counter() - begun
 
 
 async def _tick(delays: list[float]) -> None:
-    """How much later than asked for the loop comes back, again and again."""
+    """The event loop's delay beyond the requested sleep, repeatedly."""
     while True:
         due = time.perf_counter() + TICK_SECONDS
         await asyncio.sleep(TICK_SECONDS)

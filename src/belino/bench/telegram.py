@@ -1,4 +1,4 @@
-"""Telegram: bytes and calls of a busy group, beside a bot that downloads whatever arrives."""
+"""Telegram: bytes and calls of a busy group, compared with a bot that downloads everything on arrival."""
 
 import asyncio
 import subprocess
@@ -21,10 +21,10 @@ WAIT_SECONDS = 300.0
 LOOK_AGAIN_SECONDS = 0.05
 BESIDE = "fetched on arrival"
 
-# What is asked about: mostly pictures, but not only what is small.
+# The media in questions: mostly pictures, but not only small files.
 _ASKED = ("photo", "photo", "photo", "document", "photo", "voice", "photo", "video_note", "photo", "photo")
 
-# How most bots do it, in the standard library: every file on arrival, streamed to disk.
+# How most bots work, with the standard library: every file on arrival, streamed to disk.
 EAGER = """
 import json, shutil, sys, urllib.request
 from pathlib import Path
@@ -58,7 +58,7 @@ while True:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCost:
-    """What one design took from the platform and from the machine."""
+    """The cost of one design for the platform and the machine."""
 
     answers: int
     bytes_fetched: int
@@ -67,7 +67,7 @@ class GroupCost:
 
 
 def run(*, corpus: Path | None = None) -> list[Row]:
-    """Measure both designs on the same group, one after the other. A corpus changes nothing here."""
+    """Measure both designs on the same group, one after the other. A corpus has no effect."""
     ours, beside = asyncio.run(_measure(_belino)), asyncio.run(_measure(_eager))
     ratio = ours.bytes_fetched / max(1, beside.bytes_fetched)
     what = f"{MESSAGES:,} messages, {MEDIA} media, {QUESTIONS} questions"
@@ -101,8 +101,8 @@ def _compared(metric: str, ours: float, beside: float) -> Row:
 async def _measure(
     design: Callable[[TelegramServer, ChattyGroup, Path, Callable[[], Awaitable[None]]], Awaitable[float]],
 ) -> GroupCost:
-    """Let the group talk, the questions spread over it, and wait until all of them are answered."""
-    # The limits on sending are the same for both designs and would only make the bench longer.
+    """Play the group's talk with the questions spread over it, and wait until all of them are answered."""
+    # Sending limits are the same for both designs and would only slow the benchmark.
     fast = TelegramPace(chat_burst=1_000, group_per_minute=1_000, all_per_second=1_000)
     async with TelegramServer(pace=fast) as server:
         crowd = ChattyGroup(server)
@@ -124,7 +124,7 @@ async def _measure(
 
 
 def _talk(crowd: ChattyGroup) -> None:
-    """Every line, and a question about something shown before each time another part of the talk is over."""
+    """Every line, with a question about an earlier item after each part of the talk."""
     lines = conversation(MESSAGES - QUESTIONS, MEDIA)
     every, asked = len(lines) // QUESTIONS, 0
     shown: dict[str, dict[str, object]] = {}
@@ -160,7 +160,7 @@ async def _belino(
 async def _eager(
     server: TelegramServer, crowd: ChattyGroup, folder: Path, talk: Callable[[], Awaitable[None]]
 ) -> float:
-    """A bot in a process of its own that wants to have everything."""
+    """A bot in a process of its own that downloads everything."""
     command = [sys.executable, "-c", EAGER, server.url, server.token, str(folder)]
     process = await asyncio.to_thread(subprocess.Popen, command)
     try:

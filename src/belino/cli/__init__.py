@@ -1,4 +1,4 @@
-"""The command line: a static table, so that help costs nothing and a command imports only itself."""
+"""The command line: a static table, so that help is cheap and a command imports only itself."""
 
 import errno
 import io
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        _stop_printing()  # whoever read us has gone (`| head`)
+        _stop_printing()  # the reader has gone (`| head`)
         return FAILED
     except OSError as error:
         if error.errno not in _UNWRITABLE or error.filename is not None:
@@ -76,7 +76,7 @@ def _run(given: list[str]) -> int:
 
     try:
         return run_command(name, given[1:])
-    except SystemExit as ended:  # argparse told how the command is used
+    except SystemExit as ended:  # argparse printed the usage
         return USAGE if ended.code else OK
 
 
@@ -99,16 +99,16 @@ def help_text() -> str:
 
 
 def _have_streams() -> None:
-    """Whoever started us may have closed some; the first file we opened would take the place of one."""
+    """The parent process may have closed standard streams; the first file we opened would take the place of one."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a locale may lack a letter of somebody's name
+        sys.stdout.reconfigure(errors="replace")  # a locale may lack letters of a name
 
 
 def _stop_printing() -> None:
-    """What is still to be printed goes nowhere: Python must not complain about it while it ends."""
+    """Discard remaining output: Python must not complain about it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

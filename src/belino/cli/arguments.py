@@ -1,4 +1,4 @@
-"""Values that arguments take, refused with their limits."""
+"""Argument types of commands, with limits and errors."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def number_from(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def text_up_to(most: int, *, least: int = 1) -> Callable[[str], str]:
-    """A text that says something, and that HTTP and the store can carry."""
+    """A non-empty text that HTTP and the store can carry."""
 
     def text(given: str) -> str:
         said = given.strip()
@@ -30,14 +30,14 @@ def text_up_to(most: int, *, least: int = 1) -> Callable[[str], str]:
 
 
 def seconds_up_to(most: float) -> Callable[[str], float]:
-    """A length of time, in parts of a second if need be."""
+    """A duration in seconds, with fractions."""
 
     def seconds(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
             value = -1.0
-        if not 0 <= value <= most:  # neither is what is not a number
+        if not 0 <= value <= most:  # NaN fails too
             raise ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {most:g}")
         return value
 
@@ -47,11 +47,11 @@ def seconds_up_to(most: float) -> Callable[[str], float]:
 PORT = number_from(0, 65535)
 NAME = text_up_to(256)
 MESSAGE_CHARS = 1_100
-"""A conversation's name and the longest id."""
+"""Room for a conversation's name and the longest id."""
 
 
 def message_argument(parser: ArgumentParser) -> None:
-    """What names a message."""
+    """The name of a message."""
     parser.add_argument(
         "message",
         type=text_up_to(MESSAGE_CHARS),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def ask(
     args: Namespace, *, running: Callable[[GatewayClient], Any], resting: "Callable[[SqliteStore], Awaitable[Any]]"
 ) -> Any:
-    """The same answer from whoever can give it."""
+    """The same answer from the gateway or from the store."""
     home = Home.at(args.home)
     client = running_gateway(home)
     return running(client) if client is not None else asyncio.run(with_store(home, resting))
@@ -34,7 +34,7 @@ async def with_store(home: Home, question: "Callable[[SqliteStore], Awaitable[An
 
 
 def plain(value: object) -> Any:
-    """The value as it would have come over HTTP: JSON, times in UTC."""
+    """The value as HTTP would return it: JSON, times in UTC."""
     import orjson
 
     return orjson.loads(orjson.dumps(value, option=orjson.OPT_UTC_Z | orjson.OPT_PASSTHROUGH_DATACLASS))

@@ -10,7 +10,7 @@ from belino.cli.show import clean, counted, show_json, show_table
 from belino.storage.home import Home
 
 AUDIT_SECONDS = 600.0
-"""How long the gateway may take: it reads every row of the store once."""
+"""Time limit of the gateway: it reads every row of the store once."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:

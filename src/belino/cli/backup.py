@@ -1,4 +1,4 @@
-"""belino backup DIR: a copy of everything, made while the gateway goes on working; --verify reads one back."""
+"""belino backup DIR: back up everything while the gateway runs; --verify checks a backup."""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""belino bench NAME: measure this machine, beside the simplest thing that could do the same."""
+"""belino bench NAME: measure this machine, compared with the simplest alternative."""
 
 import pkgutil
 from argparse import ArgumentParser, Namespace

@@ -1,4 +1,4 @@
-"""belino channels: the places people talk, and what belino holds of them."""
+"""belino channels: list channels, and what belino holds of them."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """It has none of its own."""
+    """The command has no arguments of its own."""
 
 
 def run(args: Namespace) -> int:

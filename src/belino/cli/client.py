@@ -1,4 +1,4 @@
-"""Client of the running gateway: address and token from run.json, one HTTP request per question."""
+"""Client of the running gateway: address and token from run.json, one HTTP request per call."""
 
 import fcntl
 import http.client
@@ -19,28 +19,28 @@ NO_HEADERS: Mapping[str, str] = {}
 
 
 class Unknown(BelinoError):
-    """The gateway knows nothing of this name."""
+    """The gateway has nothing of this name."""
 
 
 class GatewayClient:
-    """Asks the gateway that runs on this machine."""
+    """Calls the gateway that runs on this machine."""
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url
         self._token = token
 
     def get(self, path: str, **query: object) -> Any:
-        """The answer to a question; parameters that are None are left out."""
+        """GET as JSON; parameters that are None are left out."""
         given = {name: str(value) for name, value in query.items() if value is not None}
         return self.ask("GET", f"{path}?{urlencode(given)}" if given else path)
 
     def find(self, path: str, **query: object) -> Any:
-        """The same; None where there is nothing of that name."""
+        """The same; None for 404."""
         given = {name: str(value) for name, value in query.items() if value is not None}
         return self.found("GET", f"{path}?{urlencode(given)}")
 
     def found(self, method: str, path: str, body: object = None) -> Any:
-        """The answer to any request; None where there is nothing of that name."""
+        """The answer to any request; None for 404."""
         status, read = self.answer(method, path, body)
         return None if status == 404 else read
 
@@ -51,7 +51,7 @@ class GatewayClient:
         return self.ask("DELETE", path)
 
     def ask(self, method: str, path: str, body: object = None, *, seconds: float = ANSWER_SECONDS) -> Any:
-        """One request; a refusal becomes an error with the gateway's own sentence."""
+        """One request; a refusal becomes an error with the gateway's own message."""
         status, read = self.answer(method, path, body, seconds=seconds)
         if status == 404:
             raise _refused(status, read)
@@ -60,7 +60,7 @@ class GatewayClient:
     def answer(
         self, method: str, path: str, body: object = None, *, seconds: float = ANSWER_SECONDS
     ) -> tuple[int, Any]:
-        """One request whose 404 means something to the caller; any other refusal becomes an error."""
+        """One request whose 404 is returned to the caller; any other refusal becomes an error."""
         with self._asked(method, path, body, seconds=seconds) as answer:
             read = _parsed(answer.read())
         if answer.status >= 400 and answer.status != 404:
@@ -68,7 +68,7 @@ class GatewayClient:
         return answer.status, read
 
     def relay(self, path: str, body: object, *, headers: Mapping[str, str], seconds: float) -> Any:
-        """Somebody else's request handed on: an answer that carries its own error is theirs to read."""
+        """Relay another client's request: an answer with its own error is returned as it is."""
         accept = "application/json, text/event-stream"
         with self._asked("POST", path, body, accept=accept, headers=headers, seconds=seconds) as answer:
             read = _parsed(answer.read())
@@ -80,7 +80,7 @@ class GatewayClient:
     def opened(
         self, method: str, path: str, body: object = None, *, accept: str = "*/*"
     ) -> Iterator[http.client.HTTPResponse]:
-        """An answer to be read piece by piece; a refusal becomes an error."""
+        """A streamed answer; a refusal becomes an error."""
         with self._asked(method, path, body, accept=accept) as answer:
             if answer.status >= 400:
                 raise _refused(answer.status, _parsed(answer.read()))
@@ -113,7 +113,7 @@ class GatewayClient:
         address = urlsplit(self.url)
         host, port = address.hostname or "127.0.0.1", address.port
         if address.scheme == "https":
-            # Our own process on loopback, under a certificate made for its public name: run.json vouches for it.
+            # Our own process on loopback, with a certificate for its public name: run.json vouches for it.
             context = ssl.create_default_context()
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -133,7 +133,7 @@ def running_gateway(home: Home) -> GatewayClient | None:
 
 
 def no_conversation(where: object) -> BelinoError:
-    """What is said of one that nobody opened."""
+    """The error for a conversation that does not exist."""
     return BelinoError(f"there is no conversation {where}; see `belino channels`")
 
 
@@ -146,7 +146,7 @@ def needed_gateway(home: Home) -> GatewayClient:
 
 
 def is_locked(home: Home) -> bool:
-    """Whether a process holds the state folder. A port alone could be anybody's, and would be told our token."""
+    """Whether a process holds the state folder. The port alone may be another program's, which would get our token."""
     try:
         handle = os.open(home.lock_file, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

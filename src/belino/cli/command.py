@@ -1,4 +1,4 @@
-"""Run one command: read its arguments, and turn what goes wrong into one sentence and an exit code."""
+"""Run one command: parse its arguments, and turn errors into one message and an exit code."""
 
 import os
 import sys
@@ -21,12 +21,12 @@ def run_command(name: str, arguments: list[str]) -> int:
     """Run the command of this name."""
     command = import_module(f"belino.cli.{name}")
     args = make_parser(name).parse_args(arguments)
-    # Files of ours are for their owner alone, whatever the shell's umask says.
+    # Our files are readable by their owner only, whatever the umask is.
     os.umask(0o077)
     try:
         return int(command.run(args))
     except BelinoError as error:
-        # Our own sentences name no secret and command no terminal; what a plugin raised or a file is called may.
+        # Our own messages contain no secrets and no terminal escapes; plugin errors and file names may.
         from belino.cli.show import clean
         from belino.net.redact import redact
 
@@ -35,7 +35,7 @@ def run_command(name: str, arguments: list[str]) -> int:
 
 
 def make_parser(name: str) -> ArgumentParser:
-    """What reads the arguments of the command of this name."""
+    """The argument parser of a command."""
     parser = ArgumentParser(prog=f"belino {name}", description=COMMANDS[name])
     import_module(f"belino.cli.{name}").add_arguments(parser)
     _add_everywhere(parser)
@@ -43,10 +43,10 @@ def make_parser(name: str) -> ArgumentParser:
 
 
 def _add_everywhere(parser: ArgumentParser) -> None:
-    # A subcommand has its own parser; the options are to work after it, too.
+    # A subcommand has its own parser; the options should work after it, too.
     inner = [choice for action in parser._actions for choice in _choices(action) if isinstance(choice, ArgumentParser)]
     for each in (parser, *inner):
-        # What was said before a subcommand is not unsaid by it.
+        # A subcommand does not reset options given before it.
         unsaid: dict[str, Any] = {} if each is parser else {"default": SUPPRESS}
         each.add_argument("--json", action="store_true", help="print JSON", **unsaid)
         each.add_argument("--home", type=Path, metavar="FOLDER", help=HOME, **unsaid)

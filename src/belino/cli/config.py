@@ -1,4 +1,4 @@
-"""belino config show|check|init: what is set, whether it is right, and a file to start from."""
+"""belino config show|check|init: print the settings, check them, or write a first file."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -56,7 +56,7 @@ def _flat(value: object, path: str) -> list[tuple[str, object]]:
 
 def _init(file: Path, *, as_json: bool) -> int:
     try:
-        # O_EXCL: a configuration somebody wrote is never overwritten.
+        # O_EXCL: an existing configuration is never overwritten.
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise ConfigError(f"{file} is already there; edit it, or move it away first") from None

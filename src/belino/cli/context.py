@@ -1,4 +1,4 @@
-"""belino context CONVERSATION: what the agent would be told, word for word, and what it costs."""
+"""belino context CONVERSATION: print the agent's context, verbatim, and its cost."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
@@ -62,7 +62,7 @@ def _show(answer: dict[str, Any]) -> None:
         print()
         lines = [clean(line) for line in text.splitlines()]
         for place, line in enumerate(lines):
-            is_marker = place in (0, len(lines) - 1)  # by its place: what others said may begin like one
+            is_marker = place in (0, len(lines) - 1)  # by position: messages may begin like a marker
             print(paint(line, "dim") if is_marker else line)
     print()
     rows = [(part["part"], part["tokens"], part["told"] or "", part["left_out"] or "") for part in answer["parts"]]

@@ -1,4 +1,4 @@
-"""belino demo: a busy group on a Telegram of its own, the real gateway before it, and a page to watch it all."""
+"""belino demo: a busy group on a fake Telegram, the real gateway, and a page to watch."""
 
 import asyncio
 import json
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 MESSAGES, MEDIA = 212, 61
 """With one question and its answer, 214 messages."""
 OPENING = 30
-"""Said before the page opens, so that nobody looks at an empty group."""
+"""Sent before the page opens, so that the group is not empty."""
 PACE_SECONDS = 0.45
 SLOWEST_SECONDS = 60.0
 ASKED_AFTER = 110
 BREATH_SECONDS = 5.0
-"""How long the group is quiet after an answer, so that it can be read."""
+"""Pause of the group after an answer, to let people read."""
 QUESTION = "what is in this picture?"
 SETTLING_SECONDS = 60.0
 ARRIVING_SECONDS = 15.0
-"""How long the group waits for somebody to open the page."""
+"""How long the group waits for the page to be opened."""
 LOOK_AGAIN_SECONDS = 0.05
 
 EXPLAINS = (
@@ -66,7 +66,7 @@ def run(args: Namespace) -> int:
     import uvloop
 
     configure_logging("error")
-    # The state folder of a real belino is left alone, whatever --home says.
+    # The state folder of a real belino is not used, whatever --home says.
     with (
         TemporaryDirectory(prefix="belino-demo-") as folder,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop,
@@ -104,7 +104,7 @@ async def _demo(args: Namespace, folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
-    """The play: what is said when, and what the terminal tells of it."""
+    """The script: what is said when, and what the terminal prints."""
 
     args: Namespace
     server: "TelegramServer"
@@ -112,7 +112,7 @@ class Show:
     gateway: "Gateway"
 
     async def play(self, told: asyncio.Future[str]) -> None:
-        """Let the group talk, and somebody in it ask about a picture, unless the visitor did."""
+        """Play the talk, with a question about a picture, unless the visitor asked one."""
         from belino.testing.faults import FILE
         from belino.testing.telegram.crowd import conversation
 
@@ -140,7 +140,7 @@ class Show:
         await self.bill("So far")
 
     async def bill(self, title: str) -> None:
-        """Print what was seen and what was not spent."""
+        """Print a summary and the savings."""
         from belino.gateway.savings import as_json
 
         told = as_json(await self.gateway.store.media_tallies())
@@ -168,7 +168,7 @@ class Show:
         return self.gateway.notices.watched()
 
     async def _until(self, done: Callable[[], Awaitable[bool]], *, seconds: float = SETTLING_SECONDS) -> bool:
-        """Whether it came to be in time; a visitor who asks without end is no reason to stop."""
+        """Whether it happened in time; a visitor who keeps asking is no reason to stop."""
         try:
             async with asyncio.timeout(seconds):
                 while not await done():
@@ -179,7 +179,7 @@ class Show:
 
 
 def _config(server: "TelegramServer", crowd: "ChattyGroup", *, port: int) -> "Config":
-    """What an operator would write: the group is listed, everybody in it may ask, the agent answers when mentioned."""
+    """A typical configuration: the group is listed, all members may ask, the agent answers mentions."""
     from belino import registry
     from belino.config import AccessConfig, AdapterConfig, ChannelAccess, Config, ServerConfig
     from belino.net.redact import Secret
@@ -193,7 +193,7 @@ def _config(server: "TelegramServer", crowd: "ChattyGroup", *, port: int) -> "Co
 
 
 def _with_voice(server: "TelegramServer", visitor: dict[str, Any]) -> "MakeAdapter":
-    """Adapters as always, but the page's visitor is a member of the group and may speak there."""
+    """The usual adapters, except that the page's visitor is a member of the group and may speak there."""
     from belino.adapters.telegram import Adapter as TelegramAdapter
     from belino.gateway.gateway import from_registry
 
@@ -201,12 +201,12 @@ def _with_voice(server: "TelegramServer", visitor: dict[str, Any]) -> "MakeAdapt
     visitor_id = visitor["id"]
 
     class Visited(TelegramAdapter):
-        """The real adapter, and a seat in the group."""
+        """The real adapter, with the visitor as a group member."""
 
         visitor = str(visitor_id)
 
         async def speak(self, where: ConversationKey, text: str, *, key: str, reply_to: str | None = None) -> str:
-            """Say it in the group, to the agent, as people there do."""
+            """Send a message to the agent in the group."""
             if key not in said:
                 name = f"@{server.bot['username']}"
                 words = text if name in text else f"{name} {text}"
@@ -217,8 +217,8 @@ def _with_voice(server: "TelegramServer", visitor: dict[str, Any]) -> "MakeAdapt
                 said[key] = str(server.say(group, visitor, words, **fields)["message_id"])
             return said[key]
 
-    def make(config: "AdapterConfig", desk: "AdapterContext") -> "Adapter":
-        return Visited(config.options, desk) if config.platform == "telegram" else from_registry(config, desk)
+    def make(config: "AdapterConfig", context: "AdapterContext") -> "Adapter":
+        return Visited(config.options, context) if config.platform == "telegram" else from_registry(config, context)
 
     return make
 
@@ -228,5 +228,5 @@ def _group_key(crowd: "ChattyGroup") -> ConversationKey:
 
 
 def _has_screen() -> bool:
-    """A browser in the terminal would hide what the demo prints."""
+    """A text browser would hide the demo's output."""
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

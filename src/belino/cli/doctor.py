@@ -1,4 +1,4 @@
-"""belino doctor: what is well, what is not, and the cure; through the running gateway or without one."""
+"""belino doctor: report problems and their remedies, through the running gateway or without one."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def run(args: Namespace) -> int:
 
 
 def check_configuration(home: Home, path: Path | None = None) -> tuple[Finding, ...]:
-    """The configuration can be read, and whom it lets in."""
+    """Check that the configuration can be read, and who has access."""
     try:
         config = load(home, path)
     except BelinoError as error:
@@ -75,7 +75,7 @@ def _config(home: Home, path: Path | None) -> Config | None:
     try:
         return load(home, path)
     except BelinoError:
-        return None  # told already
+        return None  # already reported
 
 
 def _examined(args: Namespace, home: Home, config: Config | None) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""belino explain MESSAGE: what happened to it, step by step, and why."""
+"""belino explain MESSAGE: show what happened to it, step by step, and why."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ def run(args: Namespace) -> int:
 
 
 def no_message(name: str) -> BelinoError:
-    """The error for a name that no message has."""
+    """The error for an unknown message name."""
     return BelinoError(f"there is no message {name!r} here; name it by trace, id, or conversation/id")
 
 

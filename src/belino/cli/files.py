@@ -1,4 +1,4 @@
-"""Files on this machine as belino would see them: what they are, and pictures made to fit."""
+"""Local files as belino sees them: types, and pictures made to fit."""
 
 import asyncio
 import hashlib
@@ -24,7 +24,7 @@ _NAMELESS = {"file_name": None, "mime": "", "kind": MediaKind.IMAGE}
 
 
 class Target:
-    """A file being written: seen only once it is whole. A name we chose ourselves never replaces what is there."""
+    """A file being written: visible only when complete. A name we chose never replaces an existing file."""
 
     def __init__(self, output: Path | None, media: Mapping[str, Any]) -> None:
         name = safe_name(media["file_name"], mime=str(media["mime"]), kind=MediaKind(media["kind"]))
@@ -43,19 +43,19 @@ class Target:
         return self
 
     def write(self, content: bytes) -> None:
-        """The next bytes."""
+        """Write the next bytes."""
         with self._said():
             self._file.write(content)
 
     def keep(self) -> None:
-        """It is whole: put it in its place."""
+        """Complete: move it to its place."""
         with self._said():
             self._file.close()
             self._beside.replace(self.path)
 
     @contextmanager
     def _said(self) -> Iterator[None]:
-        """A full disk is this machine's, whoever sends the bytes."""
+        """A full disk is a local error, whatever the source of the bytes."""
         try:
             yield
         except OSError as error:
@@ -117,7 +117,7 @@ def fit_file(args: Namespace) -> int:
 
 
 def _formats(output: Path) -> tuple[str, ...]:
-    """What the name of the output asks for; any, if it asks for nothing."""
+    """The format that the output's name implies; any, if none."""
     from belino.media.image.images import FORMATS
 
     wanted = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".webp": "image/webp"}
@@ -141,7 +141,7 @@ async def _fitted(blob: Blob, args: Namespace) -> dict[str, Any]:
 
 
 def sniffed_file(path: Path) -> Sniffed:
-    """What a local file is, by its bytes."""
+    """The type of a local file, by its bytes."""
     head = head_of(path, HEAD_BYTES + 1)
     return sniff(head[:HEAD_BYTES], name=path.name, whole=len(head) <= HEAD_BYTES)
 
@@ -158,7 +158,7 @@ def head_of(path: Path, size: int) -> bytes:
 
 
 def as_blob(path: Path, sniffed: Sniffed) -> Blob:
-    """A local file as if it were held; a link stands for what it names, as nobody but its owner points us to it."""
+    """A local file as if it were a held blob; links are followed, as only their owner names them."""
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return Blob(sha256=sha256, mime=sniffed.mime, size=path.stat().st_size, path=path.resolve())

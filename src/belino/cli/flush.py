@@ -1,4 +1,4 @@
-"""belino outbox flush: send now what waits in the folder `pending` of a conversation, or of all."""
+"""belino outbox flush: send the files waiting in the `pending` folder of a conversation, or of all."""
 
 from argparse import ArgumentParser, Namespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""belino media gc: what lies around in the state folder, counted or let go."""
+"""belino media gc: count or delete unused files in the state folder."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any

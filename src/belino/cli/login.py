@@ -9,7 +9,7 @@ from belino.storage.home import Home
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """It has none of its own."""
+    """The command has no arguments of its own."""
 
 
 def run(args: Namespace) -> int:

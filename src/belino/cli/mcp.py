@@ -1,7 +1,7 @@
 """belino mcp: a conversation's tools for any MCP client, over stdio.
 
 A relay: each line the client writes goes to the running gateway's /mcp, each answer comes back as a line. It knows no
-MCP beyond that, so it starts at once, and a gateway that was restarted meanwhile is simply found again.
+MCP beyond that, so it starts at once and works across restarts of the gateway.
 """
 
 import json
@@ -22,7 +22,7 @@ from belino.storage.home import Home
 AT_ONCE = 8
 LINE_CHARS = 1024 * 1024
 ANSWER_SECONDS = 600.0
-# JSON-RPC's own numbers for what is no request, and the first of those left to servers.
+# JSON-RPC's error codes for invalid requests, and the first code reserved for servers.
 PARSE_ERROR, INVALID_REQUEST, UNAVAILABLE = -32700, -32600, -32000
 
 
@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
 
 
 class Relay:
-    """Hands lines to the gateway, several at once, and answers to the client, one at a time."""
+    """Sends lines to the gateway concurrently, and answers to the client one at a time."""
 
     def __init__(self, home: Home, conversation: ConversationKey, out: TextIO) -> None:
         self._home = home
@@ -57,9 +57,9 @@ class Relay:
         self._version: str | None = None
 
     def serve(self, lines: TextIO) -> None:
-        """Until the client closes its end; what it still waits for is answered first."""
+        """Run until the client closes its end; pending requests are answered first."""
         if isinstance(lines, TextIOWrapper):
-            lines.reconfigure(encoding="utf-8", errors="replace")  # as MCP has it, whatever the locale says
+            lines.reconfigure(encoding="utf-8", errors="replace")  # required by MCP, whatever the locale is
         with ThreadPoolExecutor(AT_ONCE) as pool:
             while line := lines.readline(LINE_CHARS + 1):
                 if line.strip():

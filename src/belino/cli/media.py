@@ -1,4 +1,4 @@
-"""belino media ls|fetch|text|price|sniff|fit|plan|gc: what people sent, its bytes, and what becomes of local files."""
+"""belino media ls|fetch|text|price|sniff|fit|plan|gc: received media, its bytes, and local files."""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -119,7 +119,7 @@ def _fetch_file(args: Namespace) -> int:
 
 
 def _fetch_running(args: Namespace, gateway: GatewayClient) -> tuple[dict[str, Any], Path]:
-    """Let the gateway fetch, watching it; then take the bytes from it."""
+    """Let the gateway fetch, with progress; then copy the bytes from it."""
     media: dict[str, Any] | None = None
     with (
         progress_bar(args.ref, quiet=args.json) as told,
@@ -151,7 +151,7 @@ def _fetch_running(args: Namespace, gateway: GatewayClient) -> tuple[dict[str, A
 
 
 def _fetch_resting(args: Namespace, home: Home) -> tuple[dict[str, Any], Path]:
-    """Without a gateway there is nobody to ask the platform; bytes that are held can still be had."""
+    """Without a gateway the platform cannot be asked; held bytes are still available."""
     import asyncio
 
     async def resting(store: "SqliteStore") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""belino outbox: what is on its way out or did not get there, and what to do about it."""
+"""belino outbox: list unsent and failed parcels, and retry or drop them."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable
@@ -65,7 +65,7 @@ def _list(args: Namespace) -> int:
         for one in found
     ]
     kept = found or (not everything and _parcels(args, everything=True, limit=1))
-    # What was sent is forgotten with its message, so "nothing was ever sent" would claim more than the store knows.
+    # Sent parcels are deleted with their message, so "nothing was ever sent" would claim more than the store knows.
     nothing = (
         "nothing waits: everything was sent or dropped" if kept else "nothing waits, and nothing is on record as sent"
     )
@@ -135,7 +135,7 @@ def _decide(args: Namespace, method: str, path: str, verb: "Callable[[SqliteStor
 
 
 def _one(args: Namespace, method: str, path: str, resting: "Callable[[SqliteStore], Awaitable[Any]]") -> Any:
-    """The parcel that is named, or what became of it."""
+    """The named parcel, or its outcome."""
     where = f"/api/outbox/{quote(args.key, safe='')}{path}"
     found = ask(args, running=lambda gateway: gateway.found(method, where), resting=resting)
     if found is None:

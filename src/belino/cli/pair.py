@@ -1,4 +1,4 @@
-"""belino pair [CODE]: let a stranger in who wrote to the agent directly, see who waits, take a pairing back."""
+"""belino pair [CODE]: accept a person who wrote to the agent directly, list requests, revoke a pairing."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any

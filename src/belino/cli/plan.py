@@ -1,4 +1,4 @@
-"""Plan: belino media plan, what would become of local files on a platform, on copies that are not sent."""
+"""Plan: belino media plan, how local files would be sent on a platform; works on copies, sends nothing."""
 
 import asyncio
 import tempfile
@@ -47,7 +47,7 @@ def plan_files(args: Namespace) -> int:
 
 
 def _limits(platform: str) -> Limits:
-    """What a platform takes, by its adapter; nothing is started or asked."""
+    """The limits of a platform, from its adapter; nothing is started or called."""
     from belino.registry import find
 
     limits = getattr(find("adapters", platform).make, "limits", None)
@@ -57,7 +57,7 @@ def _limits(platform: str) -> Limits:
 
 
 async def _planned(args: Namespace, limits: Limits) -> tuple[tuple["Decision", ...], tuple[Parcel, ...]]:
-    """Collected, prepared and planned as the gateway does it, in a state folder that is gone afterwards."""
+    """Collect, prepare and plan as the gateway does, in a temporary state folder."""
     from belino.delivery.outgoing_files import Keeper
     from belino.delivery.plan import plan
     from belino.delivery.prepare import Preparer
@@ -86,7 +86,8 @@ async def _planned(args: Namespace, limits: Limits) -> tuple[tuple["Decision", .
 
 
 async def _offered(path: Path, keeper: "Keeper", wish: dict[str, Any]) -> "Offer | Decision":
-    """A file as a reply would offer it; one that is too large for belino is refused before any platform is asked."""
+    """A file as a reply would offer it; one above belino's limit is refused before the platform's limits are
+    checked."""
     from belino.delivery.decide import Action, Decision
 
     try:

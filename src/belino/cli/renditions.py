@@ -1,4 +1,4 @@
-"""Renditions of files and refs: their text, pictures of them, and what that would cost an agent."""
+"""Renditions of files and refs: text, pictures, and their price for an agent."""
 
 import asyncio
 import base64
@@ -37,7 +37,7 @@ _SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp", "
 
 
 def form_arguments(parser: ArgumentParser) -> None:
-    """--as and what goes with it."""
+    """The --as option and its parameters."""
     parser.add_argument("--as", dest="form", choices=FORMS, default="file", help="in this form (default: file)")
     parser.add_argument("--pages", metavar="3-5", help="only these pages, sheets or slides")
     parser.add_argument("--time-range", metavar="0:30-1:10", help="of a video, only this time")
@@ -46,7 +46,7 @@ def form_arguments(parser: ArgumentParser) -> None:
 
 
 def text_arguments(parser: ArgumentParser) -> None:
-    """A file, and which of its pages."""
+    """A file and its page range."""
     parser.add_argument("file", type=Path, metavar="FILE", help="a file on this machine")
     parser.add_argument("--pages", metavar="3-5", help="only these pages, sheets or slides")
 
@@ -58,7 +58,7 @@ def text_file(args: Namespace) -> int:
     try:
         told = asyncio.run(_whole_text(args.file, args.pages))
     except CannotRender as error:
-        raise BelinoError(error.why) from None  # who has the file needs no copy of it
+        raise BelinoError(error.why) from None  # the reason alone: the user has the file and needs no copy
     if args.json:
         show_json({"file": str(args.file), "about": told[0].about, "text": "".join(page.text for page in told)})
         return OK
@@ -90,7 +90,7 @@ def price_file(args: Namespace) -> int:
 
 def render_ref(args: Namespace) -> int:
     """belino media fetch REF --as FORM"""
-    _wish(args)  # what cannot be followed is told before anybody is asked
+    _wish(args)  # an invalid range fails before any call
     home = Home.at(args.home)
     gateway = running_gateway(home)
     media = _running(args, gateway) if gateway else asyncio.run(with_store(home, lambda store: _resting(args, store)))
@@ -129,7 +129,7 @@ def _wish(args: Namespace) -> RenderOptions:
 
 
 def _running(args: Namespace, gateway: GatewayClient) -> dict[str, Any]:
-    """Let the gateway fetch and render, watching it."""
+    """Let the gateway fetch and render, with progress."""
     asked = {
         "ref": args.ref,
         "as": args.form,
@@ -154,7 +154,7 @@ def _running(args: Namespace, gateway: GatewayClient) -> dict[str, Any]:
 
 
 async def _resting(args: Namespace, store: "SqliteStore") -> dict[str, Any]:
-    """Without a gateway there is nobody to ask the platform; bytes that are held can still be rendered."""
+    """Without a gateway the platform cannot be asked; held bytes can still be rendered."""
     from belino.gateway.rendering import render_ref as render
     from belino.web.fetches import rendered_json
     from belino.web.wire import record_json
@@ -178,7 +178,7 @@ async def _resting(args: Namespace, store: "SqliteStore") -> dict[str, Any]:
 
 
 async def _whole_text(path: Path, pages: str | None) -> list[Rendered]:
-    """All of a file's text, however long."""
+    """The whole text of a file, however long."""
     from belino.media.renditions import as_text
 
     item = _local(path)
@@ -196,7 +196,7 @@ async def _whole_text(path: Path, pages: str | None) -> list[Rendered]:
 
 
 async def _known(path: Path) -> "Facts":
-    """A file with what can be found in its bytes; what cannot be read is priced by its size."""
+    """A file with the facts from its bytes; an unreadable file is priced by its size."""
     from dataclasses import replace
 
     from belino.media.image.header import HEADER_BYTES, image_size
@@ -253,7 +253,7 @@ async def _renderer(store: "SqliteStore | None" = None) -> "AsyncIterator[Render
 
 
 def _write_pictures(output: Path | None, media: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Each picture in a file of its own, named as was asked or by its ref; numbered where there are several."""
+    """Write each picture to a file of its own, named as requested or by its ref; numbered if there are several."""
     paths: list[Path] = []
     for number, picture in enumerate(pictures, 1):
         several = f"-{number}" if len(pictures) > 1 else ""

@@ -1,4 +1,4 @@
-"""belino replay FILE: run a cassette offline through a whole gateway, and show what differs."""
+"""belino replay FILE: run a cassette offline through a whole gateway, and show the differences."""
 
 import asyncio
 from argparse import ArgumentParser, Namespace
@@ -38,7 +38,7 @@ def run(args: Namespace) -> int:
 
 
 def _agent(args: Namespace) -> AgentConfig | None:
-    """Who answers instead of the recorded agent, by kind, name or place in the configuration."""
+    """The agent that replaces the recorded one, by kind, name or position in the configuration."""
     if args.agent == SCRIPTED:
         return None
     if args.agent == "demo":

@@ -1,4 +1,4 @@
-"""belino restore DIR: a backup becomes the state of this machine; what was here is put aside."""
+"""belino restore DIR: replace this machine's state with a backup; the old state is moved aside."""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""belino retry MESSAGE: answer a message whose turn failed once more."""
+"""belino retry MESSAGE: repeat the failed turn of a message."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""belino search CHANNEL "intent": what the agent's channel_context finds there."""
+"""belino search CHANNEL "intent": run the agent's channel_context search."""
 
 from argparse import ArgumentParser, Namespace
 from datetime import datetime
@@ -37,13 +37,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def moment(text: str) -> str:
-    """A time without a zone is meant as the results show theirs: where the reader is."""
+    """A time without a zone is in the reader's local zone, like the times in results."""
     said = NAME(text)
     try:
         when = datetime.fromisoformat(said)
         return when.isoformat() if when.tzinfo else when.astimezone().isoformat()
     except (ValueError, OverflowError):
-        return said  # how long ago, or nothing: told apart where it is read
+        return said  # an age or nothing: distinguished where it is read
 
 
 def run(args: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""belino serve: start the gateway and the web chat, say where, and stop cleanly."""
+"""belino serve: start the gateway and the web chat, print the address, and stop cleanly."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ def run(args: Namespace) -> int:
         try:
             runner.run(_serve(config, home, args))
         except* BelinoError as group:
-            # Tasks fail together; the operator needs the one sentence that began it.
+            # Tasks fail together; the operator needs the first error.
             raise first_error(group) from None
     return OK
 
@@ -65,7 +65,7 @@ def raise_open_files() -> None:
 
 
 def first_error(group: BaseExceptionGroup[BelinoError]) -> BelinoError:
-    """What began it."""
+    """The first cause."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -78,7 +78,7 @@ async def _serve(config: Config, home: Home, args: Namespace) -> None:
     from belino.web.server import serve
 
     def ready(url: str) -> None:
-        # The one line of stdout: people click it, programs read it. It never goes to the log, for it opens the door.
+        # The one line of stdout, for people and programs. It is never logged, for it contains the login.
         hide(url.partition("#token=")[2])
         print(json.dumps({"url": url}) if args.json else f"belino is at {url}", flush=True)
 
@@ -92,7 +92,7 @@ async def _serve(config: Config, home: Home, args: Namespace) -> None:
 
 
 def stop_on_signals(gateway: "Gateway") -> None:
-    """The first signal stops cleanly; a second says that nobody wants to wait."""
+    """The first signal stops cleanly; a second one stops at once."""
     asked = False
 
     def stop() -> None:
@@ -109,7 +109,7 @@ def stop_on_signals(gateway: "Gateway") -> None:
 
 
 def count_unhandled(counters: "Counters") -> None:
-    """Count the exceptions that no one waited for, and log their type and place; a message may hold a secret."""
+    """Count unhandled exceptions, and log their type and place; a message may hold a secret."""
 
     def note(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")

@@ -1,4 +1,4 @@
-"""belino setup PLATFORM, or agent: ask what it needs, try it out there, write it down, say how to go on."""
+"""belino setup PLATFORM, or agent: ask for the settings, test them, store them, and print the next steps."""
 
 import asyncio
 import getpass
@@ -32,26 +32,26 @@ CHECK_SECONDS = 30.0
 
 @dataclass(slots=True, kw_only=True)
 class SetupAnswers:
-    """What shall stand in the platform's table, and the secrets that shall lie beside it."""
+    """The new values of the platform's table, and its secrets."""
 
     values: dict[str, Any] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
-    """By the name of their file."""
+    """By file name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedSettings:
-    """What is to be set up, and where it will stand."""
+    """What is being set up, and where it is stored."""
 
     plugin: registry.Plugin
     path: Sequence[str]
     there: Mapping[str, Any]
-    """What the table says now."""
+    """The current table."""
     values: Mapping[str, Any] = field(default_factory=dict)
     without: Sequence[str] = ()
-    """Keys that mean nothing to it."""
+    """Keys that do not apply to it."""
     made: Callable[[Config], AbstractAsyncContextManager[object]]
-    """The thing itself with these settings, to be asked what it finds."""
+    """An instance with these settings, to be checked."""
     who: str
     then: str
 
@@ -87,7 +87,7 @@ def run(args: Namespace) -> int:
         meant, text = edited(home.config_file, wanted.path, values, without=wanted.without)
         config = from_table(meant, secrets=home.secrets)
         findings = () if args.no_check else asyncio.run(_findings(wanted, config))
-        # Credentials come first in what is found; anything after them is a warning.
+        # Credential findings come first; later findings are warnings.
         ok = not findings or findings[0].ok
         if ok:
             write_config(home.config_file, text)
@@ -107,11 +107,11 @@ def _platform(args: Namespace, home: Home) -> WantedSettings:
         from belino.net.guard import Guard
 
         own = next(each for each in config.adapters if (each.platform, each.account) == (plugin.name, args.account))
-        desk = AccountContext(own, SystemClock(), Guard(config.net.allow))
+        context = AccountContext(own, SystemClock(), Guard(config.net.allow))
         try:
-            yield plugin.make(own.options, desk)
+            yield plugin.make(own.options, context)
         finally:
-            await desk.http.close()
+            await context.http.close()
 
     return WantedSettings(
         plugin=plugin,
@@ -153,7 +153,7 @@ def _agent(args: Namespace, home: Home) -> WantedSettings:
 
 
 def _there(file: Path, path: Sequence[str]) -> Mapping[str, Any]:
-    """What the table says now."""
+    """The current table."""
     table: Any = read_table(file) if file.exists() else {}
     for step in path:
         table = table.get(step, {}) if isinstance(table, Mapping) else {}
@@ -188,7 +188,7 @@ def _answers(
 def _in_environment(
     named: Sequence[str], who: str, questions: Sequence[Question], hints: Mapping[str, Any]
 ) -> Mapping[str, str]:
-    """Where the secrets stand that are named by environment variables; a lone secret needs no key."""
+    """The secrets that are given as environment variables, by key; a single secret needs no key."""
     asked = [question.key for question in questions if question.secret]
     secrets = [key for key, hint in hints.items() if Secret in (hint, *get_args(hint))]
     found: dict[str, str] = {}
@@ -248,8 +248,8 @@ def _asked_secretly(args: Namespace, question: Question, *, kept: bool) -> str:
 
 
 def _no_answer() -> BelinoError:
-    """Ctrl-D: whoever is asked wants no more questions."""
-    print(file=sys.stderr)  # their cursor is still behind the question
+    """Ctrl-D: the user ends the questions."""
+    print(file=sys.stderr)  # the cursor is still behind the question
     return BelinoError("no answer came; nothing was changed")
 
 
@@ -270,7 +270,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _typed(hint: Any, key: str, text: str) -> Any:
-    """An answer in the type of its key; what it may be is the configuration's own question."""
+    """An answer in the type of its key; the configuration validates the value."""
     kinds = {hint, *get_args(hint)}
     if bool in kinds:
         return text.strip().lower() in ("true", "yes", "y", "on", "1")
@@ -286,7 +286,7 @@ def _typed(hint: Any, key: str, text: str) -> Any:
 
 @contextmanager
 def _laid_down(home: Home, secrets: Mapping[str, str]) -> Iterator[Any]:
-    """New secrets in place while the configuration that names them is tried; put back as they were unless kept."""
+    """New secrets, in place while the configuration that names them is tested; restored unless kept."""
     before: dict[str, str | None] = {}
     kept = False
 
@@ -316,7 +316,7 @@ def _old(name: str, folder: Path) -> str | None:
 
 
 async def _findings(wanted: WantedSettings, config: Config) -> tuple[Finding, ...]:
-    """What an adapter or agent itself finds out with these settings."""
+    """Findings of an adapter or agent with these settings."""
     try:
         async with wanted.made(config) as made, asyncio.timeout(CHECK_SECONDS):
             return tuple(await made.check()) if isinstance(made, Checks) else ()

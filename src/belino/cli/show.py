@@ -1,6 +1,6 @@
 """Show results: tables in colour on a terminal, plain columns elsewhere, JSON on request.
 
-Tables are laid out here because rich cuts cells where a terminal is narrow, and ids are there to be copied.
+Tables are laid out here because rich cuts cells on a narrow terminal, and ids must stay copyable.
 """
 
 import json
@@ -15,22 +15,22 @@ from textwrap import wrap
 
 GAP = "  "
 LEAST_ROOM = 20
-"""In a table on a narrow terminal, for what stands in its last column and may take several lines."""
+"""On a narrow terminal, the minimum width of a last column that may wrap."""
 
 _JOINERS = "\u200c\u200d"
-"""What holds an emoji of several people together, and letters apart in Persian: nothing a terminal obeys."""
+"""Joiners of emoji sequences and Persian letters: harmless for a terminal."""
 
 _STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}
 
 
 def show_json(value: object) -> None:
-    """As it is read most easily; escaped where the output cannot hold every letter, or a file's name is no text."""
+    """Indented JSON; escaped where the output encoding lacks a letter, or a file name is not text."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     print(text if _can_print(text) else json.dumps(value, indent=2))
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
-    """Rows under their headings, never cut: ids are there to be copied. `empty` says why there are none."""
+    """Rows under their headings, never cut: ids must stay copyable. `empty` is printed if there are none."""
     cells = [[clean(_text(value)) for value in row] for row in rows]
     if not cells:
         print(empty)
@@ -53,7 +53,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empt
 
 
 def show_marks(marks: Sequence[tuple[bool, str, str]]) -> None:
-    """Lines that are fine or not: mark, name, what is said about it."""
+    """Check results: mark, name, message."""
     width = max((len(name) for _, name, _ in marks), default=0)
     well, ill = ("✓", "✗") if _can_print("✓✗") else ("+", "-")
     for ok, name, says in marks:
@@ -62,7 +62,7 @@ def show_marks(marks: Sequence[tuple[bool, str, str]]) -> None:
 
 @contextmanager
 def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar on a terminal, fed with (bytes so far, bytes in all if known); nothing elsewhere."""
+    """A progress bar on a terminal, fed with (bytes so far, total bytes if known); nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -76,18 +76,18 @@ def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, i
 
 
 def paint(text: str, style: str) -> str:
-    """The text in a style, if anybody can see it: a terminal, and no NO_COLOR."""
+    """The text in a style, if it is visible: on a terminal, without NO_COLOR."""
     plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if plain else f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
 def clean(text: str) -> str:
-    """Text of strangers without what a terminal would obey: escapes, other controls, reversed direction."""
+    """Untrusted text without terminal escapes, other controls and reversed direction."""
     return "".join(" " if c in "\n\t" else "�" if _obeyed(c) else c for c in text)
 
 
 def clean_lines(text: str) -> str:
-    """The same of a text that keeps its lines and tabs."""
+    """The same, keeping lines and tabs."""
     return "\n".join("\t".join(clean(cell) for cell in line.split("\t")) for line in text.split("\n"))
 
 
@@ -101,12 +101,12 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def local_time(stamp: str | None) -> str:
-    """An ISO time as a person here reads it."""
+    """An ISO time in the local zone and format."""
     return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M:%S") if stamp else ""
 
 
 def local_clock(stamp: str) -> str:
-    """An ISO time as the clock here showed it, to the millisecond."""
+    """An ISO time in the local zone, to the millisecond."""
     return datetime.fromisoformat(stamp).astimezone().strftime("%H:%M:%S.%f")[:-3]
 
 
@@ -131,14 +131,14 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _stacked(columns: Sequence[str], cells: Sequence[str]) -> str:
-    """A row of a table that is too wide: a line for each of its cells that says something."""
+    """A row of a table that is too wide: a line for each non-empty cell."""
     width = max(map(len, columns))
     told = zip(columns, cells, strict=True)
     return "\n".join(f"{paint(f'{column:<{width}}', 'bold')}{GAP}{cell}" for column, cell in told if cell)
 
 
 def _width(text: str) -> int:
-    """How many places of a line it takes: two for most letters of East Asia, none for an accent on its own."""
+    """Columns of a text: two for most letters of East Asia, none for a combining accent."""
     from rich.cells import cell_len
 
     return cell_len(text)

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 CHANNELS_SHOWN = 5
-"""Those that cost most if everything were fetched; --json has them all."""
+"""The channels that cost most if everything were fetched; --json lists all."""
 _STATES = {"turns": "turns", "parcels": "answers"}
-"""Counts of these say in which state they are."""
+"""Counts that are given by state."""
 _ONE = {"messages": "message", "channels": "channel", "conversations": "conversation", "uploads_open": "upload open"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """It has none of its own."""
+    """The command has no arguments of its own."""
 
 
 def run(args: Namespace) -> int:
@@ -79,12 +79,12 @@ def _show(answer: dict[str, Any]) -> None:
         for channel in answer["savings"]["channels"][:CHANNELS_SHOWN]:
             print(clean(f"         {channel['channel']}: {channel['says']}"))
     for label, told in _counts(answer["counts"]).items():
-        if told:  # --json has what counts nothing, too
+        if told:  # --json includes zero counts
             print(f"{label:<8} {', '.join(told)}")
 
 
 def _counts(counts: Mapping[str, int]) -> dict[str, list[str]]:
-    """What the store holds, in words; what has none here is called what the store calls it."""
+    """The store's counts in words; unknown ones keep the store's name."""
     some = {name: count for name, count in counts.items() if count}
     told: dict[str, list[str]] = {label: [] for label in ("stored", *_STATES.values(), "denied")}
     for name, count in sorted(some.items(), key=lambda one: (one[0] != "messages", one[0])):

@@ -1,4 +1,4 @@
-"""belino token create|ls|revoke: secrets that open one conversation to a program."""
+"""belino token create|ls|revoke: tokens that give a program access to one conversation."""
 
 from argparse import ArgumentParser, Namespace
 from datetime import timedelta

@@ -1,1 +1,1 @@
-"""What we do to bytes: fetch them, name them, place them, and write the line that stands for them."""
+"""Media: fetch bytes, detect their types, render them, and write their placeholders."""

@@ -17,11 +17,11 @@ TYPES = frozenset({"image/gif", "image/webp"})
 _LOADERS = {"image/gif": "gifload_source", "image/webp": "webpload_source"}
 _PILLOW = {"image/gif": "GIF", "image/webp": "WEBP"}
 HASTY, USUAL = 10, 100
-"""Milliseconds: who shows a frame no longer than the first means the second, and every browser knows."""
+"""Milliseconds: a delay up to the first value means the second, as in every browser."""
 
 
 def look(source: int, mime: str) -> dict[str, Any]:
-    """What the animation is, in the words of a video."""
+    """The animation's facts, in the form of a video's."""
     ends, header = _ends(source, mime)
     width, height = header.upright
     return {
@@ -38,7 +38,7 @@ def look(source: int, mime: str) -> dict[str, Any]:
 def taken(
     source: int, mime: str, times: Callable[[float | None], list[float]], max_side: int
 ) -> Sequence[tuple[float, "Image.Image"]]:
-    """The frames shown at those times, each once. Every one needs those before it, so none is decoded twice."""
+    """The frames shown at those times, each once, in one pass: every frame needs the ones before it."""
     from PIL import Image
 
     ends, _ = _ends(source, mime)
@@ -57,7 +57,7 @@ def taken(
 
 
 def _ends(source: int, mime: str) -> tuple[list[float], decode.Header]:
-    """The second at which each frame ends."""
+    """The end of each frame, in seconds."""
     header = decode.look(source)
     if header.frames < 2:
         raise MediaRefused("it is a still picture; nothing moves in it")

@@ -1,4 +1,4 @@
-"""Audio: what a sound is, how loud it goes, and the same in another form; decoded in the sandbox."""
+"""Audio: the facts of a sound, its loudness, and conversions; decoded in the sandbox."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from belino.media.image.images import Runs
 
 VOICE_MIME, VOICE_CODEC = "audio/ogg", "opus"
-"""What every platform that has voice messages takes as one."""
+"""The codec that every platform with voice messages accepts."""
 VOICE_RATE = 48_000
 VOICE_BITS = 32_000
 """Bits a second: speech sounds no better with more."""
 MONO_RATE = 16_000
-"""What those who write down speech listen to."""
+"""The sample rate of speech recognition."""
 WAV_HEADER = 44
 MONO_BYTES = 256 * 1024 * 1024
 """More than two hours; the sandbox writes no longer file."""
 
 
 class Sounds:
-    """Asks the sandbox, and believes only what it can check."""
+    """Asks the sandbox, and checks every answer."""
 
     def __init__(self, sandbox: "Runs", scratch: Path) -> None:
         self._sandbox = sandbox
         self._scratch = scratch
 
     def facts(self, blob: Blob) -> SoundFacts:
-        """How it is encoded and how long it lasts, by its headers."""
+        """Encoding and length, from the headers."""
         try:
             with blob.path.open("rb") as file:
                 return sound_facts(file, blob.mime)
@@ -44,7 +44,7 @@ class Sounds:
             return SoundFacts()
 
     async def probe(self, blob: Blob) -> SoundFacts:
-        """What the sound is, of a video too; by its headers where nothing can be decoded, else MediaRefused."""
+        """The facts of the sound, of a video too; from headers where nothing can be decoded, else MediaRefused."""
         told = self.facts(blob)
         if not stream_open.installed() and told.seconds is not None:
             return told
@@ -52,7 +52,7 @@ class Sounds:
         return _facts(await self._sandbox.run("audio.probe", blob.path, {"mime": blob.mime}))
 
     async def waveform(self, blob: Blob, *, points: int = 120) -> tuple[int, ...]:
-        """How loud it goes, from 0 to 100, at so many points from beginning to end; a very long sound is sampled."""
+        """Loudness from 0 to 100 at so many points from beginning to end; a very long sound is sampled."""
         stream_open.require()
         points = min(max(points, 1), POINTS_AT_MOST)
         return _heights(
@@ -61,14 +61,14 @@ class Sounds:
 
     @asynccontextmanager
     async def voice(self, blob: Blob, *, max_bytes: int) -> AsyncIterator[Path]:
-        """The sound as Ogg with Opus, in a file that is there as long as the context is."""
+        """The sound as Ogg with Opus, in a file that exists as long as the context."""
         async with self._made("audio.voice", blob, max_bytes) as output:
             _check_voice(output, max_bytes)
             yield output
 
     @asynccontextmanager
     async def mono(self, blob: Blob, *, max_bytes: int = MONO_BYTES) -> AsyncIterator[Path]:
-        """The sound as WAV of one channel and 16 kHz, in a file that is there as long as the context is."""
+        """The sound as WAV of one channel and 16 kHz, in a file that exists as long as the context."""
         async with self._made("audio.mono", blob, min(max_bytes, MONO_BYTES)) as output:
             _check_mono(output, max_bytes)
             yield output
@@ -109,7 +109,7 @@ def _heights(told: Mapping[str, Any], points: int) -> tuple[int, ...]:
 
 
 def _check_voice(output: Path, max_bytes: int) -> None:
-    """The child may be in an enemy's hands: what it wrote must be what it was asked for."""
+    """An attacker may control the child: its file must be what was asked for."""
     with output.open("rb") as file:
         facts = sound_facts(file, VOICE_MIME) if file.read(4) == b"OggS" else SoundFacts()
     if facts.codec != VOICE_CODEC or output.stat().st_size > max_bytes:
@@ -117,7 +117,7 @@ def _check_voice(output: Path, max_bytes: int) -> None:
 
 
 def _check_mono(output: Path, max_bytes: int) -> None:
-    """Of a WAV file everything but the samples is known beforehand."""
+    """Everything in a WAV file except the samples is known in advance."""
     size = output.stat().st_size
     with output.open("rb") as file:
         head = file.read(WAV_HEADER)
@@ -135,16 +135,16 @@ def _wav_header(size: int) -> bytes:
     )  # fmt: skip
 
 
-# What follows runs in the sandbox's child.
+# The rest runs in the sandbox's child.
 
 
 def prepare() -> None:
-    """Import what the jobs need; in the child it would be too late."""
+    """Import what the jobs need; the child cannot import."""
     stream_open.prepare()
 
 
 def probe(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the first sound is."""
+    """The facts of the first sound."""
     with stream_open.opened(source, options["mime"]) as container:
         stream = stream_open.audio_of(container)
         context = stream.codec_context
@@ -155,7 +155,7 @@ def probe(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def waveform(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The loudest of each of so many parts of equal length."""
+    """The peak of each of so many parts of equal length."""
     with stream_open.opened(source, options["mime"]) as container:
         seconds = stream_open.seconds_of(container, stream_open.audio_of(container), os.fstat(source).st_size)
     if seconds is None:
@@ -179,7 +179,7 @@ def voice(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any
         stream.bit_rate = VOICE_BITS
         stream.layout = "mono"
         resampler, heard = AudioResampler(format="s16", layout="mono", rate=VOICE_RATE), False
-        # None at the end lets the resampler give what it held back.
+        # None flushes the resampler.
         for frame in chain(stream_open.frames_of(sound, stream_open.audio_of(sound)), (None,)):
             for piece in resampler.resample(frame):
                 heard = True
@@ -200,7 +200,7 @@ def mono(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]
     resampler = AudioResampler(format="s16", layout="mono", rate=MONO_RATE)
     with stream_open.opened(source, options["mime"]) as sound, os.fdopen(os.dup(target), "wb") as writer:
         writer.write(bytes(WAV_HEADER))
-        # None at the end lets the resampler give what it held back.
+        # None flushes the resampler.
         for frame in chain(stream_open.frames_of(sound, stream_open.audio_of(sound)), (None,)):
             for piece in resampler.resample(frame):
                 size += writer.write(bytes(piece.planes[0])[: 2 * piece.samples])

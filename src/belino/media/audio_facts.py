@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 HEAD_BYTES = 64 * 1024
 TAIL_BYTES = 64 * 1024
-"""A page of an Ogg file is no longer than this, so its last one begins in here."""
+"""The largest Ogg page, so the last one begins within this range."""
 MOOV_BYTES = 4 * 1024 * 1024
 BOXES = 64
 
@@ -22,17 +22,17 @@ _MP3_KBITS = (
     (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
 )
 LONGEST = 30 * 24 * 3600.0
-"""What claims to last longer than a month is not believed."""
+"""A claimed length of more than a month is ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoundFacts:
-    """What a sound is; nothing where nothing that can be believed says so."""
+    """The facts of a sound; empty fields where no plausible header exists."""
 
     codec: str = ""
     seconds: float | None = None
     rate: int | None = None
-    """Samples a second; headers alone do not tell it."""
+    """Samples a second; headers alone do not contain it."""
     channels: int | None = None
 
 
@@ -44,7 +44,7 @@ def sound_facts(file: BinaryIO, mime: str) -> SoundFacts:
     head = _read(file, 0, HEAD_BYTES)
     try:
         facts = reader(file, head, file.seek(0, os.SEEK_END))
-    except (IndexError, ZeroDivisionError, struct.error):  # a header that ends early or counts in nothing
+    except (IndexError, ZeroDivisionError, struct.error):  # a truncated header, or a time scale of zero
         return SoundFacts()
     believed = facts.seconds is not None and 0 < facts.seconds < LONGEST
     return SoundFacts(codec=facts.codec, seconds=facts.seconds if believed else None)
@@ -120,7 +120,7 @@ def _mp4(file: BinaryIO, head: bytes, size: int) -> SoundFacts:
 
 
 def _moov(file: BinaryIO, size: int) -> bytes:
-    """The box that describes the tracks; it may stand at either end."""
+    """The box that describes the tracks; it may be at either end."""
     at = 0
     for _ in range(BOXES):
         header = _read(file, at, 16)
@@ -139,7 +139,7 @@ def _webm(file: BinaryIO, head: bytes, size: int) -> SoundFacts:
     codec = next((name for name in ("opus", "vorbis") if f"A_{name.upper()}".encode() in head), "")
     about = head.find(_WEBM_INFO)
     at = head.find(_WEBM_DURATION, about, about + WEBM_INFO_BYTES) if about >= 0 else -1
-    if at < 0:  # A browser that records does not know yet how long it will be.
+    if at < 0:  # A browser that is recording does not know the length yet.
         return SoundFacts(codec=codec)
     width = head[at + 2] & 0x7F
     counted = struct.unpack(">f" if width == 4 else ">d", head[at + 3 : at + 3 + width])[0]
@@ -149,7 +149,7 @@ def _webm(file: BinaryIO, head: bytes, size: int) -> SoundFacts:
 
 
 def _named(codec: str) -> Callable[[BinaryIO, bytes, int], SoundFacts]:
-    """For files that are nothing but their codec."""
+    """For raw codec files without a container."""
     return lambda file, head, size: SoundFacts(codec=codec)
 
 

@@ -1,4 +1,4 @@
-"""Cache of small files in memory, by hash, limited by bytes, least recently used first out."""
+"""Cache of small files in memory, by hash, limited by bytes, least recently used evicted first."""
 
 import asyncio
 from collections import Counter
@@ -12,12 +12,12 @@ from belino.domain.outcome import CacheSize
 if TYPE_CHECKING:
     from cachebox import LRUCache
 
-# One file may not sweep all the others out.
+# One file may not evict all others.
 SHARE = 10
 
 
 class MediaCache:
-    """The bytes of blobs that were read lately."""
+    """The bytes of recently read blobs."""
 
     def __init__(self, limit: int, counts: Counter[str]) -> None:
         self._limit = limit
@@ -43,7 +43,7 @@ class MediaCache:
         return CacheSize(entries=len(self._cache), bytes=self._cache.current_size(), most_bytes=self._limit)
 
     def forget(self, sha256: str) -> None:
-        """Hold these bytes no longer."""
+        """Drop these bytes from the cache."""
         if self._cache is not None:
             self._cache.pop(sha256, None)
 

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class DailyLimits:
-    """Every channel's bytes for today."""
+    """Every channel's bytes of today."""
 
     def __init__(self, library: Library, clock: Clock, *, a_day: int, a_fetch: int) -> None:
         """`a_day` is how many bytes a channel may fetch within 24 hours, `a_fetch` with one fetch."""
@@ -28,9 +28,9 @@ class DailyLimits:
 
     @asynccontextmanager
     async def take(self, channel: ConversationKey, size: int | None = None) -> AsyncIterator["Meter"]:
-        """A meter with the bytes a fetch may have, which are waited for; OverDailyLimit if there are none, or too few.
+        """Wait for and reserve the bytes of a fetch; OverDailyLimit if there are none, or too few.
 
-        All that flow through the meter count, also those of a file that breaks off or is not kept.
+        All bytes through the meter count, also those of a file that breaks off or is not kept.
         """
         async with self._set_aside(channel, size) as allowed:
             meter = Meter(allowed, over=None if allowed >= self._a_fetch else self._a_day)
@@ -41,14 +41,14 @@ class DailyLimits:
                     await self._count(channel, meter.count)
 
     def elsewhere(self, channel: ConversationKey) -> AbstractAsyncContextManager["Meter"]:
-        """The same for bytes that no ref promises."""
+        """The same for bytes without a ref."""
         return self.take(channel)
 
     async def _count(self, channel: ConversationKey, size: int) -> None:
         try:
             await self._library.note_fetched(channel, size)
         except StoreError as error:
-            # How a fetch ended is worth more than what it cost.
+            # The outcome of a fetch matters more than its accounting.
             log.warning("%d bytes that were fetched are not counted: %s", size, type(error).__name__)
 
     @asynccontextmanager
@@ -73,8 +73,8 @@ class DailyLimits:
                 self._reserves.pop(channel, None)
 
     async def _free(self, channel: ConversationKey, reserve: "_Reserve", size: int | None) -> int:
-        """How many bytes may be had now; 0 while others hold what is left."""
-        held = reserve.taken  # before asking: what ends meanwhile may be missing from the answer
+        """How many bytes are available now; 0 while others reserve the rest."""
+        held = reserve.taken  # before the query: a fetch that ends during it may be missing from the answer
         left = self._a_day - await self._library.bytes_fetched(channel, self._clock.now() - timedelta(days=1))
         if left <= 0 or (size is not None and size > left):
             raise OverDailyLimit(f"the channel has {format_size(max(left, 0))} left for today", limit=self._a_day)
@@ -83,10 +83,10 @@ class DailyLimits:
 
 
 class Meter:
-    """Counts what flows through it, and ends the flow where the day's bytes end."""
+    """Counts the bytes that flow through it, and stops at the reserved amount."""
 
     def __init__(self, allowed: int, *, over: int | None) -> None:
-        """`over` is the day's limit, if it is what bounds this fetch."""
+        """`over` is the daily limit, if it bounds this fetch."""
         self._allowed = allowed
         self._over = over
         self.count = 0
@@ -101,7 +101,7 @@ class Meter:
 
 
 class _Reserve:
-    """What fetches under way have set aside of a channel's bytes for today."""
+    """A channel's bytes reserved by running fetches."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()

@@ -1,4 +1,4 @@
-"""Documents: their text, part by part, and the pages of a PDF as pictures, as the sandbox reads them.
+"""Documents: text, part by part, and PDF pages as pictures, read in the sandbox.
 
 Every line of the child's answer is checked: an attacker may control the child.
 """
@@ -24,14 +24,14 @@ PARTS_AT_MOST = 10_000
 PAGE_SIDE_AT_MOST = 4_096
 
 _STRING = r'"(?:[^"\\\x00-\x1f]++|\\.)*+"'
-# Matched before it is parsed: hostile JSON could be a million little lists.
+# Matched before parsing: hostile JSON could be a million small lists.
 _PART = re.compile(rf"\[\d{{1,9}}, {_STRING}, {_STRING}\]\n?")
 _HEAD_BYTES = 64 * 1024
 _NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 class Documents:
-    """Asks the sandbox, and takes only what it can check."""
+    """Asks the sandbox, and checks every answer."""
 
     def __init__(self, sandbox: "Runs", scratch: Path) -> None:
         self._sandbox = sandbox
@@ -80,7 +80,7 @@ class Documents:
 
 
 def pages_without_text(text: DocumentText) -> tuple[int, ...]:
-    """Pages that were read and have no text: most likely scans, which can be shown as pictures."""
+    """Pages without text, most likely scans, which can be shown as pictures."""
     return tuple(part.number for part in text.parts if text.unit is DocumentUnit.PAGE and not part.text)
 
 

@@ -1,4 +1,4 @@
-"""Fetch a blob for a ref: one at a time, bounded, at most once ever, every end an outcome."""
+"""Fetch a blob for a ref: one at a time, bounded, at most once, always with an outcome."""
 
 import asyncio
 import logging
@@ -44,18 +44,18 @@ AT_ONCE = 8
 PER_ACCOUNT = 3
 STREAM_SECONDS = 600.0
 BEGINNINGS = 3
-"""How often a body that cannot be continued is begun."""
+"""How often a body that cannot be resumed is started, at most."""
 
 OpenMedia = Callable[[MediaRef], AbstractAsyncContextManager[AsyncIterator[bytes]]]
 Progress = Callable[[int, int | None], None]
-"""(bytes so far, bytes in all if the platform said)."""
+"""(bytes so far, total bytes if known)."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaConfig:
-    """How much media may cost."""
+    """Limits of media."""
 
     max_bytes: int = field(
         default=100 * 1024 * 1024, metadata={"says": "The largest file, in bytes; a platform's lower limit wins."}
@@ -97,7 +97,7 @@ class MediaConfig:
 
 
 class Fetcher:
-    """Keeps the promise of a ref."""
+    """Fetches the bytes of a ref."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Fetcher:
         clock: Clock,
         counts: Counter[str] | None = None,
     ) -> None:
-        """`counts` tells how often bytes were found in memory."""
+        """`counts` counts cache hits."""
         self._library = library
         self._blobs = blobs
         self._open_media = open_media
@@ -123,7 +123,7 @@ class Fetcher:
         self._held_bytes: int | None = None
 
     async def fetch(self, record: RefRecord, *, progress: Progress | None = None) -> Blob:
-        """The bytes of a ref; a MediaError says why they cannot be had. Who asks meanwhile waits and shares the end."""
+        """The bytes of a ref; a MediaError says why they are unavailable. Concurrent callers share one fetch."""
         if blob := await self._held(record):
             return blob
         turnstile = self._turnstiles.setdefault(record.ref.id, _Turnstile())
@@ -144,16 +144,16 @@ class Fetcher:
                     self._turnstiles.pop(record.ref.id, None)
 
     async def read(self, blob: Blob, limit: int) -> bytes:
-        """The first `limit` bytes of a blob, from memory if they were read before."""
+        """The first `limit` bytes of a blob, from the cache if possible."""
         return await self._memory.read(blob, limit)
 
     @property
     def memory_size(self) -> CacheSize:
-        """How many bytes of files are held in memory."""
+        """How many bytes of files are cached."""
         return self._memory.size
 
     def pin(self, sha256: str) -> AbstractContextManager[None]:
-        """While inside, these bytes are needed: they make room for no others and do not grow old."""
+        """Inside the block these blobs are in use: they are neither evicted nor expired."""
         return self._pin(sha256)
 
     @contextmanager
@@ -167,7 +167,7 @@ class Fetcher:
                 del self._pinned[sha256]
 
     async def sweep(self) -> int:
-        """Let media go that is older than it is kept, and what is over the disk's limit; returns how many refs aged."""
+        """Expire media by age, and evict what exceeds the disk limit; returns how many refs expired."""
         aged = 0
         if self._config.retention_days:
             before = self._clock.now() - timedelta(days=self._config.retention_days)
@@ -176,7 +176,7 @@ class Fetcher:
         return aged
 
     async def purge(self) -> tuple[str, ...]:
-        """Let go of the bytes of what was taken back, but for those somebody needs; returns those that went."""
+        """Delete the bytes of deleted messages, except those in use; returns the deleted ones."""
         gone = await self._blobs.purge(keep=self._pinned)
         for sha256 in gone:
             self._memory.forget(sha256)
@@ -215,14 +215,14 @@ class Fetcher:
             return blob
 
     def _check(self, record: RefRecord) -> None:
-        """Refuse without a platform call what cannot be had."""
+        """Refuse what is unavailable without a platform call."""
         ref, limit = record.ref, self._config.max_bytes
         match record.outcome:
             case MediaOutcome.EXPIRED:
                 raise MediaExpired(record.reason or f"the platform no longer has {ref.id}")
             case MediaOutcome.NOT_FOUND:
                 raise MediaNotFound(record.reason or f"the platform does not know {ref.id}")
-            case MediaOutcome.REFUSED if record.reason != WEB_PAGE:  # the operator may have mended the login since
+            case MediaOutcome.REFUSED if record.reason != WEB_PAGE:  # the operator may have fixed the login since
                 raise MediaRefused(record.reason or f"{ref.id} was refused")
             case MediaOutcome.TOO_LARGE if ref.size is None:
                 raise MediaTooLarge(record.reason or f"{ref.id} is over {format_size(limit)}", limit=limit)
@@ -231,13 +231,13 @@ class Fetcher:
 
     @asynccontextmanager
     async def _slot(self, ref: MediaRef) -> AsyncIterator[None]:
-        """Room for one more stream: of this account first, so that a slow platform leaves room to the others."""
+        """A slot for one more stream: first of this account, so that a slow platform leaves room for the others."""
         account = self._accounts.setdefault((ref.platform, ref.account), asyncio.Semaphore(PER_ACCOUNT))
         async with account, self._room:
             yield
 
     async def _begin(self, record: RefRecord, turnstile: "_Turnstile") -> Blob:
-        """The bytes, kept and told of; a body that broke off for good is begun again a few times."""
+        """Fetch, store and report the bytes; a body that broke off for good is restarted a few times."""
         ref, channel = record.ref, record.conversation.whole_channel
         with ExitStack() as pins:
             for attempt in range(1, BEGINNINGS + 1):
@@ -245,7 +245,7 @@ class Fetcher:
                     judge = Inspector(ref)
                     async with self.allowances.take(channel, ref.size) as meter, self._slot(ref):
                         blob = await self._stream(ref, meter, judge, turnstile)
-                        pins.enter_context(self.pin(blob.sha256))  # nobody uses it yet, and counting takes a moment
+                        pins.enter_context(self.pin(blob.sha256))  # it has no users yet, and counting takes a moment
                     break
                 except BrokenOff:
                     if attempt == BEGINNINGS:
@@ -274,13 +274,13 @@ class Fetcher:
 
 
 class _Turnstile:
-    """One ref being fetched, how many wait for it, and who wants to know how far it is."""
+    """A running fetch, its number of waiters, and their progress callbacks."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.users = 0
         self.failure: BelinoError | None = None
-        """How the last fetch ended, if not well: whoever waited for it need not make the platform say so again."""
+        """The error of the last fetch, if any: its waiters need not ask the platform again."""
         self._watchers: list[Progress] = []
 
     @contextmanager

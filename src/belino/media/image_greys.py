@@ -1,4 +1,4 @@
-"""Image greys: the few grey values a picture is hashed by; runs in the sandbox's child."""
+"""Image greys: the grey values that a picture is hashed by; runs in the sandbox's child."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ SIDE = 64
 
 
 def prepare() -> None:
-    """Import what the job needs; in the child it would be too late."""
+    """Import what the job needs; the child cannot import."""
     decode.prepare()
 
 
 def greys(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The picture, upright, as so many greys each way, and how wide it is for its height; transparent is white."""
+    """The upright picture as a square of greys, and its aspect ratio; transparent is white."""
     header = decode.look(source)
     image = decode.decode(source, header, (SIDE, SIDE)).opaque().image
     grey = image.colourspace("b-w")[0].cast("uchar")

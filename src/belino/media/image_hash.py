@@ -1,8 +1,8 @@
 """Image hash: recognise a picture that was re-encoded, resized or cropped.
 
-A print is the picture as 64×64 greys, its shape, and rough hashes of the whole and of windows into it. Hashes find
-candidates among many; whether one picture lies in the other is then looked at in the greys, because two pages of text,
-or two screens of one program, have rough hashes alike.
+A print is the picture as 64×64 greys, its shape, and coarse hashes of the whole and of windows into it. Hashes find
+candidates among many; the greys then show whether one picture is part of the other, because two pages of text, or two
+screens of one program, have similar coarse hashes.
 """
 
 from array import array
@@ -18,43 +18,43 @@ from belino.domain.readings import Likeness
 from belino.media.image_greys import SIDE
 
 CELLS = 6
-"""A hash tells of so many cells each way which of two neighbours is brighter."""
+"""A hash compares neighbouring cells of a grid of this size, each way."""
 AXIS = (
     (0, 64),
     *((start, 56) for start in (0, 4, 8)),
     *((start, 48) for start in (0, 5, 11, 16)),
     *((start, 40) for start in (0, 6, 12, 18, 24)),
 )
-"""Where a window begins and how long it is, each way; the first is the whole. What is cropped further is not known."""
+"""Start and length of each window, each way; the first is the whole. Smaller crops are not recognised."""
 WINDOWS = tuple(product(AXIS, AXIS))
 _SHAPE = Struct("<d")
 PRINT_BYTES = SIDE * SIDE + _SHAPE.size + 8 * len(WINDOWS)
 
 # Measured on 352 pictures, each in 14 other forms, and on all pairs of them: photographs, screens, drawings, pages.
 NEAR = 12
-"""Bits of 60 in which hashes of the same view differ at most; 19 of 20 do, and one in 30 of any others."""
+"""Maximum Hamming distance, of 60 bits, for the same view; 19 of 20 pass, and one in 30 of other pairs."""
 TRIED = 8
-"""Candidates that are looked at closely."""
+"""Candidates that are compared by their greys."""
 SAME = 0.9
-"""How far the slopes of greys agree at least: 3 of 100,000 pairs of other pictures do, and nearly every copy."""
+"""Minimum correlation of grey slopes: 3 of 100,000 pairs of other pictures pass, and nearly every copy."""
 SHAPED = 5
-"""Of sixteen parts of a picture so many must show something, for it to be recognised."""
+"""Minimum of sixteen parts with structure, for a picture to be recognised."""
 COARSE, FINE = 16, 32
-"""Greys each way that are compared while a frame is looked for, and then."""
+"""Greys each way that are compared, during the search for a frame and afterwards."""
 LEAST = 34.0
-"""A frame is not smaller than that."""
+"""The smallest frame."""
 STRETCHED = 1.25
-"""Nobody stretches a picture further than this; a frame that is found is not exact either."""
+"""The maximum distortion; it also allows for the frame's inexactness."""
 FLAT = 2.0
-"""Slopes that deviate less than this are noise."""
+"""Smaller deviations of slopes are noise."""
 
 
 class ImagePrint(NamedTuple):
-    """What a picture is recognised by."""
+    """The fingerprint of a picture."""
 
     greys: bytes
     shape: float
-    """How wide the picture is for its height."""
+    """Width divided by height."""
     hashes: "array[int]"
 
 
@@ -72,13 +72,13 @@ _FRAMES = tuple(PrintFrame(left, top, left + across, top + down) for (top, down)
 
 
 def make_print(greys: bytes, shape: float) -> bytes:
-    """The print of 64×64 greys, as it is kept."""
+    """The print of 64×64 greys, serialised."""
     sums = _sums(greys)
     return greys + _SHAPE.pack(shape) + array("Q", [_hash(sums, frame) for frame in _FRAMES]).tobytes()
 
 
 def read_print(bits: bytes) -> ImagePrint | None:
-    """A print as it was kept; None if it is of another kind."""
+    """A stored print; None if its format differs."""
     if len(bits) != PRINT_BYTES:
         return None
     hashes = array("Q")
@@ -88,7 +88,7 @@ def read_print(bits: bytes) -> ImagePrint | None:
 
 
 def recognise(picture: ImagePrint, others: Mapping[str, ImagePrint]) -> Mapping[str, Likeness]:
-    """Which of the others are the same picture, and what it is of them."""
+    """Which of the others are the same picture, and how they are related."""
     candidates = sorted(_candidates(picture, others), key=lambda found: found[0])
     known: dict[str, Likeness] = {}
     for _, name, likeness, frame in candidates[:TRIED]:
@@ -105,7 +105,7 @@ def recognise(picture: ImagePrint, others: Mapping[str, ImagePrint]) -> Mapping[
 def _candidates(
     picture: ImagePrint, others: Mapping[str, ImagePrint]
 ) -> Iterator[tuple[int, str, Likeness, PrintFrame]]:
-    """What hashes say: whole against whole, and the whole of each against the windows of the other."""
+    """Candidates by hash: whole against whole, and the whole of each against the windows of the other."""
     whole = picture.hashes[0]
     for name, other in others.items():
         apart = (whole ^ other.hashes[0]).bit_count()
@@ -122,7 +122,7 @@ def _candidates(
 
 
 def _sums(greys: bytes) -> list[list[int]]:
-    """How bright all is above and to the left, so that any rectangle takes four look-ups."""
+    """Summed-area table, so that any rectangle takes four look-ups."""
     sums = [[0] * (SIDE + 1)]
     for row in range(SIDE):
         above, line, total = sums[-1], [0], 0
@@ -151,7 +151,7 @@ def _hash(sums: list[list[int]], frame: PrintFrame) -> int:
 
 
 def _seat(part: bytes, whole: bytes, frame: PrintFrame) -> PrintFrame:
-    """Where in the whole the part agrees best, near a frame: each side is moved as long as that helps."""
+    """The frame in the whole that matches the part best, near a start: each side is moved while that helps."""
     wanted = _sampled(part, WHOLE, COARSE)
     best, score = frame, _agreement(wanted, _sampled(whole, frame, COARSE))
     for step in (3.0, 1.5, 0.75, 0.4):
@@ -167,7 +167,7 @@ def _seat(part: bytes, whole: bytes, frame: PrintFrame) -> PrintFrame:
 
 
 def _moved(frame: PrintFrame, side: int, by: float) -> PrintFrame | None:
-    """The frame with one side moved, if it then still is one."""
+    """The frame with one side moved, if it is still valid."""
     sides = [*frame]
     sides[side] += by
     left, top, right, bottom = sides
@@ -180,19 +180,19 @@ def _is_whole(frame: PrintFrame) -> bool:
 
 
 def _fits(part: float, whole: float, frame: PrintFrame) -> bool:
-    """Whether a part of that shape is what the frame shows, not stretched into it."""
+    """Whether the frame has the part's shape, within the allowed distortion."""
     stretch = part / (whole * (frame.right - frame.left) / (frame.bottom - frame.top))
     return 1 / STRETCHED <= stretch <= STRETCHED
 
 
 def _agree(part: bytes, whole: bytes, frame: PrintFrame) -> bool:
-    """Whether both go up and down at the same places, and enough of them does so at all."""
+    """Whether the slopes of both correlate, with enough structure."""
     one, other = _slopes(_sampled(part, WHOLE, FINE)), _slopes(_sampled(whole, frame, FINE))
     return _agreement(one, other) >= SAME and _shaped(one) >= SHAPED
 
 
 def _shaped(slopes: Sequence[float]) -> int:
-    """How many of sixteen parts show more than an even slope; those across lie row by row, then those down."""
+    """How many of sixteen parts have structure beyond an even slope; horizontal slopes first, then vertical ones."""
     line, quarter = FINE - 1, FINE // 4
     shaped = 0
     for top, left in product(range(0, FINE, quarter), range(0, FINE, quarter)):
@@ -207,7 +207,7 @@ def _shaped(slopes: Sequence[float]) -> int:
 
 
 def _sampled(greys: bytes, frame: PrintFrame, grid: int) -> list[float]:
-    """The greys in a frame on a grid, between pixels where need be."""
+    """The greys in a frame on a grid, interpolated."""
     across = [_between(frame.left + (frame.right - frame.left) * (at + 0.5) / grid - 0.5) for at in range(grid)]
     down = [_between(frame.top + (frame.bottom - frame.top) * (at + 0.5) / grid - 0.5) for at in range(grid)]
     found: list[float] = []
@@ -221,13 +221,13 @@ def _sampled(greys: bytes, frame: PrintFrame, grid: int) -> list[float]:
 
 
 def _between(at: float) -> tuple[int, float]:
-    """The pixel before a place, and how far the place is past it."""
+    """The pixel before a position, and the fraction past it."""
     pixel = min(max(int(at), 0), SIDE - 2)
     return pixel, min(max(at - pixel, 0.0), 1.0)
 
 
 def _slopes(sample: Sequence[float]) -> list[float]:
-    """How greys change from each place to the next, across and then down: large areas of one grey say nothing."""
+    """Differences of neighbouring greys, horizontal and then vertical: areas of one grey carry no information."""
     rows = [sample[at : at + FINE] for at in range(0, FINE * FINE, FINE)]
     return [
         after - before
@@ -238,7 +238,7 @@ def _slopes(sample: Sequence[float]) -> list[float]:
 
 
 def _agreement(one: Sequence[float], other: Sequence[float]) -> float:
-    """How far two samples go up and down together, whatever their brightness and contrast: 1 if they are the same."""
+    """The correlation of two samples, independent of brightness and contrast: 1 if they are the same."""
     count = len(one)
     mean, others_mean = sum(one) / count, sum(other) / count
     both = sum(map(mul, one, other)) - count * mean * others_mean

@@ -1,4 +1,4 @@
-"""Image matches: pictures that were sent before, found once, when their bytes are first fetched."""
+"""Image matches: pictures that were sent before, searched once, when their bytes are first fetched."""
 
 import asyncio
 import logging
@@ -15,10 +15,10 @@ from belino.media.image_greys import SIDE
 from belino.media.image_hash import ImagePrint, make_print, read_print, recognise
 
 COMPARED = 1_000
-"""Pictures of a channel that a new one is compared with, the newest."""
+"""The newest pictures of a channel that a new one is compared with."""
 REMEMBERED = 4_096
 LONGEST = 100_000.0
-"""No picture is that many times wider than high."""
+"""The maximum aspect ratio."""
 
 _WORDS = {
     Likeness.SAME: "",
@@ -31,19 +31,19 @@ log = logging.getLogger(__name__)
 
 
 class Likenesses:
-    """Notes like "same picture as tg_k3v9d0q2m7xa, cropped"; a note is never worth failing for."""
+    """Notes like "same picture as tg_k3v9d0q2m7xa, cropped"; they never raise."""
 
     def __init__(self, sandbox: Runs, store: Readings) -> None:
         self._sandbox = sandbox
         self._store = store
-        from cachebox import LRUCache  # Brings asyncio along, which the sandbox's parent can do without.
+        from cachebox import LRUCache  # Imports asyncio, which the sandbox's parent does not need.
 
         self._compared: LRUCache[tuple[ConversationKey, str], None] = LRUCache(REMEMBERED)
         self._turn = asyncio.Lock()
-        """One comparison at a time: each costs a tenth of a second of a processor."""
+        """One comparison at a time: each costs a tenth of a second of CPU."""
 
     async def note(self, channel: ConversationKey, ref: str, blob: Blob) -> str:
-        """What is to be said of a picture whose bytes are here; empty if it was not seen before."""
+        """The note about a held picture; empty if it was not seen before."""
         key = (channel.whole_channel, blob.sha256)
         try:
             if key not in self._compared:
@@ -56,7 +56,7 @@ class Likenesses:
             return ""
 
     async def notes(self, channel: ConversationKey, refs: Sequence[str]) -> Mapping[str, str]:
-        """The same for many refs, from what is known already."""
+        """The same for many refs, from stored results."""
         found = await self._store.likenesses(channel, refs)
         return {ref: f"same picture as {other}{_WORDS[likeness]}" for ref, (other, likeness) in found.items()}
 
@@ -79,7 +79,7 @@ def _recognised(bits: bytes, others: Mapping[str, bytes]) -> Mapping[str, Likene
 
 
 def _checked(told: Mapping[str, Any]) -> tuple[bytes, float]:
-    """The child may be in an enemy's hands: so many greys and a shape, or nothing."""
+    """An attacker may control the child: the exact number of greys and a shape, or nothing."""
     match told:
         case {"greys": str(text), "shape": float(shape)} if len(text) <= 2 * SIDE * SIDE and 0 < shape < LONGEST:
             try:

@@ -1,4 +1,4 @@
-"""Inspect bytes as they arrive: within their time, typed by their content."""
+"""Inspect bytes as they arrive: within a time limit, typed by their content."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
@@ -13,21 +13,21 @@ WEB_PAGE = "the platform sent a web page, perhaps a login, instead of the file"
 
 _PAGES = ("text/html", "application/xhtml+xml")
 _PAGE_NAMES = (".html", ".htm", ".xhtml", ".mht", ".mhtml", ".txt", ".xml", ".svg")
-# A file declared as one of these may well be a page.
+# A file declared as one of these may be an HTML page.
 _MAY_BE_PAGES = ("text/", "application/octet-stream", "application/xhtml", "application/xml", "message/")
 
 
 class Inspector:
-    """What the first bytes of a ref's file say it is, and whether that may be."""
+    """The type of a ref's file by its first bytes, and whether it is acceptable."""
 
     def __init__(self, ref: MediaRef) -> None:
         self._ref = ref
         self._mime = ref.mime
         self.lies = ""
-        """What was said of the file and is not so."""
+        """Claims about the file that its bytes contradict."""
 
     def look(self, head: bytes, *, whole: bool) -> None:
-        """MediaRefused for a page where a file should be; AdapterError for nothing where there should be something."""
+        """MediaRefused for a web page instead of a file; AdapterError for an empty file that should not be."""
         from belino.media.sniff import sniff  # on the first fetch: it costs 50 ms
 
         if not head and self._ref.size:
@@ -38,7 +38,7 @@ class Inspector:
         self._mime, self.lies = found.mime, found.lies
 
     def mime(self) -> str:
-        """The type the bytes have; before they were seen, the one that was declared."""
+        """The type by content; the declared type before any bytes arrived."""
         return self._mime
 
     def _may_be_page(self) -> bool:
@@ -48,7 +48,7 @@ class Inspector:
 
 
 async def judged(chunks: AsyncIterator[bytes], judge: Inspector, tell: Callable[[int], None]) -> AsyncIterator[bytes]:
-    """The same bytes; the first are held back until they were looked at."""
+    """The same bytes; the first are held back until they are inspected."""
     count = 0
     head: list[bytes] | None = []
     async for chunk in chunks:
@@ -72,7 +72,7 @@ async def judged(chunks: AsyncIterator[bytes], judge: Inspector, tell: Callable[
 async def opened(
     opening: AbstractAsyncContextManager[AsyncIterator[bytes]],
 ) -> AsyncIterator[AsyncIterator[bytes]]:
-    """The stream, opened within its time."""
+    """The stream, opened within the time limit."""
     with _platform_failures():
         async with asyncio.timeout(OPEN_SECONDS) as timer, opening as chunks:
             timer.reschedule(None)
@@ -81,7 +81,7 @@ async def opened(
 
 
 async def _watched(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """The same chunks; a stream that breaks is the platform's failure, whoever reads it."""
+    """The same chunks; a stream that breaks is the platform's failure, not the reader's."""
     with _platform_failures():
         async for chunk in chunks:
             yield chunk
@@ -89,7 +89,7 @@ async def _watched(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
 
 @contextmanager
 def _platform_failures() -> Iterator[None]:
-    """What sockets throw becomes an AdapterError, and so does a plugin's own bug: the item must have its outcome."""
+    """Socket errors become an AdapterError, and so does a plugin's own bug: the item must have its outcome."""
     try:
         yield
     except BelinoError:

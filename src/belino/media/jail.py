@@ -1,7 +1,7 @@
 """Jail: open files below a folder that is held open; no link is followed, and what was checked is what is read.
 
-A path is only words; between a look at it and the next use of it, it may lead elsewhere. So a folder is opened once,
-everything is named relative to that handle, and the kernel itself refuses whatever would leave it.
+A path may lead elsewhere between a check and the next use. So a folder is opened once, everything is named relative to
+that handle, and the kernel itself refuses whatever would leave it.
 """
 
 import errno
@@ -23,15 +23,15 @@ from belino.storage.file_writer import write_all
 
 PIECE = 1 << 20
 DEEP = 8
-"""Folders within folders that are looked into."""
+"""The maximum depth of folders."""
 NUMBERS_AT_MOST = 100
-"""Tried for a name that is taken; a script that puts the same name there every minute gets a random one then."""
+"""Attempts to number a name that is taken; after these it gets a random suffix."""
 NAME_BYTES = 255
 EXTENSION_CHARS = 20
 TAIL_BYTES = 48
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK, opening a pipe nobody writes to would wait for ever.
+# Without O_NONBLOCK, opening a pipe without a writer would block for ever.
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # linux/openat2.h; the number is the same on every architecture Python runs on but one, which then walks.
 _OPENAT2 = 437
@@ -41,12 +41,12 @@ _LINKS = (errno.ELOOP, errno.EXDEV)
 
 
 class Unfinished(MediaRefused):
-    """Somebody still writes to it."""
+    """The file is still being written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A file's name beneath the folder, and what told it from others when it was seen."""
+    """A file's name below the folder, and its identity when it was seen."""
 
     path: str
     inode: int
@@ -54,7 +54,7 @@ class Seen:
     atime_ns: int
     size: int
     plain: bool
-    """A regular file with this one name, and neither link, pipe nor device."""
+    """A regular file with this one name; no link, pipe or device."""
 
     @property
     def name(self) -> str:
@@ -62,7 +62,7 @@ class Seen:
 
     @property
     def identity(self) -> tuple[int, int, int]:
-        """Equal for one file as long as nobody writes to it."""
+        """Equal for one file as long as it is not written to."""
         return self.inode, self.mtime_ns, self.size
 
 
@@ -74,9 +74,9 @@ class PlainFile:
         self.seen = _seen(path, os.fstat(descriptor))
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Its bytes, read in a thread. Unfinished if somebody wrote to it meanwhile."""
+        """Its bytes, read in a thread. Unfinished if it is written to during the read."""
         at = 0
-        # What has grown is not followed: it may grow as fast as it is read.
+        # Growth is not followed: a file may grow as fast as it is read.
         while at <= self.seen.size and (piece := await on_disk(os.pread, self._descriptor, PIECE, at)):
             at += len(piece)
             yield piece
@@ -85,7 +85,7 @@ class PlainFile:
 
 
 class Jail:
-    """A folder held open. Whatever becomes of its name, this very folder is meant."""
+    """A folder held open, independent of its name."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -101,7 +101,7 @@ class Jail:
 
     @contextmanager
     def open(self, path: str) -> Iterator[PlainFile]:
-        """The regular file of this name; MediaError says why there is none to be had."""
+        """The regular file of this name; MediaError says why it is unavailable."""
         try:
             descriptor = _open_beneath(self._handle, path, _PLAIN)
         except (OSError, ValueError) as error:
@@ -113,7 +113,7 @@ class Jail:
             os.close(descriptor)
 
     def files(self, folder: str, *, deep: int = DEEP, most: int) -> Iterator[Seen]:
-        """What lies in a folder beneath and in the folders in it, by name; folders themselves are not told."""
+        """The files below a folder, by name; folders themselves are not listed."""
         waiting = [(folder, deep)]
         left = most
         while waiting and left > 0:
@@ -128,12 +128,12 @@ class Jail:
                     return
 
     def move(self, path: str, folder: str, *, at: datetime) -> str:
-        """Rename into another folder, dated `at`; where its name is taken it gets a number. Returns its new name."""
+        """Rename into another folder, dated `at`; a taken name gets a number. Returns the new name."""
         source, _, name = path.rpartition("/")
         with self._folder(source) as here, self._folder(folder) as there:
             free = _free_name(there, name)
             times = (at.timestamp(), at.timestamp())
-            # Killed right after the rename, it still has one time that says when it was moved.
+            # If the process is killed right after the rename, one timestamp still says when it was moved.
             before = os.stat(name, dir_fd=here, follow_symlinks=False).st_mtime_ns
             os.utime(name, ns=(int(times[0] * 1e9), before), dir_fd=here, follow_symlinks=False)
             os.rename(name, free, src_dir_fd=here, dst_dir_fd=there)
@@ -141,7 +141,7 @@ class Jail:
         return free
 
     def write(self, path: str, text: str) -> None:
-        """A new small file of ours, only for us; one that is there already stays as it is."""
+        """Create a small file with owner-only access; an existing one stays as it is."""
         folder, _, name = path.rpartition("/")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with self._folder(folder) as handle:
@@ -167,7 +167,7 @@ class Jail:
         found = {}
         with suppress(FileNotFoundError), self._folder(folder) as handle, os.scandir(handle) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # it was moved or deleted while we looked
+                with suppress(FileNotFoundError):  # it was moved or deleted in between
                     found[entry.name] = entry.stat(follow_symlinks=False)
         return sorted(found.items())
 
@@ -196,7 +196,7 @@ def _must_be_plain(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise MediaRefused("it is not a regular file")
     if status.st_nlink != 1:
-        # A hard link is how a file from elsewhere gets a name in here.
+        # A hard link could give a file from elsewhere a name in here.
         raise MediaRefused("it is known under another name, too")
 
 
@@ -210,10 +210,10 @@ def _as_media_error(error: OSError | ValueError) -> MediaError:
 
 
 def ending_in(stem: str, ending: str) -> str:
-    """A name with this ending; where that is longer than a name may be, the stem loses some of its middle."""
+    """A name with this suffix; if too long, the stem loses some of its middle."""
     whole, room = os.fsencode(stem), NAME_BYTES - len(os.fsencode(ending))
     if len(whole) > room:
-        # What tells two long names apart, a number or an ending, stands at the end.
+        # Long names usually differ at the end, by a number or a suffix.
         head, tail = (part.decode(errors="ignore") for part in (whole[: room - TAIL_BYTES - 3], whole[-TAIL_BYTES:]))
         stem = f"{head}…{tail}"
     return f"{stem}{ending}"
@@ -234,7 +234,7 @@ def _free_name(folder: int, name: str) -> str:
 
 
 def _open_beneath(handle: int, path: str, flags: int) -> int:
-    """A descriptor of what lies under this name beneath the handle; OSError or ValueError if nothing does."""
+    """A descriptor of the file with this name below the handle; OSError or ValueError if there is none."""
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts) or "\0" in path:
         raise ValueError("not a name beneath a folder")
@@ -249,7 +249,7 @@ def _open_beneath(handle: int, path: str, flags: int) -> int:
 def _openat2(handle: int, path: str, flags: int) -> int:
     import ctypes
 
-    # Python tells its audit hooks of every file it opens; this one it does not see.
+    # Python reports every file it opens to its audit hooks; it does not see this one.
     sys.audit("open", path, None, flags)
     how = struct.pack("=QQQ", flags, 0, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
     found = ctypes.CDLL(None, use_errno=True).syscall(

@@ -1,7 +1,7 @@
-"""Paging: a document's text in pages of so many tokens, each beginning where the one before it ended.
+"""Paging: a document's text in pages of so many tokens, each beginning where the previous one ended.
 
-What a document says is other people's text like any message: it is disarmed before anybody counts or cuts it, so that
-a place in it means the same each time.
+A document's text is untrusted like any message: it is sanitised before it is counted or cut, so that an offset in it is
+stable.
 """
 
 import re
@@ -14,18 +14,18 @@ from belino.domain.safe_text import clean_name, disarm
 from belino.media.ranges import NoRange
 
 CHARS_PER_TOKEN = 8
-"""No text has more of them: so much is looked at to fill a page, no more."""
+"""The most characters a token has: the text examined to fill a page is bounded by it."""
 
 _UNITS = "|".join(DocumentUnit)
 _HEADING = re.compile(rf"^---(?= (?:{_UNITS})s? [0-9])", re.MULTILINE)
 _CURSOR = re.compile(r"([0-9]{1,7})\.([0-9]{1,9})\.([0-9]{1,7})")
-_SOFT = 5  # a page may be a fifth shorter than it could be, to end where a reader would stop
+_SOFT = 5  # a page may be a fifth shorter than possible, to end at a natural break
 _ENDS = ("\n\n", "\n", ". ", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPosition:
-    """Where to read on: a part, how many characters of it were told, and the last part that is wanted."""
+    """Where to continue: a part, the characters already returned of it, and the last part that is wanted."""
 
     part: int
     offset: int
@@ -51,12 +51,12 @@ class Page:
     text: str
     told: tuple[Told, ...]
     rest: TextPosition | None
-    """Where it goes on; None at the end of what was asked for."""
+    """Where to continue; None at the end of the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """What is left of a part, or several parts that say nothing, and the line above it."""
+    """The rest of a part, or several empty parts, and the heading above."""
 
     part: int
     last: int
@@ -70,7 +70,7 @@ class _Stretch:
 
 
 def parse_cursor(text: str) -> TextPosition:
-    """A place as the end of the page before wrote it."""
+    """A cursor from the end of the previous page."""
     found = _CURSOR.fullmatch(text.strip())
     place = TextPosition(part=int(found[1]), offset=int(found[2]), last=int(found[3])) if found else None
     if place is None or not 1 <= place.part <= place.last:
@@ -79,12 +79,12 @@ def parse_cursor(text: str) -> TextPosition:
 
 
 def clean(text: str) -> str:
-    """A part's text as an agent may read it; a line that passes for a heading of ours is written otherwise."""
+    """A part's text for an agent; lines that look like our headings are escaped."""
     return _HEADING.sub("———", disarm(text))
 
 
 def page_of(text: DocumentText, place: TextPosition, *, room: int, price: Callable[[str], int]) -> Page:
-    """As much of what was read, from `place` on, as costs no more than `room`; only parts that follow each other."""
+    """As much of what was read, from `place` on, as fits into `room`; only consecutive parts."""
     parts: list[Part] = []
     chars, expected = 0, place.part
     for part in text.parts:
@@ -98,7 +98,7 @@ def page_of(text: DocumentText, place: TextPosition, *, room: int, price: Callab
 
 
 def whole_price(text: DocumentText, price: Callable[[str], int]) -> int:
-    """What the parts that were read cost as they are written, each under its heading."""
+    """The cost of the parts as written, each under its heading."""
     alone = text.total == 1
     parts = [Part(number=part.number, text=clean(part.text), title=part.title) for part in text.parts]
     stretches = _stretches(parts, text.unit, TextPosition(part=0, offset=0, last=text.total), alone)
@@ -115,10 +115,10 @@ def fill(
     alone: bool = False,
     more: bool = False,
 ) -> Page:
-    """The parts, whose text is clean, from `start` on, as far as their price stays within `room`.
+    """The sanitised parts from `start` on, as far as their price stays within `room`.
 
-    `alone`: the only part there is needs no heading. `more`: others follow that are wanted too. A page holds at least
-    one character, whatever it costs, so that reading comes to an end.
+    `alone`: a single part needs no heading. `more`: further parts are wanted too. A page holds at least one character,
+    whatever it costs, so that reading terminates.
     """
     stretches = _stretches(parts, unit, start, alone)
     total = sum(stretch.weight for stretch in stretches)
@@ -150,7 +150,7 @@ def _stretches(parts: Sequence[Part], unit: DocumentUnit, start: TextPosition, a
 
 
 def _most(stretches: list[_Stretch], total: int, room: int, price: Callable[[str], int]) -> int:
-    """The largest weight that fits, to within a hundredth; found by proportion, because pricing is what takes time."""
+    """The largest weight that fits, to within a hundredth; found by proportion, because pricing is expensive."""
     low, low_price = 0, price("")
     high = min(total, CHARS_PER_TOKEN * room)
     high_price = price(_written(stretches, high))
@@ -168,7 +168,7 @@ def _most(stretches: list[_Stretch], total: int, room: int, price: Callable[[str
 
 
 def _pleasant(stretches: list[_Stretch], weight: int) -> int:
-    """A little less, so that it ends with a paragraph, a line, a sentence or a word, and never inside a character."""
+    """Slightly less, to end with a paragraph, a line, a sentence or a word, and never inside a character."""
     at, left = _holds(stretches, weight)
     if at == len(stretches):
         return weight
@@ -195,7 +195,7 @@ def _least(stretches: list[_Stretch]) -> int:
 
 
 def _holds(stretches: list[_Stretch], weight: int) -> tuple[int, int]:
-    """The stretch a weight ends in, and how much of it there is."""
+    """The stretch in which a weight ends, and how much of it is used."""
     for at, stretch in enumerate(stretches):
         if weight < stretch.weight:
             return at, weight

@@ -16,7 +16,7 @@ STEM_CHARS = 60
 STEM_BYTES = 160
 COPIES_AT_MOST = 1000
 MARK = "---"
-"""Between the name a sender gave and the ref, in the name of a copy."""
+"""Separates the sender's name and the ref in the name of a copy."""
 PIECE = 1 << 20
 
 _EXTENSION = re.compile(r"[a-z0-9]{1,10}")
@@ -36,7 +36,7 @@ _KIND_EXTENSIONS = {
 
 
 def safe_name(name: str | None, *, mime: str, kind: MediaKind) -> str:
-    """A name we dare write: letters and digits of any script kept, anything else `_`, never a path, never hidden."""
+    """A safe file name: letters and digits of any script kept, anything else `_`, never a path, never hidden."""
     last = re.split(r"[/\\]", unicodedata.normalize("NFC", (name or "")[-1024:]))[-1]
     stem, dot, extension = last.rpartition(".")
     if not dot or not stem.strip(". ") or not _EXTENSION.fullmatch(extension.lower()):
@@ -49,13 +49,13 @@ def safe_name(name: str | None, *, mime: str, kind: MediaKind) -> str:
 
 
 def stored_name(ref: MediaRef) -> str:
-    """The name of a ref's copy, `photo---tg_k3v9d0q2m7xa.jpg`: no two refs share one, the sender's name is readable."""
+    """The name of a ref's copy, `photo---tg_k3v9d0q2m7xa.jpg`: unique per ref, with the sender's name."""
     stem, _, extension = safe_name(ref.file_name, mime=ref.mime, kind=ref.kind).rpartition(".")
     return f"{stem}{MARK}{ref.id}.{extension}"
 
 
 def place(folder: Path, name: str, source: Path) -> Path:
-    """Copy a blob into a session's folder. Nothing is overwritten or followed; an equal copy already there is used."""
+    """Copy a blob into a session's folder. Nothing is overwritten or followed; an equal copy is reused."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise StoreError(f"{name!r} is no file name; nothing was written")
     try:
@@ -106,7 +106,7 @@ def _pour(source: Path, target: int) -> None:
 
 
 def _equal(directory: int, name: str, source: Path) -> bool:
-    """The file of that name is a plain one with the blob's very bytes: the agent has not changed it."""
+    """Whether the file of that name is a regular one with the blob's exact bytes: unchanged by the agent."""
     try:
         with _open_plain(source) as ours, _open_plain(name, directory) as theirs:
             if os.fstat(ours.fd).st_size != os.fstat(theirs.fd).st_size:
@@ -119,8 +119,8 @@ def _equal(directory: int, name: str, source: Path) -> bool:
         return False
 
 
-class _open_plain:  # noqa: N801 - reads as the function it stands for
-    """A regular file, opened without following a link and without waiting on a pipe."""
+class _open_plain:  # noqa: N801 - reads as the function it replaces
+    """A regular file, opened without following a link or blocking on a pipe."""
 
     def __init__(self, path: Path | str, directory: int | None = None) -> None:
         self.fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)

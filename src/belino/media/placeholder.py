@@ -1,6 +1,6 @@
 """Placeholder: the one line of text that stands for a ref.
 
-It is our word to the agent that a ref exists; `domain/safe_text.py` keeps other people's text from passing for one.
+It assures the agent that a ref exists; `domain/safe_text.py` keeps other people's text from imitating one.
 """
 
 import math
@@ -17,7 +17,7 @@ _FINE = frozenset({MediaOutcome.REFERENCED, MediaOutcome.HELD})
 
 
 def placeholder(ref: MediaRef, outcome: MediaOutcome = MediaOutcome.REFERENCED) -> str:
-    """The one line that stands for a ref, with its outcome if that is a bad one."""
+    """The placeholder of a ref, with its outcome if that is a failure."""
     parts = [_name_or_duration(ref), _size(ref.size), clean_mime(ref.mime)]
     if outcome not in _FINE:
         parts.append(outcome.value)

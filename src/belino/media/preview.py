@@ -1,4 +1,4 @@
-"""Preview of a file for a person: its first words, its listing, its loudness or a small picture."""
+"""Preview of a file for a person: its first words, its listing, its waveform or a small picture."""
 
 import asyncio
 from dataclasses import dataclass
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from belino.media.image.images import Fitted
 
 CHARS = 20_000
-"""Of a part that are shown at a time, at most."""
+"""The most characters of a part that are shown at once."""
 PICTURE_BYTES = 1024 * 1024
 
 
 class Shape(StrEnum):
-    """What a glance at a file shows."""
+    """The kinds of preview."""
 
     TEXT = "text"
     LISTING = "listing"
     WAVEFORM = "waveform"
     POSTER = "poster"
     PICTURE = "picture"
-    """Of a picture that browsers do not draw."""
+    """For a picture type that browsers do not draw."""
     NONE = "none"
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePreview:
-    """Where to look: a part of a document, from which character on, and how many."""
+    """The position: a part of a document, the first character, and how many."""
 
     part: int = 1
     offset: int = 0
@@ -48,7 +48,7 @@ class FilePreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """A stretch of one part of a document or listing: other people's words, disarmed."""
+    """A stretch of one part of a document or listing: untrusted text, sanitised."""
 
     unit: DocumentUnit
     part: int
@@ -56,15 +56,15 @@ class Words:
     title: str
     text: str
     rest: int | None
-    """The character at which the part goes on."""
+    """The offset at which the part continues."""
     notes: tuple[str, ...]
     drawn: bool
-    """Whether there is a picture of it instead: a scanned page."""
+    """Whether there is a picture instead: a scanned page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loudness:
-    """How long a sound lasts and how loud it goes, 0 to 100; `reason` says why that is not known."""
+    """Length and loudness of a sound, 0 to 100; `reason` says why they are unknown."""
 
     seconds: float | None
     heights: tuple[int, ...]
@@ -73,7 +73,7 @@ class Loudness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poster:
-    """A video of which a picture can be had."""
+    """A video with an available poster."""
 
     seconds: float | None
     width: int
@@ -82,7 +82,7 @@ class Poster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A picture that can be had in a form every browser draws."""
+    """A picture available in a form that every browser draws."""
 
     width: int
     height: int
@@ -90,18 +90,18 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nothing:
-    """There is nothing to show, and why."""
+    """No preview, and why."""
 
     reason: str
     failed: bool
-    """Whether there should have been something."""
+    """Whether a preview was expected."""
 
 
 Glance = Words | Loudness | Poster | Drawing | Nothing
 
 
 def promised(mime: str) -> Shape | None:
-    """What a file of this type most likely shows; only its bytes tell."""
+    """The likely preview for this type; only the bytes decide."""
     plain = clean_mime(mime)
     if plain.startswith("video/"):
         return Shape.POSTER
@@ -113,17 +113,17 @@ def promised(mime: str) -> Shape | None:
 
 
 async def glance(renderer: Renderer, item: Item, look: FilePreview) -> Glance:
-    """What there is to see; NoRange if it has no such part."""
+    """The preview; NoRange if there is no such part."""
     try:
         return await _seen(renderer, item, look)
     except MediaNotFound:
-        raise  # deleted meanwhile: nobody may be told anything
+        raise  # deleted in the meantime: nothing may be shown
     except MediaError as error:
         return Nothing(reason=reason_of(error), failed=True)
 
 
 async def picture(renderer: Renderer, item: Item, page: int) -> "Fitted":
-    """A picture of the file: a video's poster, a page of a PDF, a picture in a form that browsers draw."""
+    """A picture of the file: a video's poster, a PDF page, a picture in a form that browsers draw."""
     match promised(item.blob.mime):
         case Shape.POSTER:
             return await renderer.poster(item.blob)
@@ -139,7 +139,7 @@ async def _seen(renderer: Renderer, item: Item, look: FilePreview) -> Glance:
     match promised(blob.mime):
         case Shape.POSTER:
             film = await renderer.video(blob)
-            await renderer.poster(blob)  # made now, so that it is told now if it cannot be
+            await renderer.poster(blob)  # made now, so that a failure is reported now
             return Poster(seconds=film.seconds, width=film.width, height=film.height)
         case Shape.WAVEFORM:
             return await _loudness(renderer, item)

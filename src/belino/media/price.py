@@ -1,6 +1,6 @@
-"""Price of each rendition of a file, before it is made: from its metadata, then from what was measured.
+"""Price of each rendition of a file, before it is made: from its metadata, then from measurements.
 
-Tokens are what a model pays, bytes what must be fetched from the platform first, seconds about how long it takes.
+Tokens are the model's cost, bytes must first be fetched from the platform, seconds are the approximate duration.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from belino.media.sniff.hints import UNKNOWN, hints_of
 from belino.readers.read import reads
 
 BLOCK_SIDE = 1568
-"""Models shrink what is larger themselves, and are paid for it."""
+"""Models shrink larger pictures themselves, and charge for them."""
 THUMB_SIDE = 256
 THUMB_BYTES = 64 * 1024
 PDF = "application/pdf"
@@ -25,13 +25,13 @@ FRAMES = 6
 FRAME_SIDE = 768
 SHEET_FRAMES = 9
 TEXT_TOKENS = 5_000
-"""Told at a time, if nothing else is asked for."""
+"""Tokens at a time by default."""
 PAGES_SHOWN = 4
-"""Pages that are pictures: so many are shown at a time."""
+"""Scanned pages that are shown at a time."""
 
 _BYTES_PER_TOKEN = 4
-# About how many bytes a token of text takes in files that hold more than text: pictures, styles, and all compressed.
-# A file may differ ten times from it; once it was read, its true price is told.
+# Approximate bytes per token of text in files that hold more than text: pictures, styles, and all compressed. A file
+# may differ from it tenfold; once it was read, its true price is used.
 _OF_TYPE: Mapping[str, int] = {
     PDF: 40,
     "application/epub+zip": 10,
@@ -58,14 +58,14 @@ _TEXT_MIMES = frozenset({"application/json", "application/xml", "application/x-y
 _FILMS = frozenset({"image/gif"})
 
 _WORDS = 200
-"""About what is said beside pages that are shown."""
+"""Approximate cost of the text beside shown pages."""
 _FETCHED_A_SECOND = 4_000_000
 _SECONDS = {"image": 0.2, "thumb": 0.1, "text": 0.1, "frames": 0.6, "sheet": 0.8, "file": 0.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of a file, from its platform or from its bytes."""
+    """The facts of a file, from its platform or from its bytes."""
 
     mime: str
     kind: MediaKind = MediaKind.DOCUMENT
@@ -80,7 +80,7 @@ class Facts:
     parts: int | None = None
     """Pages, sheets, slides …"""
     scans: int = 0
-    """Pages without text: whoever asks for the text is shown them."""
+    """Pages without text: a request for the text shows them."""
 
     @property
     def dimensions(self) -> tuple[int, int] | None:
@@ -95,14 +95,14 @@ class Price:
     bytes: int = 0
     seconds: float = 0.0
     exact: bool = True
-    """False: guessed from the size of a file that nobody has looked into yet, or the most that it can be."""
+    """False: estimated from the size of an unread file, or the maximum."""
 
     def __str__(self) -> str:
         return f"{self.tokens}" if self.exact else f"~{self.tokens}"
 
 
 def facts_of(record: RefRecord) -> Facts:
-    """What a ref says of its file."""
+    """The facts of a ref's file."""
     ref = record.ref
     return Facts(
         mime=said_type(ref.mime, ref.file_name),
@@ -116,18 +116,18 @@ def facts_of(record: RefRecord) -> Facts:
 
 
 def said_type(mime: str, name: str | None) -> str:
-    """The type a file is sent under; where that says nothing, the one its name promises."""
+    """The declared type of a file; without a useful one, the type of its name."""
     plain = clean_mime(mime)
     return hints_of(name, mime).named or plain if plain in ("", UNKNOWN) else plain
 
 
 def price(record: RefRecord, *, side: int = BLOCK_SIDE) -> dict[str, Price]:
-    """What the renditions of a ref cost, as far as its platform tells."""
+    """The cost of a ref's renditions, by its platform's metadata."""
     return prices(facts_of(record), side=side)
 
 
 def prices(facts: Facts, *, side: int = BLOCK_SIDE, sees_images: bool = True) -> dict[str, Price]:
-    """What each rendition of a file costs, by its name in `fetch_media`; pictures are at most `side` pixels long."""
+    """The cost of each rendition of a file, by its name in `fetch_media`; pictures are at most `side` pixels long."""
     facts = facts if sees_images else replace(facts, scans=0)
     tokens: dict[str, tuple[int, bool]] = {}
     if is_picture(facts.kind, facts.mime):
@@ -155,35 +155,35 @@ def prices(facts: Facts, *, side: int = BLOCK_SIDE, sees_images: bool = True) ->
 
 
 def is_picture(kind: MediaKind, mime: str) -> bool:
-    """Whether a file is said to be a picture that can be shown; a moving sticker is none."""
+    """Whether a file is declared as a picture that can be shown; an animated sticker is not."""
     plain = clean_mime(mime)
     return plain in DRAWN_MIMES or (not plain and kind in (MediaKind.IMAGE, MediaKind.STICKER))
 
 
 def is_film(facts: Facts) -> bool:
-    """Whether a file is said to move."""
+    """Whether a file is declared as a video or animation."""
     plain = clean_mime(facts.mime)
     return plain.startswith("video/") or plain in _FILMS or (not plain and facts.kind is MediaKind.VIDEO)
 
 
 def is_sound(mime: str) -> bool:
-    """Whether a file is said to be heard and not seen."""
+    """Whether a file is declared as audio."""
     return clean_mime(mime).startswith("audio/")
 
 
 def has_text(mime: str) -> bool:
-    """Whether text, or a listing, can be had from files of this type."""
+    """Whether files of this type have a text or a listing."""
     return reads(clean_mime(mime)) or is_text(mime)
 
 
 def is_text(mime: str) -> bool:
-    """Whether a type is one an agent reads as text."""
+    """Whether agents read this type as text."""
     plain = clean_mime(mime)
     return plain.startswith("text/") or plain in _TEXT_MIMES or plain.endswith(("+json", "+xml"))
 
 
 def within(width: int, height: int, side: int) -> tuple[int, int]:
-    """The size of a picture once its longer side is no longer than `side`."""
+    """The size of a picture with its longer side at most `side`."""
     longer = max(width, height)
     if longer <= side:
         return width, height
@@ -191,7 +191,7 @@ def within(width: int, height: int, side: int) -> tuple[int, int]:
 
 
 def picture_tokens(dimensions: tuple[int, int] | None, side: int) -> int:
-    """What a picture costs once it is no longer than `side`; of one nobody has measured, the most it can."""
+    """The cost of a picture reduced to `side`; the maximum for one of unknown size."""
     if dimensions is None:
         return min(IMAGE_TOKENS_AT_MOST, estimate_image_tokens(side, side))
     return estimate_image_tokens(*within(*dimensions, side))

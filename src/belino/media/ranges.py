@@ -14,7 +14,7 @@ _TIMES = re.compile(rf"{_TIME}s?(?:{_DASH}(?:{_TIME}s?)?)?")
 
 
 class NoRange(BelinoError):
-    """It was written in a way nobody can follow; the message says how to."""
+    """The range cannot be parsed; the message shows the format."""
 
 
 def parse_pages(text: str) -> tuple[int, int | None]:
@@ -30,7 +30,7 @@ def parse_pages(text: str) -> tuple[int, int | None]:
 
 
 def parse_times(text: str) -> tuple[float, float | None]:
-    """`0:30-1:10` or `30-70`, in seconds; `0:30-` and `0:30` go on to the end (None)."""
+    """`0:30-1:10` or `30-70`, in seconds; `0:30-` and `0:30` continue to the end (None)."""
     found = _TIMES.fullmatch(text.strip().lower())
     if found is None:
         raise NoRange("time_range must be two times in minutes and seconds, like 0:30-1:10")
@@ -42,7 +42,7 @@ def parse_times(text: str) -> tuple[float, float | None]:
 
 
 def clock_time(seconds: float) -> str:
-    """`0:07`, `1:10`, `1:02:05`; tenths only where a second has several moments in it."""
+    """`0:07`, `1:10`, `1:02:05`; tenths only where several moments share a second."""
     tenths = round(seconds * 10)
     whole, tenth = divmod(tenths, 10)
     minutes, rest = divmod(whole, 60)
@@ -52,7 +52,7 @@ def clock_time(seconds: float) -> str:
 
 
 def span(numbers: tuple[int, ...] | list[int]) -> str:
-    """Ascending numbers at a glance: `3`, `3-5`, `1-3, 7`."""
+    """Ascending numbers in short form: `3`, `3-5`, `1-3, 7`."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from belino.media.video import Frame, VideoFacts
 
 READER = "document.3"
-"""What reads documents; another number when it reads them otherwise."""
+"""The version of the document reader; it changes with its output."""
 PARTS_AT_ONCE = 200
 JSON = "application/json"
 WAVE_POINTS = 40
 
 ANSWER_TOKENS = 70
-"""About what our words and the markers around a text cost."""
+"""Approximate cost of our words and the markers around a text."""
 
 _FACTS = "facts.3"
 _FACTS_KEPT = 4096
@@ -45,7 +45,7 @@ F = TypeVar("F")
 
 
 class Draws(Protocol):
-    """Decodes pictures where they can do no harm; see media/image/images.py."""
+    """Decodes pictures in the sandbox; see media/image/images.py."""
 
     async def probe(self, blob: Blob) -> "ImageFacts": ...
 
@@ -53,7 +53,7 @@ class Draws(Protocol):
 
 
 class Reads(Protocol):
-    """Finds the text of documents; see media/documents.py."""
+    """Extracts the text of documents; see media/documents.py."""
 
     async def read(
         self, blob: Blob, *, mime: str, name: str = "", parts: tuple[int, int] | None = None
@@ -63,7 +63,7 @@ class Reads(Protocol):
 
 
 class Films(Protocol):
-    """Takes pictures out of videos; see media/video.py."""
+    """Extracts frames of videos; see media/video.py."""
 
     async def probe(self, blob: Blob) -> "VideoFacts": ...
 
@@ -87,14 +87,14 @@ class Hears(Protocol):
 
 
 class Lays(Protocol):
-    """Lays pictures side by side; see media/sheet.py."""
+    """Arranges pictures on a sheet; see media/sheet.py."""
 
     async def album(self, items: Sequence[tuple[str, Blob]], *, max_side: int, max_bytes: int) -> "Fitted": ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Makers:
-    """Who makes renditions."""
+    """The makers of renditions."""
 
     images: Draws
     documents: Reads
@@ -106,7 +106,7 @@ class Makers:
 def make_renderer(
     sandbox: "Runs", scratch: Path, store: Readings | None = None, *, images: "Images | None" = None
 ) -> "Renderer":
-    """A renderer that asks this sandbox; without a store it keeps nothing. `images` shares a cache of pictures."""
+    """A renderer that uses this sandbox; without a store nothing is cached. `images` shares a cache of pictures."""
     from belino.media.audio import Sounds
     from belino.media.documents import Documents
     from belino.media.image.images import Images
@@ -126,21 +126,21 @@ def make_renderer(
 
 
 class Renderer:
-    """Makes renditions, or finds them made."""
+    """Makes renditions, or returns cached ones."""
 
     def __init__(self, makers: Makers, store: Readings | None = None, likenesses: "Likenesses | None" = None) -> None:
         self._makers = makers
         self._kept = RenditionCache(store)
         self.likenesses = likenesses
-        """Recognises pictures that were sent before; None where nothing is kept."""
+        """Recognises pictures that were sent before; None without a store."""
         self._facts: dict[str, dict[str, Any]] = {}
 
     def cache_sizes(self) -> Mapping[str, CacheSize]:
-        """What is remembered of media."""
+        """The caches of media."""
         return {"media_facts": CacheSize.of_entries(len(self._facts), most=_FACTS_KEPT, each=800)}
 
     async def probe(self, blob: Blob) -> "ImageFacts":
-        """What a picture is."""
+        """The facts of a picture."""
         facts = await self._makers.images.probe(blob)
         await self.saw(blob.sha256, (facts.width, facts.height))
         return facts
@@ -161,7 +161,7 @@ class Renderer:
     async def frames(
         self, blob: Blob, *, count: int, start: float | None, end: float | None, max_side: int, max_bytes: int
     ) -> "tuple[Frame, ...]":
-        """Pictures of a video, each with its moment."""
+        """Frames of a video, each with its time."""
 
         async def make() -> tuple[bytes, str]:
             found = await self._makers.videos.frames(
@@ -176,7 +176,7 @@ class Renderer:
     async def sheet(
         self, blob: Blob, *, count: int, start: float | None, end: float | None, max_side: int, max_bytes: int
     ) -> "Fitted":
-        """One picture of many moments of a video, each under its time."""
+        """One picture of many frames of a video, each with its time."""
         name = f"sheet-{count}-{_moment(start)}-{_moment(end)}-{max_bytes}-{max_side}"
         made = self._makers.videos.sheet
         return await self._picture(
@@ -186,11 +186,11 @@ class Renderer:
         )
 
     async def poster(self, blob: Blob) -> "Fitted":
-        """One small picture that stands for a video."""
+        """One small picture of a video."""
         return await self._picture(blob, "poster.1", lambda: self._makers.videos.poster(blob))
 
     async def album(self, items: Sequence[tuple[str, Blob]], *, max_side: int, max_bytes: int) -> "Fitted":
-        """One picture of several, each under its label."""
+        """One picture of several, each with its label."""
         what = "\n".join(f"{label} {blob.sha256}" for label, blob in items)
         name = f"{OF_SEVERAL}{hashlib.sha256(what.encode()).hexdigest()[:16]}-{max_bytes}-{max_side}"
         made = self._makers.sheets.album
@@ -202,7 +202,7 @@ class Renderer:
         )
 
     async def video(self, blob: Blob) -> "VideoFacts":
-        """How long a video lasts, how large it is, how it is encoded."""
+        """Length, size and encoding of a video."""
         from belino.media.video import VideoFacts
 
         facts = await self._known(blob, "video.1", VideoFacts, lambda: self._makers.videos.probe(blob))
@@ -210,7 +210,7 @@ class Renderer:
         return facts
 
     async def sound(self, blob: Blob) -> "SoundFacts":
-        """How long a sound lasts and how it is encoded."""
+        """Length and encoding of a sound."""
         from belino.media.audio_facts import SoundFacts
 
         facts = await self._known(blob, "sound.1", SoundFacts, lambda: self._makers.sounds.probe(blob))
@@ -218,7 +218,7 @@ class Renderer:
         return facts
 
     async def waveform(self, blob: Blob) -> tuple[int, ...]:
-        """How loud a sound is from its beginning to its end, 0 to 100."""
+        """Loudness of a sound from beginning to end, 0 to 100."""
 
         async def make() -> tuple[bytes, str]:
             points = await self._makers.sounds.waveform(blob, points=WAVE_POINTS)
@@ -236,7 +236,8 @@ class Renderer:
             if known is not None and _settles(known, first):
                 return known
             begin = first - (first - 1) % PARTS_AT_ONCE
-            # From a round number, so that whoever asks for its neighbour finds it read; unless that did not get so far.
+            # From a round number, so that requests for neighbouring parts find them read; unless that read did not
+            # reach this part.
             tried = await self._kept.reading(blob.sha256, READER, (begin, begin))
             if tried is None or not _settles(tried, begin):
                 read = await self._read(blob, mime, name, begin)
@@ -247,30 +248,30 @@ class Renderer:
     async def _read(self, blob: Blob, mime: str, name: str, first: int) -> DocumentText:
         wanted = None if first == 1 else (first, first + PARTS_AT_ONCE - 1)
         read = await self._makers.documents.read(blob, mime=mime, name=name, parts=wanted)
-        # What failed may succeed when the machine is less busy; everything else is as true tomorrow.
+        # A failure may not recur when the machine is less busy; everything else is permanent.
         if read.unread is not Unread.UNREADABLE:
             await self._kept.keep_reading(blob.sha256, READER, read)
             await self._learn_text(blob.sha256, read)
         return read
 
     async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
-        """Those of these bytes whose text is here already."""
+        """The hashes whose text is already stored."""
         return await self._kept.read_before(sha256s)
 
     async def known(self, facts: Facts, sha256: str | None) -> Facts:
-        """What is said of a file, corrected by what was found in its bytes."""
+        """The declared facts of a file, corrected by what its bytes showed."""
         if sha256 is None:
             return facts
         learned = await self._learned(sha256)
         return replace(facts, **learned) if learned else facts
 
     async def saw(self, sha256: str, size: tuple[int, int]) -> None:
-        """Remember how large a picture is; not worth keeping, as its first bytes tell it again."""
+        """Cache the size of a picture in memory only, as its first bytes contain it."""
         learned = await self._learned(sha256)
         self._remember(sha256, learned | {"width": size[0], "height": size[1]})
 
     async def learn(self, sha256: str, **found: object) -> None:
-        """Keep what was found in bytes, so that prices told of them are right from now on."""
+        """Store the facts found in bytes, so that later prices are exact."""
         news = {name: value for name, value in found.items() if value is not None}
         before = await self._learned(sha256)
         if news.items() <= before.items():
@@ -280,7 +281,7 @@ class Renderer:
 
     async def _learn_text(self, sha256: str, read: DocumentText) -> None:
         if not read.parts or read.parts[0].number != 1:
-            return  # the price of the whole is told by its beginning
+            return  # only the beginning determines the price of the whole
         scans = len(pages_without_text(read))
         tokens = 0
         if any(part.text for part in read.parts):
@@ -289,7 +290,7 @@ class Renderer:
         await self.learn(sha256, text_tokens=tokens, unit=read.unit, parts=read.total, scans=scans)
 
     async def _learned(self, sha256: str) -> dict[str, Any]:
-        """What was found in these bytes."""
+        """The facts found in these bytes."""
         if sha256 not in self._facts:
             found = await self._kept.found(sha256, _FACTS)
             self._remember(sha256, _read_facts(found[0]) if found else {})
@@ -320,7 +321,7 @@ class Renderer:
 
 
 def _settles(known: DocumentText, first: int) -> bool:
-    """Whether what was read before answers the question for this part."""
+    """Whether an earlier read covers this part."""
     if known.unread in _FINAL or known.total == 0 or first > known.total:
         return True
     return any(part.number == first for part in known.parts)
@@ -345,7 +346,7 @@ def _fitted(data: bytes) -> "Fitted":
 
 
 def _packed(frames: "Sequence[Frame]") -> bytes:
-    """Several pictures in one: a line that tells their moments and lengths, then one after the other."""
+    """Several pictures in one blob: a line with their times and lengths, then the pictures."""
     told = json.dumps([[frame.at, len(frame.picture.data)] for frame in frames])
     return told.encode() + b"\n" + b"".join(frame.picture.data for frame in frames)
 
@@ -362,7 +363,7 @@ def _unpacked(data: bytes) -> "tuple[Frame, ...]":
 
 
 def _read_facts(data: bytes) -> dict[str, Any]:
-    """Facts as they were kept; a field that an older version knew is left out."""
+    """Stored facts; unknown fields of another version are dropped."""
     names = {field.name for field in fields(Facts)}
     found: Mapping[str, Any] = json.loads(data)
     facts = {name: value for name, value in found.items() if name in names}

@@ -18,14 +18,14 @@ Make = Callable[[], Awaitable[tuple[bytes, str]]]
 
 
 class RenditionCache:
-    """Renditions and readings by the hash of their source; without a store nothing outlasts its caller."""
+    """Renditions and readings by the hash of their source; without a store nothing is kept."""
 
     def __init__(self, store: Readings | None) -> None:
         self._store = store
         self._makers: dict[tuple[str, str], _Maker] = {}
 
     async def once(self, sha256: str, name: str, make: Make, *, also: Sequence[str] = ()) -> tuple[bytes, str]:
-        """The rendition of this name and its type: as it was kept, or made now and kept; `also` made of others."""
+        """The rendition of this name and its type: cached, or made now and cached; `also` are its other sources."""
         async with self.alone(sha256, name):
             found = await self.found(sha256, name)
             if found is not None:
@@ -37,7 +37,7 @@ class RenditionCache:
             return data, mime
 
     async def found(self, sha256: str, name: str) -> tuple[bytes, str] | None:
-        """The rendition, if it is here and still what it was."""
+        """The cached rendition, if it exists and is intact."""
         blob = await self._store.rendition(sha256, name) if self._store else None
         data = None if blob is None else await asyncio.to_thread(_read, blob.path)
         if blob is None or data is None:
@@ -48,26 +48,26 @@ class RenditionCache:
         return data, blob.mime
 
     async def keep(self, sha256: str, name: str, data: bytes, mime: str, *, also: Sequence[str] = ()) -> None:
-        """Keep a rendition; a store that cannot only makes it dearer next time."""
+        """Store a rendition; if that fails, it is made again next time."""
         if self._store is None:
             return
         try:
             await self._store.keep_rendition(sha256, name, data, mime, also=also)
         except MediaNotFound:
-            raise  # deleted while it was made: nobody may have it any more
+            raise  # deleted while it was made: it may no longer be used
         except StoreError as error:
             log.warning("the rendition %s of %s is not kept: %s", name, sha256, type(error).__name__)
 
     async def reading(self, sha256: str, reader: str, parts: tuple[int, int]) -> DocumentText | None:
-        """What was read of these bytes, with its parts from … to."""
+        """The stored reading of these bytes, with its parts from … to."""
         return None if self._store is None else await self._store.reading(sha256, reader, parts=parts)
 
     async def read_before(self, sha256s: Sequence[str]) -> frozenset[str]:
-        """Those of these bytes that were read."""
+        """The hashes with a stored reading."""
         return await self._store.read_before(sha256s) if self._store and sha256s else frozenset()
 
     async def keep_reading(self, sha256: str, reader: str, text: DocumentText) -> None:
-        """Keep what was read beside what was read before."""
+        """Store a reading beside earlier ones."""
         if self._store is None:
             return
         try:
@@ -80,7 +80,7 @@ class RenditionCache:
 
     @asynccontextmanager
     async def alone(self, sha256: str, name: str) -> AsyncIterator[None]:
-        """Whoever else wants the same waits, and finds it made."""
+        """Concurrent callers wait, and find it made."""
         key = (sha256, name)
         maker = self._makers.setdefault(key, _Maker())
         maker.users += 1
@@ -94,7 +94,7 @@ class RenditionCache:
 
 
 class _Maker:
-    """Something being made, and how many wait for it."""
+    """A rendition being made, and its number of waiters."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()

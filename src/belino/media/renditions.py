@@ -1,4 +1,4 @@
-"""Renditions of one file for an agent: what it is, its text, and pictures of it."""
+"""Renditions of one file for an agent: facts, text, and pictures."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 PICTURE_TOKENS = 6_000
 LEAST_TOKENS, MOST_TOKENS = 300, 100_000
 MADE = ("image", "thumb", "text", "frames", "sheet")
-"""Forms that are made of a file; any other is the file itself."""
+"""Forms that are rendered; any other is the file itself."""
 
 _FRAME_BYTES = 256 * 1024
 _LEAST_SIDE = 192
-"""A frame smaller than this shows nothing: rather fewer of them."""
+"""A smaller frame is useless: show fewer of them."""
 _WORDS = 80
 _REF_TOKENS = 16
 _REASON_CHARS = 200
@@ -54,7 +54,7 @@ _COPY = "as=file gives the path of a copy"
 
 
 class CannotRender(MediaError):
-    """There is no such form of this file, or it could not be made; the message says what there is instead."""
+    """The file has no such form, or it could not be made; the message lists the alternatives."""
 
     def __init__(self, why: str, instead: str = "") -> None:
         super().__init__(f"{why}; {instead}" if instead else why)
@@ -63,19 +63,19 @@ class CannotRender(MediaError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A file whose bytes are here."""
+    """A file whose bytes are held."""
 
     blob: Blob
-    """With the type its bytes say."""
+    """With the type of its bytes."""
     title: str
-    """What we call it: clean, ours to say."""
+    """Our name for it, sanitised."""
     name: str = ""
-    """What its sender called it, for formats that are known by it."""
+    """The sender's name for it, for formats that are recognised by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderOptions:
-    """How much of it, and within which limits."""
+    """The requested range and limits."""
 
     pages: tuple[int, int | None] | None = None
     times: tuple[float, float | None] | None = None
@@ -93,24 +93,24 @@ class Rendered:
     about: str
     """Our words."""
     what: str
-    """For `explain`: what was made, without a word of its content."""
+    """For `explain`: what was made, without content."""
     text: str = ""
-    """Other people's words, disarmed; to stand between markers."""
+    """Untrusted text, sanitised; to stand between markers."""
     rest: str | None = None
-    """The cursor of what follows."""
+    """The cursor of the next page."""
     pictures: "tuple[Fitted, ...]" = ()
     labels: tuple[str, ...] = ()
-    """What each picture shows."""
+    """The caption of each picture."""
 
     @property
     def tokens(self) -> int:
-        """About what a model spends on it."""
+        """Approximate cost for a model."""
         seen = sum(estimate_image_tokens(picture.width, picture.height) for picture in self.pictures)
         return estimate_tokens(self.about) + estimate_tokens(self.text) + seen
 
 
 Dress = Callable[[str], str]
-"""Puts other people's words between markers."""
+"""Puts untrusted text between markers."""
 
 
 async def render(renderer: Renderer, item: Item, form: str, wish: RenderOptions) -> Rendered:
@@ -129,7 +129,7 @@ async def render(renderer: Renderer, item: Item, form: str, wish: RenderOptions)
 
 
 async def as_text(renderer: Renderer, item: Item, wish: RenderOptions, dress: Dress = str) -> Rendered:
-    """The text of a document, from the pages or the place that are asked for, as far as there is room."""
+    """The text of a document, from the requested pages or cursor, as far as there is room."""
     mime = item.blob.mime
     if not item.blob.size:
         raise CannotRender(EMPTY)
@@ -142,7 +142,7 @@ async def as_text(renderer: Renderer, item: Item, wish: RenderOptions, dress: Dr
     room, notes = wish.max_tokens or TEXT_TOKENS, _notes(text, place)
 
     def price(body: str) -> int:
-        """What the whole answer costs with this text in it, were the words about it as long as they can get."""
+        """The cost of the whole answer with this text, with the surrounding words at their longest."""
         widest = _about(item, text, f"You read {text.unit}s 99999-99999; it goes on with cursor=99999.9999999.99999")
         widest += _WIDEST_SCAN if mime == PDF and not all(part.text for part in text.parts) else ""
         return estimate_tokens(f"{widest}\n{dress(notes + body)}")
@@ -156,7 +156,7 @@ async def as_text(renderer: Renderer, item: Item, wish: RenderOptions, dress: Dr
 
 
 async def as_pages(renderer: Renderer, item: Item, wish: RenderOptions, *, thumb: bool = False) -> Rendered:
-    """Pages of a PDF as pictures: the first, or those that are asked for, a few at a time."""
+    """Pages of a PDF as pictures: the first, or the requested ones, a few at a time."""
     wish = _small(wish) if thumb else wish
     first, last = wish.pages or (1, 1)
     text = await renderer.reading(item.blob, mime=item.blob.mime, name=item.name, first=first, last=first)
@@ -189,7 +189,7 @@ async def as_picture(renderer: Renderer, item: Item, wish: RenderOptions, *, thu
 
 
 async def as_frames(renderer: Renderer, item: Item, wish: RenderOptions) -> Rendered:
-    """A few moments of a video, evenly from the time range or all of it."""
+    """A few frames of a video, evenly over the time range or all of it."""
     facts = await renderer.video(item.blob)
     start, end = _times(wish, facts.seconds)
     size, most = (facts.width, facts.height), min(FRAME_SIDE, wish.block_side)
@@ -214,7 +214,7 @@ async def as_frames(renderer: Renderer, item: Item, wish: RenderOptions) -> Rend
 
 
 async def as_film_sheet(renderer: Renderer, item: Item, wish: RenderOptions) -> Rendered:
-    """Many moments of a video on one picture, each with its time."""
+    """Many frames of a video on one picture, each with its time."""
     facts = await renderer.video(item.blob)
     start, end = _times(wish, facts.seconds)
     side = side_within(_room(item, wish), None, wish.block_side)
@@ -226,7 +226,7 @@ async def as_film_sheet(renderer: Renderer, item: Item, wish: RenderOptions) -> 
 
 
 async def as_album_sheet(renderer: Renderer, items: Sequence[tuple[str, Item]], wish: RenderOptions) -> Rendered:
-    """The pictures of an album on one, each under its number; `items` come with their refs."""
+    """The pictures of an album on one, each with its number; `items` come with their refs."""
     numbered = [(str(number), item.blob) for number, (_, item) in enumerate(items, 1)]
     room = _room(items[0][1], wish) - _REF_TOKENS * len(items)
     side = side_within(max(1, room), None, wish.block_side)
@@ -237,7 +237,7 @@ async def as_album_sheet(renderer: Renderer, items: Sequence[tuple[str, Item]], 
 
 
 def seen_item(blob: Blob, *, name: str | None, title: str, declared: str = "") -> Item:
-    """A file with the type its bytes say."""
+    """A file with the type of its bytes."""
     with blob.path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     sniffed = sniff(head, name=name, declared=declared, whole=blob.size <= HEAD_BYTES)
@@ -245,14 +245,14 @@ def seen_item(blob: Blob, *, name: str | None, title: str, declared: str = "") -
 
 
 def film_words(facts: "VideoFacts") -> str:
-    """What a video is, in a sentence."""
+    """A video's facts, in a sentence."""
     lasts = f"lasts {format_duration(facts.seconds)}, " if facts.seconds else ""
     sound = "with sound" if facts.audio_codec else "without sound"
     return f" It {lasts}is {facts.width}×{facts.height}, {sound}."
 
 
 def text_words(text: DocumentText) -> str:
-    """How much a document says, or why nothing, in a sentence."""
+    """How much text a document has, or why none, in a sentence."""
     if text.unread is not None and text.unread is not Unread.RENDERED:
         why = f", {one_line(text.reason)[:_REASON_CHARS].rstrip('. ')}" if text.reason else ""
         return f" Its text: {text.unread}{why}."
@@ -260,7 +260,7 @@ def text_words(text: DocumentText) -> str:
 
 
 def notes_of(text: DocumentText) -> tuple[str, ...]:
-    """What a reader should know, each in a line; the child that says it may be in an enemy's hands."""
+    """Notes for the reader, one per line; an attacker may control the child that wrote them."""
     said = [*text.notes, *([text.reason] if text.reason else [])]
     return tuple(one_line(note)[:_REASON_CHARS] for note in said[:5])
 
@@ -272,12 +272,12 @@ def why_unread(text: DocumentText) -> str:
 
 
 def only_so_many(text: DocumentText) -> str:
-    """How many parts there are, to who asks for one beyond them."""
+    """The number of parts, for a request beyond them."""
     return f"it has only {text.total} {text.unit}{'' if text.total == 1 else 's'}"
 
 
 def reason_of(error: Exception) -> str:
-    """Why it cannot be had, in words that may have come from a decoder."""
+    """The reason of a failure; the words may come from a decoder."""
     return one_line(str(error))[:_REASON_CHARS].rstrip(". ")
 
 
@@ -300,7 +300,7 @@ def _times(wish: RenderOptions, seconds: float | None) -> tuple[float | None, fl
 
 
 def _room(item: Item, wish: RenderOptions) -> int:
-    """Tokens for pictures, once the words beside them are paid."""
+    """Tokens left for pictures after the text."""
     return max(1, (wish.max_tokens or PICTURE_TOKENS) - _WORDS - estimate_tokens(item.title))
 
 
@@ -344,7 +344,7 @@ async def _with_scans(
 async def _pages(
     renderer: Renderer, item: Item, wish: RenderOptions, numbers: Sequence[int], room: int
 ) -> "tuple[tuple[Fitted, ...], list[int]]":
-    """Some pages as pictures, the first of these numbers that there is room for."""
+    """Some pages as pictures: the first of these numbers that there is room for."""
     room -= _WORDS
     side = side_within(max(1, room), None, wish.block_side)
     drawn: list[Fitted] = []
@@ -369,5 +369,5 @@ def _named(unit: DocumentUnit, numbers: Sequence[int]) -> str:
 
 
 def _notes(text: DocumentText, place: TextPosition) -> str:
-    """What a reader should know, at the beginning."""
+    """Notes for the reader, at the beginning."""
     return "" if place.part > 1 or place.offset else "".join(f"(note: {note})\n" for note in notes_of(text))

@@ -12,26 +12,24 @@ LOOKED_AT = 100_000
 
 
 def remove_copies(folder: Path, refs: Collection[str]) -> int:
-    """Delete every copy of these refs beneath a conversation's folder. Returns how many there were."""
+    """Delete every copy of these refs below a conversation's folder. Returns how many there were."""
     marks = [f"{MARK}{ref}" for ref in refs]
-    with Jail(folder) as beneath:
+    with Jail(folder) as jail:
         copies = [
             seen.path
-            for seen in beneath.files(INCOMING, most=LOOKED_AT)
+            for seen in jail.files(INCOMING, most=LOOKED_AT)
             if any(mark in seen.path.removeprefix(f"{INCOMING}/") for mark in marks)
         ]
         for path in copies:
-            beneath.remove(path)
+            jail.remove(path)
     return len(copies)
 
 
 def remove_older(folder: Path, before: datetime) -> int:
-    """Delete what nobody has written or read beneath the session's folder since then. Returns how much there was."""
+    """Delete copies in the session's folder that were not written or read since then. Returns how many there were."""
     bound = before.timestamp() * 1e9
-    with Jail(folder) as beneath:
-        old = [
-            seen.path for seen in beneath.files(INCOMING, most=LOOKED_AT) if max(seen.mtime_ns, seen.atime_ns) < bound
-        ]
+    with Jail(folder) as jail:
+        old = [seen.path for seen in jail.files(INCOMING, most=LOOKED_AT) if max(seen.mtime_ns, seen.atime_ns) < bound]
         for path in old:
-            beneath.remove(path)
+            jail.remove(path)
     return len(old)

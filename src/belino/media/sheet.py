@@ -1,6 +1,6 @@
-"""Contact sheets: many pictures on one, each under a number or a time written in the font that Pillow brings along.
+"""Contact sheets: many pictures on one, each with a number or a time in Pillow's built-in font.
 
-The sandbox's child can open no font: Pillow's own lies in its code, and is loaded before the child is forked.
+The sandbox's child cannot open a font file: Pillow's own is in its code, and is loaded before the child is forked.
 """
 
 import math
@@ -33,14 +33,14 @@ GAP = 4
 SMALLEST_CELL = 160
 """Smaller pictures are enlarged to this width, so that their labels fit."""
 LETTERS = 12, 48
-"""How high at least and at most."""
+"""Minimum and maximum height."""
 LETTER_SHARE = 12
-"""The part of a cell's height that its label takes."""
+"""A label's height, as a part of its cell's."""
 _PAPER, _INK, _SHADE, _MISSING = (255, 255, 255), (255, 255, 255), (0, 0, 0), (160, 160, 160)
 
 
 class Sheets:
-    """Lays the pictures of an album on one."""
+    """Arranges the pictures of an album on one."""
 
     def __init__(self, images: Images, sandbox: "Runs", scratch: Path, videos: "Videos | None" = None) -> None:
         self._images = images
@@ -51,7 +51,7 @@ class Sheets:
     async def album(
         self, items: Sequence[tuple[str, Blob]], *, max_side: int = SHEET_SIDE, max_bytes: int = SHEET_BYTES
     ) -> Fitted:
-        """The items in their order, each under its label; a crossed field stands for what cannot be shown."""
+        """The items in order, each with its label; a crossed field stands for one that cannot be shown."""
         if not 1 <= len(items) <= CELLS_AT_MOST:
             raise MediaRefused(f"a sheet holds between 1 and {CELLS_AT_MOST} pictures, not {len(items)}")
         max_side, max_bytes = min(max_side, MAX_SIDE), min(max_bytes, MAX_BYTES)
@@ -67,7 +67,7 @@ class Sheets:
         return checked(await self._made(b"".join(cells), options), max_bytes=max_bytes, max_side=max_side)
 
     async def _cell(self, blob: Blob, side: int) -> bytes:
-        """The item, small; nothing if it cannot be shown."""
+        """The item as a small picture; None if it cannot be shown."""
         try:
             if self._videos is not None and blob.mime.startswith("video/"):
                 return (await self._videos.poster(blob, max_side=side, max_bytes=CELL_BYTES)).data
@@ -92,15 +92,15 @@ class Sheets:
 
 
 def cell_side(max_side: int, count: int) -> int:
-    """No cell of a sheet is longer, unless its picture is four times longer than wide."""
+    """The longest side of a cell, unless its picture is four times longer than wide."""
     return min(max_side, math.ceil(2 * max_side / math.sqrt(count)))
 
 
-# What follows runs in the sandbox's child.
+# The rest runs in the sandbox's child.
 
 
 def prepare() -> None:
-    """Import what the jobs need, and the font; in the child it would be too late."""
+    """Import what the jobs need, and the font; the child cannot import."""
     import PIL.ImageDraw  # noqa: F401 - used in functions
 
     decode.prepare()
@@ -120,7 +120,7 @@ def album(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def laid_out(cells: "Sequence[tuple[str, Image.Image | None]]", *, max_side: int) -> "Image.Image":
-    """The pictures row by row, each as large as a common cell lets it be."""
+    """The pictures row by row, each as large as a common cell allows."""
     from PIL import Image, ImageDraw
 
     pictures = [picture for _, picture in cells if picture is not None]
@@ -146,7 +146,7 @@ def laid_out(cells: "Sequence[tuple[str, Image.Image | None]]", *, max_side: int
 
 
 def stamps(times: Sequence[float]) -> list[str]:
-    """Times as a player shows them; with tenths where seconds would not tell them apart."""
+    """Times as a player shows them; with tenths where seconds are ambiguous."""
     whole = [_stamp(int(at)) for at in times]
     if len(set(whole)) == len(whole):
         return whole
@@ -160,7 +160,7 @@ def written(picture: "Image.Image", *, max_bytes: int, max_side: int) -> bytes:
 
 
 def write_all(target: int, content: bytes) -> None:
-    """All of it, however many writes that takes."""
+    """Write all of it, in as many writes as necessary."""
     left = memoryview(content)
     while left:
         left = left[os.write(target, left) :]
@@ -172,7 +172,7 @@ def _stamp(seconds: int) -> str:
 
 
 def _grid(count: int, shape: float, max_side: int, widest: int) -> tuple[int, tuple[int, int]]:
-    """How many columns make the cells largest, where an empty cell counts against it; and a cell's size."""
+    """The number of columns that makes cells largest, with a penalty for empty cells; and a cell's size."""
     best: tuple[float, int, tuple[int, int]] = (-1.0, 1, (1, 1))
     for across in range(1, count + 1):
         down = math.ceil(count / across)
@@ -201,7 +201,7 @@ def _font(size: int) -> "FreeTypeFont | ImageFont":
 
 
 def _read(content: bytes) -> "Image.Image":
-    """A picture that another child made, and ours has checked."""
+    """A picture made by another child and checked by the gateway."""
     from PIL import Image
 
     image = decode.vips().Image.new_from_buffer(content, "")

@@ -1,4 +1,4 @@
-"""Stream open: a hostile sound or video, opened in the sandbox as the type its bytes are."""
+"""Stream open: open a hostile sound or video in the sandbox as the type of its bytes."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 AnyStream = TypeVar("AnyStream", "AudioStream", "VideoStream")
 
 BELIEVED_BITS = 200_000_000
-"""Bits a second. A header that tells of more has a length made up, as some stickers have."""
+"""Bits a second. A header that implies more has a false length, as some stickers have."""
 PACKETS_AT_MOST = 2_000_000
-"""So many are counted where no header tells how long it lasts; that is ten hours."""
+"""Packets counted where no header has the length; that is ten hours."""
 BROKEN_AT_MOST = 1_000
-"""Packets that do not decode, before a stream is given up."""
+"""Undecodable packets before a stream is given up."""
 
 _BOXES, _MATROSKA, _OGG, _ASF = "mov", "matroska", "ogg", "asf"
 _DEMUXERS = {
@@ -37,28 +37,28 @@ _DEMUXERS = {
     "audio/amr-wb": "amr", "audio/aiff": "aiff", "audio/x-caf": "caf", "audio/basic": "au", "audio/x-wavpack": "wv",
     "audio/ac3": "ac3", "audio/eac3": "eac3",
 }  # fmt: skip
-"""Who takes a type apart. Playlists and lists of files (HLS, DASH, concat) are on no line, so they are never opened."""
+"""The demuxer of each type. Playlists and lists of files (HLS, DASH, concat) are not listed, so never opened."""
 TYPES = frozenset(_DEMUXERS)
 _OPTIONS = {"enable_drefs": "0", "use_absolute_path": "0", "protocol_whitelist": "belino"}
-"""No track of an MP4 may lie in another file, and no protocol is allowed."""
+"""No track of an MP4 may be in another file, and no protocol is allowed."""
 
 
 def installed() -> bool:
-    """Whether sounds and videos can be decoded here: an extra brings the library."""
+    """Whether sounds and videos can be decoded here: an extra installs the library."""
     return find_spec("av") is not None
 
 
 def require() -> None:
-    """MediaRefused with the way out where nothing can be decoded."""
+    """MediaRefused with the remedy where nothing can be decoded."""
     if not installed():
         raise MediaRefused("belino cannot decode sounds and videos here; install that with `pip install belino[av]`")
 
 
-# What follows runs in the sandbox's child.
+# The rest runs in the sandbox's child.
 
 
 def prepare() -> None:
-    """Import what every job needs, if it is installed; in the child it would be too late."""
+    """Import what every job needs, if installed; the child cannot import."""
     with suppress(ImportError):
         import av.audio.resampler
         import av.subtitles.stream
@@ -66,7 +66,7 @@ def prepare() -> None:
 
 
 def type_of(source: int, declared: str) -> str:
-    """What the bytes are; what was found before only helps where they leave room."""
+    """The type of the bytes; the earlier result only helps where they are ambiguous."""
     head = os.pread(source, HEAD_BYTES, 0)
     if not head:
         raise MediaRefused("the file is empty")
@@ -75,7 +75,7 @@ def type_of(source: int, declared: str) -> str:
 
 @contextmanager
 def opened(source: int, declared: str) -> Iterator["InputContainer"]:
-    """The sound or video, taken apart by the one demuxer for its type; whatever is wrong with it is MediaRefused."""
+    """The sound or video, opened by the one demuxer for its type; any fault is MediaRefused."""
     import av
     from av.error import FFmpegError
 
@@ -103,7 +103,7 @@ def opened(source: int, declared: str) -> Iterator["InputContainer"]:
 
 
 def video_of(container: "InputContainer") -> "VideoStream | None":
-    """The first stream of moving pictures; the cover of a record is none."""
+    """The first video stream; cover art does not count."""
     from av.stream import Disposition
 
     still = Disposition.attached_pic | Disposition.timed_thumbnails
@@ -112,14 +112,14 @@ def video_of(container: "InputContainer") -> "VideoStream | None":
 
 
 def audio_of(container: "InputContainer") -> "AudioStream":
-    """The first stream of sound."""
+    """The first audio stream."""
     if not container.streams.audio:
         raise MediaRefused("there is no sound in it")
     return _known(container.streams.audio, "sound")
 
 
 def seconds_of(container: "InputContainer", stream: Any, size: int) -> float | None:
-    """How long a stream lasts: as its headers say if that can be, else by its packets, which leaves them read."""
+    """The length of a stream: from plausible headers, else by reading its packets to the end."""
     told = stream.duration * stream.time_base if stream.duration and stream.time_base else None
     seconds = float(told) if told else container.duration / 1_000_000 if container.duration else 0.0
     if 0 < seconds < LONGEST and size * 8 / seconds < BELIEVED_BITS:
@@ -128,14 +128,14 @@ def seconds_of(container: "InputContainer", stream: Any, size: int) -> float | N
 
 
 def begins_at(container: "InputContainer", stream: Any) -> float:
-    """The time of the first frame, which need not be nought."""
+    """The time of the first frame, which need not be zero."""
     if stream.start_time is not None and stream.time_base:
         return float(stream.start_time * stream.time_base)
     return container.start_time / 1_000_000 if container.start_time else 0.0
 
 
 def frames_of(container: "InputContainer", stream: Any) -> Iterator[Any]:
-    """Its frames from here on; a broken packet costs no more than itself, and what is cut off ends early."""
+    """The frames from here on; a broken packet is skipped, and a truncated file ends early."""
     from av.error import FFmpegError
 
     broken = 0
@@ -162,7 +162,7 @@ def _counted(container: "InputContainer", stream: Any) -> float | None:
 
     first: float | None = None
     last = 0.0
-    with suppress(FFmpegError):  # cut off: it lasts as long as what is there
+    with suppress(FFmpegError):  # truncated: it lasts as long as its packets
         for number, packet in enumerate(container.demux(stream)):
             if packet.pts is not None and packet.time_base:
                 begin = float(packet.pts * packet.time_base)
@@ -175,7 +175,7 @@ def _counted(container: "InputContainer", stream: Any) -> float | None:
 
 
 def _known(streams: "Sequence[AnyStream]", what: str) -> "AnyStream":
-    """The first that there is a decoder for; PyAV has no context for others."""
+    """The first with a decoder; PyAV has no context for others."""
     for stream in streams:
         if stream.codec_context is not None:
             return stream

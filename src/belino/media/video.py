@@ -1,4 +1,4 @@
-"""Videos and animations: what one is, and frames of it by seeking; decoding happens in the sandbox only."""
+"""Videos and animations: their facts, and frames by seeking; decoded only in the sandbox."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,45 +19,45 @@ if TYPE_CHECKING:
     from belino.media.image.images import Runs
 
 FRAME_SIDE, FRAME_BYTES = 1_024, 256 * 1024
-"""Of one frame, if nothing else is asked for."""
+"""Of one frame, by default."""
 SHEET_SIDE, SHEET_BYTES = 1_568, 1024 * 1024
 POSTER_SIDE, POSTER_BYTES = 640, 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoFacts:
-    """What a video is, as it is seen upright and with square pixels."""
+    """The facts of a video, upright and with square pixels."""
 
     seconds: float | None
-    """None where neither headers nor packets tell."""
+    """None if neither headers nor packets contain it."""
     codec: str
     width: int
     height: int
     rotation: int = 0
-    """Degrees clockwise that the stored pixels were turned by; they are counted in already."""
+    """Clockwise rotation of the stored pixels, in degrees; already applied to the size."""
     fps: float | None = None
-    """On average; a phone's video has no fixed one."""
+    """The average; a phone's video has a variable rate."""
     audio_codec: str = ""
     """Empty if it is silent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One picture of a video and the second at which it is shown, which may be a little before the one asked for."""
+    """One frame of a video and its time in seconds, which may be slightly before the requested one."""
 
     at: float
     picture: Fitted
 
 
 class Videos:
-    """Asks the sandbox, and believes only what it can check. GIF and WebP count as videos without sound."""
+    """Asks the sandbox, and checks every answer. GIF and WebP count as videos without sound."""
 
     def __init__(self, sandbox: "Runs", scratch: Path) -> None:
         self._sandbox = sandbox
         self._scratch = scratch
 
     async def probe(self, blob: Blob) -> VideoFacts:
-        """What the video is; MediaRefused if there are no moving pictures in it that are decoded."""
+        """The facts of the video; MediaRefused without a decodable video stream."""
         _require(blob)
         return _facts(await self._sandbox.run("video.probe", blob.path, {"mime": blob.mime}))
 
@@ -92,7 +92,7 @@ class Videos:
         return checked(data, max_bytes=options["max_bytes"], max_side=options["max_side"])
 
     async def poster(self, blob: Blob, *, max_side: int = POSTER_SIDE, max_bytes: int = POSTER_BYTES) -> Fitted:
-        """One frame that stands for the video: a key frame near its beginning, by one seek."""
+        """One frame for the whole video: a key frame near its beginning, by one seek."""
         options = _options(blob, count=1, start=None, end=None, max_side=max_side, max_bytes=max_bytes)
         told, data = await self._made("video.frames", blob, {**options, "poster": True}, options["max_bytes"])
         return _frames(told, data, options)[0].picture
@@ -112,7 +112,7 @@ class Videos:
 
 
 def _require(blob: Blob) -> None:
-    """Pictures that move are decoded as pictures, which needs no extra."""
+    """Animated pictures are decoded as pictures, which needs no extra."""
     if blob.mime not in ANIMATIONS:
         stream_open.require()
 
@@ -163,7 +163,7 @@ def _is_name(codec: str) -> bool:
 
 
 def _frames(told: Mapping[str, Any], data: bytes, options: Mapping[str, Any]) -> tuple[Frame, ...]:
-    """The child may be in an enemy's hands: every picture is looked at, and their bytes must be all there are."""
+    """An attacker may control the child: every picture is checked, and their bytes must be all there are."""
     listed = told.get("frames")
     if not isinstance(listed, list) or not 1 <= len(listed) <= options["count"]:
         raise MediaRefused("decoding the video gave no proper answer")
@@ -184,22 +184,22 @@ def _frames(told: Mapping[str, Any], data: bytes, options: Mapping[str, Any]) ->
     return tuple(found)
 
 
-# What follows runs in the sandbox's child.
+# The rest runs in the sandbox's child.
 
 
 def prepare() -> None:
-    """Import what the jobs need; in the child it would be too late."""
+    """Import what the jobs need; the child cannot import."""
     stream_open.prepare()
     sheets.prepare()
 
 
 def probe(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the video is, with its first frame decoded: only that tells which way is up."""
+    """The facts of the video, with its first frame decoded: only that has the rotation."""
     return video_frames.look(source, options["mime"])
 
 
 def frames(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Pictures one after the other in `target`, and where each ends."""
+    """Write the pictures one after the other to `target`, and return where each ends."""
     listed = []
     for at, picture in _taken(source, options):
         content = sheets.written(picture, max_bytes=options["max_bytes"], max_side=options["max_side"])

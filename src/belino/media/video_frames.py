@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 FRAMES_AT_MOST = 24
 PATIENCE = 8.0
-"""For all frames together. Who needs more gets the last frame that was reached, with its own time."""
+"""For all frames together. Beyond it the last reached frame is returned, with its own time."""
 POSTER_SHARE, POSTER_SECONDS = 0.1, 3.0
-"""So far in, and no farther: the very first frame is often black."""
+"""The latest time of a poster: the very first frame is often black."""
 SAME = 0.001
-"""Seconds: times that are no further apart are the same, for containers round them."""
+"""Seconds: closer times are the same, because containers round them."""
 EARLIER = (0.0, 2.0, 10.0, 60.0)
-"""Seconds: seeking may lead behind the time that is meant, where key frames are not found by when they are shown."""
+"""Seconds: seeking may overshoot where the index does not use presentation times."""
 ODDEST_PIXEL = 10
-"""No pixel is more times wider than high, or the other way round."""
+"""The maximum pixel aspect ratio, either way."""
 ANIMATIONS = animation.TYPES
 
 Taken = tuple[float, "Image.Image"]
@@ -37,17 +37,17 @@ Taken = tuple[float, "Image.Image"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameOptions:
-    """Which frames, and how large at most."""
+    """The requested frames and their maximum size."""
 
     count: int
     start: float | None
     end: float | None
     max_side: int
     poster: bool = False
-    """One that is quick to reach will do."""
+    """Any frame that is quick to reach."""
 
     def times(self, seconds: float | None) -> list[float]:
-        """The middles of so many parts of equal length."""
+        """The midpoints of so many parts of equal length."""
         begin = self.start or 0.0
         if seconds is not None and begin >= seconds:
             raise MediaRefused(f"it lasts {format_duration(seconds)}; there is nothing at {format_duration(begin)}")
@@ -59,7 +59,7 @@ class FrameOptions:
 
 
 def look(source: int, mime: str) -> dict[str, Any]:
-    """What the video is."""
+    """The facts of the video."""
     if (found := stream_open.type_of(source, mime)) in ANIMATIONS:
         return animation.look(source, found)
     with stream_open.opened(source, mime) as container:
@@ -82,7 +82,7 @@ def look(source: int, mime: str) -> dict[str, Any]:
 
 
 def taken(source: int, mime: str, wish: FrameOptions) -> Sequence[Taken]:
-    """The frames that were asked for, each once, with the second at which it is shown."""
+    """The requested frames, each once, with their times."""
     if (found := stream_open.type_of(source, mime)) in ANIMATIONS:
         return animation.taken(source, found, wish.times, wish.max_side)
     with stream_open.opened(source, mime) as container:
@@ -99,7 +99,7 @@ def taken(source: int, mime: str, wish: FrameOptions) -> Sequence[Taken]:
 
 
 class _Seeker:
-    """Goes through a video from one time to a later one by the shortest way."""
+    """Moves forward through a video, by seeking or decoding."""
 
     def __init__(self, container: "InputContainer", stream: "VideoStream", *, near: bool) -> None:
         self._container, self._stream = container, stream
@@ -111,7 +111,7 @@ class _Seeker:
         self._last: tuple[float, VideoFrame] | None = None
 
     def frames(self, times: Sequence[float]) -> Iterator[tuple[float, "VideoFrame"]]:
-        """The frame that is shown at each time, or the one before it that can be reached."""
+        """The frame shown at each time, or the last reachable one before it."""
         end = time.monotonic() + PATIENCE
         for number, at in enumerate(times):
             now = time.monotonic()
@@ -119,7 +119,7 @@ class _Seeker:
             if found is not None:
                 yield found
         if self._last is None:
-            # The length may be a lie, or nothing can be found by time: whatever comes first is better than nothing.
+            # The length may be false, or seeking impossible: the first frame is better than none.
             self._seek(0.0)
             yield from self._forward(0.0, give_up=end)
 
@@ -135,7 +135,7 @@ class _Seeker:
         return found
 
     def _is_on_the_way(self, at: float) -> bool:
-        """Whether no key frame lies between here and there: seeking would lead back."""
+        """Whether there is no key frame in between: seeking would go back."""
         if self._last is None or self._last[0] > at:
             return False
         entries = self._stream.index_entries
@@ -145,7 +145,7 @@ class _Seeker:
     def _seek(self, at: float) -> None:
         from av.error import FFmpegError
 
-        # Where nothing can be found by time the way is from the beginning, as far as it goes.
+        # Where seeking is impossible, decode from the beginning, as far as the limit allows.
         with suppress(FFmpegError):
             self._container.seek(int((at + self._begin) / self._unit), stream=self._stream)
         self._last = None
@@ -179,13 +179,13 @@ def _moving(container: "InputContainer") -> "VideoStream":
         raise MediaRefused(f"the video is {stream.width}×{stream.height}; at most {MAX_PIXELS:,} pixels are decoded")
     if min(stream.width, stream.height) < 1:
         raise MediaRefused("the video is damaged: it has no size")
-    # Threads would take address space, of which there is little, and save no CPU time.
+    # Threads would take address space, which is limited, and save no CPU time.
     stream.thread_count = 1
     return stream
 
 
 def _turn(frame: "VideoFrame") -> int:
-    """Degrees clockwise to stand upright; a video is only turned by quarters."""
+    """Clockwise rotation to upright, in degrees; only quarters are applied."""
     return -round(frame.rotation / 90) * 90 % 360
 
 

@@ -1,24 +1,24 @@
-"""WebM header: what the file says of its picture, without decoding."""
+"""WebM header: the facts of its picture, without decoding."""
 
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 LONGEST, WIDEST = 30 * 24 * 3600.0, 65_535
-"""Seconds and pixels; what claims more is not believed."""
+"""Seconds and pixels; larger claims are ignored."""
 
 _SEGMENT, _INFO, _TRACKS, _TRACK = 0x18538067, 0x1549A966, 0x1654AE6B, 0xAE
 _SCALE, _DURATION = 0x2AD7B1, 0x4489
 _TYPE, _CODEC, _VIDEO, _WIDTH, _HEIGHT = 0x83, 0x86, 0xE0, 0xB0, 0xBA
 _SOUND = 2
 _NANOSECONDS = 1_000_000
-"""A unit of time, in nanoseconds, where the file does not say another."""
+"""The default unit of time, in nanoseconds."""
 _CODECS = {b"V_VP8": "vp8", b"V_VP9": "vp9", b"V_AV1": "av1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilmFacts:
-    """One picture track."""
+    """One video track."""
 
     codec: str
     width: int
@@ -28,7 +28,7 @@ class FilmFacts:
 
 
 def film_facts(head: bytes) -> FilmFacts | None:
-    """The facts, if the beginning of a file tells all of them. Takes any bytes, never raises."""
+    """The facts, if the beginning of a file contains all of them. Takes any bytes, never raises."""
     try:
         found = dict(_elements(dict(_elements(head))[_SEGMENT]))
         seconds = _seconds(found[_INFO])
@@ -57,7 +57,7 @@ def _seconds(info: bytes) -> float:
 
 
 def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The elements that stand side by side, each with what is in it; of one that is cut off, what there is."""
+    """Sibling elements, each with its content; of a truncated one, what there is."""
     at = 0
     while at < len(data):
         name, length = _number(data, at)
@@ -65,13 +65,13 @@ def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
         size, length = _number(data, at)
         at += length
         unmarked = (1 << 7 * length) - 1
-        # All ones: the size was not known when it was written, and the rest is in it.
+        # All ones: the size was unknown when it was written, and the element extends to the end.
         end = len(data) if size & unmarked == unmarked else at + (size & unmarked)
         yield name, data[at:end]
         at = end
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number with the mark in its first byte that says how many bytes it has, and that."""
+    """A variable-length number, whose first byte marks its length, and that length."""
     length = 9 - int.from_bytes(data[at : at + 1]).bit_length()
     return int.from_bytes(data[at : at + length]), length

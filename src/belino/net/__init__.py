@@ -1,1 +1,1 @@
-"""The outside world: one HTTP client, bounded streams, patience, and silence about secrets."""
+"""Network access: one HTTP client, bounded streams, retries, and redaction of secrets."""

@@ -1,4 +1,4 @@
-"""The HTTP client an adapter gets: one per account, patient within limits, silent about URLs."""
+"""The HTTP client of an adapter: one per account, with time limits; it never names a URL in errors or logs."""
 
 import asyncio
 import json as json_format
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 MOST_REDIRECTS = 3
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
-# What any server may be told; every other header may be a credential, and goes to the account's own hosts alone.
+# Headers for any server; every other header may be a credential, and goes to the account's own hosts only.
 HARMLESS_HEADERS = frozenset(
     {"accept", "content-type", "if-match", "if-modified-since", "if-none-match", "if-range", "range", "user-agent"}
 )
 
 SOCKET_MESSAGE_BYTES = 64 * 1024 * 1024
 CLOSING_SECONDS = 1.0
-# A private code of web sockets: platforms take 1000 and 1001 for a goodbye, and forget what we did not hear.
+# A private web socket close code: after 1000 or 1001 platforms discard what we did not receive.
 STILL_WANTED = 4000
 
-# A platform that says 429 without saying how long.
+# The wait after a 429 without Retry-After.
 DEFAULT_RETRY_AFTER = 5.0
 
 
 def error_for(status: int, headers: Mapping[str, str], *, now: datetime | None = None) -> AdapterError | None:
-    """The error an answer's status means, or None for 1xx to 3xx. What a 403 or 404 means, an adapter knows better."""
+    """The error for a status, or None for 1xx to 3xx. Adapters know better what a 403 or 404 means."""
     if status < 400:
         return None
     wait = retry_after(headers, now=now or datetime.now(UTC))
@@ -57,7 +57,7 @@ def error_for(status: int, headers: Mapping[str, str], *, now: datetime | None =
 
 
 async def look_up(name: str, port: int) -> Sequence[str]:
-    """Every address a name has, as the machine resolves it."""
+    """Every address of a name, by the system's resolver."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
     return list(dict.fromkeys(str(where[0]) for *_, where in found))
@@ -66,9 +66,9 @@ async def look_up(name: str, port: int) -> Sequence[str]:
 class Client:
     """An HttpClient on aiohttp, which is imported and opened by the first request.
 
-    `hosts` are the account's own, as an adapter's `hosts(config)` lists them: `host` means HTTPS at its usual port,
-    `host:port` exactly that, be it a private one. Credentials go to them alone. An account that lists none may tell its
-    headers to whatever it calls, but never to a place that a redirect names.
+    `hosts` are the account's own, from an adapter's `hosts(config)`: `host` means HTTPS at its default port,
+    `host:port` exactly that, even a private one. Credentials go only to them. An account that lists none may send its
+    headers to any host it calls, but never to the target of a redirect.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Client:
         body: bytes | AsyncIterable[bytes] | None = None,
         timeout: float = 30.0,
     ) -> AsyncIterator[HttpAnswer]:
-        """Send one request; `timeout` bounds the wait for the answer's head and each wait for a piece of its body."""
+        """Send one request; `timeout` bounds the wait for the answer's head and for each piece of its body."""
         sent_headers = dict(headers or {})
         if json is not None:
             body = json_format.dumps(json, ensure_ascii=False).encode()
@@ -115,7 +115,7 @@ class Client:
     async def socket(
         self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None
     ) -> AsyncIterator[WebSocket]:
-        """A web socket to where a request might go; `timeout` bounds the wait until it is open."""
+        """Open a web socket, under the same rules as a request; `timeout` bounds the wait until it is open."""
         from aiohttp import ClientWSTimeout
         from yarl import URL
 
@@ -146,12 +146,12 @@ class Client:
         headers: Mapping[str, str],
         body: bytes | AsyncIterable[bytes] | None,
     ) -> "ClientResponse":
-        """The answer at the end of at most three redirects, each looked at like a first request."""
+        """The answer after at most three redirects, each checked like a first request."""
         place = start
         for _ in range(MOST_REDIRECTS + 1):
             told = headers if self._may_know(place, start) else _harmless(headers)
             response = await self._send(method, place, told, body)
-            # A redirected POST would say its body again to somebody the platform names.
+            # A redirected POST would send its body again to a host that the platform names.
             if response.status not in REDIRECTS or method.upper() not in ("GET", "HEAD"):
                 return response
             location = response.headers.get("Location")
@@ -169,7 +169,7 @@ class Client:
         self._guard.check(place)
         url = URL(str(place))
         if (url.scheme, url.raw_host, url.port) != place.origin:
-            raise AddressRefused(REFUSED)  # two parsers disagree: neither is believed
+            raise AddressRefused(REFUSED)  # two parsers disagree: the URL is refused
         return await self._session(named=self._guard.names(place)).request(
             method,
             url,
@@ -181,14 +181,14 @@ class Client:
     def _may_know(self, place: CheckedUrl, start: CheckedUrl) -> bool:
         if self._own is None:
             return place.origin == start.origin
-        # Over plain HTTP anybody on the way reads along: only where the operator wrote the port.
+        # Plain HTTP can be read in transit: only where the operator wrote the port.
         return self._own.names(place) and (place.scheme == "https" or self._guard.names(place))
 
     def _session(self, *, named: bool) -> "ClientSession":
         if named not in self._sessions:
             from belino.net.connect import open_session
 
-            # Two, so that no connection opened for a place the operator named serves another's request.
+            # Two sessions, so that no connection opened for a place that the operator named serves another request.
             self._sessions[named] = open_session(None if named else self._guard, self._resolve)
         return self._sessions[named]
 
@@ -247,7 +247,7 @@ def _has_port(host: str) -> bool:
 
 @contextmanager
 def _as_adapter_errors(method: str, timeout: float) -> Iterator[None]:
-    """Name what failed without the URL: aiohttp's own errors print it, and a platform's URL may hold its token."""
+    """Describe a failure without the URL: aiohttp's own errors print it, and a platform's URL may hold its token."""
     from aiohttp import ClientConnectorCertificateError, ClientConnectorError, ClientError, ConnectionTimeoutError
 
     try:

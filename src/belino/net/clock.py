@@ -1,4 +1,4 @@
-"""Clock of the machine: wall time, and one that never goes back."""
+"""Clock of the machine: wall time, and a monotonic one."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from belino.domain.ports import Clock
 
 
 class SystemClock:
-    """The real clock; everything that waits or stamps is given one."""
+    """The real clock; all code that waits or timestamps receives one."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -21,7 +21,7 @@ class SystemClock:
 
 
 class SteadyClock:
-    """The same time, until somebody turns the clock back: what is due in a minute stays due in a minute."""
+    """A clock that ignores steps back of the wall clock: what is due in a minute stays due in a minute."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -29,7 +29,7 @@ class SteadyClock:
         self._read = clock.monotonic()
 
     def now(self) -> datetime:
-        """Never earlier than it was, and as much later as time has passed."""
+        """Wall time that never goes back, and advances with the monotonic clock."""
         read = self._clock.monotonic()
         self._last = max(self._last + timedelta(seconds=read - self._read), self._clock.now())
         self._read = read

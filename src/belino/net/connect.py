@@ -1,4 +1,4 @@
-"""Connect only where the guard allows it: aiohttp's connector with a check on every address."""
+"""Connect only where the guard allows it: aiohttp's connector with a check of every address."""
 
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,31 +13,32 @@ if TYPE_CHECKING:
     from aiohappyeyeballs import AddrInfoType
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""(name, port) → every address the name has."""
+"""(name, port) → every address of the name."""
 
 CONNECT_SECONDS = 5.0
-# A gigabyte read so, where no line is taken, costs less CPU than with aiohttp's own 64 KiB, and than with 512.
+# Reading a gigabyte in this size, where the connection is not taken over, costs less CPU than in aiohttp's 64 KiB, or
+# in 512.
 READ_BYTES = 256 * 1024
 
 
 class ConnectRefusal(OSError):
-    """What a socket that is not opened throws; it names no address."""
+    """Raised for a socket that is not opened; it names no address."""
 
     def __init__(self) -> None:
         super().__init__(REFUSED)
 
 
 def open_session(guard: Guard | None, resolve: Resolve) -> ClientSession:
-    """A session that reaches what the guard lets through; without a guard, for places the operator named, anything."""
+    """A session that reaches what the guard allows; without a guard, for places the operator named, anything."""
     connector = TCPConnector(
         resolver=_Resolver(guard, resolve),
-        # Asked for literal addresses too, which no resolver sees, and before the first packet leaves.
+        # Called for literal addresses too, which no resolver sees, and before the first packet leaves.
         socket_factory=None if guard is None else _factory(guard),
     )
-    # Requests are led by the client, hop by hop; a web socket would follow a redirect by itself, past the guard's eyes.
+    # The client follows redirects itself, one by one; a web socket would follow them past the guard.
     leading = TraceConfig()
     leading.on_request_redirect.append(_refuse_redirect)
-    # A compressed body is not asked for and not unpacked: a bomb stays small.
+    # Compressed bodies are neither requested nor unpacked: a decompression bomb stays small.
     return ClientSession(
         connector=connector,
         trace_configs=[leading],
@@ -45,7 +46,7 @@ def open_session(guard: Guard | None, resolve: Resolve) -> ClientSession:
         auto_decompress=False,
         cookie_jar=DummyCookieJar(),
         read_bufsize=READ_BYTES,
-        # Waits for bytes are bounded by whoever reads them: aiohttp would set a timer for every packet.
+        # Readers bound their own waits: aiohttp would set a timer for every packet.
         timeout=ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
         headers={"Accept-Encoding": "identity", "User-Agent": "belino"},
     )
@@ -57,7 +58,7 @@ async def _refuse_redirect(_session: ClientSession, _context: object, told: Trac
 
 
 class _Resolver(AbstractResolver):
-    """Resolves once; a name with one address that is refused is refused whole, or it could be tried until it works."""
+    """Resolves once; a name with one refused address is refused, or it could be retried until it works."""
 
     def __init__(self, guard: Guard | None, resolve: Resolve) -> None:
         self._guard = guard
@@ -82,7 +83,7 @@ class _Resolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
 
 def _factory(guard: Guard) -> Callable[["AddrInfoType"], socket.socket]:

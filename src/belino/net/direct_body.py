@@ -5,12 +5,12 @@ import asyncio
 from aiohttp import ClientPayloadError, ClientResponse
 
 WORTH = 4 << 20
-"""Bytes from which on a body is worth its connection, which serves no other request afterwards."""
+"""The minimum size of a body that is worth its connection, which serves no other request afterwards."""
 BUFFER = 1 << 20
 
 
 def take_line(response: ClientResponse) -> "DirectBody | None":
-    """The connection of an answer whose body is long and of known length; what of it has come is read from it too."""
+    """The connection of an answer with a long body of known length; buffered bytes are read from it too."""
     content, connection, length = response.content, response.connection, response.content_length
     if connection is None or length is None or "Transfer-Encoding" in response.headers:
         return None
@@ -19,17 +19,17 @@ def take_line(response: ClientResponse) -> "DirectBody | None":
         return None
     came = b"".join(iter(content.read_nowait, b""))
     line = DirectBody(transport, behind, came, length - content.total_bytes)
-    transport.pause_reading()  # a loop asks how a protocol wants to be told when it begins to read
+    transport.pause_reading()  # the event loop chooses the read API by the protocol's type when reading starts
     transport.set_protocol(line)
     transport.resume_reading()
     return line
 
 
 class DirectBody(asyncio.BufferedProtocol):
-    """What comes over a connection from here on, so many bytes of it."""
+    """The next so many bytes of a connection."""
 
     def __init__(self, transport: asyncio.Transport, behind: asyncio.Protocol, came: bytes, left: int) -> None:
-        """`behind` is told of all but bytes."""
+        """`behind` receives all callbacks except data."""
         self._transport = transport
         self._behind = behind
         self._came = came
@@ -40,7 +40,7 @@ class DirectBody(asyncio.BufferedProtocol):
         self._waiter: asyncio.Future[None] | None = None
 
     async def read(self) -> bytes:
-        """What has come since it was last asked for; nothing at the end."""
+        """The bytes received since the last call; empty at the end."""
         if self._came:
             came, self._came = self._came, b""
             return came

@@ -9,27 +9,27 @@ from typing import Protocol
 from belino.domain.errors import AdapterError, MediaError, Unanswered, Undeliverable, Unreached
 from belino.domain.reply import OutgoingFile
 
-# Browsers write names this way (HTML, "multipart/form-data"): UTF-8 as it is, and nothing that ends the quotes.
+# Browsers encode names this way (HTML, "multipart/form-data"): plain UTF-8, with quotes and line breaks escaped.
 _QUOTED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": ""})
 
 
 class UploadBody(Protocol):
-    """The body of a call that makes something visible once all of it was heard."""
+    """The body of a call that takes effect only once it is complete."""
 
     @property
     def trouble(self) -> Undeliverable | None:
-        """Why it could not be written to its end: the platform has not heard the whole call."""
+        """Why it could not be written completely: the platform has not received the whole call."""
         ...
 
     @property
     def written(self) -> bool:
-        """Whether all of it is on its way; before that, the platform cannot have done anything."""
+        """Whether all of it was sent; before that, the platform cannot have acted."""
         ...
 
 
 @contextmanager
 def as_upload_errors(body: UploadBody) -> Iterator[None]:
-    """The errors of a call with a body: its own trouble first, and Unreached where nothing can have happened."""
+    """The errors of a call with a body: its own failure first, and Unreached where nothing can have happened."""
     try:
         yield
     except AdapterError as error:
@@ -41,7 +41,7 @@ def as_upload_errors(body: UploadBody) -> Iterator[None]:
 
 
 class FileBody:
-    """A file's bytes, as many as were announced; alone it shows nothing, which takes a call after it."""
+    """A file's bytes, exactly as many as announced; the upload alone shows nothing until a later call."""
 
     written = False
 
@@ -66,7 +66,7 @@ class FileBody:
 
 
 class Form:
-    """The fields and files of one call; its length is known before the first byte, and it is written once."""
+    """The fields and files of one call; its length is known in advance, and it is written once."""
 
     def __init__(self, fields: Mapping[str, object], files: Mapping[str, OutgoingFile]) -> None:
         self._boundary = f"belino-{secrets.token_hex(16)}"

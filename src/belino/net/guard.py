@@ -1,7 +1,7 @@
-"""Guard: which addresses belino connects to, public ones, and others only where the configuration says so.
+"""Guard: which addresses belino connects to: public ones, and others only if configured.
 
 The decision is about the address a socket is about to be opened to, never about a name. Python's `is_global` is not
-asked: up to 3.11 it takes NAT64, 6to4, site-local and multicast addresses for public ones.
+used: up to 3.11 it takes NAT64, 6to4, site-local and multicast addresses for public ones.
 """
 
 import re
@@ -13,7 +13,7 @@ from urllib.parse import urljoin
 
 from belino.domain.errors import AddressRefused, ConfigError
 
-# One text for every refusal: it tells nobody what is there, and nothing about where.
+# One text for every refusal: it reveals nothing about the network.
 REFUSED = "the address was refused: it is not a public one, and the configuration does not name it with its port"
 
 _V4_SPECIAL = tuple(
@@ -58,7 +58,7 @@ _NAME = re.compile(
 )
 # Resolvers take a name whose last label is a number for an IPv4 address, in any of its old spellings.
 _NUMERIC = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
-# Two parsers may disagree on what these mean; a URL that needs none of them is refused for having one.
+# Parsers may disagree on what these mean; a URL that contains one is refused.
 _AMBIGUOUS = re.compile(r"[\x00-\x20\x7f\\]")
 _WEB_SOCKET = re.compile(r"ws(s?)://", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -66,7 +66,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetConfig:
-    """Where belino may connect to beyond public addresses."""
+    """Allowed destinations beyond public addresses."""
 
     allow: tuple[str, ...] = field(
         default=(),
@@ -79,7 +79,7 @@ class NetConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedUrl:
-    """A URL as belino understood it: what is connected to, and what is asked for there."""
+    """A URL as belino parsed it: the host to connect to, and the request target."""
 
     scheme: str
     host: str
@@ -106,7 +106,7 @@ class CheckedUrl:
 
 
 def is_public(address: str | IPv4Address | IPv6Address) -> bool:
-    """Whether an address is one that anybody on the internet may be reached under."""
+    """Whether an address is publicly reachable."""
     found = _as_address(address) if isinstance(address, str) else address
     match found:
         case IPv4Address():
@@ -119,12 +119,12 @@ def is_public(address: str | IPv4Address | IPv6Address) -> bool:
 
 
 def parse_url(url: str) -> CheckedUrl:
-    """The one reading of a URL; AddressRefused for any that another program could read otherwise."""
+    """Parse a URL; AddressRefused for any that another program could parse differently."""
     whole = None if _AMBIGUOUS.search(url) else _URL.fullmatch(url)
     if whole is None:
         raise AddressRefused(REFUSED)
     scheme, authority, rest = whole[1].lower(), whole[2], whole[3]
-    # "@" in an authority is userinfo: credentials do not belong there, and a reader takes it for the host.
+    # "@" in an authority is userinfo: credentials do not belong there, and people take it for the host.
     parts = _AUTHORITY.fullmatch(authority) if authority.isascii() and "@" not in authority else None
     if parts is None:
         raise AddressRefused(REFUSED)
@@ -135,8 +135,8 @@ def parse_url(url: str) -> CheckedUrl:
 
 
 def redirected(place: CheckedUrl, location: str) -> CheckedUrl:
-    """Where a redirect leads; never from HTTPS back to plain HTTP."""
-    # Looked at before it is joined: the standard library drops tabs and newlines without a word.
+    """The target of a redirect; never from HTTPS back to plain HTTP."""
+    # Checked before joining: the standard library silently drops tabs and newlines.
     if _AMBIGUOUS.search(location):
         raise AddressRefused(REFUSED)
     try:
@@ -149,15 +149,15 @@ def redirected(place: CheckedUrl, location: str) -> CheckedUrl:
 
 
 def as_http(url: str) -> str:
-    """The URL of a web socket as the one that its first request goes to."""
+    """The URL of a web socket as the one of its first HTTP request."""
     return _WEB_SOCKET.sub(r"http\1://", url, count=1)
 
 
 def host_of(url: str) -> str:
     """What an adapter's `hosts(config)` lists for a base URL of its configuration.
 
-    Without a port it means HTTPS at a public address. A URL that names its port, or is not HTTPS, is the operator's
-    word for that very place: `host:port`, which may be a private one.
+    Without a port it means HTTPS at a public address. A URL that names its port, or is not HTTPS, stands for that exact
+    place: `host:port`, which may be a private one.
     """
     place = parse_url(url)
     named = place.scheme != "https" or url.partition("://")[2].partition("/")[0].endswith(f":{place.port}")
@@ -165,7 +165,7 @@ def host_of(url: str) -> str:
 
 
 class Guard:
-    """Lets public addresses through, and the networks and places the operator named."""
+    """Allows public addresses, and the networks and places the operator named."""
 
     def __init__(self, allow: Iterable[str] = ()) -> None:
         self._networks: list[IPv4Network | IPv6Network] = []
@@ -182,11 +182,11 @@ class Guard:
         return found is not None and (is_public(found) or any(found in network for network in self._networks))
 
     def names(self, place: CheckedUrl) -> bool:
-        """Whether the operator named this very host and port, wherever it leads."""
+        """Whether the operator named this exact host and port, whatever its address."""
         return place.host_port in self._places
 
     def check(self, place: CheckedUrl) -> None:
-        """Refuse an address that stands in the URL itself, before anything is opened."""
+        """Refuse a literal address in the URL, before anything is opened."""
         if place.address is not None and not self.names(place) and not self.lets(place.host):
             raise AddressRefused(REFUSED)
 

@@ -1,4 +1,4 @@
-"""JSON fields: read JSON that may be anything; a value of another type than expected counts as absent."""
+"""JSON fields: read untrusted JSON; a value of an unexpected type counts as absent."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9][a-z0-9!#$&^_.+-]{0
 
 
 def from_json(text: str | bytes) -> Raw:
-    """The object that a JSON text holds; an empty one if it holds none."""
+    """The object in a JSON text; empty if it is none."""
     try:
         return as_table(json.loads(text))
     except (ValueError, RecursionError):
@@ -33,7 +33,7 @@ def as_table(value: object) -> Raw:
 
 
 def table(raw: Raw, key: str) -> Raw:
-    """The object under a key; an empty one if there is none."""
+    """The object under a key; empty if there is none."""
     return as_table(raw.get(key))
 
 
@@ -48,7 +48,7 @@ def tables(raw: Raw, key: str) -> tuple[Raw, ...]:
 
 
 def words(raw: Raw, key: str) -> str:
-    """The text under a key, fit to be stored: half a surrogate pair, which JSON may hold, becomes U+FFFD."""
+    """The text under a key, fit for storage: a lone surrogate, which JSON may hold, becomes U+FFFD."""
     value = raw.get(key)
     if not isinstance(value, str):
         return ""
@@ -56,25 +56,25 @@ def words(raw: Raw, key: str) -> str:
 
 
 def line(raw: Raw, key: str, *, most: int = 300) -> str:
-    """A label in one line of ours: white space collapsed, so that it cannot start a line of its own."""
+    """A label on one line: white space is collapsed, so that it cannot start a line of its own."""
     label = " ".join(words(raw, key).split())
     return label if len(label) <= most else f"{label[: most - 1]}…"
 
 
 def whole(raw: Raw, key: str) -> int | None:
-    """The integer under a key; true and false are none."""
+    """The integer under a key; booleans do not count."""
     value = raw.get(key)
     return value if type(value) is int and abs(value) <= MOST else None
 
 
 def count(raw: Raw, key: str) -> int | None:
-    """An integer that counts something: never negative."""
+    """A non-negative integer."""
     value = whole(raw, key)
     return value if value is not None and value >= 0 else None
 
 
 def real(raw: Raw, key: str) -> float | None:
-    """The number under a key, integer or not, but a number that can be written down."""
+    """The finite number under a key, integer or not."""
     value = raw.get(key)
     if type(value) is int and abs(value) <= MOST:
         return float(value)
@@ -82,7 +82,7 @@ def real(raw: Raw, key: str) -> float | None:
 
 
 def measure(raw: Raw, key: str) -> float | None:
-    """A number that measures something: never negative."""
+    """A non-negative number."""
     value = real(raw, key)
     return value if value is not None and value >= 0 else None
 
@@ -92,24 +92,24 @@ def yes(raw: Raw, key: str) -> bool:
 
 
 def has(raw: Raw, key: str) -> bool:
-    """Whether a value stands under a key; null is none."""
+    """Whether a key has a value; null does not count."""
     return raw.get(key) is not None
 
 
 def number_id(raw: Raw, key: str) -> str:
-    """An id that is an integer, as text; empty if there is none."""
+    """An integer id, as text; empty if there is none."""
     value = whole(raw, key)
     return "" if value is None else str(value)
 
 
 def unix_time(raw: Raw, key: str) -> datetime:
-    """The Unix time under a key; the year 1970 for anything else, because parsing has no clock."""
+    """The Unix time under a key; 1970 for anything else, because parsing has no clock."""
     seconds = whole(raw, key)
     return datetime.fromtimestamp(seconds, UTC) if seconds is not None and 0 <= seconds <= _LAST_SECOND else BEGINNING
 
 
 def iso_time(raw: Raw, key: str) -> datetime | None:
-    """The ISO 8601 time under a key, in UTC; None if it names no zone."""
+    """The ISO 8601 time under a key, in UTC; None without a zone."""
     try:
         time = datetime.fromisoformat(words(raw, key))
         return None if time.tzinfo is None else time.astimezone(UTC)
@@ -118,6 +118,6 @@ def iso_time(raw: Raw, key: str) -> datetime | None:
 
 
 def mime(raw: Raw, key: str, otherwise: str = UNKNOWN_MIME) -> str:
-    """The MIME type under a key, without parameters; `otherwise` where the text is none."""
+    """The MIME type under a key, without parameters; `otherwise` if it is invalid."""
     declared = words(raw, key)[:256].partition(";")[0].strip().lower()
     return declared if _MIME.fullmatch(declared) else otherwise

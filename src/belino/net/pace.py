@@ -1,4 +1,4 @@
-"""Pace: how often an account calls its platform, and how long to wait when the platform asks for it."""
+"""Pace: how often an account calls its platform, and how long it waits when the platform asks for it."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,16 +13,16 @@ from belino.domain.ports import Clock
 
 T = TypeVar("T")
 
-# Asked for more than a day, belino tries once a day: nobody waits for an answer that long.
+# If asked to wait more than a day, belino tries once a day.
 LONGEST_WAIT = 86_400.0
-# Nobody who waits for an answer waits longer than this for its turn; it bounds how many wait, too.
+# The longest wait for a turn; it also bounds how many calls wait.
 QUEUE_SECONDS = 30.0
 MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaceConfig:
-    """How often a platform may be asked for what was said before."""
+    """Rate limit of history calls."""
 
     calls_per_minute: int = field(
         default=40, metadata={"says": "How many calls for history an account makes in a minute.", "least": 1}
@@ -39,22 +39,22 @@ class PaceConfig:
 
 
 class Pace:
-    """Keeps one account's calls to so many in any minute, and to none while its platform asks for patience."""
+    """Limits one account's calls per minute, and makes none while its platform asks to wait."""
 
     def __init__(self, calls_per_minute: int, clock: Clock) -> None:
         self._clock = clock
         self._calls: deque[float] = deque()
-        """When calls of the last minute were made, and when those that wait will be: in order."""
+        """The times of calls in the last minute and of waiting ones, in order."""
         self._allowed = calls_per_minute
         self._closed_until = 0.0
 
     @property
     def wait(self) -> float:
-        """Seconds until a call that asks now may be made; 0 if at once."""
+        """Seconds until a new call may be made; 0 if at once."""
         return max(self._next() - self._clock.monotonic(), 0.0)
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Make a call when its turn has come. RateLimited, and no call, if that is too long off."""
+        """Make a call in its turn. RateLimited, and no call, if the wait is too long."""
         await self._turn()
         try:
             return await work()
@@ -73,12 +73,12 @@ class Pace:
         is_due = False
         try:
             await self._clock.sleep(wait)
-            if (closed := self._closed_until - self._clock.monotonic()) > 0:  # a call before this one was told so
+            if (closed := self._closed_until - self._clock.monotonic()) > 0:  # an earlier call was asked to wait
                 raise RateLimited("the platform asks for patience", retry_after=closed)
             is_due = True
         finally:
             if not is_due:
-                self._calls.remove(at)  # not made, it takes nobody's turn
+                self._calls.remove(at)  # a call that was not made frees its turn
 
     def _next(self) -> float:
         while self._calls and self._calls[0] + MINUTE <= self._clock.monotonic():
@@ -88,9 +88,9 @@ class Pace:
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """The wait a `Retry-After` header asks for, as seconds or as a date; None if it says nothing readable.
+    """The wait of a `Retry-After` header, as seconds or as a date; None if it is unreadable.
 
-    A date counts from the one the answer bears: the platform's clock and ours may differ. `now` is for want of it.
+    A date counts from the answer's own `Date`, as the platform's clock and ours may differ; `now` is the fallback.
     """
     seconds = _seconds(header(headers, "retry-after"), http_date(header(headers, "date")) or now)
     return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT)
@@ -107,7 +107,7 @@ def _seconds(value: str, now: datetime) -> float | None:
 
 
 def http_date(value: str) -> datetime | None:
-    """The time that a header like `Date` holds; None if it is none or names no zone."""
+    """The time in a header like `Date`; None if it is invalid or has no zone."""
     try:
         date = parsedate_to_datetime(value)
     except ValueError:
@@ -116,5 +116,5 @@ def http_date(value: str) -> datetime | None:
 
 
 def header(headers: Mapping[str, str], wanted: str) -> str:
-    """The value of a header, whatever the case of its name; empty if there is none."""
+    """The value of a header, case-insensitive; empty if there is none."""
     return next((value for name, value in headers.items() if name.lower() == wanted.lower()), "").strip()

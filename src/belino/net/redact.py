@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 HIDDEN = "•••"
 PLACEHOLDER = "HIDDEN"
-"""Stands for a secret where something has to; it is none itself."""
+"""Replaces a secret where a value is required."""
 _MARK = re.compile(r"x(?:ox[a-z]|app)-")
 
-# Shorter ones would black out ordinary words wherever they stand in a log line.
+# Shorter ones would redact ordinary words in log lines.
 SHORTEST = 6
 
-# Their INFO lines name every URL they touch, and a URL may hold a token; model SDKs tell whole requests at DEBUG.
+# Their INFO lines contain every URL, and a URL may hold a token; model SDKs log whole requests at DEBUG.
 QUIET_LOGGERS = (
     "aiohttp",
     "anthropic",
@@ -36,8 +36,8 @@ QUIET_LOGGERS = (
 
 _hidden: set[str] = set()
 
-# What looks like a secret even if nobody registered it: a bot's token in a path, authorisation headers, query and
-# fragment parameters, a password before a host, tokens that say what they are.
+# Patterns of unregistered secrets: a bot's token in a path, authorisation headers, query and fragment parameters, a
+# password before a host, tokens with a known prefix.
 _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\bbot\d{3,}:[A-Za-z0-9_-]{8,}"), f"bot{HIDDEN}"),
     (re.compile(r"(?i)\b(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic|bot)?\s*)[^\s'\",]{4,}"), rf"\1{HIDDEN}"),
@@ -54,13 +54,13 @@ _SHAPES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def same_secret(said: str, secret: str) -> bool:
-    """Whether a secret was said; hashed first, so that neither time nor length tells how near a guess is."""
+    """Whether a secret is correct; hashed first, so that neither time nor length helps guessing."""
     digests = [hashlib.sha256(text.encode(errors="replace")).digest() for text in (said, secret)]
     return bool(secret) and hmac.compare_digest(*digests)
 
 
 class Secret:
-    """A secret named in belino.toml as `env:NAME` or `file:NAME`: it prints as that, and refuses every serialiser."""
+    """A secret named in belino.toml as `env:NAME` or `file:NAME`: it prints as that name, and refuses serialisation."""
 
     __slots__ = ("_value", "held_in", "name")
 
@@ -71,7 +71,7 @@ class Secret:
         hide(value)
 
     def reveal(self) -> str:
-        """The secret itself; call it where the platform is called and keep the answer nowhere."""
+        """The secret itself; call it where the platform is called and do not store the result."""
         return self._value
 
     def __repr__(self) -> str:
@@ -94,14 +94,14 @@ class Secret:
 
 
 def hide(secret: str) -> None:
-    """From now on this text is blacked out of every log line, also as it is written in URLs, JSON and Python."""
+    """Redact this text from every log line from now on, also in its URL, JSON and Python spellings."""
     if len(secret) >= SHORTEST and not secret.endswith(PLACEHOLDER):
         in_url = quote(secret, safe="", errors="surrogateescape")
         _hidden.update((secret, in_url, json.dumps(secret)[1:-1], repr(secret)[1:-1]))
 
 
 def redact(text: str) -> str:
-    """The text without any registered secret and without anything that looks like one."""
+    """The text without registered secrets and anything that looks like one."""
     for secret in sorted(_hidden, key=len, reverse=True):
         if secret in text:
             text = text.replace(secret, HIDDEN)
@@ -111,7 +111,7 @@ def redact(text: str) -> str:
 
 
 def stand_in(secret: str) -> str:
-    """What is written in a secret's place where something must stand: it keeps only the mark of its kind."""
+    """The replacement of a secret where a value is required: it keeps only the prefix of its kind."""
     mark = _MARK.match(secret)
     return f"{mark[0] if mark else ''}{PLACEHOLDER}"
 
@@ -124,7 +124,7 @@ class RedactingFormatter(logging.Formatter):
 
 
 def configure_logging(level: str = "info") -> None:
-    """Log to stderr at this level, redacted; libraries that print URLs only when something is wrong."""
+    """Log to stderr at this level, redacted; libraries that print URLs only log warnings."""
     line = logging.StreamHandler()
     line.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
@@ -137,5 +137,5 @@ def configure_logging(level: str = "info") -> None:
 
 
 def _log_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """The last words of a dying process are redacted like all others."""
+    """Uncaught exceptions are redacted like all other output."""
     logging.getLogger("belino").critical("belino died of %s", kind.__name__, exc_info=(kind, error, trace))

@@ -21,11 +21,11 @@ SKEW_SECONDS = 60.0
 
 T = TypeVar("T")
 Get = Callable[[str, Mapping[str, str]], AbstractAsyncContextManager[HttpAnswer]]
-"""(link, headers) → the answer to a GET of it."""
+"""(link, headers) → the answer to its GET."""
 
 
 def check_base_url(key: str, text: str, *, plain_nearby: bool = True) -> None:
-    """Refuse a URL of the configuration that would send the token in the clear, or hides another host in it."""
+    """Refuse a configured URL that would send the token in the clear, or hides another host in it."""
     try:
         url = urlsplit(text)
         name, _ = url.hostname or "", url.port
@@ -40,7 +40,7 @@ def check_base_url(key: str, text: str, *, plain_nearby: bool = True) -> None:
 
 
 def _is_nearby(name: str) -> bool:
-    """Whether a name can only mean a machine nearby: a private address, or a name without a dot."""
+    """Whether a name can only mean a local machine: a private address, or a name without a dot."""
     try:
         return not ip_address(name).is_global
     except ValueError:
@@ -48,7 +48,7 @@ def _is_nearby(name: str) -> bool:
 
 
 class RateLimits:
-    """Holds back calls that a platform would refuse: those under a key it closed for a time, or all of them."""
+    """Holds back calls that a platform would refuse: those under a closed key, or all of them."""
 
     def __init__(self, platform: str, clock: Clock) -> None:
         self._platform = platform
@@ -66,13 +66,13 @@ class RateLimits:
             raise
 
     def check(self, key: str, *, counts: bool = True) -> None:
-        """RateLimited while the key is closed, or all are and the call `counts` for the limit of all."""
+        """RateLimited while the key is closed, or all are and the call `counts` for the global limit."""
         left = max(self._closed.get(key, 0.0), self._all_closed if counts else 0.0) - self._clock.monotonic()
         if left > 0:
             raise RateLimited(f"{self._platform} asks to wait {left:.3f} seconds", retry_after=left)
 
     def close(self, key: str, seconds: float, *, everything: bool = False) -> None:
-        """Make no call under this key, or none at all, for so many seconds."""
+        """Close this key, or all, for so many seconds."""
         now = self._clock.monotonic()
         until = now + min(max(seconds, 0.0), LONGEST_WAIT)
         if everything:
@@ -84,7 +84,7 @@ class RateLimits:
 
 
 class HookInbox:
-    """Takes a platform's webhook calls one by one, in order, while its adapter runs."""
+    """Processes a platform's webhook calls one by one, in order, while its adapter runs."""
 
     def __init__(self) -> None:
         self._accept: Accept | None = None
@@ -92,11 +92,11 @@ class HookInbox:
 
     @property
     def is_open(self) -> bool:
-        """Whether calls are let in."""
+        """Whether calls are accepted."""
         return self._accept is not None
 
     async def run(self, accept: Accept) -> None:
-        """Let calls in until cancelled."""
+        """Accept calls until cancelled."""
         self._accept = accept
         try:
             await asyncio.Event().wait()
@@ -104,7 +104,7 @@ class HookInbox:
             self._accept = None
 
     async def take(self, work: Callable[[Accept], Awaitable[object]]) -> HookAnswer:
-        """Work off one call: 200 once its arrivals are committed, 503 while the adapter does not run."""
+        """Process one call: 200 once its arrivals are committed, 503 while the adapter does not run."""
         async with self._one_by_one:
             if self._accept is None:
                 return HookAnswer(status=503)
@@ -113,13 +113,13 @@ class HookInbox:
 
 
 class LinkedFile(ABC):
-    """A file that its platform hands out by short-lived links: downloaded by a fresh one, continued if it breaks off.
+    """A file behind short-lived links: downloaded by a fresh one, resumed if it breaks off.
 
-    A link that turns out to be dead is replaced once per request.
+    A dead link is replaced once per request.
     """
 
     gone: ClassVar[frozenset[int]]
-    """The statuses of a link that is no longer valid."""
+    """The statuses of an expired link."""
 
     def __init__(self, ref: MediaRef, clock: Clock, *, get: Get) -> None:
         self._ref = ref
@@ -129,7 +129,7 @@ class LinkedFile(ABC):
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The bytes; what the platform will never hand out is refused before the first of them."""
+        """The bytes; files that the platform never provides are refused before the first one."""
         self._link = await self.first_link()
         async with aclosing(resumed(self._open_at, clock=self._clock)) as chunks:
             yield chunks
@@ -139,19 +139,19 @@ class LinkedFile(ABC):
         """A fresh link."""
 
     async def first_link(self) -> str:
-        """The link to begin with, asked for more than once where a failure may pass."""
+        """The first link, retried after temporary failures."""
         return await retried(self.link, clock=self._clock)
 
     @abstractmethod
     def dead(self, status: int) -> Exception:
-        """The error where a link that was just made is not valid."""
+        """The error if a fresh link is not valid."""
 
     def check(self, answer: HttpAnswer) -> None:  # noqa: B027 - most platforms have nothing to check
         """Refuse an answer that is not the file."""
 
     @property
     def shown(self) -> str:
-        """How errors name the file."""
+        """The file's name in errors."""
         return self._ref.id or "this file"
 
     @asynccontextmanager
@@ -171,13 +171,13 @@ class LinkedFile(ABC):
 
 
 def token_finding(name: str, error: AdapterError, *, renew: str, api: str) -> Finding:
-    """The doctor's finding where the first call failed: the token is refused, or the API is not reached."""
+    """The doctor's finding if the first call fails: the token is refused, or the API is unreachable."""
     cure = renew if isinstance(error, Unauthorized) else f"See whether this machine reaches {api}."
     return Finding(name=f"{name} token", ok=False, says=str(error), cure=cure)
 
 
 def clock_findings(name: str, platform: str, *, theirs: datetime | None, ours: datetime) -> tuple[Finding, ...]:
-    """The doctor's finding about our clock; none where the platform does not tell its own."""
+    """The doctor's finding about the local clock; none if the platform sends no date."""
     if theirs is None:
         return ()
     skew = abs((ours - theirs).total_seconds())

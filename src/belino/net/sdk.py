@@ -1,4 +1,4 @@
-"""The HTTP client a model's SDK is given: it asks no proxy, follows no redirect and leaves no answer open."""
+"""The HTTP client for model SDKs: it uses no proxy, follows no redirect and leaves no answer open."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,22 +6,22 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient as AsyncClient  # for whoever is given one
+    from httpx2 import AsyncClient as AsyncClient  # for callers that receive one
     from httpx2 import Request, Response
 
 CONNECT_SECONDS = 10.0
-# A model that thinks says nothing for minutes; how long a turn may take is the gateway's to say.
+# A reasoning model may be silent for minutes; the gateway limits the length of a turn.
 SILENCE_SECONDS = 300.0
 
 _OPENING: "ContextVar[list[Response]]" = ContextVar("opening")
-"""Where a request that is being made notes its answers."""
+"""Collects the answers of a running request."""
 
 
 def open_sdk_client() -> "AsyncClient":
-    """A client for an SDK that brings its own; ImportError without an extra that needs one."""
+    """A client for an SDK that accepts one; ImportError without an extra that needs it."""
     import httpx2
 
-    # The environment is not asked: neither for a proxy that would see every word, nor for a .netrc.
+    # The environment is ignored: no proxy that would see every word, and no .netrc.
     return httpx2.AsyncClient(
         trust_env=False,
         follow_redirects=False,
@@ -31,14 +31,14 @@ def open_sdk_client() -> "AsyncClient":
 
 
 class Answers:
-    """The HTTP answers of one request. Not every SDK closes them when somebody stops reading."""
+    """The HTTP answers of one request. Not every SDK closes them when reading stops early."""
 
     def __init__(self) -> None:
         self._open: list[Response] = []
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Answers that come while this lasts are noted."""
+        """Collect answers inside the block."""
         token = _OPENING.set(self._open)
         try:
             yield
@@ -51,7 +51,7 @@ class Answers:
 
 
 async def _refuse_redirect(answer: "Response") -> None:
-    # SDKs ask for redirects request by request, whatever the client says; the key and every word would go along.
+    # SDKs request redirects per call, whatever the client says; the key and every word would be sent along.
     if answer.is_redirect:
         import httpx2
 

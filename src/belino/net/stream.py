@@ -25,9 +25,9 @@ MIN_RATE = 10 * 1024
 RATE_WINDOW = 20.0
 
 ATTEMPTS = 3
-# Asked to wait longer than this, nobody who wants to see a picture does.
+# People do not wait longer than this for a picture.
 LONGEST_WAIT = 15.0
-# Less than this is no progress: a server could hand out a file byte by byte, a request for each.
+# Less than this is no progress: a server could send a file byte by byte, a request for each.
 PROGRESS = 1 << 20
 RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 
@@ -41,7 +41,7 @@ OpenAt = Callable[[int, str | None], AbstractAsyncContextManager[HttpAnswer]]
 
 
 class BrokenOff(AdapterError):
-    """The body broke off and cannot be continued; what came is worth nothing, and it may be begun again."""
+    """The body broke off and cannot be resumed; the received part is useless, and a restart may work."""
 
 
 _LASTING = (AddressRefused, Unauthorized, Undeliverable, BrokenOff)
@@ -57,8 +57,8 @@ async def bounded(
 ) -> AsyncIterator[bytes]:
     """The same chunks: at most `limit` bytes in all (MediaTooLarge), within the deadline, never slower than `min_rate`.
 
-    The rate is looked at once per 20 seconds spent waiting for bytes, so a pause is forgiven and a reader that takes
-    its time is not blamed on the platform. Too slow or too late is an AdapterError.
+    The rate is checked once per 20 seconds spent waiting for bytes, so a pause is tolerated and a slow reader is not
+    blamed on the platform. Too slow or too late is an AdapterError.
     """
     deadline = clock.monotonic() + deadline_seconds
     late = f"the file did not arrive within {deadline_seconds:g} seconds"
@@ -67,7 +67,7 @@ async def bounded(
     waited = 0.0
     with closing(IdleTimeout()) as patience:
         while (before := clock.monotonic()) < deadline:
-            # A window that already has its bytes cannot fail any more: then silence may last through the next one.
+            # A window that already has its bytes cannot fail any more: silence may then last through the next one.
             windows = 2 if in_window >= min_rate * RATE_WINDOW else 1
             longest = windows * RATE_WINDOW - waited
             try:
@@ -93,7 +93,7 @@ async def bounded(
 
 
 def range_headers(offset: int, validator: str | None) -> dict[str, str]:
-    """What to ask with for the bytes from `offset` on, if the file is still the same."""
+    """The headers that request the bytes from `offset` on, if the file is still the same."""
     if not offset or validator is None:
         return {}
     return {"Range": f"bytes={offset}-", "If-Range": validator}
@@ -102,10 +102,10 @@ def range_headers(offset: int, validator: str | None) -> dict[str, str]:
 async def resumed(
     open_at: OpenAt, *, clock: Clock, attempts: int = ATTEMPTS, rng: Random = _DICE
 ) -> AsyncGenerator[bytes, None]:
-    """The whole body in order. Only what may pass is tried again: 408, 429, 5xx and a line that broke.
+    """The whole body in order. Only temporary failures are retried: 408, 429, 5xx and a broken connection.
 
-    An attempt that brings a good piece starts the counting anew: a large file may break more often than a small one.
-    BrokenOff where the file changed meanwhile or the platform gives it only from its beginning.
+    An attempt with good progress resets the count: a large file may break more often than a small one. BrokenOff if the
+    file changed in between or the platform only sends it from its beginning.
     """
     body = _Body()
     failures = 0
@@ -138,7 +138,7 @@ async def retried(
     attempts: int = ATTEMPTS,
     rng: Random = _DICE,
 ) -> T:
-    """What a call that shows nothing brings, made again a few times where its failure may pass."""
+    """The result of a call without visible effect, retried a few times after temporary failures."""
     for failures in range(1, attempts):
         try:
             return await work()
@@ -158,7 +158,7 @@ def _wait(error: AdapterError, failures: int, rng: Random) -> float:
 
 
 class _Body:
-    """One file on its way: how much came, and what it must still be to be the same."""
+    """A download in progress: the bytes received, and the validator that identifies the file."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -166,7 +166,7 @@ class _Body:
         self._total: int | None = None
 
     async def rest(self, answer: HttpAnswer) -> AsyncIterator[bytes]:
-        """What follows the bytes that came before."""
+        """The bytes after those already received."""
         codings = (header(answer.headers, name) for name in ("Content-Encoding", "Transfer-Encoding"))
         if any(coding.strip() not in ("", "identity", "chunked") for coding in ",".join(codings).lower().split(",")):
             raise MediaRefused("the platform sent the file compressed, which nobody asked for")
@@ -189,7 +189,7 @@ class _Body:
 
     def _check_same(self, answer: HttpAnswer) -> None:
         found = _CONTENT_RANGE.fullmatch(header(answer.headers, "Content-Range"))
-        # A server may give less than was asked for: without the size of the whole, a part looks like all of it.
+        # A server may send less than requested: without the total size, a part looks complete.
         total = self._total if found is None or found[3] == "*" else int(found[3])
         fits = (
             answer.status == 206
@@ -205,7 +205,7 @@ class _Body:
 
 
 def _validator(headers: Mapping[str, str]) -> str | None:
-    """What tells this file from a later one; a weak tag says only that they mean the same, not that bytes do."""
+    """The validator of this file version; a weak tag only promises equal meaning, not equal bytes."""
     tag = header(headers, "ETag")
     if tag.startswith('"'):
         return tag

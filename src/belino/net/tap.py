@@ -1,7 +1,7 @@
 """Tap: an HTTP client that reports platform calls to a recording.
 
-Only calls that are made on behalf of a conversation are reported. What an adapter asks for on its own account (polls,
-sockets, directories) mixes conversations, and people who were denied, so it is never reported.
+Only calls on behalf of a conversation are reported. An adapter's own calls (polls, sockets, directories) mix
+conversations, and people without access, so they are never reported.
 """
 
 import hashlib
@@ -29,11 +29,11 @@ _PART = re.compile(rb'Content-Disposition: form-data; name="([^"\r\n]*)"(?:; fil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behalf:
-    """On whose behalf a call is made."""
+    """The conversation that a call is made for."""
 
     conversation: ConversationKey
     trace: str = ""
-    """The parcel's trace; empty while a turn works."""
+    """The parcel's trace; empty during a turn."""
     kind: str = ""
     """The parcel's kind."""
 
@@ -52,7 +52,7 @@ def on_behalf(conversation: ConversationKey | None, trace: str = "", kind: str =
 
 
 def has_behalf() -> bool:
-    """Whether calls are being made on behalf of a conversation."""
+    """Whether calls are made on behalf of a conversation."""
     return _behalf.get() is not None
 
 
@@ -66,15 +66,15 @@ class Call:
     url: str
     body: Json
     status: int
-    """0 if there was no answer."""
+    """0 without an answer."""
     headers: Mapping[str, str]
     answer: Json
     error: str = ""
-    """The class of the error in place of an answer."""
+    """The class of the error instead of an answer."""
 
 
 class Listener(Protocol):
-    """Who is told of calls."""
+    """Receives reported calls."""
 
     def wants(self, conversation: ConversationKey) -> bool: ...
 
@@ -88,7 +88,7 @@ class Closable(HttpClient, OpensSockets, Protocol):
 
 
 class TappedClient:
-    """A client whose calls can be listened to; it costs one question per call while nobody does."""
+    """A client whose calls can be observed; without observers it costs one check per call."""
 
     def __init__(self, client: Closable, listener: Listener, account: tuple[str, str]) -> None:
         self._client = client
@@ -115,7 +115,7 @@ class TappedClient:
     def socket(
         self, url: str, *, timeout: float = 30.0, heartbeat: float | None = None
     ) -> AbstractAsyncContextManager[WebSocket]:
-        """A web socket; what comes over it mixes conversations and is not reported."""
+        """A web socket; its traffic mixes conversations and is not reported."""
         return self._client.socket(url, timeout=timeout, heartbeat=heartbeat)
 
     async def close(self) -> None:
@@ -154,7 +154,7 @@ class TappedClient:
 
 
 class SentBody:
-    """A request's body, seen while it is sent."""
+    """A request's body, observed while it is sent."""
 
     def __init__(self, headers: Mapping[str, str], json: object, body: bytes | AsyncIterable[bytes] | None) -> None:
         self.json = json
@@ -193,7 +193,7 @@ class SentBody:
 
 
 class _HeardAnswer:
-    """An answer, seen while it is read."""
+    """An answer, observed while it is read."""
 
     def __init__(self, answer: HttpAnswer) -> None:
         self._answer = answer
@@ -223,7 +223,7 @@ class _HeardAnswer:
         self._ended = True
 
     def kept_headers(self) -> Json:
-        """The headers that say how the body is to be read."""
+        """The headers that determine how the body is read."""
         return {name: value for name in KEPT_HEADERS for own, value in self.headers.items() if own.lower() == name}
 
     def described(self) -> Json:
@@ -261,7 +261,7 @@ class _Seen:
 
 
 def _multipart(seen: _Seen) -> Json:
-    """The fields of a form and the names of its files; their bytes go by size."""
+    """The fields of a form and the names of its files; file bytes are given by size."""
     fields: Json = {}
     files: list[Json] = []
     boundary = bytes(seen.head).split(b"\r\n", 1)[0]
@@ -279,7 +279,7 @@ def _multipart(seen: _Seen) -> Json:
 
 
 def _read(text: str) -> object:
-    """A field that is written as JSON, as what it says."""
+    """A field with JSON text, parsed."""
     if text[:1] in ("{", "["):
         try:
             return json_format.loads(text)

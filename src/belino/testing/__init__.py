@@ -1,4 +1,4 @@
-"""Test kit for authors of adapters and agents: the contract, a clock, a desk, files, fake platforms, a real gateway."""
+"""Test kit for authors of adapters and agents: contract, clock, context, files, fake platforms, a real gateway."""
 
 from belino.testing.adapter_context import FakeContext
 from belino.testing.agent import ScriptedAgent, ScriptLine, ToolCall

@@ -9,9 +9,9 @@ from belino.testing.clock import FakeClock
 
 
 class FakeContext:
-    """A Desk that remembers what was published; give it an HTTP client if the adapter calls its platform.
+    """An AdapterContext that records what was published; give it an HTTP client if the adapter calls its platform.
 
-    `belino.net.client.Client(hosts=["127.0.0.1:PORT"])` and a server on loopback are better than any stand-in.
+    `belino.net.client.Client(hosts=["127.0.0.1:PORT"])` and a server on loopback are better than any mock.
     """
 
     def __init__(self, *, account: str = "default", clock: Clock | None = None, http: HttpClient | None = None) -> None:

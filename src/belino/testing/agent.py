@@ -10,20 +10,20 @@ from belino.domain.turn import Accepted, Final, ReplyPart, TextDelta, ToolNote, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """Call a tool of the turn's own toolbox; what it answers is kept in `ScriptedAgent.answers`."""
+    """Call a tool of the turn's own toolbox; the results are in `ScriptedAgent.answers`."""
 
     name: str
     arguments: Mapping[str, object] = field(default_factory=dict)
 
 
 ScriptLine = str | ToolCall | Exception | ReplyPart
-"""One thing to do: answer with a text, call a tool, raise, or yield a part as it is."""
+"""One step: answer with a text, call a tool, raise, or yield a part as it is."""
 
 
 class ScriptedAgent:
     """Answers each turn with the next line, or list of lines, of its script; afterwards it echoes the turn's number.
 
-    A turn ends with a Final: a text is one; a script line without any gets an empty one. What it was given is kept in
+    A turn ends with a Final: a text is one; a script line without any gets an empty one. Its inputs are recorded in
     `turns`; with `remembers=False` it starts every turn without a memory.
     """
 
@@ -37,11 +37,11 @@ class ScriptedAgent:
         self.answers: list[tuple[Block, ...]] = []
 
     def told(self, number: int = -1) -> str:
-        """All text a turn began with, in order; of the last one unless another is named."""
+        """All text of a turn's prompt, in order; of the last turn by default."""
         return "\n".join(block.text for block in self.turns[number].blocks if isinstance(block, TextBlock))
 
     def pictures(self, number: int = -1) -> list[ImageBlock]:
-        """The pictures a turn began with."""
+        """The pictures of a turn's prompt."""
         return [block for block in self.turns[number].blocks if isinstance(block, ImageBlock)]
 
     async def run_turn(self, turn: Turn) -> AsyncIterator[ReplyPart]:

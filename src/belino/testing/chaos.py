@@ -49,7 +49,7 @@ class ChaosServer:
 
 @asynccontextmanager
 async def chaos(*script: Act, host: str = "127.0.0.1") -> AsyncIterator[ChaosServer]:
-    """A server that plays this script for as long as you are inside."""
+    """A server that plays this script inside the block."""
     server = ChaosServer(*script)
     async with _listening(server.answer, host) as port:
         server.url = f"http://{host}:{port}"
@@ -64,20 +64,20 @@ class Canary:
         self.port = 0
 
     async def count(self, _reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-        """One more."""
+        """Count one more."""
         self.touched += 1
 
 
 @asynccontextmanager
 async def canary(host: str = "127.0.0.1") -> AsyncIterator[Canary]:
-    """A canary at this address, at a port of its own."""
+    """A canary at this address, on a free port."""
     bird = Canary()
     async with _listening(bird.count, host) as bird.port:
         yield bird
 
 
 def says(status: int, headers: Mapping[str, str] | None = None, *pieces: bytes) -> Act:
-    """These headers and these bytes and not one more, whether or not they fit together."""
+    """Exactly these headers and bytes, whether or not they are consistent."""
 
     async def act(_asked: ChaosRequest, writer: asyncio.StreamWriter) -> None:
         writer.write(_head(status, headers or {}))
@@ -89,7 +89,7 @@ def says(status: int, headers: Mapping[str, str] | None = None, *pieces: bytes) 
 
 
 def whole(body: bytes, headers: Mapping[str, str] | None = None) -> Act:
-    """An honest answer."""
+    """A correct answer."""
     return says(200, {"Content-Length": str(len(body)), **(headers or {})}, body)
 
 
@@ -106,7 +106,7 @@ def endless(piece: bytes = b"\0" * PIECE) -> Act:
 
 
 def stalls(body: bytes, *, length: int) -> Act:
-    """Some bytes of many, and then silence until the other side goes."""
+    """Some bytes of many, then silence until the client disconnects."""
 
     async def act(_asked: ChaosRequest, writer: asyncio.StreamWriter) -> None:
         writer.write(_head(200, {"Content-Length": str(length)}) + body)
@@ -117,7 +117,7 @@ def stalls(body: bytes, *, length: int) -> Act:
 
 
 def ranges(body: bytes, *, tag: str, breaks_after: int | None = None) -> Act:
-    """A file that is handed out from any offset, as long as the asker knows it by its tag; it may break off."""
+    """A file served from any offset if the request has its tag; it may break off."""
 
     async def act(asked: ChaosRequest, writer: asyncio.StreamWriter) -> None:
         start = 0

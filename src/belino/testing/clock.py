@@ -7,18 +7,18 @@ from itertools import count
 
 START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
-# Passes of the event loop that let everything that is ready run, callbacks of callbacks included.
+# Event loop passes that let everything ready run, including callbacks of callbacks.
 _PASSES = 25
 _PATIENCE = 30.0
-"""Real seconds until a sleep that never begins fails its test."""
+"""Real seconds until a missing sleep fails its test."""
 
 
 class FakeClock:
-    """Time in a test's hand: `sleep` returns when `advance` has moved the clock far enough.
+    """A clock under a test's control: `sleep` returns when `advance` has moved the clock far enough.
 
-    `advance` wakes sleepers in the order of their times and lets ready tasks run after each. It cannot wait for
-    threads or sockets: a task that is about to sleep, but for a store or a server, sleeps only after the clock was
-    moved, and past the time that the test meant. So a test awaits `asleep` for the very sleep it then ends.
+    `advance` wakes sleepers in the order of their times and lets ready tasks run after each. It cannot wait for threads
+    or sockets: a task that is about to sleep, but first waits for a store or a server, sleeps only after the clock was
+    moved, and past the intended time. So a test awaits `asleep` for exactly the sleep it then ends.
     """
 
     def __init__(self, now: datetime = START) -> None:
@@ -44,7 +44,7 @@ class FakeClock:
         await woken
 
     async def asleep(self, seconds: float) -> None:
-        """Wait until a task sleeps that is to wake in `seconds`, to the millisecond."""
+        """Wait until a task sleeps that wakes in `seconds`, to the millisecond."""
         try:
             async with asyncio.timeout(_PATIENCE):
                 while not self.sleeps_for(seconds):
@@ -54,7 +54,7 @@ class FakeClock:
             raise AssertionError(f"no task sleeps for {seconds} s; waits: {self._waits()}") from None
 
     def sleeps_for(self, seconds: float) -> bool:
-        """Whether a task sleeps that is to wake in `seconds`, to the millisecond."""
+        """Whether a task sleeps that wakes in `seconds`, to the millisecond."""
         return any(abs(wait - seconds) < 0.001 for wait in self._waits())
 
     def _waits(self) -> list[float]:
@@ -70,11 +70,11 @@ class FakeClock:
         self._elapsed += seconds
 
     def turn(self, by: timedelta) -> None:
-        """Set the wall clock forward or back, as people and machines do; no time passes."""
+        """Set the wall clock forward or back; no time passes."""
         self._start += by
 
     async def advance(self, seconds: float) -> None:
-        """Move the time forward, waking every sleeper on the way when its time comes."""
+        """Move the time forward, waking every sleeper at its time."""
         target = self._elapsed + seconds
         await settle()
         while self._sleepers and self._sleepers[0][0] <= target:
@@ -88,6 +88,6 @@ class FakeClock:
 
 
 async def settle() -> None:
-    """Let every task that can run without waiting for the outside run until it waits."""
+    """Let every ready task run until it waits."""
     for _ in range(_PASSES):
         await asyncio.sleep(0)

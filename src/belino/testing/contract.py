@@ -22,7 +22,7 @@ LARGEST_CHUNK = 4 * 1024 * 1024
 
 
 async def check_cassette(path: Path) -> Mapping[str, int]:
-    """Replay a cassette and return how many records of each kind were compared; AssertionError tells what differs."""
+    """Replay a cassette and return the number of compared records by kind; AssertionError lists the differences."""
     from belino.cassette.file import read_cassette
     from belino.gateway.replay import replay
 
@@ -34,7 +34,7 @@ async def check_cassette(path: Path) -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """Your adapter, and enough of a platform to try it. Each field left out leaves out the checks that need it."""
+    """Your adapter, and enough of a platform to test it. A missing field skips the checks that need it."""
 
     make: Callable[[], Adapter]
     """Makes the adapter, connected to your platform: `lambda: Adapter(config, FakeContext())`."""
@@ -45,19 +45,19 @@ class Trial:
     conversation: ConversationKey
     """Where a parcel may be sent."""
     secrets: Sequence[str] = ()
-    """What your config holds that must never be seen; put recognisable words there."""
+    """The secrets of your config, which must never be visible; use recognisable words."""
     deliver: Callable[[Adapter, Any], Awaitable[None]] | None = None
-    """Hands one raw update to the running adapter, and returns when the platform was told it need not send it again."""
+    """Passes one raw update to the running adapter, and returns when the platform received its acknowledgement."""
     media: Mapping[str, bytes] = field(default_factory=dict)
     """The platform's bytes, by the `item` of the refs in your samples."""
     refuse: Callable[[int, Mapping[str, str]], None] | None = None
     """Makes the platform answer the next call with this status and these headers."""
     cassettes: Sequence[Path] = ()
-    """Recorded conversations on your platform; your package must be installed, for the replay finds it by its name."""
+    """Recorded conversations on your platform; your package must be installed, as the replay finds it by name."""
 
 
 async def check_adapter(trial: Trial) -> tuple[str, ...]:
-    """Check everything the trial allows and return the names of what was checked; raises AssertionError with advice."""
+    """Run all checks that the trial allows and return their names; raises AssertionError with advice."""
     checks: dict[str, Callable[[Trial], Awaitable[None]]] = {
         "names itself": check_names_itself,
         "parse is pure": check_parse_is_pure,
@@ -88,7 +88,7 @@ async def check_adapter(trial: Trial) -> tuple[str, ...]:
 
 
 async def check_names_itself(trial: Trial) -> None:
-    """The adapter is an Adapter, and its platform's name can stand in a conversation's key."""
+    """The adapter is an Adapter, and its platform's name is valid in a conversation's key."""
     adapter = trial.make()
     assert isinstance(adapter, Adapter), "an adapter needs platform, limits, run(), send() and open_media()"
     platform = type(adapter).platform
@@ -101,7 +101,7 @@ async def check_names_itself(trial: Trial) -> None:
 
 
 async def check_parse_is_pure(trial: Trial) -> None:
-    """The same update twice gives equal arrivals, and leaves the update as it was."""
+    """The same update twice gives equal arrivals, and is not modified."""
     assert trial.samples, "give the trial some samples of what the platform sends"
     for sample in trial.samples:
         before = deepcopy(sample)
@@ -114,7 +114,7 @@ async def check_parse_is_pure(trial: Trial) -> None:
 
 
 async def check_refs_are_plain_and_secret_free(trial: Trial) -> None:
-    """What we store of a ref is JSON and holds neither a secret nor an address."""
+    """The stored form of a ref is JSON and holds neither a secret nor an address."""
     for ref in _refs(trial):
         assert not ref.id, f"parse gave the ref of item {ref.item!r} an id; ids are given at intake"
         for name, held in (("locator", ref.locator), ("sealed", ref.sealed)):
@@ -133,7 +133,7 @@ async def check_refs_are_plain_and_secret_free(trial: Trial) -> None:
 
 
 async def check_ids_round_trip(trial: Trial) -> None:
-    """Conversations can be written and read back, and items of one message can be told apart."""
+    """Conversations can be written and read back, and items of one message are distinguishable."""
     platform = type(trial.make()).platform
     for sample in trial.samples:
         for arrival in trial.parse(sample):
@@ -152,7 +152,7 @@ async def check_ids_round_trip(trial: Trial) -> None:
 
 
 async def check_cancellation_is_prompt(trial: Trial) -> None:
-    """A listening adapter stops when it is told to."""
+    """A listening adapter stops when cancelled."""
     async with asyncio.TaskGroup() as group:
         running = group.create_task(trial.make().run(_accept, None))
         await asyncio.sleep(0)
@@ -163,7 +163,7 @@ async def check_cancellation_is_prompt(trial: Trial) -> None:
 
 
 async def check_says_when_it_is_connected(trial: Trial) -> None:
-    """An adapter with `connected` is not connected before it runs, and soon after it began to."""
+    """An adapter with `connected` is not connected before it runs, and soon after it starts."""
     adapter = trial.make()
     assert isinstance(adapter, Connects)
     async with asyncio.TaskGroup() as group:
@@ -181,7 +181,7 @@ async def check_says_when_it_is_connected(trial: Trial) -> None:
 
 
 async def check_a_parcel_is_seen_once(trial: Trial) -> None:
-    """A sent parcel has a receipt; where the platform knows our keys, the same key gives the same message."""
+    """A sent parcel has a receipt; where the platform supports our keys, the same key gives the same message."""
     adapter = trial.make()
     parcel = Parcel(key="contract-parcel-1", conversation=trial.conversation, text="hello from the contract")
     first = await adapter.send(parcel)
@@ -220,7 +220,7 @@ async def check_bytes_stream_in_chunks(trial: Trial) -> None:
 
 
 async def check_429_is_rate_limited(trial: Trial) -> None:
-    """A platform that asks to wait is understood, and its wish is told to the second."""
+    """A rate limit is recognised, and its wait is reported to the second."""
     assert trial.refuse is not None
     trial.refuse(429, {"Retry-After": "7"})
     try:
@@ -236,7 +236,7 @@ async def check_429_is_rate_limited(trial: Trial) -> None:
 
 
 async def check_nothing_is_acknowledged_before_it_is_stored(trial: Trial) -> None:
-    """The platform hears "seen" only after accept() returned: until then it must offer the update again."""
+    """The platform gets an acknowledgement only after accept() returned: before that it must redeliver."""
     assert trial.deliver is not None
     adapter = trial.make()
     asked, may_store = asyncio.Event(), asyncio.Event()
@@ -267,7 +267,7 @@ async def check_nothing_is_acknowledged_before_it_is_stored(trial: Trial) -> Non
 
 
 async def check_cassettes_replay(trial: Trial) -> None:
-    """What was recorded comes out the same: arrivals, outcomes, prompts, calls and parcels."""
+    """A replay gives the same results: arrivals, outcomes, prompts, calls and parcels."""
     for path in trial.cassettes:
         await check_cassette(path)
 
@@ -288,7 +288,7 @@ def _refs(trial: Trial) -> Iterable[MediaRef]:
 
 
 def _visible(value: object) -> Any:
-    """A value as JSON-like pieces; `sealed` is left out, for it is encrypted before it is shown."""
+    """A value as JSON-like pieces; without `sealed`, which is encrypted before it is shown."""
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: _visible(getattr(value, f.name)) for f in fields(value) if f.name != "sealed"}
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Documents of some pages in every format that text is read from, made on the spot; for the bench and fuzz runs."""
+"""Documents of some pages in every format that text is read from, generated; for benchmarks and fuzz runs."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ Files = dict[str, bytes]
 
 
 def document_files(*, paragraphs: int = 60) -> Mapping[str, bytes]:
-    """By file name, the bytes; the same ones each time."""
+    """The bytes by file name; deterministic."""
     prose = _prose(paragraphs)
     return {**_office(prose), **_books(prose), **_texts(prose), **_mails(prose), **_archives(prose)}
 
@@ -40,7 +40,7 @@ def _prose(paragraphs: int) -> list[str]:
 def _package(
     kind: str, main: str, parts: Mapping[str, tuple[str, str]], links: Mapping[str, Mapping[str, str]]
 ) -> bytes:
-    """An office file: its parts with their types, and which part leads to which."""
+    """An office file: its parts with their types, and their relationships."""
     types = "".join(f'<Override PartName="/{name}" ContentType="{mime}"/>' for name, (mime, _) in parts.items())
     files = {
         "[Content_Types].xml": (
@@ -163,7 +163,7 @@ def _books(prose: list[str]) -> Files:
 
 
 def _pdf(prose: list[str]) -> bytes:
-    """A page for every ten paragraphs; what is not ASCII is left out, as the font has no more."""
+    """A page for every ten paragraphs; only ASCII, as the font has no more."""
     lines = [[_plain(text)[at : at + 90] for text in prose[page : page + 10] for at in range(0, len(_plain(text)), 90)]
              for page in range(0, len(prose), 10)]  # fmt: skip
     objects: list[bytes] = [b"", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 FILE = "file"
-"""The name under which a fault waits for the next file request."""
+"""The key of a fault for the next file request."""
 ANY = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CannedAnswer:
-    """This status and description instead of the call; with `body` exactly these bytes."""
+    """This status and description as the answer; with `body` exactly these bytes."""
 
     status: int
     description: str = ""
@@ -30,14 +30,14 @@ class Reset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hang:
-    """No answer until the server's clock has moved this far, or at all."""
+    """No answer until the server's clock has advanced this far, or ever."""
 
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """An upload of which the platform reads so many bytes and no more."""
+    """An upload that the platform stops reading after so many bytes."""
 
     after: int = 0
 
@@ -63,7 +63,7 @@ class Trickle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongLength:
-    """A wrong Content-Length: the body has its real length."""
+    """A wrong Content-Length for a body of the real length."""
 
     length: int
 
@@ -84,7 +84,7 @@ Fault = CannedAnswer | Reset | Hang | Stall | Truncate | Endless | Trickle | Wro
 
 
 class Faults:
-    """The faults that wait, by method, each used up by one call."""
+    """Pending faults, by method, each used by one call."""
 
     def __init__(self) -> None:
         self._waiting: defaultdict[str, list[Fault]] = defaultdict(list)

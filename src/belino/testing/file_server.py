@@ -1,4 +1,4 @@
-"""File server of a fake platform: uploads read to disk, downloads in ranges, and the ways a download goes wrong."""
+"""File server of a fake platform: uploads read to disk, downloads in ranges, and faulty downloads."""
 
 import asyncio
 import hashlib
@@ -24,7 +24,7 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeUpload:
-    """A file that a person or a bot sends: bytes, or a function that makes them when they are downloaded."""
+    """A file that a person or a bot sends: bytes, or a function that generates them on download."""
 
     content: bytes | Callable[[], bytes]
     size: int | None = None
@@ -37,9 +37,9 @@ class FakeUpload:
     extra: Mapping[str, Any] = field(default_factory=dict)
     """More fields of the media object, such as a sticker's emoji or an audio's title."""
     sha256: str = ""
-    """Of the bytes, where a bot uploaded them."""
+    """The hash of the bytes, where a bot uploaded them."""
     head: bytes = field(repr=False, default=b"")
-    """The first bytes of what a bot uploaded."""
+    """The first bytes of a bot's upload."""
 
     @property
     def announced(self) -> int:
@@ -63,7 +63,7 @@ class HostedFile:
 
 
 def upload_of(content: bytes | FakeUpload) -> FakeUpload:
-    """Bytes as a person sends them: named by their type, with their size in pixels."""
+    """Bytes as a person's upload: named by their type, with their size in pixels."""
     if isinstance(content, FakeUpload):
         return content
     size = image_size(content[:HEAD])
@@ -106,7 +106,7 @@ async def part_chunks(part: "BodyPartReader") -> AsyncIterator[bytes]:
 async def keep_upload(
     content: AsyncIterator[bytes], folder: Path, *, name: str | None, mime: str | None = None
 ) -> FakeUpload:
-    """A file that comes in pieces, hashed as it comes; a large one stays on disk."""
+    """Receive a file in pieces and hash it; a large one stays on disk."""
     place = folder / secrets.token_hex(8)
     digest, head = hashlib.sha256(), b""
     with place.open("wb") as file:
@@ -136,7 +136,7 @@ async def serve_file(
     *,
     mime: str = "application/octet-stream",
 ) -> "web.StreamResponse":
-    """Answer one download; `count` gets the number of bytes that were sent."""
+    """Answer one download; `count` receives the number of bytes sent."""
     content = await _content(stored)
     if isinstance(fault, Changed):
         content = fault.content
@@ -165,7 +165,7 @@ async def _content(stored: HostedFile) -> bytes:
 
 
 def _asked(request: "web.Request", size: int, etag: str) -> tuple[int | None, int]:
-    """The first byte and the one after the last; None where the range begins behind the end."""
+    """The first byte and the one after the last; None if the range begins past the end."""
     found = _RANGE.fullmatch(request.headers.get("Range", ""))
     if found is None or request.headers.get("If-Range", etag) != etag:
         return 0, size
@@ -203,7 +203,7 @@ async def _write(
 
 
 async def _lie(request: "web.Request", part: bytes, length: int, count: Callable[[int], None]) -> "web.StreamResponse":
-    """Written by hand: HTTP libraries refuse to send a wrong length."""
+    """Written without a library: HTTP libraries refuse to send a wrong length."""
     transport = request.transport
     assert transport is not None
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {length}\r\n\r\n"

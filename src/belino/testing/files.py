@@ -1,4 +1,4 @@
-"""Sample files: small real files of every type that bytes tell apart, made without a media library."""
+"""Sample files: small real files of every type that sniffing distinguishes, made without a media library."""
 
 import bz2
 import gzip
@@ -140,7 +140,7 @@ def _bits(values: Iterable[tuple[int, int]]) -> bytes:
 
 
 def sample_files() -> Mapping[str, tuple[str, bytes]]:
-    """By file name: the type it is, and its bytes."""
+    """By file name: its type, and its bytes."""
     return {**_pictures(), **_sounds(), **_videos(), **_documents(), **_archives(), **_texts(), **_others()}
 
 
@@ -154,7 +154,7 @@ def make_zip(files: Mapping[str, bytes | str], *, packed: bool = True) -> bytes:
 
 
 def make_office(suffix: str, *, types_first: bool = True) -> bytes:
-    """A docx, xlsx or pptx, as Microsoft orders it, or with the list of types last, as others do."""
+    """A docx, xlsx or pptx, in Microsoft's order, or with the list of types last, as others write it."""
     part, mime = _MAIN_PARTS[suffix]
     types = {"[Content_Types].xml": f'<Types><Override PartName="/{part}" ContentType="{mime}.main+xml"/></Types>'}
     rest = {"_rels/.rels": "<Relationships/>", part: "<document/>", "docProps/app.xml": "<Properties/>"}
@@ -175,7 +175,7 @@ def make_webm(
     size: tuple[int, int] | None = None,
     seconds: float | None = None,
 ) -> bytes:
-    """A Matroska header and its list of tracks; with how many pixels it has and how long it lasts, if that is given."""
+    """A Matroska header and its list of tracks; with size and length, if given."""
     head = _element(b"\x1a\x45\xdf\xa3", b"\x42\x86\x81\x01" + _element(b"\x42\x82", doctype))
     shape = b"" if size is None else _element(b"\xe0", struct.pack(">HHHH", 0xB082, size[0], 0xBA82, size[1]))
     told = b"" if seconds is None else _element(b"\x44\x89", struct.pack(">d", seconds * 1000))
@@ -202,7 +202,7 @@ def make_mp3(*, tag: bytes = b"") -> bytes:
 
 
 def make_ole(suffix: str) -> bytes:
-    """The header of an OLE file and a directory with the stream that tells its type."""
+    """The header of an OLE file and a directory with the stream that identifies its type."""
     stream = _OLE_STREAMS[suffix][0]
     head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + struct.pack("<HHHHH", 0x3E, 3, 0xFFFE, 9, 6)
     return (head + bytes(14) + struct.pack("<I", 0)).ljust(512, b"\0") + _entry("Root Entry", 5) + _entry(stream, 2)

@@ -14,10 +14,10 @@ CLOSING_SECONDS = 1.0
 
 
 class Loopback:
-    """Serves an application between `start` and `stop`; only then has it addresses."""
+    """Serves an application between `start` and `stop`, with addresses in that time only."""
 
     def __init__(self, app: "web.Application", *, ports: int = 1, cancels_handlers: bool = False) -> None:
-        """`cancels_handlers`: a handler ends when its client goes away."""
+        """`cancels_handlers`: a handler is cancelled when its client disconnects."""
         from aiohttp import web
 
         self._runner = web.AppRunner(
@@ -50,7 +50,7 @@ class Loopback:
             await web.SockSite(self._runner, self._listeners[-1]).start()
 
     async def stop(self) -> None:
-        """Close every connection, also one that comes at this very moment."""
+        """Close every connection, including one that is being accepted."""
         await stop_accepting(*self._listeners)
         await self._runner.cleanup()
         self._listeners.clear()

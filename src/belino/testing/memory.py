@@ -23,37 +23,37 @@ CHUNK = 64 * 1024
 
 
 class Loss(StrEnum):
-    """How a line may fail."""
+    """How a connection may fail."""
 
     NOT_REACHED = "not reached"
     RESET = "reset"
-    """Broken off before the platform had it all."""
+    """Broken before the platform had the whole request."""
     HANG = "hang"
     """Never answered, and never carried out."""
     ANSWER_LOST = "answer lost"
     """Carried out, and the answer lost."""
     ANSWER_GARBLED = "answer garbled"
-    """Carried out, and the answer not to be read."""
+    """Carried out, and the answer unreadable."""
 
 
 class MemoryPlatform:
-    """The far side: what a real platform would keep on its servers."""
+    """The server side: the data of a real platform."""
 
     def __init__(self) -> None:
         self.updates: list[dict[str, Any]] = []
         self.acknowledged: int = 0
-        """How many updates the adapter has told us it need not see again."""
+        """How many updates the adapter has acknowledged."""
         self.sent: dict[str, Parcel] = {}
         """Every visible message by id, as our users see them."""
         self.files: dict[str, bytes] = {}
         self.refusals: list[tuple[int, Mapping[str, str]]] = []
         """Statuses and headers that the next calls are answered with."""
         self.losses: list[Loss] = []
-        """What goes wrong with the next parcels on the line, whatever the platform does with them."""
+        """Faults of the next parcels' connections, whatever the platform does with them."""
         self.past: list[dict[str, Any]] = []
-        """Messages from before the adapter ran: never offered, returned by history."""
+        """Messages from before the adapter ran: never delivered, returned by history."""
         self.asked: list[str] = []
-        """Every conversation whose history was asked for, one entry for a call."""
+        """Every conversation whose history was requested, one entry per call."""
         self._more = asyncio.Event()
         self._acknowledgement = asyncio.Event()
 
@@ -63,14 +63,14 @@ class MemoryPlatform:
         self._more.set()
 
     async def next_update(self, after: int) -> dict[str, Any]:
-        """The update after this many, when it comes."""
+        """The next update after this many, once there is one."""
         while len(self.updates) <= after:
             self._more.clear()
             await self._more.wait()
         return self.updates[after]
 
     def acknowledge(self, count: int) -> None:
-        """The adapter needs none of the first `count` updates again."""
+        """Acknowledge the first `count` updates."""
         self.acknowledged = count
         self._acknowledgement.set()
 
@@ -86,14 +86,14 @@ class MemoryPlatform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """How to reach the platform."""
+    """The platform to connect to."""
 
     far_side: MemoryPlatform = field(default_factory=MemoryPlatform)
     token: Secret | None = field(default=None, metadata={"says": "What the platform knows us by."})
 
 
 def parse(raw: Mapping[str, Any], *, account: str) -> tuple[Arrival, ...]:
-    """One update as arrivals. Pure: it fetches nothing, and what it cannot read it says."""
+    """One update as arrivals. Pure: it fetches nothing, and reports what it cannot read."""
     where = ConversationKey(platform="memory", account=account, channel=str(raw["channel"]), thread=raw.get("thread"))
     author = Author(id=str(raw["from"]["id"]), name=str(raw["from"]["name"]))
     sent = datetime.fromtimestamp(raw["date"], UTC)
@@ -135,7 +135,7 @@ def _ref(item: Mapping[str, Any], raw: Mapping[str, Any], where: ConversationKey
         created=sent,
         file_name=item.get("name"),
         size=item.get("size"),
-        # An id is all the platform needs to find the file again; its URL and our token stay out of every ref.
+        # The platform finds the file by its id; its URL and our token stay out of every ref.
         locator={"file": str(item["file"])},
     )
 
@@ -151,7 +151,7 @@ class MemoryAdapter:
         self._desk = desk
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
-        """Listen until cancelled, from where the cursor says we stopped."""
+        """Listen until cancelled, from the cursor on."""
         position = int(cursor or 0)
         while True:
             update = await self._far_side.next_update(position)
@@ -161,7 +161,7 @@ class MemoryAdapter:
             self._far_side.acknowledge(position)
 
     async def send(self, parcel: Parcel) -> Receipt:
-        """One call; the platform knows our key, so that offered twice it is seen once."""
+        """One call; the platform deduplicates by our key."""
         status, headers = self._far_side.answer()
         error = error_for(status, headers, now=self._desk.clock.now())
         if error is not None:
@@ -181,13 +181,13 @@ class MemoryAdapter:
     async def history(
         self, channel: ConversationKey, *, before: str | None = None, limit: int = 50
     ) -> Sequence[Message]:
-        """The newest messages said in a channel itself, before a message; oldest first."""
+        """The newest messages of a channel outside threads, before a message; oldest first."""
         told = [message for message in self._told(channel) if message.conversation.thread is None]
         ids = [message.id for message in told]
         return told[: ids.index(before) if before in ids else None][-limit:]
 
     async def thread(self, conversation: ConversationKey) -> Sequence[Message]:
-        """A thread's messages, the one it began with first; none if there is no such thread in the channel."""
+        """A thread's messages, its first message first; empty if the channel has no such thread."""
         return [
             message
             for message in self._told(conversation)
@@ -223,7 +223,7 @@ class MemoryAdapter:
 
 
 class ReadableMemoryAdapter(MemoryAdapter):
-    """The same platform without keys: offered twice it shows twice, but it can be asked what it has."""
+    """The same platform without keys: a repeated parcel appears twice, but history can be searched."""
 
     limits = replace(MemoryAdapter.limits, once=Once.READ_BACK)
 
@@ -243,7 +243,7 @@ class ReadableMemoryAdapter(MemoryAdapter):
 
 
 class ForgetfulMemoryAdapter(MemoryAdapter):
-    """The same platform without keys, and without a way to read back: offered twice it shows twice."""
+    """The same platform without keys and without history: a repeated parcel appears twice."""
 
     limits = replace(MemoryAdapter.limits, once=Once.UNCERTAIN)
 

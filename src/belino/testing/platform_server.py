@@ -27,14 +27,14 @@ CallT = TypeVar("CallT")
 
 
 class PlatformServer(ABC, Generic[CallT]):
-    """Serves between `async with` and its end; `fail` makes the next calls go wrong.
+    """Serves inside `async with`; `fail` makes the next calls fail.
 
-    A platform adds its routes and its documented rules. `CallT` is the platform's own kind of call.
+    A platform adds its routes and its documented rules. `CallT` is the platform's own type of call.
     """
 
     platform: ClassVar[str]
     upload_bytes: ClassVar[int]
-    """The largest request that is read at all."""
+    """The largest request that is read."""
     ports: ClassVar[int] = 1
     url: str
 
@@ -46,7 +46,7 @@ class PlatformServer(ABC, Generic[CallT]):
         """The last calls."""
         self.bytes_served = 0
         self.stalled = 0
-        """Uploads that were left hanging."""
+        """Stalled uploads."""
         self.faults = Faults()
         self._stopped = asyncio.Event()
 
@@ -56,7 +56,7 @@ class PlatformServer(ABC, Generic[CallT]):
 
     @abstractmethod
     def fault_response(self, fault: CannedAnswer) -> "web.Response":
-        """A canned answer without bytes of its own, in the platform's error format."""
+        """A canned answer without a body of its own, in the platform's error format."""
 
     async def listening(self, *urls: str) -> None:
         """Called once the server has addresses, one for each port."""
@@ -66,16 +66,16 @@ class PlatformServer(ABC, Generic[CallT]):
         """Called before the listener stops."""
 
     def fail(self, name: str, fault: Fault, *, times: int = 1) -> None:
-        """The next calls of this name (`*` for any) end in this fault."""
+        """The next calls of this name (`*` for any) have this fault."""
         self.faults.add(name, fault, times)
 
     def heal(self) -> None:
-        """Remove the faults that wait."""
+        """Remove pending faults."""
         self.faults.clear()
 
     @property
     def folder(self) -> Path:
-        """Where uploads are kept."""
+        """The folder of uploads."""
         return Path(self._folder.name)
 
     async def __aenter__(self) -> Self:
@@ -98,11 +98,11 @@ class PlatformServer(ABC, Generic[CallT]):
         self._folder.cleanup()
 
     def record(self, call: CallT) -> None:
-        """Keep a call for tests that look at it."""
+        """Record a call for tests."""
         self.requests = [*self.requests[1 - KEPT_CALLS :], call]
 
     async def misbehave(self, request: "web.Request", fault: Fault | None) -> "web.StreamResponse | None":
-        """The answer of a fault that keeps the call from taking effect; None lets the call through."""
+        """The answer of a fault that prevents the call's effect; None lets the call through."""
         from aiohttp import web
 
         if isinstance(fault, Hang):
@@ -140,14 +140,14 @@ class PlatformServer(ABC, Generic[CallT]):
 
 
 class SlidingWindow:
-    """When calls happened, by key; a key may have several limits."""
+    """The times of calls, by key; a key may have several limits."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._calls: defaultdict[Hashable, deque[float]] = defaultdict(deque)
 
     def wait(self, key: Hashable, most: int, seconds: float) -> float:
-        """How long until another call is within `most` in `seconds`; 0 when it is now."""
+        """Seconds until another call is within `most` in `seconds`; 0 if it is now."""
         calls, now = self._calls[key], self._clock.monotonic()
         if len(calls) < most or calls[-most] <= now - seconds:
             return 0.0

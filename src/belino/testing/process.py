@@ -19,7 +19,7 @@ STOP_SECONDS = 30.0
 END_SECONDS = 120.0
 ANSWER_SECONDS = 30.0
 
-# All a gateway needs of its caller's environment; a test's own secrets and settings stay out.
+# The environment variables a gateway needs; a test's own secrets and settings stay out.
 _ENVIRONMENT = ("PATH", "LANG", "HOME", "TMPDIR", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")
 
 
@@ -67,7 +67,7 @@ class GatewayProcess:
 
     @property
     def token(self) -> str:
-        """The bearer token of its command line."""
+        """Its command-line bearer token."""
         return str(self._run["token"])
 
     @property
@@ -81,7 +81,7 @@ class GatewayProcess:
         return self._process.pid
 
     def start(self) -> Self:
-        """Start it, and wait until it said where it listens."""
+        """Start it, and wait until it printed its address."""
         assert self._process is None or self._process.poll() is not None, "the gateway runs already"
         inherited = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         command = [sys.executable, "-m", "belino", "serve", "--port", "0", "--home", str(self.home)]
@@ -105,7 +105,7 @@ class GatewayProcess:
         return self._wait()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal and do not wait."""
+        """Send it a signal without waiting."""
         assert self._process is not None, "the gateway was not started"
         self._process.send_signal(number)
 
@@ -114,7 +114,7 @@ class GatewayProcess:
         return self._wait(END_SECONDS)
 
     def kill(self) -> None:
-        """End it where it stands, as a power cut would."""
+        """Kill it, as a power cut would."""
         assert self._process is not None, "the gateway was not started"
         self._process.kill()
         self._wait()
@@ -129,7 +129,7 @@ class GatewayProcess:
         return self.log_file.read_text(encoding="utf-8", errors="replace")
 
     def call(self, method: str, path: str, body: object = None, *, token: str | None = None) -> tuple[int, Any]:
-        """One request of its HTTP API: the status, and the answer read as JSON where it is JSON."""
+        """One request of its HTTP API: the status, and the answer, parsed if it is JSON."""
         address = urlsplit(self.url)
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=ANSWER_SECONDS)
         try:

@@ -1,4 +1,4 @@
-"""Scenes: pictures, documents, films and sounds as people send them, exactly as large as announced."""
+"""Scenes: pictures, documents, videos and sounds like those that people send, of exactly the announced size."""
 
 import io
 import math
@@ -44,13 +44,13 @@ FRAMES_A_SECOND = 2
 VOICE_RATE = 48_000
 VOICE_BITS = 24_000
 VOICE_BYTES_A_SECOND = 4_000
-"""More than what is recorded takes, so that there is something left to fill up."""
+"""More than the recording takes, so that there is something left to pad."""
 FILM_BYTES_A_SECOND = 250_000
 SONG_BYTES_A_SECOND = 16_000
 
 _PIECE = VOICE_RATE // 50
 _WAVES = 4
-"""Whole ones in a piece, so that none of its ends is heard."""
+"""Whole periods in a piece, so that its ends are inaudible."""
 _LOUDEST = 9_000
 
 
@@ -75,7 +75,7 @@ def _photo(scene: str, variety: int, quality: int) -> bytes:
 
 
 def sticker(size: int) -> bytes:
-    """A lossless WebP of 512 pixels, with a chunk that readers pass over."""
+    """A lossless WebP of 512 pixels, with a chunk that readers skip."""
     body = make_webp(512, 512)[8:]
     pad = max(0, size - len(body) - 16) & ~1
     body += b"XTRA" + struct.pack("<I", pad) + bytes(pad)
@@ -89,7 +89,7 @@ def table(size: int) -> bytes:
 
 
 def report(size: int) -> bytes:
-    """A PDF of one page; what it is too short is a comment."""
+    """A PDF of one page, padded with a comment."""
     page = make_pdf("Tide table and ferry times")
     end = page[page.rindex(b"startxref") :]
     return page + b"%" + b" " * max(0, size - len(page) - len(end) - 2) + b"\n" + end
@@ -120,11 +120,11 @@ def _zipped(padding: int) -> bytes:
 
 
 def _padded_jpeg(jpeg: bytes, size: int) -> bytes:
-    """Comments before the last marker make up what is missing: no decoder looks at them."""
+    """Pad with comments before the last marker: decoders skip them."""
     missing, comments = size - len(jpeg), b""
     while missing >= 4:
         length = min(missing, 65_537)
-        # What is left must be nothing or enough for another comment.
+        # The rest must be zero or enough for another comment.
         length -= 4 if 0 < missing - length < 4 else 0
         comments += struct.pack(">BBH", 0xFF, _COMMENT, length - 2) + bytes(length - 4)
         missing -= length
@@ -176,13 +176,13 @@ def _written(scene: str) -> "Image":
 
 
 def film(size: int, width: int, height: int) -> bytes:
-    """An MP4 that looks along the coast; behind it, as far as it is too short, free space."""
+    """An MP4 of a coast, padded with a free box."""
     shot = _film(size // FILM_BYTES_A_SECOND, width, height) if _can_record() else _no_film()
     return shot + struct.pack(">I", size - len(shot)) + b"free" + bytes(size - len(shot) - 8)
 
 
 def voice(size: int) -> bytes:
-    """A voice note: a person hums, now louder, now softer."""
+    """A voice note: humming of varying loudness."""
     return (_voice(size // VOICE_BYTES_A_SECOND) if _can_record() else _no_voice()).ljust(size, b"\0")
 
 
@@ -193,7 +193,7 @@ def song(size: int) -> bytes:
 
 
 def _can_record() -> bool:
-    """Whether PyAV is installed; without it films and sounds are never decoded, and a header is enough."""
+    """Whether PyAV is installed; without it videos and sounds are never decoded, and a header is enough."""
     return find_spec("av") is not None
 
 

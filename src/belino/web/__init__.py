@@ -1,1 +1,1 @@
-"""HTTP and WebSocket, thin: who may ask for what, and how values look on the wire."""
+"""HTTP and WebSocket layer: access control and the wire format."""

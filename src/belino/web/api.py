@@ -28,19 +28,19 @@ MESSAGE_NAME_CHARS = 1_100
 
 
 async def healthz(call: RouteCall) -> Response:
-    """Alive; says nothing else to strangers."""
+    """Health check; strangers get no further information."""
     return answer({"ok": True})
 
 
 async def me(call: RouteCall) -> Response:
-    """Who the visitor is and what they may send."""
+    """The visitor's identity and limits."""
     response = answer(me_json(call.site))
     call.site.cookie.rename(call.request, response, call.visitor, call.site.gateway.clock.now())
     return response
 
 
 def me_json(site: Site) -> Json:
-    """The page's first question, and the socket's first event."""
+    """The answer to the page's first request, and the socket's first event."""
     config = site.gateway.config
     return {
         "name": "You",
@@ -68,7 +68,7 @@ async def list_conversations(call: RouteCall) -> Response:
 
 
 async def open_conversation(call: RouteCall) -> Response:
-    """A new web conversation under a readable address nobody has yet."""
+    """Create a web conversation with a readable, unused address."""
     fields = await call.fields("name")
     name = fields.text("name", most=NAME_CHARS).strip()
     if not name:
@@ -86,18 +86,18 @@ def web_conversation(channel: str) -> ConversationKey:
 
 
 def slug(name: str) -> str:
-    """A short address made of a name; a name in another script keeps its letters."""
+    """A short address from a name; letters of other scripts are kept."""
     folded = "".join(c for c in unicodedata.normalize("NFKD", name.lower()) if not unicodedata.combining(c))
     return re.sub(r"[\W_]+", "-", folded).strip("-")[:SLUG_CHARS].rstrip("-") or secrets.token_hex(4)
 
 
 async def explain_message(call: RouteCall) -> Response:
-    """The story of one message."""
+    """The history of one message."""
     return answer(as_json(await _explained(call, call.query("message"))))
 
 
 async def retry_message(call: RouteCall) -> Response:
-    """Answer a message whose turn failed once more."""
+    """Repeat the failed turn of a message."""
     message = (await _explained(call, await call.fields("message"))).message
     try:
         retried = await call.site.gateway.retry_message(message)
@@ -107,10 +107,10 @@ async def retry_message(call: RouteCall) -> Response:
 
 
 async def _explained(call: RouteCall, fields: Fields) -> Explanation:
-    """The message that is named; a channel's token must name it by its conversation, which must be its own."""
+    """The named message; a channel's token must name it by its own conversation."""
     name = fields.text("message", most=MESSAGE_NAME_CHARS)
     if call.visitor.grant.kind is GrantKind.CHANNEL:
-        # A bare id or trace would tell whether it exists elsewhere.
+        # A bare id or trace would reveal whether it exists elsewhere.
         conversation, slash, _ = name.partition("/")
         if not slash:
             raise not_found()
@@ -126,7 +126,7 @@ async def _explained(call: RouteCall, fields: Fields) -> Explanation:
 
 
 async def status(call: RouteCall) -> Response:
-    """The gateway at a glance."""
+    """Summary of the gateway."""
     gateway = call.site.gateway
     return answer(
         {
@@ -151,13 +151,13 @@ async def show_savings(call: RouteCall) -> Response:
 
 
 def agent_json(site: Site) -> Json:
-    """Who usually answers."""
+    """The default agent."""
     name, kind = site.gateway.agents.usual()
     return {"name": name, "kind": kind}
 
 
 def adapters_json(site: Site) -> list[Json]:
-    """Each adapter and how it is."""
+    """Each adapter and its state."""
     return [
         {
             "platform": platform,
@@ -182,7 +182,7 @@ async def audit(call: RouteCall) -> Response:
 
 
 async def doctor(call: RouteCall) -> Response:
-    """What is well and what is not, and the cure."""
+    """Findings and remedies of the doctor."""
     gateway = call.site.gateway
     findings = await examine(
         home=gateway.home,

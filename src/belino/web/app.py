@@ -1,4 +1,4 @@
-"""App: every route with what it requires, behind one entry."""
+"""App: every route with its requirement, behind one entry."""
 
 import asyncio
 import logging
@@ -57,7 +57,7 @@ EVERY_METHOD = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class GuardedRoute(Route):
-    """A route that says what it requires, and answers nobody who does not bring it."""
+    """A route with its requirement, which refuses everyone who does not meet it."""
 
     def __init__(
         self, path: str, handler: Handler, *, requires: Requires, site: Site, methods: Sequence[str] = ("GET",)
@@ -67,7 +67,7 @@ class GuardedRoute(Route):
 
 
 class GuardedSocket(WebSocketRoute):
-    """The chat socket: login happens at the upgrade, before a single frame is read."""
+    """The chat socket: login happens at the upgrade, before any frame is read."""
 
     def __init__(self, path: str, *, requires: Requires, site: Site) -> None:
         self.requires = requires
@@ -95,7 +95,7 @@ class _Guard:
 
 
 class EntryPoint:
-    """Host, path and headers of every request, and the last place an error can reach."""
+    """Checks host, path and headers of every request, and handles remaining errors."""
 
     def __init__(self, app: ASGIApp, *, site: Site) -> None:
         self._app = app
@@ -122,29 +122,29 @@ class EntryPoint:
         except (ClientDisconnect, WebSocketDisconnect):
             return
         except asyncio.CancelledError:
-            # Only a server that stops cancels requests; raised further, uvicorn would log it with a traceback.
+            # Only a stopping server cancels requests; re-raised, uvicorn would log it with a traceback.
             refusal = stopping()
-        except Exception as error:  # noqa: BLE001 - the edge: nobody above could tell the client
+        except Exception as error:  # noqa: BLE001 - the outermost layer: the client needs an answer
             refusal = _told(error)
         if not begun:
             await refuse(refusal)(scope, receive, send_guarded)
 
 
 def make_app(site: Site) -> Starlette:
-    """The web door of a gateway."""
+    """The web application of a gateway."""
     routes = guarded([*_open_routes(site), *_chat_routes(site), *_desk_routes(site)])
     app = Starlette(
         routes=routes,
         middleware=[Middleware(EntryPoint, site=site)],
         exception_handlers={HTTPException: _starlette_refused},
     )
-    # A redirect would answer before anybody was asked for a login.
+    # A redirect would answer before the login check.
     app.router.redirect_slashes = False
     return app
 
 
 def guarded(routes: Sequence[BaseRoute]) -> Sequence[BaseRoute]:
-    """Refuse to open a door with a route that does not say what it requires."""
+    """Refuse to start with a route without a requirement."""
     for route in routes:
         if not isinstance(getattr(route, "requires", None), Requires):
             raise TypeError(f"{route!r} does not say what it requires")
@@ -164,7 +164,7 @@ def _open_routes(site: Site) -> list[BaseRoute]:
 
 
 def _chat_routes(site: Site) -> list[BaseRoute]:
-    """What a channel's token opens too, each within its own conversation."""
+    """Routes that a channel's token may use too, within its own conversation."""
     own = Requires.CONVERSATION
     upload = "/api/uploads/{upload_id}"
     return [
@@ -188,7 +188,7 @@ def _chat_routes(site: Site) -> list[BaseRoute]:
 
 
 def _desk_routes(site: Site) -> list[BaseRoute]:
-    """What belongs to the person the gateway belongs to."""
+    """Routes of the gateway's owner."""
     person = Requires.PERSON
     return [
         GuardedRoute("/api/me", api.me, requires=person, site=site),
@@ -222,13 +222,13 @@ def _desk_routes(site: Site) -> list[BaseRoute]:
 
 
 def _leaves_body(scope: Scope) -> bool:
-    """Whether a client that has not logged in is answered before its body has arrived, which is then not read."""
+    """Whether a client without a login is answered before its body arrives, which is then not read."""
     connection = connection_of(scope)
     return connection is not None and not connection.is_known and not connection.has_whole_request()
 
 
 def _look(scope: Scope, site: Site) -> None:
-    """The path was decoded once; whatever still needs decoding, or leads astray, is nowhere."""
+    """The path was decoded once; a path that still needs decoding, or traverses, is not found."""
     raw = scope.get("raw_path", b"").lower()
     path: str = scope["path"]
     if any(mark in path for mark in ("%", "\\", "\0", "//", "/..", "/./")) or b"%2f" in raw:
@@ -245,7 +245,7 @@ async def _starlette_refused(request: Request, error: Exception) -> Response:
 
 
 def _told(error: Exception) -> Refusal:
-    """The refusal that answers an error, which is logged where it is ours to mend."""
+    """The refusal for an error, which is logged if it is ours to fix."""
     if isinstance(error, BelinoError):
         refusal = refusal_of(error)
         if refusal.status >= 500:

@@ -28,24 +28,24 @@ _WRITE_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InFrame:
-    """Bytes still as they came: base64 text or a list of numbers."""
+    """Undecoded bytes: base64 text or a list of numbers."""
 
     mime: str
     file_name: str
     content: str | list[int] = field(repr=False)
     start: int = 0
-    """Where the base64 begins, past the head of a `data:` URL."""
+    """The start of the base64, after the head of a `data:` URL."""
 
     @property
     def size(self) -> int:
-        """What decoding will yield, known without decoding."""
+        """The decoded size, without decoding."""
         if isinstance(self.content, list):
             return len(self.content)
         padding = 2 if self.content.endswith("==") else int(self.content.endswith("="))
         return max(0, (len(self.content) - self.start) * 3 // 4 - padding)
 
     def decode(self) -> bytes:
-        """The bytes, or a refusal that says what is wrong with them."""
+        """The bytes, or a refusal with the reason."""
         try:
             if isinstance(self.content, list):
                 return bytes(self.content)
@@ -57,7 +57,7 @@ class InFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uploaded:
-    """Bytes that came by upload."""
+    """Bytes that were uploaded."""
 
     upload_id: str
 
@@ -66,7 +66,7 @@ Attachment = InFrame | Uploaded
 
 
 def parse_attachments(items: Sequence[object], *, limit: int) -> tuple[Attachment, ...]:
-    """Read every attachment and refuse what is empty or too large before a single byte is decoded."""
+    """Read every attachment and refuse empty or oversized ones before any byte is decoded."""
     attachments = tuple(_parse(item) for item in items)
     sizes = [item.size for item in attachments if isinstance(item, InFrame)]
     named = [item.upload_id for item in attachments if isinstance(item, Uploaded)]
@@ -80,7 +80,7 @@ def parse_attachments(items: Sequence[object], *, limit: int) -> tuple[Attachmen
 
 
 class Luggage:
-    """The attachments of one message while it is being sent, dropped again if it is not taken."""
+    """The attachments of one message while it is being sent, dropped if it is not accepted."""
 
     def __init__(self, store: Store, conversation: ConversationKey, limits: UploadLimits) -> None:
         self._store = store
@@ -100,7 +100,7 @@ class Luggage:
         return packed
 
     async def release(self, *, taken: bool) -> None:
-        """Forget uploads that a message holds now, or that were made for one that was not taken."""
+        """Delete uploads that a message now holds, or that were made for one that was not accepted."""
         for upload_id in self._made + (self._given if taken else []):
             await self._store.drop_upload(upload_id)
 
@@ -134,7 +134,7 @@ class Luggage:
 
 
 async def as_ref(store: Store, upload: Upload, *, message_id: str, clock: Clock) -> MediaRef:
-    """A finished upload as a ref whose bytes are held from the start; a picture knows its size at once."""
+    """A finished upload as a ref whose bytes are already held; a picture has its size at once."""
     assert upload.sha256 is not None
     place = upload.conversation
     width, height = await _picture_size(store, upload.sha256)

@@ -1,4 +1,4 @@
-"""Auth: Host and Origin, cookie and bearer token, logins and what each grant may see."""
+"""Auth: Host and Origin, cookie and bearer token, logins and the access of each grant."""
 
 import ipaddress
 from collections import deque
@@ -25,14 +25,14 @@ _COOKIE_KINDS = frozenset({GrantKind.BROWSER})
 
 
 class Requires(StrEnum):
-    """What a route asks of its visitor. Every route says one of these."""
+    """The requirement of a route. Every route has one."""
 
     OPEN = "open"
     """Nothing."""
     CONVERSATION = "conversation"
     """Any grant; the route checks each conversation it touches with `Visitor.must_see`."""
     PERSON = "person"
-    """A login in a browser, or the program that runs beside the gateway."""
+    """A browser login, or the command line on the gateway's machine."""
     PROGRAM = "program"
 
 
@@ -45,7 +45,7 @@ _OPENED_BY: dict[Requires, Collection[GrantKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """Somebody who showed a secret we handed out."""
+    """A client with a valid secret of ours."""
 
     grant: Grant
     secret: str = field(repr=False)
@@ -58,25 +58,25 @@ class Visitor:
         return own is not None and own in (conversation, conversation.whole_channel)
 
     def must_see(self, conversation: ConversationKey) -> None:
-        """Answer what lies elsewhere exactly like what does not exist."""
+        """Refuse other conversations exactly like nonexistent ones."""
         if not self.may_see(conversation):
             raise not_found()
 
 
 class ChecksSecrets(Protocol):
-    """Knows which grant a secret stands for."""
+    """Finds the grant of a secret."""
 
     async def check(self, secret: str) -> Grant | None: ...
 
 
 class ReadsCookie(Protocol):
-    """Knows under which name a browser sends its login."""
+    """Knows the cookie name of a browser's login."""
 
     def read(self, connection: HTTPConnection) -> str | None: ...
 
 
 class ServerSettings(Protocol):
-    """The part of `[server]` that says who we are and whom we believe."""
+    """The part of `[server]` about our names and trusted proxies."""
 
     @property
     def bind(self) -> str: ...
@@ -89,7 +89,7 @@ class ServerSettings(Protocol):
 
 
 class Origins:
-    """The names we answer to and the pages we believe are ours."""
+    """Our own host names and page origins."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._names = {name.lower() for name in settings.allowed_hosts}
@@ -104,7 +104,7 @@ class Origins:
             self._names.add(public.netloc.lower())
 
     def knows_host(self, connection: HTTPConnection) -> bool:
-        """Exactly one Host header, and it is one of our names: a rebound DNS name is not."""
+        """Exactly one Host header, and it is one of our names: this stops DNS rebinding."""
         hosts = connection.headers.getlist("host")
         server = connection.scope.get("server")
         if len(hosts) != 1 or server is None:
@@ -116,24 +116,24 @@ class Origins:
         return host in allowed
 
     def is_ours(self, connection: HTTPConnection, origin: str) -> bool:
-        """Whether a page of this origin is our own, as seen by this request."""
+        """Whether this origin is our own page's, for this request."""
         scheme = "https" if self.is_secure(connection) else "http"
         ours = {f"{scheme}://{connection.headers.get('host', '')}".lower(), self._public}
         return origin.lower() in ours
 
     def is_secure(self, connection: HTTPConnection) -> bool:
-        """TLS, ours or that of a proxy we believe."""
+        """TLS, ours or that of a trusted proxy."""
         if connection.scope["scheme"] in ("https", "wss"):
             return True
         return self._from_proxy(connection) and connection.headers.get("x-forwarded-proto", "").lower() == "https"
 
     def is_https(self, connection: HTTPConnection) -> bool:
-        """Whether the browser speaks HTTPS to us: TLS, or the public address, which a proxy we do not trust serves."""
+        """Whether the browser uses HTTPS: TLS, or the public address, which an untrusted proxy serves."""
         at_public = self._public == f"https://{connection.headers.get('host', '')}".lower()
         return at_public or self.is_secure(connection)
 
     def peer(self, connection: HTTPConnection) -> str:
-        """The peer to count connections and failures by; a proxy's word for it counts only if we believe the proxy."""
+        """The peer by which connections and failures are counted; only trusted proxies may forward another address."""
         direct = connection.client.host if connection.client else "unknown"
         if not self._from_proxy(connection):
             return peer_of(direct)
@@ -160,7 +160,7 @@ def _network(proxy: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 
 
 class Attempts:
-    """Failed logins per peer in the last minute; an attempt counts as failed until it succeeded."""
+    """Failed logins per peer in the last minute; an attempt counts as failed until it succeeds."""
 
     def __init__(self, clock: Clock, *, most: int = 10, seconds: float = 60.0, peers: int = 1_000) -> None:
         self._clock = clock
@@ -170,7 +170,7 @@ class Attempts:
         self._failed: dict[str, deque[float]] = {}
 
     def begin(self, peer: str) -> None:
-        """Count an attempt before anything is looked up, so that a hundred at once are still ten."""
+        """Count an attempt before any lookup, so that a hundred at once are still ten."""
         now = self._clock.monotonic()
         failed = self._failed.pop(peer, deque())
         while failed and failed[0] <= now - self._seconds:
@@ -185,7 +185,7 @@ class Attempts:
         failed.append(now)
 
     def succeeded(self, peer: str) -> None:
-        """Take back what `begin` counted."""
+        """Undo the count of `begin`."""
         if failed := self._failed.get(peer):
             failed.pop()
 
@@ -193,7 +193,7 @@ class Attempts:
 async def admit(
     connection: HTTPConnection, requires: Requires, *, grants: ChecksSecrets, cookie: ReadsCookie, origins: Origins
 ) -> Visitor:
-    """The visitor behind a request, if their grant opens what is required; Refusal otherwise."""
+    """The visitor of a request, if their grant meets the requirement; Refusal otherwise."""
     bearer = _bearer(connection)
     if bearer is not None:
         visitor = await _visitor(bearer, _BEARER_KINDS, grants)
@@ -209,12 +209,12 @@ async def admit(
 
 
 def unauthorized(message: str = "Log in first: `belino login` prints a fresh address.") -> Refusal:
-    """No secret, or one that opens nothing (any more)."""
+    """No secret, or an invalid one."""
     return Refusal(401, Code.UNAUTHORIZED, message)
 
 
 def refuse_foreign_page(connection: HTTPConnection, origins: Origins) -> None:
-    """Refuse what a page of another origin makes a browser send, also before there is a cookie."""
+    """Refuse cross-origin requests of browsers, also before there is a cookie."""
     origin = connection.headers.get("origin")
     if origin is not None and not origins.is_ours(connection, origin):
         raise _foreign()
@@ -223,7 +223,7 @@ def refuse_foreign_page(connection: HTTPConnection, origins: Origins) -> None:
 
 
 def _refuse_forgery(connection: HTTPConnection, origins: Origins) -> None:
-    """A cookie travels by itself, so whoever changes something must prove that our own page asked."""
+    """Browsers send cookies automatically, so a change must prove that our own page asked for it."""
     refuse_foreign_page(connection, origins)
     is_socket = connection.scope["type"] == "websocket"
     if not is_socket and connection.scope["method"] in SAFE_METHODS:

@@ -1,4 +1,4 @@
-"""The chat socket: requests in, answers and events out, for as long as the login holds."""
+"""The chat socket: requests in, answers and events out, while the login is valid."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from belino.web.wire import Json
 log = logging.getLogger(__name__)
 
 FRAME_BYTES = 32 * 1024 * 1024
-"""Frames up to here are read, so that what is too large for us can be told; beyond, the line is closed."""
+"""Frames up to this size are read, so that an oversized one gets an error; larger ones close the connection."""
 HEAVY_CHARS = 1024 * 1024
 IN_FLIGHT = 8
 SEND_SECONDS = 30.0
@@ -31,13 +31,13 @@ OTHER_VALUES = 10_000
 LOGGED_OUT = 4401
 TOO_SLOW = 1013
 
-# The id of a frame that is not unpacked: only where nothing but type and method stands before it.
+# The id of a frame that is not parsed: only if nothing but type and method precedes it.
 _HEAD = re.compile(r'\s*\{\s*(?:"(?:type|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*("[^"\\]{0,64}"|[0-9]{1,15})')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """Something a client may ask for."""
+    """A method that a client may call."""
 
     fields: tuple[str, ...]
     run: Callable[[Site, Visitor, Fields], Awaitable[Json]]
@@ -53,11 +53,11 @@ METHODS = {
 async def serve_chat(site: Site, visitor: Visitor, socket: WebSocket, hello: Json) -> None:
     """Serve one admitted socket until it closes, its login ends, or it reads too slowly."""
     with site.sockets.enter(visitor.grant.id), site.grants.hold(visitor.grant) as ended:
-        # Revoked between the check at the door and the hold: it has ended, and its holders are not notified again.
+        # Revoked between the login check and the hold: it has ended, and its holders are not notified again.
         if await site.grants.check(visitor.secret) is None:
             ended.set()
         await socket.accept()
-        # Subscribed before the first word, so that nothing falls between history and events.
+        # Subscribed before the first frame, so that nothing is lost between history and events.
         with site.events.subscribe(visitor) as subscription:
             await ChatSocket(site, visitor, socket, subscription).run(ended, hello)
 
@@ -75,7 +75,7 @@ class ChatSocket:
         self._methods = METHODS | {"chat.follow": Method(fields=("conversations",), run=self._follow)}
 
     async def run(self, ended: asyncio.Event, hello: Json) -> None:
-        """Listen, tell and watch; when listening ends, requests that were read are still carried out."""
+        """Read, send and watch; when reading ends, accepted requests are still carried out."""
         async with asyncio.TaskGroup() as group:
             self._listener = group.create_task(self._listen(group))
             beside = (group.create_task(self._tell(hello)), group.create_task(self._watch(ended)))
@@ -88,14 +88,14 @@ class ChatSocket:
             pass
 
     async def _take(self, group: asyncio.TaskGroup) -> bool:
-        """Read one frame and begin to carry it out; its text is let go before the next is waited for."""
+        """Read one frame and start to process it; its text is released before the next is awaited."""
         event = await self._socket.receive()
         if event["type"] == "websocket.disconnect":
             return False
         frame: str | None = event.get("text")
         await self._slots.acquire()
         if frame is not None and len(frame) > HEAVY_CHARS:
-            # Carried out before the next is read: one large frame at a time, however many sockets send them.
+            # Processed before the next is read: one large frame at a time, for all sockets.
             async with self._site.heavy:
                 await self._request(frame)
         else:
@@ -108,7 +108,7 @@ class ChatSocket:
             await self._send_text(await self._subscription.next())
 
     async def _watch(self, ended: asyncio.Event) -> None:
-        """A login that was revoked, or has expired, ends here too."""
+        """End when the login is revoked or expires."""
         await ended.wait()
         await self._close(LOGGED_OUT, "logged out")
 
@@ -129,7 +129,7 @@ class ChatSocket:
             reply |= {"payload": await self._carry_out(frame, reply), "ok": True}
         except BelinoError as error:
             reply["error"] = refusal_of(error).as_json()
-        except Exception as error:  # noqa: BLE001 - one request that fails leaves the line to the others
+        except Exception as error:  # noqa: BLE001 - a failed request must not end the others
             log.error("a request over the socket failed: %s", type(error).__name__)
             reply["error"] = {"code": Code.INTERNAL, "message": "Something went wrong here; the log says what kind."}
         finally:
@@ -154,7 +154,7 @@ class ChatSocket:
         return await method.run(self._site, self._visitor, params)
 
     def _refuse_flood(self, frame: str, reply: Json) -> None:
-        """More values than bytes and characters allowed: too large, said before they are unpacked at 24 bytes each."""
+        """More values than bytes and characters allowed: refused before they are parsed at 24 bytes each."""
         config = self._site.gateway.config
         most = config.server.frame_attachment_bytes + config.sessions.max_text_chars + OTHER_VALUES
         if len(frame) > most and frame.count(",") > most:
@@ -166,7 +166,7 @@ class ChatSocket:
         await self._send_text(encode(frame).decode())
 
     async def _send_text(self, frame: str) -> None:
-        """Write a frame; a reader that takes none for half a minute is given up, and catches up from history."""
+        """Write a frame; a reader that accepts none for half a minute is disconnected, and catches up from history."""
         if self._socket.application_state is not WebSocketState.CONNECTED:
             return
         try:

@@ -1,7 +1,7 @@
 """Connection pool: separate shares of the open connections before and after login.
 
-A client that has not logged in can only displace other clients that have not: when their share is full, the one that
-keeps the server waiting longest is dropped, so that a newcomer always finds a place.
+A client without a login can only displace others without one: when their share is full, the one that keeps the server
+waiting longest is dropped, so that a new client always finds a place.
 """
 
 import ipaddress
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 STATE_KEY = "connection"
 KNOWN_MOST = 1_000
 ANONYMOUS_MOST = 256
-# Left to SQLite, blobs, uploads, child processes and outgoing calls.
+# Reserved for SQLite, blobs, uploads, child processes and outgoing calls.
 RESERVED_FILES = 256
 REPORT_SECONDS = 60.0
 
@@ -36,12 +36,12 @@ class Shares:
 
     @property
     def per_peer(self) -> int:
-        """Connections of one address that wait for its client, before login."""
+        """Connections of one address that wait for their client, before login."""
         return max(1, self.anonymous * 3 // 4)
 
 
 def shares_of(open_files: int) -> Shares:
-    """The shares that a process with this limit on open files can keep."""
+    """The shares for a process with this limit on open files."""
     if open_files == resource.RLIM_INFINITY:
         return Shares(anonymous=ANONYMOUS_MOST, known=KNOWN_MOST)
     available = open_files - min(RESERVED_FILES, open_files // 2)
@@ -50,7 +50,7 @@ def shares_of(open_files: int) -> Shares:
 
 
 class EvictionQueue(Generic[T]):
-    """Items by peer in order of arrival; the one to evict is the oldest of the peer that holds most."""
+    """Items by peer in order of arrival; the one to evict is the oldest of the peer with the most."""
 
     def __init__(self) -> None:
         self._arrivals = count()
@@ -65,13 +65,13 @@ class EvictionQueue(Generic[T]):
         return len(self._items.get(peer, ()))
 
     def add(self, item: T, peer: str) -> None:
-        """Append an item as the youngest."""
+        """Append an item as the newest."""
         self.discard(item)
         self._peers[item] = peer
         self._items.setdefault(peer, {})[item] = next(self._arrivals)
 
     def discard(self, item: T) -> None:
-        """Remove an item if it is there."""
+        """Remove an item if present."""
         peer = self._peers.pop(item, None)
         if peer is not None:
             del self._items[peer][item]
@@ -79,7 +79,7 @@ class EvictionQueue(Generic[T]):
                 del self._items[peer]
 
     def oldest(self, peer: str | None = None) -> T | None:
-        """The item to evict: of one peer, or of the peer that holds most."""
+        """The item to evict: of one peer, or of the peer with the most."""
         groups = self._items.values() if peer is None else [self._items.get(peer, {})]
         fullest = max(filter(None, groups), key=lambda items: (len(items), -next(iter(items.values()))), default=None)
         return next(iter(fullest)) if fullest else None
@@ -87,7 +87,7 @@ class EvictionQueue(Generic[T]):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class ClientConnection:
-    """One accepted connection: its protocol tells whose turn it is, the application whether its client is known."""
+    """One accepted connection: its protocol reports whose turn it is, the application whether its client is known."""
 
     pool: "ConnectionPool"
     peer: str
@@ -110,7 +110,7 @@ class ConnectionPool:
         self._dropped, self._reported = 0, float("-inf")
 
     def open(self, peer: str, drop: Callable[[], None]) -> ClientConnection | None:
-        """Give a new connection a place, by dropping the slowest if need be; None if all others are being answered."""
+        """Admit a new connection, by dropping the slowest if necessary; None if all others are being answered."""
         if self._waiting.held_by(peer) >= self.shares.per_peer:
             self._evict(self._waiting.oldest(peer))
         elif self._anonymous >= self.shares.anonymous and not self._evict(self._waiting.oldest()):
@@ -121,7 +121,7 @@ class ConnectionPool:
         return connection
 
     def close(self, connection: ClientConnection) -> None:
-        """Take back the place of a connection that ended."""
+        """Release the place of a connection that ended."""
         if not connection.is_open:
             return
         connection.is_open = False
@@ -152,14 +152,14 @@ class ConnectionPool:
             self._waiting.add(connection, connection.peer)
 
     def set_turn(self, connection: ClientConnection, client_turn: bool) -> None:
-        """Make an anonymous connection evictable exactly while its client keeps the server waiting."""
+        """Make an anonymous connection evictable exactly while the server waits for its client."""
         if client_turn and connection.is_open and not connection.is_known:
             self._waiting.add(connection, connection.peer)
         else:
             self._waiting.discard(connection)
 
     def set_peer(self, connection: ClientConnection, peer: str) -> None:
-        """Count a connection under another address; it counts as young again, as its request has just begun."""
+        """Count a connection under another address; it counts as new again, as its request has just begun."""
         if peer != connection.peer:
             connection.peer = peer
             self.set_turn(connection, client_turn=True)
@@ -178,20 +178,20 @@ class ConnectionPool:
 
 
 def connection_of(scope: MutableMapping[str, Any]) -> ClientConnection | None:
-    """The connection a request came on; None where an application is called without a server."""
+    """The connection of a request; None where an application is called without a server."""
     connection = scope.get("state", {}).get(STATE_KEY)
     return connection if isinstance(connection, ClientConnection) else None
 
 
 def count_as_known(scope: MutableMapping[str, Any]) -> None:
-    """Move the connection of a request that proved who it is from to the known share; Refusal if that is full."""
+    """Move the connection of an authenticated request to the known share; Refusal if that is full."""
     connection = connection_of(scope)
     if connection is not None and not connection.pool.claim(connection):
         raise busy(f"{connection.pool.shares.known} connections are open already; close a page or a program.")
 
 
 def peer_of(address: str) -> str:
-    """What connections are counted by: an IPv4 address, or the /64 network that one IPv6 customer is given."""
+    """The key by which connections are counted: an IPv4 address, or the /64 network of an IPv6 customer."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -20,7 +20,7 @@ RESULTS_DEFAULT, RESULTS_MOST = 8, 50
 
 
 async def show_context(call: RouteCall) -> Response:
-    """Word for word what a session that begins with a message is told, and its price."""
+    """The exact context of a session that begins with a message, and its price."""
     query = call.query("conversation", "at")
     conversation = query.conversation()
     call.visitor.must_see(conversation)
@@ -44,7 +44,7 @@ async def show_context(call: RouteCall) -> Response:
 
 
 async def search_channel(call: RouteCall) -> Response:
-    """What `channel_context` finds in a conversation's channel."""
+    """The results of `channel_context` in a conversation's channel."""
     query = call.query("conversation", "intent", "since", "authors", "limit", "cursor")
     conversation = query.conversation()
     call.visitor.must_see(conversation)

@@ -1,4 +1,4 @@
-"""Session cookie: named after the instance, so that several gateways on one host keep their logins apart."""
+"""Session cookie: named after the instance, so that several gateways on one host have separate logins."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from starlette.responses import Response
 from belino.web.auth import Origins, Visitor
 
 NAME = "belino_session"
-"""The whole name up to version 0.7.0; browsers send cookies to every port of a host."""
+"""The full name up to version 0.7.0; browsers send cookies to every port of a host."""
 
 
 class SessionCookie:
@@ -19,19 +19,19 @@ class SessionCookie:
         self._origins = origins
 
     def name(self, connection: HTTPConnection) -> str:
-        """`__Host-` where browsers keep it: over HTTPS. No subdomain and no plain page can then plant one."""
+        """`__Host-` over HTTPS, where browsers support it. No subdomain and no plain page can then set one."""
         return f"__Host-{self._name}" if self._origins.is_https(connection) else self._name
 
     def read(self, connection: HTTPConnection) -> str | None:
-        """The secret a browser sent; under the former name only if it sent none under its own."""
+        """The secret of a browser's cookie; under the former name only if there is none under its own."""
         return connection.cookies.get(self.name(connection)) or connection.cookies.get(NAME)
 
     def write(self, request: HTTPConnection, response: Response, secret: str, *, seconds: int) -> None:
-        """Set the cookie; no seconds delete it."""
+        """Set the cookie; zero seconds delete it."""
         self._set(request, response, self.name(request), secret, seconds)
 
     def rename(self, request: HTTPConnection, response: Response, visitor: Visitor, now: datetime) -> None:
-        """Move a login of version 0.7.0, which came under the former name, to the name of this instance."""
+        """Move a login of version 0.7.0, under the former name, to the name of this instance."""
         expires = visitor.grant.expires
         if request.cookies.get(NAME) != visitor.secret or expires is None:
             return

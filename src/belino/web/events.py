@@ -26,7 +26,7 @@ LOST = '{"type":"event","event":"lost"}'
 
 
 class Subscription:
-    """What one socket follows, and the frames queued for it."""
+    """The subscriptions of one socket, and its queued frames."""
 
     def __init__(self, visitor: Visitor) -> None:
         self._visitor = visitor
@@ -38,7 +38,7 @@ class Subscription:
 
     @property
     def channels(self) -> Collection[ConversationKey | None]:
-        """The channels in which it follows something; None stands for all."""
+        """The channels with subscriptions; None stands for all."""
         if self.followed is not None:
             return {conversation.whole_channel for conversation in self.followed}
         own = self._visitor.grant.conversation
@@ -46,15 +46,15 @@ class Subscription:
 
     @property
     def has_overview(self) -> bool:
-        """Whether it gets the overview of other conversations: it is a person's, and said which ones it follows."""
+        """Whether it gets the overview of other conversations: it is a person's, and named the ones it follows."""
         return self.followed is not None and self._visitor.grant.kind is not GrantKind.CHANNEL
 
     def follows(self, conversation: ConversationKey) -> bool:
-        """Whether it is sent the events of a conversation."""
+        """Whether it receives the events of a conversation."""
         return self._visitor.may_see(conversation) and (self.followed is None or conversation in self.followed)
 
     def put(self, frame: str) -> None:
-        """Queue a frame; a reader too far behind loses its queue and is told to catch up from history."""
+        """Queue a frame; a reader too far behind loses its queue and is asked to catch up from history."""
         if len(self._frames) >= QUEUED_FRAMES or self._chars > QUEUED_CHARS:
             self._frames.clear()
             self._frames.append(LOST)
@@ -64,7 +64,7 @@ class Subscription:
         self._filled.set()
 
     async def next(self) -> str:
-        """The oldest frame queued, waiting for one."""
+        """The oldest queued frame, waiting for one."""
         while not self._frames:
             self._filled.clear()
             await self._filled.wait()
@@ -102,7 +102,7 @@ class Events:
             self._remove(subscription)
 
     def follow(self, subscription: Subscription, conversations: Collection[ConversationKey]) -> None:
-        """Narrow a socket to these conversations; of the others a person's page gets the overview."""
+        """Limit a socket to these conversations; of the others a person's page gets the overview."""
         self._remove(subscription)
         subscription.followed = frozenset(conversations)
         self._add(subscription)
@@ -122,7 +122,7 @@ class Events:
         self._overviews.discard(subscription)
 
     def _is_followed(self, conversation: ConversationKey | None) -> bool:
-        """By channel: an edit may name the channel of a message that stands in one of its threads."""
+        """By channel: an edit may name the channel of a message in one of its threads."""
         if conversation is None:
             return bool(self._by_channel or self._overviews)
         return None in self._by_channel or conversation.whole_channel in self._by_channel
@@ -141,7 +141,7 @@ class Events:
             return
         try:
             frame = encode(await self._event(notice)).decode()
-        except Exception as error:  # noqa: BLE001 - sockets catch up from history; the others are still to be fed
+        except Exception as error:  # noqa: BLE001 - sockets catch up from history; the others still need their events
             log.warning("an event could not be made: %s", type(error).__name__)
             frame = LOST
         for subscription in followers:
@@ -159,7 +159,7 @@ class Events:
         return event
 
     async def _summarize(self) -> None:
-        """Send the overview, once for all pages and at most so often."""
+        """Send the overview, once for all pages and rate-limited."""
         while True:
             await self._overview.settled()
             try:

@@ -24,9 +24,9 @@ _REF = re.compile(r"[a-z0-9]{1,8}_[a-z0-9]{12}")
 
 
 async def fetch_media(call: RouteCall) -> "Response | ProgressAnswer":
-    """The ref as listings tell it, once its bytes are here, and what it is made into if a form is asked for.
+    """Fetch a ref and return its listing entry, with a rendition if a form is requested.
 
-    Asked for as lines, how far the bytes are as well.
+    Requested as lines, with progress.
     """
     fields = await call.fields("ref", "as", "pages", "time_range", "max_tokens", "cursor")
     ref_id = fields.text("ref", most=64)
@@ -40,7 +40,7 @@ async def fetch_media(call: RouteCall) -> "Response | ProgressAnswer":
 
 
 class Progress:
-    """How much of a fetch is here, for whoever looks."""
+    """The progress of a fetch."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -52,14 +52,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedFetch:
-    """A form, and how much of it."""
+    """A form, and its range."""
 
     form: str
     wish: RenderOptions
 
 
 def _wanted(fields: Fields) -> WantedFetch | None:
-    """The form that is asked for; None for the file itself."""
+    """The requested form; None for the file itself."""
     form = fields.text("as", most=20, default="file")
     if form == "file":
         return None
@@ -79,7 +79,7 @@ def _wanted(fields: Fields) -> WantedFetch | None:
 
 
 async def fetched(site: Site, record: RefRecord, wanted: WantedFetch | None, progress: Progress) -> Json:
-    """Fetch, and tell the ref as it is then; why it cannot be had becomes a refusal."""
+    """Fetch, and return the updated ref; a failure becomes a refusal."""
     try:
         await site.gateway.fetch(record, progress)
         current = await site.store.find_ref(record.ref.id) or record
@@ -94,7 +94,7 @@ async def fetched(site: Site, record: RefRecord, wanted: WantedFetch | None, pro
 
 
 def rendered_json(rendered: Rendered) -> Json:
-    """A rendition for a program: our words, its own words, and pictures in base64."""
+    """A rendition for a program: our text, its own text, and pictures in base64."""
     return {
         "about": rendered.about,
         "text": rendered.text,
@@ -114,7 +114,7 @@ def rendered_json(rendered: Rendered) -> Json:
 
 
 class ProgressAnswer:
-    """JSON lines: `{"bytes", "total"}` while the bytes come, then `{"media"}` or `{"error"}`."""
+    """JSON lines: `{"bytes", "total"}` during the fetch, then `{"media"}` or `{"error"}`."""
 
     def __init__(self, site: Site, record: RefRecord, wanted: WantedFetch | None) -> None:
         self._site = site

@@ -1,4 +1,4 @@
-"""Read what a client wrote, strictly: real JSON, bounded depth, known fields of the right type."""
+"""Read a client's fields strictly: valid JSON, bounded depth, known fields of the right type."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from belino.web.responses import Refusal, bad_request
 
 DEPTH = 32
 CONVERSATION_CHARS = 512
-# Only a byte array may be longer; it is checked item by item where it becomes bytes.
+# Only a byte array may be longer; it is checked item by item when it is decoded.
 _LONGEST_WALKED = 10_000
 _WALKED = 1_000_000
 _LONG_CHARS, _FEW = 4_096, 100
@@ -46,7 +46,7 @@ def parse_json(raw: bytes | str) -> object:
 
 
 def parse_conversation(text: str) -> ConversationKey:
-    """A conversation as a person or program names it."""
+    """A conversation named by a person or program."""
     if len(text) > CONVERSATION_CHARS:
         raise bad_request("conversation is too long to be one.")
     try:
@@ -77,7 +77,7 @@ class Fields:
         return name in self._values
 
     def raw(self, name: str) -> object:
-        """A field as it came, for a reader of its own."""
+        """A raw field, for a parser of its own."""
         return self._values.get(name)
 
     def text(self, name: str, *, most: int, default: str | None = None) -> str:
@@ -114,10 +114,10 @@ class Fields:
 
 
 def _colons(value: dict[str, object] | list[object]) -> int:
-    """The colons that stand for a value's own members and in its own texts.
+    """The colons that a value's own members and texts account for.
 
-    The parser keeps the last of two equal keys, and only then are these fewer than the colons that were written.
-    Counting costs less than a second parser that reports every pair.
+    The parser keeps the last of two equal keys, and only then are these fewer than the colons in the text. Counting
+    costs less than a second parser that reports every pair.
     """
     if len(value) > _LONGEST_WALKED:
         if isinstance(value, dict) or not isinstance(value[0], int):

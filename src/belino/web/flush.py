@@ -1,4 +1,4 @@
-"""Flush: send what waits in the folder `pending`, without a turn."""
+"""Flush: send the files in the folder `pending`, without a turn."""
 
 from starlette.responses import Response
 

@@ -15,14 +15,14 @@ EXPIRY_SECONDS = 1.0
 
 
 class KeepsGrants(Protocol):
-    """The store, as far as grants in use need it."""
+    """The part of the store for grants in use."""
 
     async def check(self, secret: str) -> Grant | None: ...
     async def revoke(self, grant_id: str) -> bool: ...
 
 
 class Holding:
-    """A grant that a socket is open under; `ended` is set when the grant is revoked or expires."""
+    """A grant with an open socket; `ended` is set when the grant is revoked or expires."""
 
     def __init__(self, grant: Grant) -> None:
         self.grant = grant
@@ -41,14 +41,14 @@ class Grants:
         self._revocations = 0
 
     async def check(self, secret: str) -> Grant | None:
-        """The grant a secret stands for, None once it is revoked or has expired."""
+        """The grant of a secret; None once it is revoked or has expired."""
         digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
         known = self._cached.get(digest)
         if known is not None:
             return None if self._has_expired(known) else known
         revocations = self._revocations
         grant = await self._store.check(secret)
-        # A grant revoked while it was being read must not stay in memory.
+        # A grant revoked while it was being read must not be cached.
         if grant is not None and revocations == self._revocations:
             self._cached[digest] = grant
             if len(self._cached) > CACHED:
@@ -56,7 +56,7 @@ class Grants:
         return grant
 
     async def revoke(self, grant_id: str) -> bool:
-        """Delete a grant, and end what is open under it; False if there is none."""
+        """Delete a grant, and end its open sockets; False if there is none."""
         revoked = await self._store.revoke(grant_id)
         self._revocations += 1
         self._cached = {digest: grant for digest, grant in self._cached.items() if grant.id != grant_id}
@@ -77,7 +77,7 @@ class Grants:
                 del self._holders[grant.id], self._holdings[grant.id]
 
     async def expire(self) -> None:
-        """End expired grants, until cancelled: one timer for all, by the wall clock, which may be set or sleep."""
+        """End expired grants, until cancelled: one timer for all, by the wall clock, which may be set or suspended."""
         while True:
             await self._clock.sleep(EXPIRY_SECONDS)
             for holding in self._holdings.values():

@@ -1,4 +1,4 @@
-"""Hooks: webhook calls of platforms, screened by their headers, read within limits, passed raw to their adapter."""
+"""Hooks: webhook calls of platforms, checked by their headers, read within limits, passed raw to their adapter."""
 
 import asyncio
 from dataclasses import replace
@@ -18,7 +18,7 @@ _CODES = {401: Code.UNAUTHORIZED, 403: Code.FORBIDDEN, 404: Code.NOT_FOUND, 429:
 
 
 async def take_hook(call: RouteCall) -> Response:
-    """Answer a webhook; an adapter says 200 only after commit."""
+    """Answer a webhook; an adapter answers 200 only after commit."""
     params = call.request.path_params
     platform, account = params["platform"], params["account"]
     adapter = call.site.gateway.adapters.get((platform, account))
@@ -49,7 +49,7 @@ async def take_hook(call: RouteCall) -> Response:
 
 
 def _answer(taken: HookAnswer) -> Response:
-    """What the adapter says; a refusal without words of its own takes the shape of every other."""
+    """The adapter's answer; a refusal without a body gets the usual error format."""
     if taken.status >= 400 and not taken.body:
         return refuse(Refusal(taken.status, _CODES.get(taken.status, Code.BAD_REQUEST), "This call is not taken."))
     return Response(taken.body, status_code=taken.status, media_type=taken.mime)

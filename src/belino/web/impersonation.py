@@ -1,4 +1,4 @@
-"""Impersonation: what the page says on another platform, where an adapter allows it, as in the demo."""
+"""Impersonation: messages of the page on another platform, where an adapter allows it, as in the demo."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,18 +16,18 @@ HEARD_SECONDS = 20.0
 
 @runtime_checkable
 class LendsVoice(Protocol):
-    """A platform on which the person at the page is somebody."""
+    """A platform on which the page's user has an identity."""
 
     visitor: str
-    """The id of the author under whom they speak."""
+    """The author id of the page's user."""
 
     async def speak(self, conversation: ConversationKey, text: str, *, key: str, reply_to: str | None = None) -> str:
-        """Say it on the platform and return the message's id there; the same key twice is said once."""
+        """Send it on the platform and return the message's id there; the same key is sent once."""
         ...
 
 
 def visitor_of(site: Site, conversation: ConversationKey) -> str | None:
-    """Under which author the page may speak here; None where it only watches."""
+    """The author under which the page may speak here; None if it may only read."""
     voice = _voice(site, conversation)
     return None if voice is None else voice.visitor
 
@@ -35,7 +35,7 @@ def visitor_of(site: Site, conversation: ConversationKey) -> str | None:
 async def speak(
     site: Site, conversation: ConversationKey, text: str, *, key: str, reply_to: str | None
 ) -> StoredMessage:
-    """Say it there, and wait until it has come back to us like anybody's message."""
+    """Send it there, and wait until it arrives like any other message."""
     voice = _voice(site, conversation)
     if voice is None:
         raise bad_request("Only web conversations take messages here; write to the others on their own platform.")

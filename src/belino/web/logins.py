@@ -18,7 +18,7 @@ MOST_DAYS = 3650
 
 
 async def log_in(call: RouteCall) -> Response:
-    """Trade the one-time secret of a login address for a cookie; every attempt counts until it succeeds."""
+    """Exchange the one-time secret of a login address for a cookie; every attempt counts until it succeeds."""
     refuse_foreign_page(call.request, call.site.origins)
     fields = await call.fields("token", limit=LOGIN_BYTES, seconds=LOGIN_SECONDS)
     secret = fields.text("token", most=SECRET_CHARS)
@@ -57,12 +57,12 @@ async def login_url(doors: Credentials, root: str, *, minutes: int) -> str:
 
 
 async def list_tokens(call: RouteCall) -> Response:
-    """The secrets handed to programs that still open a conversation."""
+    """The valid tokens of programs."""
     return answer({"tokens": [grant_json(grant) for grant in await _tokens(call)]})
 
 
 async def make_token(call: RouteCall) -> Response:
-    """A secret for one conversation's tools and messages; shown once."""
+    """A token for one conversation's tools and messages; shown once."""
     fields = await call.fields("conversation", "note", "days")
     conversation = fields.conversation()
     await call.site.must_exist(conversation)
@@ -77,7 +77,7 @@ async def make_token(call: RouteCall) -> Response:
 
 
 async def revoke_token(call: RouteCall) -> Response:
-    """Take a secret back; its open sockets close within seconds. A browser's login has its own way out."""
+    """Revoke a token; its open sockets close within seconds. A browser's login ends by logout."""
     grant_id = call.request.path_params["grant_id"]
     if grant_id not in {grant.id for grant in await _tokens(call)} or not await call.site.grants.revoke(grant_id):
         raise not_found()

@@ -1,4 +1,4 @@
-"""The door for MCP clients: the token decides which conversation's toolbox they get, nothing they write does."""
+"""The endpoint for MCP clients: the token alone decides which conversation's toolbox they get."""
 
 from starlette.types import Receive, Scope, Send
 
@@ -12,7 +12,7 @@ CONVERSATION_HEADER = "x-belino-conversation"
 
 
 class McpAnswer:
-    """Hands the request on to the MCP server of one conversation."""
+    """Passes the request to the MCP server of one conversation."""
 
     def __init__(self, door: McpDoor, conversation: ConversationKey) -> None:
         self._app = door.app(conversation)
@@ -22,7 +22,7 @@ class McpAnswer:
 
 
 async def serve_mcp(call: RouteCall) -> McpAnswer:
-    """A channel's token opens its own conversation; the program beside the gateway names one."""
+    """A channel's token opens its own conversation; the local command line names one."""
     named = call.request.headers.get(CONVERSATION_HEADER)
     conversation = parse_conversation(named) if named else call.visitor.grant.conversation
     if conversation is None:

@@ -1,4 +1,4 @@
-"""Media served to browsers: shown where that is safe, never run."""
+"""Media served to browsers: shown where that is safe, never executed."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ LISTED = 200
 
 SAFE_HEADERS = {
     "content-security-policy": "sandbox; default-src 'none'",
-    "cache-control": "private, no-cache",  # asked for again by its ETag: what was deleted is not shown from a cache
+    "cache-control": "private, no-cache",  # revalidated by its ETag: a deleted file is not shown from a cache
     "vary": "Cookie, Authorization",
 }
 
@@ -34,7 +34,7 @@ _ATTR_CHARS = "!#$&+-.^_`|~"
 
 
 async def serve_media(call: RouteCall) -> "Response | FileAnswer":
-    """One file by its public name; unknown, foreign and no longer held are one answer."""
+    """One file by its public name; unknown, foreign and no longer held get the same answer."""
     record = await named_record(call)
     blob = await held_bytes(call, record)
     headers = media_headers(record, blob)
@@ -50,7 +50,7 @@ async def serve_media(call: RouteCall) -> "Response | FileAnswer":
 
 
 async def list_media(call: RouteCall) -> Response:
-    """What was sent, newest first, for `belino media ls` and galleries."""
+    """Received media, newest first, for `belino media ls` and galleries."""
     query = call.query("channel", "kind", "limit", "before")
     channel = query.conversation("channel").whole_channel if query.has("channel") else None
     own = call.visitor.grant.conversation
@@ -68,14 +68,14 @@ async def list_media(call: RouteCall) -> Response:
 
 
 async def tidy_up(call: RouteCall) -> Response:
-    """Let go of what lies around in the state folder; `dry_run` only counts, `all_strays` puts every stray aside."""
+    """Delete garbage in the state folder; `dry_run` only counts, `all_strays` moves every stray aside."""
     fields = await call.fields("dry_run", "all_strays")
     wanted = {name: bool(fields.number(name, least=0, most=1)) for name in ("dry_run", "all_strays")}
     return answer(tidied_json(await call.site.gateway.tidy(**wanted)))
 
 
 async def named_record(call: RouteCall) -> RefRecord:
-    """The ref whose public name is in the path; unknown and foreign are one answer."""
+    """The ref whose public name is in the path; unknown and foreign get the same answer."""
     match = _FILE_NAME.fullmatch(call.request.path_params["filename"])
     record = await call.store.ref_by_public_name(match.group(1)) if match else None
     if match is None or record is None or not call.visitor.may_see(record.conversation):
@@ -86,20 +86,20 @@ async def named_record(call: RouteCall) -> RefRecord:
 
 
 async def held_bytes(call: RouteCall, record: RefRecord) -> Blob:
-    """The bytes; those that were held and are found damaged or missing are fetched again, if they can be."""
+    """The bytes; damaged or missing ones are fetched again, if possible."""
     blob = await call.store.blob(record.ref.sha256) if record.ref.sha256 else None
     if blob is None and record.outcome is MediaOutcome.HELD:
         try:
             return await call.site.gateway.fetch(record)
         except MediaError:
-            raise not_found() from None  # why is told by the ref
+            raise not_found() from None  # the ref has the reason
     if blob is None:
         raise not_found()
     return blob
 
 
 def is_known_already(call: RouteCall, etag: str) -> bool:
-    """Whether the client says that it has these very bytes."""
+    """Whether the client already has exactly these bytes."""
     wanted = call.request.headers.get("if-none-match")
     return wanted is not None and (wanted.strip() == "*" or etag in re.split(r"\s*,\s*", wanted.strip()))
 
@@ -126,7 +126,7 @@ def disposition(name: str | None, *, inline: bool) -> str:
 
 
 def parse_range(asked: list[str], size: int) -> tuple[int, int]:
-    """The first and last byte of one range; several, none or nonsense cannot be satisfied."""
+    """The first and last byte of one range; several, none or invalid ones cannot be satisfied."""
     match = _RANGE.fullmatch(asked[0].strip()) if len(asked) == 1 and len(asked[0]) <= 64 else None
     if match is None or not any(match.groups()):
         raise _unsatisfiable(size)
@@ -141,7 +141,7 @@ def parse_range(asked: list[str], size: int) -> tuple[int, int]:
 
 
 class FileAnswer:
-    """A piece of an open file as an HTTP answer, read in a thread, a chunk at a time."""
+    """A part of an open file as an HTTP answer, read in a thread, a chunk at a time."""
 
     def __init__(self, file: BinaryIO | None, *, status: int, headers: dict[str, str], length: int) -> None:
         self._file = file
@@ -158,7 +158,7 @@ class FileAnswer:
                 if not chunk:
                     return
                 left -= len(chunk)
-                # A reader that stalls does not keep a file open for ever.
+                # A stalled reader must not keep a file open for ever.
                 async with asyncio.timeout(SEND_SECONDS):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 SAY_FIELDS = ("conversation", "message", "attachments", "id", "reply_to")
 HISTORY_FIELDS = ("conversation", "before", "after", "limit")
 PAGE = 200
-# A page of history is cut here, so that two hundred of the longest messages are not one answer.
+# The size limit of a page of history: two hundred of the longest messages are too large for one answer.
 PAGE_CHARS = 2_000_000
-# Shorter than a page waits for its answer, so that it is told rather than left guessing.
+# Shorter than the page's own timeout, so that it gets an error instead.
 POST_SECONDS = 25.0
 LARGE_BODY_SECONDS = 120.0
 
@@ -35,7 +35,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 async def post_message(call: RouteCall) -> Response:
-    """Say something over HTTP; answered when it is on disk."""
+    """Post a message over HTTP; answered when it is on disk."""
     announced = call.request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) <= JSON_BYTES:
         said = await say(call.site, call.visitor, await call.fields(*SAY_FIELDS))
@@ -51,7 +51,7 @@ async def get_messages(call: RouteCall) -> Response:
 
 
 async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
-    """Take a message in, with its attachments or not at all; the same id twice is the same message."""
+    """Accept a message, with all its attachments or not at all; the same id is the same message."""
     conversation = fields.conversation()
     visitor.must_see(conversation)
     if conversation.platform != "web":
@@ -87,7 +87,7 @@ async def say(site: Site, visitor: Visitor, fields: Fields) -> Json:
 
 
 async def _say_at_length(call: RouteCall) -> Json:
-    """Say something with large attachments: few such bodies at once, unpacked one at a time like large frames."""
+    """Post a message with large attachments: few such bodies at once, parsed one at a time like large frames."""
     # Base64 takes four bytes for three.
     limit = call.site.gateway.config.server.frame_attachment_bytes * 4 // 3 + JSON_BYTES
     with call.site.large_bodies.enter(call.visitor.grant.id):
@@ -129,7 +129,7 @@ async def history(site: Site, visitor: Visitor, fields: Fields) -> Json:
 
 
 async def abort(site: Site, visitor: Visitor, fields: Fields) -> Json:
-    """Stop the turn that answers a conversation now."""
+    """Stop the running turn of a conversation."""
     conversation = fields.conversation()
     visitor.must_see(conversation)
     return {"aborted": await site.gateway.abort(conversation)}
@@ -149,7 +149,7 @@ async def _release(luggage: Luggage, *, taken: bool) -> None:
     try:
         await luggage.release(taken=taken)
     except StoreError as error:
-        # The message stands or falls without this; what is left is swept with the other forgotten uploads.
+        # The message does not depend on this; leftovers are swept with other abandoned uploads.
         log.warning("uploads could not be released: %s", type(error).__name__)
 
 
@@ -176,7 +176,7 @@ def _outcome(taken: Taken) -> Json:
 
 
 def _author(visitor: Visitor) -> Author:
-    """The person who logged in; a channel's token speaks under its own name, never under theirs."""
+    """The logged-in person; a channel's token has its own name, never theirs."""
     if visitor.grant.kind is GrantKind.CHANNEL:
         return Author(id=f"token:{visitor.grant.id}", name=visitor.grant.note or "Program", is_bot=True)
     return Author(id="owner", name="You")

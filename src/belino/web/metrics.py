@@ -28,7 +28,7 @@ _SAVED = {
 
 
 async def show_metrics(call: RouteCall) -> Response:
-    """The Prometheus text format. The library is loaded by the first who asks."""
+    """The Prometheus text format. The library is imported on first use."""
     from prometheus_client import CollectorRegistry
     from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
@@ -76,7 +76,7 @@ def _caches(sizes: Mapping[str, CacheSize]) -> "Iterable[Metric]":
 
 
 def _process() -> "Iterable[Metric]":
-    """Memory and descriptors, where the system tells them."""
+    """Memory and descriptors, where the system reports them."""
     from prometheus_client.core import GaugeMetricFamily
 
     status, handles = Path("/proc/self/statm"), Path("/proc/self/fd")
@@ -89,7 +89,7 @@ def _process() -> "Iterable[Metric]":
 
 
 def _savings(saved: Mapping[str, Savings]) -> "Iterable[Metric]":
-    """By channel, so that anybody can add them up."""
+    """By channel; totals can be summed."""
     from prometheus_client.core import GaugeMetricFamily
 
     for number, says in _SAVED.items():

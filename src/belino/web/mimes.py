@@ -1,4 +1,4 @@
-"""Mimes: the types a browser may be given; everything else is a download of unknown bytes."""
+"""Mimes: the types that browsers may receive; everything else is a download of type application/octet-stream."""
 
 import re
 
@@ -7,7 +7,7 @@ from belino.domain.media import MediaRef
 UNKNOWN = "application/octet-stream"
 MIME_CHARS = 127
 
-# Shown in place: nothing here can carry a script that a browser runs.
+# Shown inline: none of these can carry a script that a browser runs.
 INLINE = {
     "image/png": "png",
     "image/jpeg": "jpg",
@@ -46,7 +46,7 @@ _MIME = re.compile(rf"{_PART}/{_PART}")
 
 
 def normal_mime(declared: str) -> str:
-    """The declared type without parameters, in lower case; nonsense is unknown bytes."""
+    """The declared type without parameters, in lower case; invalid ones are application/octet-stream."""
     mime = declared[:1024].partition(";")[0].strip().lower()
     if len(mime) > MIME_CHARS or not _MIME.fullmatch(mime):
         return UNKNOWN
@@ -54,7 +54,7 @@ def normal_mime(declared: str) -> str:
 
 
 def served_type(mime: str) -> tuple[str, bool]:
-    """The Content-Type to serve, and whether a browser may show it in place."""
+    """The Content-Type to serve, and whether it is shown inline."""
     mime = normal_mime(mime)
     if mime not in INLINE:
         return UNKNOWN, False

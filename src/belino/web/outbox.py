@@ -1,4 +1,4 @@
-"""The outbox for the person the gateway belongs to: what waits, what was given up and why, and a say in it."""
+"""The outbox for the gateway's owner: waiting and failed parcels with their reasons, to be retried or dropped."""
 
 from starlette.responses import Response
 
@@ -12,7 +12,7 @@ LISTED = 500
 
 
 async def list_parcels(call: RouteCall) -> Response:
-    """The outbox, newest first; `unsent=1` leaves out what was sent and what was dropped."""
+    """The outbox, newest first; `unsent=1` leaves out sent and dropped parcels."""
     query = call.query("limit", "state", "conversation", "unsent")
     state = query.text("state", most=16) if query.has("state") else None
     if state is not None and state not in set(ParcelState):
@@ -32,7 +32,7 @@ async def show_parcel(call: RouteCall) -> Response:
 
 
 async def retry(call: RouteCall) -> Response:
-    """Send it now: what was held or given up, or waits for its next try."""
+    """Send it now: a held or failed parcel, or one that waits for its retry."""
     return await _decided(call, await call.site.gateway.retry_parcel((await _known(call)).key))
 
 
@@ -55,7 +55,7 @@ async def _decided(call: RouteCall, decided: ParcelRecord | None) -> Response:
 
 
 def too_late(parcel: ParcelRecord) -> str:
-    """Why nobody has a say in a parcel any more."""
+    """Why a parcel can no longer be changed."""
     if parcel.dropped:
         return "This was dropped already."
     return "This is sent already." if parcel.state is ParcelState.SENT else "This is being sent right now."

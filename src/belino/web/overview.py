@@ -13,7 +13,7 @@ from belino.gateway.events import Notice, TurnNotice
 from belino.web.wire import Json
 
 EVERY_SECONDS = 1.0
-# Sending one costs per page: with many, it is sent less often, so that the share of a core stays the same.
+# Sending one costs per page: with many pages it is sent less often, so that the CPU share stays the same.
 SECONDS_PER_PAGE = 0.02
 SNIPPET_CHARS = 200
 # More changes than this at once are not listed: pages reload their list.
@@ -22,12 +22,12 @@ MOST_CHANGES = 200
 
 @dataclass(slots=True)
 class Change:
-    """What happened in one conversation since the last overview."""
+    """Changes in one conversation since the last overview."""
 
     said: bool = False
     answered: bool = False
     turns: dict[int, str] = field(default_factory=dict)
-    """Latest state by turn, the last one heard of last."""
+    """Latest state by turn, most recent last."""
 
 
 class Overview:
@@ -42,7 +42,7 @@ class Overview:
         self._changed = asyncio.Event()
 
     def note(self, notice: Notice) -> None:
-        """Remember that something happened; notes and pieces of an answer are for those who follow it."""
+        """Note a change; notes and draft pieces are only for followers."""
         if notice.conversation is None:
             return
         match notice.payload:
@@ -61,12 +61,12 @@ class Overview:
         self._changed.set()
 
     async def settled(self) -> None:
-        """Wait until there is something to tell, and then for what follows soon."""
+        """Wait for a change, and then briefly for further ones."""
         await self._changed.wait()
         await self._clock.sleep(max(EVERY_SECONDS, SECONDS_PER_PAGE * self._pages()))
 
     async def take(self) -> Json:
-        """The event that tells all changes since the last one."""
+        """The event with all changes since the last one."""
         changes, parcels = self._changes, self._parcels
         self._changes, self._parcels = {}, {}
         self._changed.clear()
@@ -93,7 +93,7 @@ class Overview:
 
 
 def _last_row(message: StoredMessage | None) -> Json:
-    """The last message, in the words of the list of conversations; nothing if none was said."""
+    """The last message, as in the list of conversations; empty fields if there is none."""
     if message is None:
         return {"last": None, "last_author": "", "last_text": "", "has_media": False}
     text = message.text or ", ".join(ref.file_name or ref.kind for ref in message.media)

@@ -1,4 +1,4 @@
-"""The chat page's own files, served as written; which ones exist is decided when the door opens, never by a request."""
+"""The chat page's own files, served as written; the list of files is fixed at start, never by a request."""
 
 import hashlib
 from pathlib import Path

@@ -14,12 +14,12 @@ WRONG = (
 
 
 async def list_pairings(call: RouteCall) -> Response:
-    """Who waits and who is paired; never a code, which only the stranger can bring."""
+    """Waiting and paired people; never a code, which only the stranger may present."""
     return answer({"pairings": [pairing_json(pairing) for pairing in await call.store.pairings()]})
 
 
 async def approve(call: RouteCall) -> Response:
-    """Let in whom a code was given to, into direct messages of that account and nothing else."""
+    """Accept the person with this code, for direct messages of that account and nothing else."""
     fields = await call.fields("code")
     paired = await call.store.pair(plain_code(fields.text("code", most=CODE_CHARS)))
     if paired is None:
@@ -28,7 +28,7 @@ async def approve(call: RouteCall) -> Response:
 
 
 async def revoke(call: RouteCall) -> Response:
-    """Take a pairing back; what they write next is denied."""
+    """Revoke a pairing; later messages are denied."""
     who = call.query("who").conversation("who")
     if not await call.store.unpair(who.platform, who.account, who.channel):
         raise not_found()

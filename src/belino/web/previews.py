@@ -20,7 +20,7 @@ OFFSET_MOST = 100_000_000
 
 
 async def show_preview(call: RouteCall) -> Response:
-    """The file at a glance: words, a listing, a waveform, or where a picture of it is."""
+    """The preview: text, a listing, a waveform, or the address of a picture."""
     query = call.query("part", "offset", "chars")
     look = FilePreview(
         part=query.number("part", least=1, most=NUMBER_MOST) or 1,
@@ -37,7 +37,7 @@ async def show_preview(call: RouteCall) -> Response:
 
 
 async def show_picture(call: RouteCall) -> Response:
-    """A picture of the file, drawn by us: a video's poster, a page of a PDF."""
+    """A rendered picture of the file: a video's poster, a page of a PDF."""
     page = call.query("page").number("page", least=1, most=NUMBER_MOST) or 1
     record = await named_record(call)
     await held_bytes(call, record)
@@ -55,7 +55,7 @@ async def show_picture(call: RouteCall) -> Response:
 
 
 def glance_json(seen: Glance, record: RefRecord) -> Json:
-    """A glance as the page reads it; `kind` says which fields there are."""
+    """A preview in wire format; `kind` says which fields there are."""
     picture = f"/api/media/{media_file_name(record.public_name, record.ref)}/picture"
     match seen:
         case Words():

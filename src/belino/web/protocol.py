@@ -21,12 +21,12 @@ log = logging.getLogger(__name__)
 
 HEAD_BYTES = 64 * 1024
 HEAD_SECONDS = 10.0
-# Between and after a header's name and value.
+# The separators after a header's name and value.
 _HEADER_EXTRA = len(": \r\n")
 
 
 class HeadTooLarge(Exception):
-    """A request's head, or its trailers, are over the limit."""
+    """A request's head, or its trailers, exceed the limit."""
 
 
 class BoundedHttp(HttpToolsProtocol):
@@ -34,7 +34,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     _head_bytes = 0
     _unparsed_bytes = 0
-    """Received since the parser last reported anything: a header that is still arriving."""
+    """Bytes since the parser's last event: a header that is still arriving."""
     _deadline: asyncio.TimerHandle | None = None
 
     def __init__(
@@ -54,7 +54,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._is_proxied = False
 
     def begin(self, connection: ClientConnection, transport: asyncio.Transport, received: bytes) -> None:
-        """Serve a connection that has its place already, from the bytes that came with its TLS handshake on."""
+        """Serve a connection that already has its place, starting with the bytes that came with its TLS handshake."""
         self._connection = connection
         transport.set_protocol(self)
         self.connection_made(transport)
@@ -139,7 +139,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what the parser does not take, in the shape of every other refusal."""
+        """Refuse what the parser rejects, in the usual error format."""
         if self._head_bytes > HEAD_BYTES:
             self._refuse_head()
         else:
@@ -163,7 +163,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     @property
     def _open_cycle(self) -> RequestResponseCycle | None:
-        """The newest request whose head has arrived, until its answer is complete."""
+        """The newest request with a complete head, until its answer is complete."""
         cycle: RequestResponseCycle | None = self.cycle
         return None if cycle is None or cycle.response_complete else cycle
 
@@ -171,15 +171,15 @@ class BoundedHttp(HttpToolsProtocol):
         return self._open_cycle is None or not self._open_cycle.more_body
 
     def _note_turn(self) -> None:
-        """Let the pool drop this connection only while its client keeps the server waiting."""
+        """Let the pool drop this connection only while the server waits for its client."""
         if self._connection is not None:
             is_answering = self._open_cycle is not None and not self._open_cycle.more_body
             self._pool.set_turn(self._connection, client_turn=not is_answering or self.flow.write_paused)
 
     def _give_way(self) -> None:
-        """Close in favour of another connection; a request that was begun is told so."""
+        """Close in favour of another connection; a started request gets an error."""
         if self._open_cycle is None or self.scheme == "https":
-            # Nothing to answer, or an answer that does not leave at once.
+            # Nothing to answer, or an answer that cannot be sent at once.
             self.transport.abort()
         else:
             self._refuse(busy("The request arrived too slowly while others were waiting; send it again."))
@@ -188,7 +188,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._refuse(Refusal(431, Code.TOO_LARGE, f"The request's headers are over {HEAD_BYTES} bytes."))
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer the request that is being read, and close; where another answer is due first, just close."""
+        """Answer the request that is being read, and close; if another answer is due first, just close."""
         if (cycle := self._open_cycle) is not None:
             if cycle.response_started or cycle.scope is not self.scope or self.pipeline:
                 self.transport.abort()
@@ -243,7 +243,7 @@ class TlsFront(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
-        if self._silence is not None:  # no handshake has begun that would close it
+        if self._silence is not None:  # there is no handshake yet that would close it
             self._silence.cancel()
             if self._connection is not None:
                 self._pool.close(self._connection)
@@ -255,13 +255,13 @@ class TlsFront(asyncio.Protocol):
             return
         self._silence.cancel()
         self._silence = None
-        # uvloop reads before a protocol can pause it, so that the first bytes come here and not to TLS.
+        # uvloop reads before a protocol can pause it, so the first bytes come here and not to TLS.
         self._transport.pause_reading()
         # uvicorn owns these tasks, and cancels them when it stops.
         task = self._http.loop.create_task(self._shake_hands(self._transport, self._connection))
         self._http.tasks.add(task)
         task.add_done_callback(self._http.tasks.discard)
-        # After the task's first step, and after the callbacks by which that connects the protocol of TLS.
+        # After the task's first step, and the callbacks in which it connects the TLS protocol.
         self._http.loop.call_soon(self._http.loop.call_soon, self._pass_on, data)
 
     def _pass_on(self, data: bytes) -> None:

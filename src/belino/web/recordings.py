@@ -1,4 +1,4 @@
-"""Recordings, for the person the gateway belongs to: begin one, see how it stands, end it."""
+"""Recordings, for the gateway's owner: start one, show its state, end it."""
 
 from dataclasses import asdict
 
@@ -13,12 +13,12 @@ from belino.web.wire import Json
 
 
 async def show_recording(call: RouteCall) -> Response:
-    """How the recording stands; null where there is none."""
+    """The state of the recording; null if there is none."""
     return answer({"recording": recording_json(call.site.gateway.recorder.state())})
 
 
 async def start_recording(call: RouteCall) -> Response:
-    """Begin to record one conversation, or all of them."""
+    """Start to record one conversation, or all of them."""
     fields = await call.fields("conversation", "without_text", "without_media")
     where = fields.conversation("conversation") if fields.has("conversation") else None
     try:
@@ -42,7 +42,7 @@ async def stop_recording(call: RouteCall) -> Response:
 
 
 def recording_json(recording: Recording | None) -> Json | None:
-    """A recording on the wire."""
+    """A recording in wire format."""
     return None if recording is None else asdict(recording)
 
 

@@ -1,4 +1,4 @@
-"""Request context: what every route is given, the gateway, who asks, and the counters of all requests."""
+"""Request context: what every route receives: the gateway, the visitor, and shared counters."""
 
 import asyncio
 from collections import Counter
@@ -50,17 +50,17 @@ LARGE_BODIES = 4
 HOOK_READERS = 32
 """Webhook bodies of one account that are read at once."""
 HOOKS_AT_ONCE = 32
-"""Webhooks of one account that are carried out at once, once their bodies are here."""
+"""Webhooks of one account that are processed at once, after their bodies are read."""
 
 
 class PostsMessages(Protocol):
-    """The web adapter, as far as pages know it."""
+    """The part of the web adapter that pages use."""
 
     async def post(self, message: Message) -> Taken: ...
 
 
 class House(Protocol):
-    """The gateway, as far as the web knows it."""
+    """The part of the gateway that the web uses."""
 
     @property
     def config(self) -> Config: ...
@@ -111,7 +111,7 @@ class House(Protocol):
 
 
 class Turnstile:
-    """Lets a bounded number in at once; who comes too many is told so, not kept waiting."""
+    """A bounded number of concurrent holders; beyond it requests are refused, not queued."""
 
     def __init__(self, most: int, refusal: Callable[[], Refusal]) -> None:
         self._most = most
@@ -132,7 +132,7 @@ class Turnstile:
 
 
 class BodyReaders:
-    """Bodies being read under each key; when there are too many, the slowest gives way to the next."""
+    """Bodies being read under each key; when there are too many, the slowest is dropped for the next."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -140,7 +140,7 @@ class BodyReaders:
 
     @asynccontextmanager
     async def enter(self, key: str, peer: str) -> AsyncIterator[None]:
-        """Read a body inside; Refusal if it is still incomplete when others need its place."""
+        """Read a body inside the block; Refusal if it is still incomplete when others need its place."""
         queue = self._reading.setdefault(key, EvictionQueue())
         if len(queue) >= self._most and (slowest := queue.oldest()) is not None:
             queue.discard(slowest)
@@ -157,7 +157,7 @@ class BodyReaders:
 
 
 class Site:
-    """One running web door."""
+    """One running web server's shared state."""
 
     def __init__(self, gateway: House) -> None:
         self.gateway = gateway
@@ -176,18 +176,18 @@ class Site:
         )
         self.extending = Turnstile(1, lambda: Refusal(409, Code.CONFLICT, "This upload is being written already."))
         self.uploads: dict[str, set[str]] = {}
-        """Upload ids begun under each grant since the start, so that nobody opens them without end."""
+        """Upload ids begun under each grant since the start, to limit them."""
         self.known: set[ConversationKey] = set()
-        """Channels seen to exist; none is ever removed."""
+        """Known channels; none is ever removed."""
         self.heavy = asyncio.Semaphore(1)
-        """Large frames are unpacked one at a time, so that memory stays bounded however many sockets send them."""
+        """Large frames are parsed one at a time, so that memory stays bounded for any number of sockets."""
 
     @property
     def store(self) -> Store:
         return self.gateway.store
 
     async def admit(self, connection: HTTPConnection, requires: Requires) -> Visitor:
-        """The visitor behind a request, if their grant opens what is required.
+        """The visitor of a request, if their grant meets the requirement.
 
         Their connection then counts among those of logged-in clients.
         """
@@ -203,12 +203,12 @@ class Site:
 
     @property
     def upload_limits(self) -> UploadLimits:
-        """What uploads, and attachments in frames and bodies, may bring."""
+        """Size limits of uploads, and of attachments in frames and bodies."""
         media = self.gateway.config.media
         return UploadLimits(channel_bytes_per_day=media.channel_bytes_per_day, total_bytes=media.uploads_bytes)
 
     async def must_exist(self, conversation: ConversationKey) -> None:
-        """Refuse a conversation whose channel nobody opened."""
+        """Refuse a conversation whose channel does not exist."""
         channel = conversation.whole_channel
         if channel not in self.known:
             summaries = await self.store.conversations(platform=channel.platform)
@@ -219,7 +219,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteCall:
-    """One request, after the door let it in."""
+    """One admitted request."""
 
     site: Site
     request: Request
@@ -227,7 +227,7 @@ class RouteCall:
 
     @property
     def visitor(self) -> Visitor:
-        """Who asks; only open routes have nobody."""
+        """The visitor; only open routes have none."""
         assert self.known_visitor is not None
         return self.known_visitor
 
@@ -248,7 +248,7 @@ class RouteCall:
         return Fields(parse_json(await self.json_body(limit=limit, seconds=seconds)), known=known)
 
     async def json_body(self, *, limit: int, seconds: float) -> bytes:
-        """The body as it came; one that is not declared to be JSON is not read."""
+        """The raw body; one that is not declared as JSON is not read."""
         declared = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if declared != "application/json":
             raise Refusal(415, Code.BAD_REQUEST, "Content-Type must be application/json.")
@@ -256,7 +256,7 @@ class RouteCall:
 
 
 async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
-    """The whole body, refused as soon as it is known to be too large or too slow."""
+    """The whole body, refused as soon as it is too large or too slow."""
     announced = request.headers.get("content-length", "0")
     if not announced.isdecimal() or int(announced) > limit:
         raise too_large(limit)
@@ -273,7 +273,7 @@ async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
 
 
 async def body_chunks(request: Request, *, idle_seconds: float) -> AsyncIterator[bytes]:
-    """The body piece by piece; it ends quietly where the client went away or fell silent."""
+    """The body piece by piece; it ends without an error if the client disconnects or stalls."""
     stream = request.stream()
     try:
         while True:
@@ -286,5 +286,5 @@ async def body_chunks(request: Request, *, idle_seconds: float) -> AsyncIterator
 
 
 def too_large(limit: int, what: str = "The body") -> Refusal:
-    """Over a limit that is named."""
+    """The refusal for exceeding a named limit."""
     return Refusal(413, Code.TOO_LARGE, f"{what} is over {limit} bytes.")

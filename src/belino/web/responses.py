@@ -1,4 +1,4 @@
-"""Responses: JSON, and one shape for every refusal."""
+"""Responses: JSON, and one format for every refusal."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -22,7 +22,7 @@ from belino.domain.errors import (
 
 
 class Code(StrEnum):
-    """Why a request was refused, for programs."""
+    """The error code of a refusal, for programs."""
 
     BAD_REQUEST = "bad_request"
     UNAUTHORIZED = "unauthorized"
@@ -41,7 +41,7 @@ class Code(StrEnum):
 
 
 class Refusal(BelinoError):
-    """A request is not granted; the message is for the person, the code for the program."""
+    """A request is refused; the message is for the person, the code for the program."""
 
     def __init__(
         self,
@@ -59,22 +59,22 @@ class Refusal(BelinoError):
         self.headers = dict(headers or {})
 
     def as_json(self) -> dict[str, object]:
-        """The error alone, as a frame or a body carries it."""
+        """The error alone, as in a frame or a body."""
         return {"code": self.code.value, "message": str(self)}
 
 
 def bad_request(message: str) -> Refusal:
-    """The request does not say what it must say."""
+    """The request is invalid."""
     return Refusal(400, Code.BAD_REQUEST, message)
 
 
 def not_found() -> Refusal:
-    """The one answer for what does not exist and for what this visitor may not see."""
+    """The same answer for what does not exist and for what this visitor may not see."""
     return Refusal(404, Code.NOT_FOUND, "There is nothing here.")
 
 
 def busy(message: str, *, status: int = 503) -> Refusal:
-    """There is no room right now; the same request may succeed in a moment."""
+    """No capacity right now; the same request may succeed in a moment."""
     return Refusal(status, Code.BUSY, message, headers={"Retry-After": "1"})
 
 
@@ -84,7 +84,7 @@ def stopping() -> Refusal:
 
 
 def refusal_of(error: BelinoError) -> Refusal:
-    """What a client is told of an error raised on purpose further down."""
+    """The refusal for a domain error."""
     match error:
         case Refusal():
             return error
@@ -107,7 +107,7 @@ def refusal_of(error: BelinoError) -> Refusal:
 
 
 def _unwritable(error: StoreUnwritable) -> Refusal:
-    """What cannot be kept just now, and when to come again."""
+    """The refusal for what cannot be stored now, with a retry time."""
     match error:
         case StoreReadOnly():
             why = "The state folder is read-only; nothing was kept. Make it writable and try again."
@@ -119,7 +119,7 @@ def _unwritable(error: StoreUnwritable) -> Refusal:
 
 
 def encode(value: object) -> bytes:
-    """JSON with UTC times; a dataclass is not written unless somebody spelled out its fields."""
+    """JSON with UTC times; dataclasses must be converted explicitly."""
     return orjson.dumps(value, option=orjson.OPT_UTC_Z | orjson.OPT_PASSTHROUGH_DATACLASS)
 
 

@@ -1,4 +1,4 @@
-"""The listening socket, the HTTP server on it, and run.json, which tells the command line where both are."""
+"""The listening socket, the HTTP server on it, and run.json, which holds the address and token for the command line."""
 
 import asyncio
 import json
@@ -38,14 +38,14 @@ PROGRAM_NOTE = "the running gateway"
 
 
 class Server(uvicorn.Server):
-    """uvicorn inside the gateway's own loop: signals belong to whoever started the gateway."""
+    """uvicorn inside the gateway's own loop: signals belong to the gateway's caller."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Take no more connections and let the open ones end."""
+        """Stop accepting connections and let the open ones end."""
         self.should_exit = True
         self._stopping.set()
 
@@ -54,13 +54,13 @@ class Server(uvicorn.Server):
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let open requests end; those cut off after the grace period still send their refusal."""
+        """Let open requests end; those cancelled after the grace period still send their refusal."""
         await super().shutdown(sockets)
         if self.server_state.tasks:
             await asyncio.wait(self.server_state.tasks, timeout=CANCEL_SECONDS)
 
     async def main_loop(self) -> None:
-        """Renew the Date header every second; uvicorn itself would wake up ten times as often to look for its end."""
+        """Renew the Date header every second; uvicorn itself would wake up ten times as often to check for its end."""
         while not await self.on_tick(0):
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
@@ -68,14 +68,14 @@ class Server(uvicorn.Server):
 
 
 async def serve(gateway: House, *, ready: Callable[[str], None]) -> None:
-    """Serve until cancelled; `ready` is given a login address once requests are answered."""
+    """Serve until cancelled; `ready` receives a login address once requests are answered."""
     settings = gateway.config.server
     with _listen(settings) as listener:
         open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         pool = ConnectionPool(shares_of(open_files), gateway.clock)
         site = Site(gateway)
         server = Server(_uvicorn_config(make_app(site), settings, pool))
-        # Who connects from now on waits in the backlog until the next line but one.
+        # New clients wait in the backlog until the next line but one.
         url = await _announce(gateway, local_url(settings, listener))
         async with asyncio.TaskGroup() as group:
             feeding = group.create_task(site.run())
@@ -92,7 +92,7 @@ async def serve(gateway: House, *, ready: Callable[[str], None]) -> None:
 
 
 def local_url(settings: ServerConfig, listener: socket.socket) -> str:
-    """The address this machine reaches the server under."""
+    """The server's address on this machine."""
     host, port = listener.getsockname()[:2]
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
         host = "127.0.0.1"
@@ -101,7 +101,7 @@ def local_url(settings: ServerConfig, listener: socket.socket) -> str:
 
 
 def write_run_file(path: Path, content: dict[str, object]) -> None:
-    """Whole or not at all, readable by nobody else."""
+    """Atomic, with owner-only access."""
     draft = path.with_suffix(".tmp")
     draft.unlink(missing_ok=True)
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -117,7 +117,7 @@ async def _announce(gateway: House, root: str) -> str:
     if gateway.web is not None and main not in {found.conversation for found in await store.conversations()}:
         await store.open_conversation(main, "Main", ChatType.DIRECT)
     for grant in await store.grants():
-        # The program's token lives as long as the process; a crash leaves one behind.
+        # The command line's token lives as long as the process; a crash leaves one behind.
         if grant.kind is GrantKind.PROGRAM:
             await store.revoke(grant.id)
     _, token = await store.grant(GrantKind.PROGRAM, note=PROGRAM_NOTE)
@@ -136,8 +136,8 @@ def _listen(settings: ServerConfig) -> Iterator[socket.socket]:
         try:
             listener.bind((settings.bind, settings.port))
             if hasattr(socket, "TCP_DEFER_ACCEPT"):
-                # Linux keeps a connection until its first bytes are here: a client that sends none costs us nothing,
-                # and one that sends its request at once is never mistaken for a slow one.
+                # Linux holds a connection until its first bytes arrive: a client that sends none costs us nothing, and
+                # one that sends its request at once is never mistaken for a slow one.
                 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, DEFER_SECONDS)
             listener.listen(BACKLOG)
         except OSError as error:
@@ -150,7 +150,7 @@ def _listen(settings: ServerConfig) -> Iterator[socket.socket]:
 
 
 def _uvicorn_config(app: Starlette, settings: ServerConfig, pool: ConnectionPool) -> uvicorn.Config:
-    # uvicorn writes paths with their query to the log at INFO; a secret may stand in somebody's query.
+    # uvicorn logs paths with their query at INFO; a query may contain a secret.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     config = uvicorn.Config(
         app,
@@ -178,6 +178,6 @@ def _uvicorn_config(app: Starlette, settings: ServerConfig, pool: ConnectionPool
         # The handshake is ours, so that the pool sees a connection before it.
         make = partial(TlsFront, make_http, pool=pool, context=config.ssl)
         config.ssl = None
-    # Called like the class it stands for.
+    # Called like the class it replaces.
     config.http_protocol_class = cast("type[asyncio.Protocol]", make)
     return config

@@ -19,7 +19,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 async def start_upload(call: RouteCall) -> Response:
-    """Announce a file: where it goes, how large it is, and what it must hash to."""
+    """Announce a file: its conversation, size and hash."""
     fields = await call.fields("conversation", "file_name", "mime_type", "size", "sha256")
     conversation = fields.conversation()
     call.visitor.must_see(conversation)
@@ -46,12 +46,12 @@ async def start_upload(call: RouteCall) -> Response:
 
 
 async def show_upload(call: RouteCall) -> Response:
-    """Where an upload stands, so that it can be resumed."""
+    """The state of an upload, so that it can be resumed."""
     return answer(upload_json(await _upload(call)))
 
 
 async def extend_upload(call: RouteCall) -> Response:
-    """Append the raw body at exactly `Upload-Offset`; what arrived before a broken line counts."""
+    """Append the raw body at exactly `Upload-Offset`; what arrived before a disconnect counts."""
     offset = _offset(call)
     with call.site.extending.enter(call.request.path_params["upload_id"]):
         upload = await _upload(call)
@@ -66,7 +66,7 @@ async def extend_upload(call: RouteCall) -> Response:
 
 
 async def drop_upload(call: RouteCall) -> Response:
-    """Give an upload up."""
+    """Cancel an upload."""
     upload = await _upload(call)
     await call.store.drop_upload(upload.id)
     call.site.uploads.get(call.visitor.grant.id, set()).discard(upload.id)
@@ -82,7 +82,7 @@ async def _upload(call: RouteCall) -> Upload:
 
 
 async def _refuse_too_many(call: RouteCall) -> None:
-    """Forget what ended meanwhile, then count what is still open under this grant."""
+    """Forget ended uploads, then count those still open under this grant."""
     most = call.site.gateway.config.server.open_uploads
     begun = call.site.uploads.get(call.visitor.grant.id, set())
     if len(begun) < most:

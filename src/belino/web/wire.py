@@ -1,4 +1,4 @@
-"""Wire format: values as clients see them, field by field, so that nothing leaves by accident."""
+"""Wire format: values as clients see them, field by field, so that nothing leaks by accident."""
 
 from belino.domain.delivery_doubt import Doubt
 from belino.domain.media import MediaRef
@@ -30,7 +30,7 @@ def author_json(author: Author) -> Json:
 
 
 def media_json(ref: MediaRef, record: RefRecord | None) -> Json:
-    """A ref without its locator: what it is, what became of it, and where its bytes are if we hold them."""
+    """A ref without its locator: its facts, its outcome, and the address of its bytes if we hold them."""
     if record is not None:
         ref = record.ref
     return {
@@ -51,14 +51,14 @@ def media_json(ref: MediaRef, record: RefRecord | None) -> Json:
 
 
 def media_url(record: RefRecord) -> str | None:
-    """Where a browser finds the bytes, if they are here."""
+    """The address of the bytes for a browser, if we hold them."""
     if record.outcome is not MediaOutcome.HELD or record.ref.sha256 is None:
         return None
     return f"/api/media/{media_file_name(record.public_name, record.ref)}"
 
 
 async def message_json(store: Store, message: StoredMessage) -> Json:
-    """A message with what became of its media, and for what the agent said, of its delivery."""
+    """A message with the outcomes of its media and, for the agent's own, of its delivery."""
     channel = message.conversation.whole_channel
     parcel = await store.parcel_of(channel, message.id) if message.author.is_agent else None
     return {
@@ -79,7 +79,7 @@ async def message_json(store: Store, message: StoredMessage) -> Json:
         "edited": message.edited,
         "deleted": message.deleted,
         "reactions": [[emoji, count] for emoji, count in message.reactions],
-        # An agent's message is stored when its receipt comes, never earlier; what the platform says later may differ.
+        # An agent's message is stored when its receipt comes, never earlier; the platform's later report may differ.
         "delivery": (parcel.state if parcel else ParcelState.SENT) if message.author.is_agent else None,
         "delivery_reason": parcel.reason if parcel else "",
         "usage": usage_json(await store.spent(channel, message.id) if message.author.is_agent else None),
@@ -87,7 +87,7 @@ async def message_json(store: Store, message: StoredMessage) -> Json:
 
 
 def usage_json(usage: Usage | None) -> Json | None:
-    """What a turn has cost."""
+    """The cost of a turn."""
     if usage is None:
         return None
     return {
@@ -141,7 +141,7 @@ def parcel_json(parcel: ParcelRecord) -> Json:
         "key": parcel.key,
         "conversation": str(parcel.conversation),
         "kind": parcel.kind,
-        # A pairing code is the stranger's to bring, nobody else's to read.
+        # Only the stranger may present a pairing code; it is not shown.
         "text": "(a pairing code)" if parcel.key.startswith("pairing-") else parcel.text,
         "files": [
             {"name": file.name, "mime": file.mime, "size": file.size, "send_as": file.send_as, "caption": file.caption}

@@ -1,4 +1,4 @@
-"""Discord adapter: the gateway's socket in, bytes by fresh links from the message, text and files out."""
+"""Discord adapter: events over the gateway socket, files by fresh links from their message, text and files out."""
 
 import asyncio
 import logging
@@ -68,11 +68,11 @@ REF_LETTERS = "dc"
 MOST_WAITING = 1_000
 BATCH = 100
 APART = frozenset({"READY", "GUILD_CREATE", "INTERACTION_CREATE"})
-"""Events that calls are made for before the next one counts."""
+"""Events that need API calls before the next one counts."""
 DRAFT_PAUSES = 1.5, 3.0
 CALLBACK = "/interactions/{}/{}/callback"
 HEARD = {"content": "I am on it.", "flags": 1 << 6, "allowed_mentions": {"parse": []}}
-"""Seen only by who gave the command."""
+"""Visible only to the user who gave the command."""
 
 SETUP = (
     Question(
@@ -92,7 +92,7 @@ _TOKEN = re.compile(r"[\w.+/=-]{1,256}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One bot."""
+    """Settings of one bot."""
 
     token: Secret = field(metadata={"says": "The bot's token, from the developer portal, page Bot."})
     api_url: str = field(
@@ -133,7 +133,7 @@ class Config:
 
 
 def hosts(config: Config) -> frozenset[str]:
-    """Where credentials may go; a server the operator names may be a private one."""
+    """Hosts that may receive credentials; a server that the operator names may be a private one."""
     named = {host_of(config.api_url)}
     if config.gateway_url is not None:
         named.add(host_of(as_http(config.gateway_url)))
@@ -164,21 +164,21 @@ class Adapter:
     limits: Limits = LIMITS
     works: ClassVar[Sequence[Capabilities]] = WORKS
 
-    def __init__(self, config: Config, desk: AdapterContext) -> None:
+    def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
-        self._desk = desk
-        self._client = DiscordClient(desk.http, desk.clock, api_url=config.api_url, token=config.token)
+        self._context = context
+        self._client = DiscordClient(context.http, context.clock, api_url=config.api_url, token=config.token)
         self._let_in = asyncio.Event()
         self._cursor = DiscordCursor(None)
         self._guilds = GuildCache(DiscordBot(), {})
         self._session: GatewaySession | None = None
-        """The session whose events are being taken in: with their numbers it makes the cursor."""
+        """The session whose events are being processed; the cursor is made of it and its sequence numbers."""
         if config.upload_mb * MIB != LIMITS.files[SendAs.DOCUMENT].max_bytes:
             self.limits = limits_of(config.upload_mb * MIB)
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
         """Listen until cancelled; the cursor holds the session and the newest messages."""
-        http = self._desk.http
+        http = self._context.http
         if not isinstance(http, OpensSockets):
             raise ConfigError("Discord needs an HTTP client that opens web sockets")
         self._let_in.clear()
@@ -191,7 +191,7 @@ class Adapter:
         heard: asyncio.Queue[Raw] = asyncio.Queue(MOST_WAITING)
         listener = GatewayListener(
             http,
-            self._desk.clock,
+            self._context.clock,
             token=self._config.token,
             gateway=self._gateway,
             way_back=self._way_back,
@@ -209,11 +209,11 @@ class Adapter:
         await self._let_in.wait()
 
     async def send(self, parcel: Parcel) -> Receipt:
-        """One message or change."""
+        """Send one message or edit."""
         return await send(self._client, parcel)
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
-        """Change what a message says."""
+        """Edit a message."""
         return await edit(self._client, message_id, parcel)
 
     async def find_sent(self, parcel: Parcel) -> Receipt | None:
@@ -221,7 +221,7 @@ class Adapter:
         return await find_sent(self._client, parcel, bot=self._guilds.me.id)
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
-        """Slower in servers, where five messages and edits in five seconds are the limit of a channel."""
+        """Slower in servers, where a channel is limited to five messages and edits in five seconds."""
         place = self._guilds.channels.get(conversation.channel)
         direct = place is not None and place.kind == DIRECT
         return pause_between_drafts(self._config.drafts, direct=direct, pauses=DRAFT_PAUSES)
@@ -235,10 +235,10 @@ class Adapter:
         await self.show_typing(conversation)
 
     def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The bytes of a ref, by the link that its message has now; it holds for a day."""
+        """Download the bytes of a ref, by the current link in its message; a link is valid for a day."""
         download = DiscordDownload(
             self._client,
-            self._desk.clock,
+            self._context.clock,
             ref,
             limit=self.limits.fetch_bytes or FETCH_BYTES,
             cdn_url=self._config.cdn_url,
@@ -260,28 +260,28 @@ class Adapter:
 
     async def check(self) -> Sequence[Finding]:
         """Token, intents, servers and permissions, for the doctor."""
-        return await check_bot(self._client, name=f"{PLATFORM}:{self._desk.account}")
+        return await check_bot(self._client, name=f"{PLATFORM}:{self._context.account}")
 
     async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
-        """Which of them the bot does not hear, for the doctor."""
-        return await check_listed(self._client, channels, name=f"{PLATFORM}:{self._desk.account}")
+        """Listed channels that the bot cannot read, for the doctor."""
+        return await check_listed(self._client, channels, name=f"{PLATFORM}:{self._context.account}")
 
     def reparse(self, payload: object, known: Mapping[str, object], received: datetime) -> Sequence[Arrival]:
         """The arrivals of a recorded event."""
-        return parse(payload, context_from_json(known, account=self._desk.account, received=received))
+        return parse(payload, context_from_json(known, account=self._context.account, received=received))
 
     @property
     def _known(self) -> DiscordParseContext:
         return DiscordParseContext(
-            account=self._desk.account,
+            account=self._context.account,
             me=self._guilds.me,
             channels=self._guilds.channels,
-            received=self._desk.clock.now(),
+            received=self._context.clock.now(),
             session="" if self._session is None else self._session.id,
         )
 
     async def _gateway(self) -> str:
-        """Where a new session begins; RateLimited if there were too many today."""
+        """The URL for a new session; RateLimited if too many were started today."""
         if self._config.gateway_url is not None:
             return self._config.gateway_url
         told = as_table(await self._client.call("GET", "/gateway/bot"))
@@ -295,7 +295,7 @@ class Adapter:
         return url
 
     def _way_back(self, session: GatewaySession) -> GatewaySession:
-        """A session without its resume URL, unless the token may be sent there; it resumes where one would begin."""
+        """A session without its resume URL, unless the token may be sent there; it then resumes at the default URL."""
         return session if may_resume_at(self._config, session.url) else replace(session, url="")
 
     async def _take_all(self, heard: asyncio.Queue[Raw], accept: Accept) -> None:
@@ -306,7 +306,7 @@ class Adapter:
             arrivals: list[Arrival] = []
             for event in batch:
                 if words(event, "t") in APART:
-                    # What came before is on disk before the cursor can name this event.
+                    # Earlier events are on disk before the cursor can name this event.
                     await self._hand_in(arrivals, accept, self._session)
                     arrivals = []
                 self._follow(event)
@@ -325,7 +325,7 @@ class Adapter:
         elif name in APART:
             await self._catch_up(event, accept)
             if name == "READY" and isinstance(accept, KeepsCursor):
-                # A new session is not told what this one would have been: after a crash it must be this one.
+                # A new session does not receive this one's missed events: after a crash this session must be resumed.
                 await accept.keep_cursor(self._cursor.written(self._session, self._guilds.me.roles))
         elif is_news(event):
             return await self._parsed(event)
@@ -339,11 +339,11 @@ class Adapter:
     def _reported(self, event: Raw) -> Sequence[Arrival]:
         known = self._known
         arrivals = parse(event, known)
-        self._desk.parsed(event, lambda: context_to_json(known, event), arrivals)
+        self._context.parsed(event, lambda: context_to_json(known, event), arrivals)
         return arrivals
 
     def _theirs(self, arrivals: Sequence[Arrival], told: Raw) -> Sequence[Arrival]:
-        """Arrivals of others; our own messages are stored with their receipts."""
+        """Arrivals from others; our own messages are stored with their receipts."""
         channel, own = identity(told, "channel_id"), identity(told, "id")
         theirs = [arrival for arrival in arrivals if not _is_own(arrival)]
         if channel and own and any(isinstance(arrival, Message | Unsupported) for arrival in theirs):
@@ -351,13 +351,13 @@ class Adapter:
         return theirs
 
     async def _hand_in(self, arrivals: Sequence[Arrival], accept: Accept, session: GatewaySession | None) -> None:
-        """Take arrivals in; the cursor moves with the last, so that none of them can be lost."""
+        """Commit arrivals; the cursor moves with the last, so that none of them can be lost."""
         if arrivals:
             cursor = self._cursor.written(session, self._guilds.me.roles)
             await hand_in(accept, [*((each, None) for each in arrivals[:-1]), (arrivals[-1], cursor)])
 
     async def _take_command(self, event: Raw, accept: Accept) -> None:
-        """Take in a command, and acknowledge one that will be answered: Discord waits three seconds for that."""
+        """Commit a command, and acknowledge it if it will be answered: Discord waits three seconds for that."""
         arrivals = await self._parsed(event)
         cursor = self._cursor.written(self._session, self._guilds.me.roles)
         outcomes = {(await accept(arrival, cursor=cursor)).outcome for arrival in arrivals}
@@ -380,18 +380,18 @@ class Adapter:
             self._session = replace(self._session, seq=seq)
 
     async def _channel(self, channel: str) -> DiscordChannel | None:
-        """The channel of an id, asked for once if the gateway did not tell it."""
+        """The channel with this id, fetched once if the gateway did not send it."""
         if channel not in self._guilds.channels and as_identity(channel):
-            told = await fetch_channel(self._client, self._desk.clock, channel)
-            # What is gone or closed to us is not asked for again; should it be opened, the gateway tells.
+            told = await fetch_channel(self._client, self._context.clock, channel)
+            # A channel that is gone or closed to us is not fetched again; if it is opened, the gateway sends it.
             self._guilds.add({"type": 0, **(told or {}), "id": channel})
         return self._guilds.channels.get(channel)
 
     async def _catch_up(self, event: Raw, accept: Accept) -> None:
-        """Fetch what was said since the last session, which a new one is not told, where we listened before.
+        """Fetch messages since the last session in known channels: Discord does not send them to a new one.
 
-        Until that is done the cursor names no session, so that a restart fetches it again. A channel that fails does
-        not keep the others back; if all fail, so does the session.
+        Until that is done the cursor names no session, so that a restart fetches them again. A channel that fails does
+        not delay the others; if all fail, so does the session.
         """
         asked, troubles = self._guilds.to_ask(event, self._cursor.newest), list[AdapterError]()
         for channel, newest in asked.items():
@@ -406,7 +406,7 @@ class Adapter:
             raise troubles[0]
 
     async def _take_missed(self, channel: str, newest: str, accept: Accept) -> None:
-        async for page in missed(self._client, self._desk.clock, channel, newest):
+        async for page in missed(self._client, self._context.clock, channel, newest):
             parsed = [(self._reported({"t": "MESSAGE_CREATE", "d": raw}), raw) for raw in page]
             caught = [arrival for arrivals, raw in parsed for arrival in self._theirs(arrivals, raw)]
             await self._hand_in(caught, accept, None)

@@ -1,4 +1,4 @@
-"""Authors and channels: ids, users and conversations as our own values, and a cache of servers."""
+"""Authors and channels: Discord's ids, users and conversations as domain values, and a cache of servers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,14 +12,14 @@ PLATFORM = "discord"
 DIRECT, GROUP_DIRECT, CATEGORY, ANNOUNCEMENTS = 1, 3, 4, 5
 THREADS = frozenset({10, 11, 12})
 FORUMS = frozenset({15, 16})
-"""Channels of posts and of media: all that is said there is said in threads."""
+"""Types of forum and media channels: all messages there are in threads."""
 
 ELSEWHERE = "elsewhere"
 
 MOST_CACHED = 20_000
 MOST_YOUNG = 100
 EPHEMERAL = 1 << 6
-"""What only one person sees is told without its server, wherever it stands."""
+"""Ephemeral messages come without their server, wherever they are."""
 
 # An id's first 42 bits are milliseconds since 2015; see "Snowflakes" in the reference.
 _EPOCH = datetime(2015, 1, 1, tzinfo=UTC)
@@ -52,23 +52,23 @@ def made_at(own: str) -> datetime | None:
 
 
 def first_at(moment: datetime) -> str:
-    """The snowflake before all that were made from a moment on."""
+    """A lower bound of the snowflakes made from a moment on."""
     return str(max(int((moment - _EPOCH) / timedelta(milliseconds=1)), 0) << 22)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscordBot:
-    """Which bot we are: what tells a message to us from one to others."""
+    """The bot's identity, which decides whether a message is addressed to us."""
 
     id: str = ""
     name: str = ""
     roles: frozenset[str] = frozenset()
-    """The roles that stand for this bot alone, one in each server."""
+    """The bot's own managed roles, one in each server."""
     titles: Mapping[str, str] = field(default_factory=dict)
-    """The names of all other roles we were told of."""
+    """The names of all other known roles."""
 
     def role(self, own: str) -> str:
-        """The name of a role; the bot's, if it stands for it."""
+        """The name of a role; the bot's name for its own role."""
         return (self.name if own in self.roles else "") or self.titles.get(own, "")
 
 
@@ -80,7 +80,7 @@ class DiscordChannel:
     name: str = ""
     parent: str = ""
     newest: str = ""
-    """The id of its last message, when we were told of it."""
+    """The id of its last message, if known."""
 
     @property
     def is_thread(self) -> bool:
@@ -91,7 +91,7 @@ DiscordChannels = Mapping[str, DiscordChannel]
 
 
 def read_channel(channel: Raw) -> DiscordChannel | None:
-    """A channel as Discord tells it; None if it does not say of what kind."""
+    """A channel from Discord's JSON; None if its type is missing."""
     kind = count(channel, "type")
     if kind is None:
         return None
@@ -104,7 +104,7 @@ def read_channel(channel: Raw) -> DiscordChannel | None:
 
 
 def conversation(account: str, channel: str, channels: DiscordChannels) -> ConversationKey:
-    """Where something was said: a channel, or a thread in the channel it belongs to."""
+    """The conversation of an event: a channel, or a thread in its parent channel."""
     place = channels.get(channel)
     if place is not None and place.is_thread:
         return ConversationKey(platform=PLATFORM, account=account, channel=place.parent, thread=channel)
@@ -112,7 +112,7 @@ def conversation(account: str, channel: str, channels: DiscordChannels) -> Conve
 
 
 def chat_type(raw: Raw, channels: DiscordChannels) -> ChatType:
-    """The type of the chat of an event; without a server it is a direct one, or a group."""
+    """The chat type of an event; without a server it is a direct chat or a group."""
     place = channels.get(identity(raw, "channel_id"))
     told = count(raw, "channel_type")
     kind = told if told is not None else place.kind if place is not None else None
@@ -133,16 +133,16 @@ def channel_name(channel: str, channels: DiscordChannels) -> str | None:
 
 
 def author_of(message: Raw, me: DiscordBot) -> Author:
-    """Who sent a message. A webhook speaks under any name, and is told by its own id."""
+    """The author of a message. A webhook may use any name and is identified by its own id."""
     author, webhook = table(message, "author"), identity(message, "webhook_id")
-    # The answer to a command is told as a webhook's, and is its bot's own.
+    # The answer to a command is marked as a webhook's, and is its bot's own.
     if webhook and identity(author, "id") != me.id:
         return Author(id=webhook, name=_name(author, {}), is_bot=True)
     return user(author, me, member=table(message, "member")) or UNKNOWN_AUTHOR
 
 
 def user(raw: Raw, me: DiscordBot, *, member: Raw | None = None) -> Author | None:
-    """A user, by the name shown in this server; only the id identifies them."""
+    """A user, by the name shown in this server; only the id identifies a user."""
     own = identity(raw, "id")
     if not own:
         return None
@@ -171,7 +171,7 @@ class GuildCache:
         self.channels = dict(channels)
 
     def learn(self, event: Raw) -> None:
-        """Update from an event of channels, threads or roles."""
+        """Update from a channel, thread or role event."""
         told, name = table(event, "d"), words(event, "t")
         if name.startswith("GUILD_ROLE_"):
             self._add_roles([table(told, "role")])
@@ -198,7 +198,7 @@ class GuildCache:
         return place
 
     def unknown(self, event: Raw) -> str:
-        """The id of an event's channel if it has to be fetched; a direct one is known to be no thread."""
+        """The id of an event's channel if it has to be fetched; a direct channel is never a thread."""
         told = table(event, "d")
         channel = identity(told, "channel_id")
         if not channel or channel in self.channels:
@@ -209,9 +209,9 @@ class GuildCache:
         return channel
 
     def to_ask(self, event: Raw, newest: Mapping[str, str]) -> dict[str, str]:
-        """When a session or server begins: channels with newer messages than we heard, each with the last we heard.
+        """Channels with messages newer than the last one received, with that message, when a session or server begins.
 
-        Discord does not list private channels, nor threads that are archived by now.
+        Discord does not list private channels or archived threads.
         """
         if words(event, "t") == "READY":
             return {own: newest[own] for own in newest if own in self.channels and self.channels[own].kind == DIRECT}
@@ -221,7 +221,7 @@ class GuildCache:
         return grown | archived | self._begun(here, newest)
 
     def _begun(self, here: Mapping[str, str], newest: Mapping[str, str]) -> dict[str, str]:
-        """New threads in channels that we heard, with messages since."""
+        """New threads in channels we received messages from, with messages since."""
         beside: dict[str, str] = {}
         for own, heard in newest.items():
             channel = self._parent(own) or own
@@ -241,7 +241,7 @@ class GuildCache:
         self.me = replace(self.me, roles=self.me.roles | (own - {""}), titles=dict(known))
 
     def _is_mine(self, role: Raw) -> bool:
-        """Every bot has a role that Discord made for it alone."""
+        """Whether this is the role that Discord made for this bot alone."""
         return yes(role, "managed") and identity(table(role, "tags"), "bot_id") == self.me.id
 
 

@@ -5,21 +5,21 @@ from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs, Unit
 
 MIB = 1024 * 1024
 UPLOAD_BYTES = 10 * MIB
-# What a request may weigh in all, and what is left of it for files.
+# The maximum size of a request, and the part of it left for files.
 REQUEST_BYTES = 25 * MIB
 FORM_BYTES = 64 * 1024
 FETCH_BYTES = 500 * MIB
 TEXT_CHARS, TEXT_LINES = 2_000, 17
 MOST_FILES = 10
-# "The past few minutes", says the documentation of a nonce that is enforced.
+# The documentation of enforced nonces says "the past few minutes".
 KEY_SECONDS = 120.0
 
-# A voice message stands alone: one sound, and no text beside it.
+# A voice message is one sound without text.
 _TOGETHER = frozenset(set(SendAs) - {SendAs.VOICE, SendAs.STICKER})
 
 
 def limits_of(upload_bytes: int) -> Limits:
-    """The limits where a file may have so many bytes, even if that is more than requests take by the documentation."""
+    """The limits for a given file size, even if it exceeds the documented request size."""
     together = max(upload_bytes, REQUEST_BYTES) - FORM_BYTES
     upload_bytes = min(upload_bytes, together)
     files = {

@@ -1,4 +1,4 @@
-"""REST client: calls with the bot's token, refusals as errors, and the rate limits of routes."""
+"""REST client: calls with the bot's token, refused calls as errors, and the rate limits of routes."""
 
 import json
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ from belino.net.rest import RateLimits
 CALL_SECONDS = 30.0
 # Answers to interactions do not count for the global limit: the sender of a command waits three seconds.
 UNCOUNTED = "/interactions/"
-# What a proxy before Discord answers with a page of its own: it may pass.
+# Statuses of a proxy in front of Discord, which may be temporary.
 PASSING = frozenset({403, 408})
-# A hundred messages of the longest kind, with embeds, are some 4 MB.
+# A hundred messages of maximum length with embeds are about 4 MB.
 ANSWER_BYTES = 16 * 1024 * 1024
-# Discord asks every bot to name itself this way, and shuts out who does not.
+# Discord requires this form of User-Agent and blocks clients without it.
 USER_AGENT = "DiscordBot (https://belino.invalid, 1)"
 
 
@@ -40,22 +40,22 @@ class DiscordClient:
         self._limits = RateLimits("Discord", clock)
 
     def now(self) -> datetime:
-        """Our own time, for answers without one."""
+        """The local time, for answers without a date."""
         return self._clock.now()
 
     async def call(
         self, method: str, route: str, *ids: str, query: Mapping[str, object] | None = None, fields: object = None
     ) -> object:
-        """The answer of a route like `/channels/{}/messages`, whose first id its rate limit is counted by."""
+        """Call a route like `/channels/{}/messages`; its rate limit is counted by the first id."""
         return await self._ask(method, route, ids, query=query, fields=fields)
 
     async def upload(self, route: str, *ids: str, form: Form) -> object:
-        """The answer of a POST with files."""
+        """POST with files."""
         with as_upload_errors(form):
             return await self._ask("POST", route, ids, form=form)
 
     def file(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
-        """A GET of a file, without the token."""
+        """GET a file, without the token."""
         return self._http.request("GET", url, headers=headers, timeout=CALL_SECONDS)
 
     async def _ask(
@@ -97,7 +97,7 @@ class DiscordClient:
         return told
 
     def _learn(self, bucket: str, headers: Mapping[str, str]) -> None:
-        """Close a bucket that is empty by its answer's headers. Buckets are learned from answers, never assumed."""
+        """Close a bucket that is empty by the answer's headers. Buckets are learned from answers, never assumed."""
         after = _seconds(header(headers, "x-ratelimit-reset-after"))
         if header(headers, "x-ratelimit-remaining") == "0" and after is not None:
             self._limits.close(bucket, after)
@@ -125,7 +125,7 @@ class DiscordClient:
         )
 
     def _limited(self, what: str, bucket: str, answer: HttpAnswer, told: Raw) -> RateLimited:
-        """How long to wait: the body tells it in milliseconds, the page of a proxy before Discord in a header."""
+        """How long to wait: the body says so to the millisecond, a proxy's error page in a header."""
         wait = measure(told, "retry_after")
         if wait is None:
             wait = retry_after(answer.headers, now=self._clock.now())
@@ -137,7 +137,7 @@ class DiscordClient:
 
 
 def _read(body: bytes) -> tuple[object, bool]:
-    """The JSON of an answer; a proxy's error page is none, and its status says enough."""
+    """The JSON of an answer; empty for a proxy's error page, whose status is enough."""
     try:
         return json.loads(body), True
     except (ValueError, RecursionError):

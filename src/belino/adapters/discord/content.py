@@ -1,6 +1,6 @@
 """Content of messages as text: names instead of ids, polls, embeds, components, and service messages.
 
-Labels in these lines are text of senders: each stands in one line, and is as little trusted as the message.
+Labels in these lines are written by senders: each is on one line, and is as untrusted as the message.
 """
 
 import re
@@ -22,10 +22,10 @@ _REFERENCE = re.compile(
 _END = re.compile(r"(?::[tTdDfFsSR])?>")
 
 SAID = frozenset({0, 19, 20, 23, 46})
-"""The types of messages with something to read: plain, replies, answers to commands, the end of a poll."""
+"""Message types with readable content: plain, replies, answers to commands, the end of a poll."""
 
 FORWARD = 1
-"""The type of a reference to a message that is carried inside."""
+"""The reference type of a forwarded message, which is carried inside."""
 
 _SERVICE = {
     1: "somebody was added",
@@ -66,14 +66,14 @@ _USED = {3: "a button or menu of a message was used", 5: "a form was sent"}
 
 
 def text_of(message: Raw, channels: DiscordChannels, me: DiscordBot) -> str:
-    """Everything a message says in words."""
+    """The readable text of a message."""
     parts = [readable(words(message, "content"), message, channels, me), *_poll(table(message, "poll"))]
     parts += [*_stickers(message), *_embeds(message), *_components(message)]
     return "\n".join(part for part in parts if part)
 
 
 def readable(text: str, message: Raw, channels: DiscordChannels, me: DiscordBot) -> str:
-    """A text with names instead of the ids of people, channels, emojis and commands, as far as they are known."""
+    """A text with names instead of the ids of people, channels, emojis and commands, where known."""
     if "<" not in text:
         return text
     names = {f"@{me.id}": me.name} | {f"@{identity(each, 'id')}": name_of(each) for each in tables(message, "mentions")}
@@ -126,7 +126,7 @@ def _stickers(message: Raw) -> Iterator[str]:
 
 
 def _embeds(message: Raw) -> Iterator[str]:
-    """Previews and cards. What only repeats a link that stands in the text is left out."""
+    """Previews and cards, without those that only repeat a link in the text."""
     said = words(message, "content")
     for embed in tables(message, "embeds")[:MOST_LINES]:
         yield "\n".join(part for part in (_poll_result(embed) or _embed(embed, said)) if part)
@@ -147,7 +147,7 @@ def _embed(embed: Raw, said: str) -> list[str]:
 
 
 def _poll_result(embed: Raw) -> list[str]:
-    """A poll's end, which Discord tells as an embed with fields for programs."""
+    """The result of a poll, which Discord sends as an embed with fields for programs."""
     if words(embed, "type") != "poll_result":
         return []
     told = {line(each, "name"): line(each, "value") for each in tables(embed, "fields")}
@@ -158,7 +158,7 @@ def _poll_result(embed: Raw) -> list[str]:
 
 
 def _plain_link(url: str) -> str:
-    """A link without what follows its path: there stand signatures and tokens."""
+    """A link without query and fragment, which may hold signatures and tokens."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -169,7 +169,7 @@ def _plain_link(url: str) -> str:
 
 
 def _components(message: Raw) -> Iterator[str]:
-    """The texts in a message made of components, what can be chosen in it, and media that is shown from elsewhere."""
+    """The texts of a message's components, their choices, and external media."""
     for component in components_in(message):
         kind, label = count(component, "type"), line(component, "label", most=100)
         yield words(component, "content").strip()
@@ -185,7 +185,7 @@ def _components(message: Raw) -> Iterator[str]:
 
 
 def _shown(media: Raw, description: str = "") -> str:
-    """A picture or video on another server; what was uploaded has a ref."""
+    """An image or video on another server; an uploaded file has a ref."""
     link = "" if uploaded(media, NOTHING) else _plain_link(words(media, "url"))
     kind = words(media, "content_type").partition("/")[0]
     return _labelled(kind if kind in ("video", "audio") else "image", description, link) if link else ""

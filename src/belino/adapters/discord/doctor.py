@@ -1,4 +1,4 @@
-"""Doctor checks of a bot: its token, what it may read, the servers it is in, and its gateway."""
+"""Doctor checks of a bot: its token, intents, servers and gateway."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
@@ -10,7 +10,7 @@ from belino.domain.outcome import Finding
 from belino.net.json_fields import Raw, as_table, as_tables, count, line, table, words
 from belino.net.rest import token_finding
 
-# The application's flags for the message content intent: for verified bots, and for those in few servers.
+# The application's flags for the message content intent: for verified bots, and for bots in few servers.
 MESSAGE_CONTENT_FLAGS = 1 << 18 | 1 << 19
 ADMINISTRATOR = 1 << 3
 PERMISSIONS = {
@@ -36,7 +36,7 @@ async def check_bot(client: DiscordClient, *, name: str) -> tuple[Finding, ...]:
         return (token_finding(name, error, renew=renew, api="Discord"),)
     who = line(me, "username")
     found = [Finding(name=f"{name} token", ok=True, says=f"it is {who}'s" if who else "it is good")]
-    # A bot of the first years has another id than its application, whose id the link is made of.
+    # Early bots have another id than their application, whose id the link needs.
     link = invite_link(identity(me, "id"))
     try:
         application = as_table(await client.call("GET", "/applications/@me"))
@@ -53,7 +53,7 @@ async def check_bot(client: DiscordClient, *, name: str) -> tuple[Finding, ...]:
 
 
 async def check_listed(client: DiscordClient, channels: Sequence[str], *, name: str) -> tuple[Finding, ...]:
-    """What is wrong with channels that the operator listed."""
+    """Problems with channels that the operator listed."""
     listed = [channel for channel in channels if channel != EVERY][:MOST_CHANNELS]
     return tuple([found for channel in listed if (found := await _channel(client, channel, name)) is not None])
 
@@ -78,7 +78,7 @@ async def _channel(client: DiscordClient, channel: str, name: str) -> Finding | 
 
 
 def invite_link(application: str) -> str:
-    """The link at which an administrator lets the bot into a server, with the permissions it needs and no others."""
+    """The invitation link for an administrator, with only the permissions that the bot needs."""
     wanted = sum(PERMISSIONS.values())
     return f"https://discord.com/oauth2/authorize?client_id={application}&scope=bot&permissions={wanted}"
 

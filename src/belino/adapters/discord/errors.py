@@ -1,13 +1,13 @@
-"""Errors of the API: the refusal of a call, and what it means for a parcel."""
+"""Errors of the API: a refused call, and what it means for a parcel."""
 
 from belino.domain.errors import AdapterError, Undeliverable
 
 UNKNOWN_CHANNEL, UNKNOWN_MESSAGE = 10003, 10008
 INVALID_FORM = 50035
 VOICE_REFUSED = frozenset({50159, 50160, 50161, 50173})
-# Gone, another's, or one of Discord's own; in an archived thread, or changed too often by now.
+# Deleted, not our own, or a system message; in an archived thread, or edited too often.
 NOT_TO_EDIT = frozenset({UNKNOWN_MESSAGE, 50005, 50021, 50083, 30046})
-# The message that is answered is gone, or what was said before is hidden from the bot.
+# The message replied to is deleted, or the bot cannot read earlier messages.
 REPLY_REFUSED = frozenset({UNKNOWN_MESSAGE, 160002})
 _SENTENCES = {
     UNKNOWN_CHANNEL: "the channel or thread is gone",
@@ -26,7 +26,7 @@ _SENTENCES = {
 
 
 class DiscordRefused(AdapterError):
-    """Discord refused a call; what that means depends on the call."""
+    """Discord refused a call; the meaning depends on the call."""
 
     def __init__(
         self, message: str, *, status: int, code: int, description: str, fields: frozenset[str] = frozenset()
@@ -34,14 +34,14 @@ class DiscordRefused(AdapterError):
         super().__init__(message)
         self.status = status
         self.code = code
-        """Discord's own, from its list of JSON error codes."""
+        """The JSON error code of Discord's list."""
         self.description = description
         self.fields = fields
-        """What was wrong of what we sent, by name."""
+        """The names of the invalid fields."""
 
 
 def refusal(error: DiscordRefused) -> Undeliverable:
-    """A refusal as an error of the domain."""
+    """A refused call as a domain error."""
     if error.status == 413:
         return Undeliverable(_SENTENCES[40005])
     known = _SENTENCES.get(error.code)
@@ -49,15 +49,15 @@ def refusal(error: DiscordRefused) -> Undeliverable:
 
 
 def has_nothing_to_edit(error: DiscordRefused) -> bool:
-    """Whether the message to be changed is gone, or can no longer be."""
+    """Whether the message to edit is deleted or no longer editable."""
     return error.code in NOT_TO_EDIT
 
 
 def refuses_reply(error: DiscordRefused) -> bool:
-    """Whether it may still be said, only not as a reply."""
+    """Whether the message can be sent without the reply."""
     return error.code in REPLY_REFUSED or (error.code == INVALID_FORM and "message_reference" in error.fields)
 
 
 def refuses_voice(error: DiscordRefused) -> bool:
-    """Whether a sound may still go as a plain file."""
+    """Whether a sound can be sent as a plain file."""
     return error.code in VOICE_REFUSED

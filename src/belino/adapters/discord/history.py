@@ -1,4 +1,4 @@
-"""History: a channel's messages, a thread, what was missed, a lost receipt, and the cursor of what was heard."""
+"""History: a channel's messages, a thread, missed messages, a lost receipt, and the cursor."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ LONGEST_WAIT = 60.0
 _CLOSED = frozenset({UNKNOWN_CHANNEL, 50001, 50013})
 
 MOST_SENT_PAGES = 5
-# Discord's clock and ours may differ by that much.
+# Allowed difference between Discord's clock and ours.
 SKEW = timedelta(seconds=60)
 
 MOST_CHANNELS = 100
@@ -38,7 +38,7 @@ MOST_ROLES = 100
 async def channel_history(
     client: DiscordClient, known: DiscordParseContext, channel: ConversationKey, *, before: str | None, limit: int
 ) -> Sequence[Message]:
-    """The newest messages of a channel, oldest first; those before a message. In a forum itself nothing is said."""
+    """The newest messages of a channel (or those before a message), oldest first. A forum itself has no messages."""
     if is_forum(known, channel.channel):
         return ()
     query: dict[str, object] = {"limit": min(max(limit, 1), PAGE)}
@@ -50,7 +50,7 @@ async def channel_history(
 async def thread_history(
     client: DiscordClient, known: DiscordParseContext, conversation: ConversationKey
 ) -> Sequence[Message]:
-    """A thread's newest messages and the one it began at, which its first message quotes, or which is fetched."""
+    """A thread's newest messages and its starter message, which the first message quotes or which is fetched."""
     thread = as_identity(conversation.thread)
     page = await _page(client, thread, {"limit": PAGE})
     found = _messages(page, known)
@@ -61,9 +61,9 @@ async def thread_history(
 
 
 async def missed(client: DiscordClient, clock: Clock, channel: str, newest: str) -> AsyncIterator[Sequence[Raw]]:
-    """What was said in a channel since a message, oldest first, a page at a time.
+    """Messages in a channel since a message, oldest first, a page at a time.
 
-    Of more than ten pages the latest are told: who asked a moment ago still waits for an answer.
+    Of more than ten pages only the latest are returned: the most recent senders still wait for an answer.
     """
     pages: list[Sequence[Raw]] = []
     query: dict[str, object] = {"limit": PAGE}
@@ -81,7 +81,7 @@ async def missed(client: DiscordClient, clock: Clock, channel: str, newest: str)
 
 
 async def patient_page(client: DiscordClient, clock: Clock, channel: str, query: dict[str, object]) -> Sequence[Raw]:
-    """A page, after the waits that Discord asks for; nothing from a channel that is closed to us."""
+    """A page, after the waits that Discord asks for; empty for a channel that is closed to us."""
     while True:
         try:
             return await retried(
@@ -98,7 +98,7 @@ async def patient_page(client: DiscordClient, clock: Clock, channel: str, query:
 
 
 async def fetch_channel(client: DiscordClient, clock: Clock, channel: str) -> Raw | None:
-    """A channel that the gateway did not tell; None if it is gone or closed to us."""
+    """A channel that the gateway did not send; None if it is gone or closed to us."""
     while True:
         try:
             return as_table(await client.call("GET", "/channels/{}", channel))
@@ -117,7 +117,7 @@ async def _page(client: DiscordClient, channel: str, query: dict[str, object]) -
 
 
 async def _asked_for(client: DiscordClient, known: DiscordParseContext, channel: str, thread: str) -> Raw | None:
-    """The message a thread began at, which stands in its channel; the first of a post stands in the post."""
+    """The starter message of a thread, which is in its parent channel; a post's first message is in the post itself."""
     holders = (thread,) if is_forum(known, channel) else (channel,) if channel in known.channels else (channel, thread)
     for holder in holders:
         try:
@@ -125,7 +125,7 @@ async def _asked_for(client: DiscordClient, known: DiscordParseContext, channel:
         except DiscordRefused as error:
             if error.code != UNKNOWN_MESSAGE and error.status not in (400, 403, 404):
                 raise
-    return None  # a thread need not begin at a message
+    return None  # not every thread has a starter message
 
 
 def is_forum(known: DiscordParseContext, channel: str) -> bool:
@@ -149,7 +149,7 @@ def is_in(place: DiscordChannel | None, channel: str) -> bool:
 
 
 async def find_sent(client: DiscordClient, parcel: Parcel, *, bot: str) -> Receipt | None:
-    """The bot's message with these words and files since the parcel was made; Discord tells no key of an old one."""
+    """The bot's message with this text and these files since the parcel was made; old messages carry no key."""
     query: dict[str, object] = {"limit": PAGE}
     if parcel.created is not None:
         query["after"] = first_at(parcel.created - SKEW)
@@ -157,7 +157,7 @@ async def find_sent(client: DiscordClient, parcel: Parcel, *, bot: str) -> Recei
         try:
             page = as_tables(await client.call("GET", MESSAGES, channel_of(parcel.conversation), query=query))
         except DiscordRefused:
-            return None  # where nothing can be read, nothing can be written either: sending will say why
+            return None  # a channel that cannot be read cannot be written either: sending reports why
         for message in page:
             if bot and identity(table(message, "author"), "id") == bot and _is_it(message, parcel):
                 return Receipt(message_id=identity(message, "id"), sent=iso_time(message, "timestamp") or client.now())
@@ -173,14 +173,14 @@ def _is_it(message: Raw, parcel: Parcel) -> bool:
     said = _letters(words(message, "content")) == _letters(parcel.text)
     sizes = sorted(count(file, "size") or 0 for file in tables(message, "attachments"))
     answered = identity(table(message, "message_reference"), "message_id")
-    # A message that was answered and is gone by now leaves no reference.
+    # A message whose replied-to message is deleted has no reference.
     return (
         said and sizes == sorted(file.size for file in parcel.files) and answered in ("", as_identity(parcel.reply_to))
     )
 
 
 def _letters(text: str) -> str:
-    """What is left of a text whatever Discord strips from it; all of it, if it has no letters."""
+    """The part of a text that Discord does not strip; all of it, if it has no letters."""
     return "".join(sign for sign in text if sign.isalnum()) or text.strip()
 
 
@@ -194,9 +194,9 @@ class DiscordCursor:
         complete = words(held, "id") and seq is not None
         self.session = GatewaySession(id=words(held, "id"), seq=seq or 0, url=words(held, "url")) if complete else None
         self.newest: dict[str, str] = {}
-        """By channel, least lately heard of first: the id of its newest message."""
+        """By channel, least recently active first: the id of its newest message."""
         self.channels: dict[str, DiscordChannel] = {}
-        """The kinds of the same channels, for a resumed session is not told them again."""
+        """The types of the same channels, which are not sent again to a resumed session."""
         for channel, entry in as_table(told.get("channels")).items():
             newest, own = identity(as_table(entry), "newest"), as_identity(channel)
             if own and newest:

@@ -1,4 +1,4 @@
-"""Media of messages: files as refs that hold ids only, and their bytes by links that live for a day."""
+"""Media of messages: files as refs that hold ids only, and their bytes by links that are valid for a day."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from belino.net.json_fields import NOTHING, UNKNOWN_MIME, Raw, as_table, count, 
 from belino.net.json_fields import mime as mime_of
 from belino.net.rest import LinkedFile
 
-# Discord takes forty in all, three deep.
+# Discord accepts forty components in all, three levels deep.
 MOST_COMPONENTS, DEEPEST = 50, 4
 VOICE_MESSAGE = 1 << 13
 NAME_CHARS = 255
@@ -27,20 +27,20 @@ CAPTION_CHARS = 1_024
 UPLOADED = re.compile(
     r"https?://[^/?#]+/(?P<path>(?:ephemeral-)?attachments/\d{1,20}/(?P<own>\d{1,20})/(?P<name>[^/?#\s]{1,255}))"
 )
-"""Where the CDN keeps uploads."""
+"""The CDN's path of uploads."""
 RICH = ("rich", "")
-"""The cards that bots make; Discord makes the others, of links that stand in the text."""
-# PNG, APNG, Lottie and GIF, by their numbers; each has a path of its own at the CDN.
+"""Embeds made by bots; Discord makes the others from links in the text."""
+# Sticker formats: PNG, APNG, Lottie and GIF; each has its own CDN path.
 STICKERS = {1: ("png", "image/png"), 2: ("png", "image/png"), 3: ("json", "application/json"), 4: ("gif", "image/gif")}
 
 CDN_HOSTS = frozenset({"cdn.discordapp.com", "media.discordapp.net"})
-# Of stickers only GIFs live with the media, see "Image formatting" in the reference.
+# Only GIF stickers are on the media host, see "Image formatting" in the reference.
 GIF_URL = "https://media.discordapp.net"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscordSource(SourceMessage):
-    """The message that brings the files, and where Discord keeps it: the thread's own id, if it is in one."""
+    """The message that holds the files, and the channel it is in: the thread's id, if it is in one."""
 
     channel: str
 
@@ -60,12 +60,12 @@ def refs_of_all(messages: tuple[Raw, ...], source: DiscordSource) -> tuple[Media
 
 
 def carried(message: Raw) -> tuple[Raw, ...]:
-    """The messages that a forward holds."""
+    """The messages inside a forward."""
     return tuple(filter(None, (table(snapshot, "message") for snapshot in tables(message, "message_snapshots"))))
 
 
 def files_in(message: Raw) -> Iterator[Raw]:
-    """What was uploaded with a message; a file that its components or cards show is told by them alone."""
+    """Uploads of a message; a file shown by its components or cards is reported only by them."""
     yield from tables(message, "attachments")
     for component in components_in(message):
         for item in (component, *tables(component, "items")):
@@ -85,7 +85,7 @@ def components_in(holder: Raw, depth: int = 0) -> Iterator[Raw]:
 
 
 def uploaded(media: Raw, item: Raw) -> Raw:
-    """A shown file as an attachment would tell it; nothing if it is on another server."""
+    """A shown file in the form of an attachment; empty if it is on another server."""
     path = UPLOADED.match(words(media, "url"))
     own = identity(media, "attachment_id") or (path["own"] if path is not None else "")
     if not own:
@@ -138,7 +138,7 @@ def _stickers(message: Raw, source: DiscordSource) -> Iterator[MediaRef]:
 
 
 def _name(file: Raw) -> str | None:
-    """The sender's file name; of one that does not fit into a link Discord keeps the beginning as a title."""
+    """The sender's file name; if it does not fit into a link, Discord keeps its beginning as a title."""
     name, title = words(file, "filename").strip(), words(file, "title").strip()
     ending = PurePosixPath(name).suffix
     if title and not title.endswith(ending or title):
@@ -147,7 +147,7 @@ def _name(file: Raw) -> str | None:
 
 
 def _mime(file: Raw) -> str:
-    """The type Discord tells, without parameters; the one the name tells where there is none."""
+    """Discord's MIME type without parameters; without one, the type of the file name."""
     if told := mime_of(file, "content_type", ""):
         return told
     return _types().guess_type(words(file, "filename")[-NAME_CHARS:], strict=False)[0] or UNKNOWN_MIME
@@ -155,15 +155,15 @@ def _mime(file: Raw) -> str:
 
 @cache
 def _types() -> MimeTypes:
-    """Python's own list: the same on every machine, whatever its system knows."""
+    """Python's own table: the same on every machine."""
     return MimeTypes()
 
 
 class DiscordDownload(LinkedFile):
-    """A file's bytes, by the link that its message has now."""
+    """Downloads a file by the current link in its message."""
 
     gone = frozenset({401, 403, 404, 410})
-    """What a link answers when its day is over, or its signature is not right."""
+    """The answer to an expired link or a wrong signature."""
 
     def __init__(
         self, client: DiscordClient, clock: Clock, ref: MediaRef, *, limit: int, cdn_url: str, official: bool
@@ -175,7 +175,7 @@ class DiscordDownload(LinkedFile):
         self._official = official
 
     async def first_link(self) -> str:
-        """The link; a file that is too large by what Discord said of it is refused without a call."""
+        """The link; a file that is too large by Discord's own figure is refused without a call."""
         if self._ref.size is not None and self._ref.size > self._limit:
             raise MediaTooLarge(f"the file is over {self._limit} bytes", limit=self._limit)
         return await super().first_link()
@@ -195,7 +195,7 @@ class DiscordDownload(LinkedFile):
         return f"{base}/stickers/{sticker}.{ending}"
 
     async def _from_message(self, channel: str, message: str) -> str:
-        """The link in the message as it is now: a deleted message or file is respected."""
+        """The link in the message as it is now: deleted messages and files are respected."""
         try:
             told = as_table(await self._client.call("GET", "/channels/{}/messages/{}", channel, message))
         except DiscordRefused as error:
@@ -208,7 +208,7 @@ class DiscordDownload(LinkedFile):
         raise self._expired()
 
     async def _refreshed(self, path: str) -> str:
-        """A new signature for a file that no message holds; Discord's documentation does not promise to give one."""
+        """A new signature for a file that no message holds; Discord's documentation does not promise one."""
         plain = f"{self._cdn_url}/{path}"
         try:
             told = as_table(
@@ -221,7 +221,7 @@ class DiscordDownload(LinkedFile):
         return next((words(each, "refreshed") for each in tables(told, "refreshed_urls")), "")
 
     def _checked(self, url: str) -> str:
-        """A link of Discord's own; a server of the operator's may name any place that the guard lets through."""
+        """A link on Discord's hosts; a self-hosted server may name any host that the guard allows."""
         if not url:
             raise self._expired()
         parts = urlsplit(url)

@@ -40,7 +40,7 @@ from belino.domain.message import (
 )
 from belino.net.json_fields import Raw, as_table, count, iso_time, line, table, tables, whole, words
 
-# What tells of servers, channels, people and calls; nothing in it was said to anybody.
+# Events about servers, channels, members and calls, which are not messages.
 _QUIET = (
     "READY RESUMED GUILD_ CHANNEL_ THREAD_ USER_ TYPING_ PRESENCE VOICE_ STAGE_ INTEGRATION_ INVITE_ WEBHOOKS_ AUTO_"
     " ENTITLEMENT_ SUBSCRIPTION_ SOUNDBOARD_ APPLICATION_ RATE_LIMITED MESSAGE_POLL_VOTE_"
@@ -49,15 +49,15 @@ _QUIET_BEGINNINGS = tuple(_QUIET.split())
 MENTION = re.compile(r"<@!?(\d{1,20})>")
 LOADING = 1 << 7
 UNFINISHED = (1, 4)
-"""The types of interactions that are not given yet: a ping, and a command that is still being typed."""
+"""Interaction types that are not complete commands: a ping, and autocompletion."""
 ANSWERS = frozenset({20, 23})
-"""The types of what bots answer to slash and menu commands."""
+"""Message types of answers to slash and menu commands."""
 
 COMMAND = 2
 MOST_OPTIONS = 25
 ON_PERSON, ON_MESSAGE = 2, 3
 NAMING = frozenset({6, 7, 8, 9, 11})
-"""The types of options that hold an id: of a person, a channel, a role, one of these, a file."""
+"""Option types that hold an id: of a user, a channel, a role, one of these, a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class DiscordParseContext:
 
 
 def is_news(event: object) -> bool:
-    """Whether an event tells what people said or did. A preview that Discord adds to a message later does not."""
+    """Whether an event reports what people said or did. A preview that Discord adds later does not count."""
     raw = as_table(event)
     name, told = words(raw, "t"), table(raw, "d")
     if name == "MESSAGE_UPDATE":
@@ -94,7 +94,7 @@ def is_news(event: object) -> bool:
 
 
 def parse(event: object, known: DiscordParseContext) -> tuple[Arrival, ...]:
-    """One event of the gateway as arrivals, at least one: what we cannot read is Unsupported and names what it was."""
+    """One gateway event as arrivals, at least one: an unreadable event is Unsupported, with its type."""
     raw = as_table(event)
     told = table(raw, "d")
     found: tuple[Arrival, ...] = ()
@@ -115,16 +115,16 @@ def parse(event: object, known: DiscordParseContext) -> tuple[Arrival, ...]:
 
 
 def _is_late(message: Raw) -> bool:
-    """Whether an update is the answer to a command, which another bot was still thinking about when it was told of.
+    """Whether an update completes another bot's deferred answer to a command.
 
-    It may have been told at once, and only its preview be new; then it is the same message again.
+    If the answer was complete from the start and only its preview is new, it is the same message again.
     """
     thinks = (count(message, "flags") or 0) & LOADING
     return count(message, "type") in ANSWERS and not thinks and iso_time(message, "edited_timestamp") is None
 
 
 def parse_message(raw: Raw, known: DiscordParseContext) -> Message | Unsupported:
-    """One message, as the gateway or a call for history tells it."""
+    """One message, from the gateway or from history."""
     where, channel, own = known.where(raw), identity(raw, "channel_id"), identity(raw, "id") or "unnamed"
     author, sort, name = author_of(raw, known.me), chat_type(raw, known.channels), channel_name(channel, known.channels)
     sent, addressed = _sent(raw, known), _is_addressed(raw, known)
@@ -176,7 +176,7 @@ def _reactions(event: Raw, raw: Raw, known: DiscordParseContext, *, added: bool)
     custom = identity(emoji, "id")
     yield Reaction(
         conversation=known.where(raw),
-        # The same emoji may come and go: the event's number tells one time from the next.
+        # The same emoji may be added and removed repeatedly: the event's number makes each one unique.
         id=f"{message}.{by}.{custom or name}.{known.number(event)}",
         message_id=message,
         author=user(told, known.me, member=member) or UNKNOWN_AUTHOR,
@@ -187,7 +187,7 @@ def _reactions(event: Raw, raw: Raw, known: DiscordParseContext, *, added: bool)
 
 
 def _unread(event: Raw, raw: Raw, known: DiscordParseContext) -> Unsupported:
-    """An event we do not know, or one that is none of ours to tell."""
+    """An unknown event, or one that is not for us."""
     by = table(table(raw, "member"), "user") or table(raw, "user") or table(raw, "author")
     return Unsupported(
         conversation=known.where(raw),
@@ -195,7 +195,7 @@ def _unread(event: Raw, raw: Raw, known: DiscordParseContext) -> Unsupported:
         author=user(by, known.me) or UNKNOWN_AUTHOR,
         sent=known.received,
         what=kind_of_event(event),
-        # Without a channel it was not said to us: never the start of a direct conversation.
+        # An event without a channel is not addressed to us, and never starts a direct conversation.
         chat_type=chat_type(raw, known.channels),
         channel_name=channel_name(identity(raw, "channel_id"), known.channels),
     )
@@ -206,14 +206,14 @@ def _sent(raw: Raw, known: DiscordParseContext) -> datetime:
 
 
 def _replied_to(raw: Raw) -> str:
-    """The message this one answers, in the same channel; what was taken over from another server answers nothing."""
+    """The message this one replies to, in the same channel; a crosspost from another server is no reply."""
     reference = table(raw, "message_reference")
     here = identity(reference, "channel_id") in ("", identity(raw, "channel_id"))
     return identity(reference, "message_id") if here and count(reference, "type") != FORWARD else ""
 
 
 def _quote(raw: Raw, known: DiscordParseContext) -> Quote | None:
-    """What a message answers, with its files, which are the same items as when that message came itself."""
+    """The replied-to message with its files, which have the same ids as when that message arrived."""
     answered, own = table(raw, "referenced_message"), _replied_to(raw)
     if not own:
         return None
@@ -231,9 +231,9 @@ def _quote(raw: Raw, known: DiscordParseContext) -> Quote | None:
 
 
 def _forward(raw: Raw, known: DiscordParseContext) -> Quote | None:
-    """The message carried inside, of which Discord says where it was said, and not by whom.
+    """A forwarded message: Discord says where it was written, but not by whom.
 
-    Its files come with the message that brings it.
+    Its files belong to the message that forwards it.
     """
     inside = carried(raw)
     if not inside:
@@ -256,7 +256,7 @@ def _said_in(messages: tuple[Raw, ...], known: DiscordParseContext) -> str:
 
 
 def _origin(raw: Raw, known: DiscordParseContext) -> Author | None:
-    """The channel a forward comes from, if it is in the same server: of others not even the name is told."""
+    """The channel a forward comes from, if it is in the same server; other servers' channels are not named."""
     reference = table(raw, "message_reference")
     channel, guild = identity(reference, "channel_id"), identity(reference, "guild_id")
     place = known.channels.get(channel)
@@ -266,7 +266,7 @@ def _origin(raw: Raw, known: DiscordParseContext) -> Author | None:
 
 
 def _is_addressed(raw: Raw, known: DiscordParseContext) -> bool:
-    """Whether a message speaks to this bot: in private, by its name or role, or by answering it."""
+    """Whether a message is addressed to this bot: in private, by its name or role, or as a reply to it."""
     me = known.me
     if chat_type(raw, known.channels) is ChatType.DIRECT:
         return True
@@ -280,7 +280,7 @@ def _is_addressed(raw: Raw, known: DiscordParseContext) -> bool:
 
 
 def is_command(interaction: Raw) -> bool:
-    """Whether an interaction is a finished command, in a place we can answer in."""
+    """Whether an interaction is a complete command, in a place we can answer in."""
     named = words(table(interaction, "data"), "name")
     return count(interaction, "type") == COMMAND and bool(named and identity(interaction, "channel_id"))
 
@@ -288,7 +288,7 @@ def is_command(interaction: Raw) -> bool:
 def command_of(
     interaction: Raw, where: ConversationKey, me: DiscordBot, channels: DiscordChannels, received: datetime
 ) -> Message:
-    """The command as a message; its files can be had as long as Discord keeps them for the command."""
+    """The command as a message; its files are available as long as Discord keeps them for the command."""
     own, given, channel = identity(interaction, "id"), table(interaction, "data"), identity(interaction, "channel_id")
     member = table(interaction, "member")
     sent = made_at(own) or received
@@ -317,7 +317,7 @@ def _words(given: Raw) -> Iterator[str]:
 
 
 def _named(own: str, resolved: Raw) -> str:
-    """Whom or what an option means, by name: the command brings along all that it names."""
+    """The name of what an option refers to: the command includes everything that it names."""
     for kind, sign in (("users", "@"), ("roles", "@"), ("channels", "#")):
         if found := table(table(resolved, kind), own):
             member = table(table(resolved, "members"), own)
@@ -326,7 +326,7 @@ def _named(own: str, resolved: Raw) -> str:
 
 
 def _options(options: tuple[Raw, ...], resolved: Raw, depth: int = 0) -> Iterator[str]:
-    """What was filled in; a command may have groups and commands inside."""
+    """The values of the options; commands may have groups and subcommands."""
     for option in options[:MOST_OPTIONS]:
         name, value = line(option, "name", most=64), option.get("value")
         inner = tables(option, "options")
@@ -340,7 +340,7 @@ def _options(options: tuple[Raw, ...], resolved: Raw, depth: int = 0) -> Iterato
 
 
 def _files(resolved: Raw, source: DiscordSource) -> Iterator[MediaRef]:
-    """No message holds them: a fresh link is had by the path of the old one."""
+    """Files that no message holds: a fresh link is obtained by the path of the old one."""
     for file in map(as_table, table(resolved, "attachments").values()):
         ref = attachment_ref(file, source)
         path = UPLOADED.match(words(file, "url"))
@@ -349,7 +349,7 @@ def _files(resolved: Raw, source: DiscordSource) -> Iterator[MediaRef]:
 
 
 def _target(given: Raw, command: DiscordSource, me: DiscordBot, channels: DiscordChannels) -> Quote | None:
-    """The message a menu command was chosen at, with its files."""
+    """The message that a menu command was used on, with its files."""
     message = table(table(table(given, "resolved"), "messages"), words(given, "target_id"))
     own = identity(message, "id")
     if count(given, "type") != ON_MESSAGE or not own:

@@ -1,4 +1,4 @@
-"""Send parcels: each one message or one edit, and what Discord made of it."""
+"""Send parcels: one message or one edit each, and report what Discord stored."""
 
 import base64
 import hashlib
@@ -19,14 +19,14 @@ MESSAGES = "/channels/{}/messages"
 MESSAGE = "/channels/{}/messages/{}"
 VOICE_MESSAGE = 1 << 13
 NONCE_BYTES = 18
-"""As text 24 characters; Discord takes 25."""
+"""24 characters as text; Discord accepts 25."""
 WAVEFORM_BYTES = 256
-# An answer notifies no one by the names in it; only its reply does.
+# Names in an answer notify no one; only its reply does.
 NO_MENTIONS: dict[str, list[str]] = {"parse": []}
 
 
 async def send(client: DiscordClient, parcel: Parcel) -> Receipt:
-    """Make one message or change; what may not be a reply or a voice message here is a plain one."""
+    """Send one message or edit; without the reply or voice form where Discord refuses them."""
     if parcel.kind is ParcelKind.EDIT:
         return await edit(client, parcel.edits or "", parcel)
     while True:
@@ -40,7 +40,7 @@ async def send(client: DiscordClient, parcel: Parcel) -> Receipt:
 
 
 def _reduced(parcel: Parcel, error: DiscordRefused) -> Parcel:
-    """The parcel without what was refused of it; the same one if nothing can be left out."""
+    """The parcel without the refused part; the same parcel if nothing can be left out."""
     if refuses_reply(error):
         return replace(parcel, reply_to=None)
     if refuses_voice(error):
@@ -50,7 +50,7 @@ def _reduced(parcel: Parcel, error: DiscordRefused) -> Parcel:
 
 
 async def edit(client: DiscordClient, message_id: str, parcel: Parcel) -> Receipt:
-    """Change a message's text."""
+    """Edit a message's text."""
     fields = {"content": parcel.text, "allowed_mentions": NO_MENTIONS}
     try:
         told = await client.call("PATCH", MESSAGE, channel_of(parcel.conversation), _own(message_id), fields=fields)
@@ -62,13 +62,13 @@ async def edit(client: DiscordClient, message_id: str, parcel: Parcel) -> Receip
 
 
 def nonce_of(parcel: Parcel) -> str:
-    """The nonce by which Discord recognises a parcel for some minutes: the same key, the same message."""
+    """The nonce by which Discord deduplicates a parcel for some minutes: the same key gives the same message."""
     digest = hashlib.sha256(parcel.key.encode()).digest()
     return base64.urlsafe_b64encode(digest[:NONCE_BYTES]).decode()
 
 
 def channel_of(conversation: ConversationKey) -> str:
-    """The id to post to: a thread is a channel of its own."""
+    """The channel id to post to: a thread is a channel of its own."""
     channel = as_identity(conversation.thread or conversation.channel)
     if not channel:
         raise Undeliverable("this conversation is no channel of Discord")
@@ -85,7 +85,7 @@ def fields_of(parcel: Parcel) -> dict[str, object]:
     if parcel.text:
         fields["content"] = parcel.text
     if reply_to := as_identity(parcel.reply_to):
-        # The message may be gone by now; the answer is worth sending all the same.
+        # The message may be deleted by now; the answer is sent all the same.
         fields["message_reference"] = {"message_id": reply_to, "fail_if_not_exists": False}
     if parcel.files:
         fields["attachments"] = [_attachment(number, file) for number, file in enumerate(parcel.files)]
@@ -120,13 +120,13 @@ def _attachment(number: int, file: OutgoingFile) -> dict[str, object]:
 
 
 def _waveform(file: OutgoingFile) -> str:
-    """How loud it goes, a byte for each of up to 256 points; a flat line where it was not measured."""
+    """The waveform, one byte for each of up to 256 points; flat where it was not measured."""
     heights = file.waveform[:WAVEFORM_BYTES] or bytes(WAVEFORM_BYTES)
     return base64.b64encode(heights).decode()
 
 
 def _stored(message: Raw, files: tuple[OutgoingFile, ...]) -> tuple[StoredFile, ...] | None:
-    """What Discord says it keeps; it makes other names of some."""
+    """What Discord reports that it stored; it changes some file names."""
     kept = tables(message, "attachments")
     if len(kept) != len(files):
         return None

@@ -1,4 +1,4 @@
-"""Gateway socket: a bot's events over web sockets, with heartbeats, compression and sessions that are resumed.
+"""Gateway socket: a bot's events over web sockets, with heartbeats, compression and session resume.
 
 The protocol: https://discord.com/developers/docs/events/gateway
 Opcodes and close codes: https://discord.com/developers/docs/topics/opcodes-and-status-codes
@@ -23,7 +23,7 @@ from belino.net.redact import Secret
 
 log = logging.getLogger(__name__)
 
-# Servers and their channels; messages and reactions, in servers and in private; what messages say.
+# Servers and their channels; messages and reactions, in servers and in private; message content.
 MESSAGE_CONTENT = 1 << 15
 INTENTS = 1 << 0 | 1 << 9 | 1 << 10 | 1 << 12 | 1 << 13 | MESSAGE_CONTENT
 
@@ -33,7 +33,7 @@ PROPERTIES = {"os": sys.platform, "browser": "belino", "device": "belino"}
 Z_SYNC_FLUSH = b"\x00\x00\xff\xff"
 # The largest payloads are servers with thousands of threads: a few MB.
 PAYLOAD_BYTES = 32 * 1024 * 1024
-# Discord accepts 120 frames a minute on a connection and counts them as they arrive; the margin is for the way there.
+# Discord accepts 120 frames a minute on a connection and counts them on arrival; the margin allows for latency.
 FRAMES_PER_MINUTE = 110
 MINUTE = 60.0
 
@@ -43,7 +43,7 @@ LEAST_PAUSE, LONGEST_PAUSE = 1.0, 5.0
 # `max_concurrency` counts shards: a bot without any may identify once in five seconds, whatever its value.
 IDENTIFY_SECONDS = 5.0
 LONGEST_WAIT = 60.0
-# A gateway that accepts the connection and closes it on every resume does not say so in any other way.
+# A gateway that accepts the connection and closes it on every resume gives no other sign of refusal.
 MOST_RESUMES = 3
 
 # Close codes. After any other, and after none, the session is resumed.
@@ -69,7 +69,7 @@ _DICE = Random()  # noqa: S311 - jitter, not a secret
 class GatewaySession:
     """What can be resumed: a session, the number of its last event that counts, and the URL to resume it at.
 
-    Without a URL it is resumed where a new one would begin.
+    Without a URL it resumes where a new session would begin.
     """
 
     id: str
@@ -78,7 +78,7 @@ class GatewaySession:
 
 
 def session_of(ready: Raw) -> GatewaySession:
-    """The session that a READY begins."""
+    """The session of a READY event."""
     told = table(ready, "d")
     return GatewaySession(
         id=words(told, "session_id"), seq=whole(ready, "s") or 0, url=words(told, "resume_gateway_url")
@@ -86,7 +86,7 @@ def session_of(ready: Raw) -> GatewaySession:
 
 
 class Disconnected(AdapterError):
-    """A connection to the gateway ended; `resumable` says whether its session goes on."""
+    """A connection to the gateway ended; `resumable` says whether its session can be resumed."""
 
     def __init__(self, message: str, *, code: int = 0, resumable: bool = True) -> None:
         super().__init__(message)
@@ -96,7 +96,7 @@ class Disconnected(AdapterError):
 
 
 class GatewayListener:
-    """Listens to one bot's events, over as many connections as it takes."""
+    """Receives one bot's events, over as many connections as necessary."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class GatewayListener:
         self._clock = clock
         self._token = token
         self._gateway = gateway
-        """Asks where a new session begins."""
+        """Asks for the URL of a new session."""
         self._way_back = way_back
         """A session as it may be resumed: the token goes to known gateways only."""
         self._session = session
@@ -121,12 +121,12 @@ class GatewayListener:
         self._intents = INTENTS
         self._failures = 0
         self._resumes = 0
-        """Resumes in a row that no event followed."""
+        """Consecutive resumes without an event."""
         self._identify_at = 0.0
-        """When a new session may be identified, at the earliest."""
+        """The earliest time of the next identify."""
 
     async def run(self, take: Take) -> None:
-        """Hand on every event, in order, until cancelled; Unauthorized if Discord refuses the bot for good."""
+        """Pass on every event, in order, until cancelled; Unauthorized if Discord refuses the bot permanently."""
         while True:
             try:
                 await self._listen(take)
@@ -142,7 +142,7 @@ class GatewayListener:
             await self._pause()
 
     async def _listen(self, take: Take) -> None:
-        """One connection, from its hello to its end."""
+        """One connection, from hello to close."""
         session = self._session
         url = session.url if session is not None and self._returns else await self._gateway()
         async with self._http.socket(f"{url.rstrip('/')}/?{QUERY}", timeout=OPEN_SECONDS) as opened:
@@ -175,12 +175,12 @@ class GatewayListener:
 
     @property
     def _returns(self) -> bool:
-        """Whether to resume at the session's own URL; once that has failed, every other attempt is at the first URL."""
+        """Whether to resume at the session's own URL; after a failure, every other attempt uses the default URL."""
         session = self._session
         return session is not None and bool(session.url) and (self._failures < 2 or self._failures % 2 == 1)
 
     def _follow(self, event: Raw) -> None:
-        """Keep the point that can be resumed from: behind the last event that was handed on."""
+        """Store the resume point: after the last event that was passed on."""
         seq = whole(event, "s")
         if words(event, "t") == "READY":
             self._session = self._way_back(session_of(event))
@@ -188,7 +188,7 @@ class GatewayListener:
             self._session = replace(self._session, seq=seq)
 
     def _ended(self, ended: Disconnected) -> None:
-        """Decide how to go on: resume, begin a new session, ask for less, or tell the operator."""
+        """Decide how to continue: resume, start a new session, request fewer intents, or report to the operator."""
         log.info("a connection to the gateway ended: %s", ended)
         if not ended.resumable:
             self._session = None
@@ -224,16 +224,16 @@ class GatewaySocket:
         self._beat_asked = asyncio.Event()
         self._acknowledged = True
         self._reads = False
-        """Whether what the gateway sends is read now; while an event is handed on, acknowledgements wait behind it."""
+        """Whether the socket is being read now; while an event is processed, acknowledgements wait behind it."""
         self._sent: deque[float] = deque(maxlen=FRAMES_PER_MINUTE)
 
     async def hello(self) -> None:
-        """Wait until the gateway says how often it wants a heartbeat."""
+        """Wait for hello, with the heartbeat interval."""
         while not self._interval:
             self._control(await self._payload())
 
     async def beat(self) -> None:
-        """Send heartbeats, Disconnected if one is not acknowledged by the time of the next."""
+        """Send heartbeats; Disconnected if one is not acknowledged before the next."""
         wait = self._interval * self._rng.random()
         while True:
             try:
@@ -260,16 +260,16 @@ class GatewaySocket:
         return {"t": payload.get("t"), "s": self._seq, "d": payload.get("d")}
 
     async def send(self, op: int, content: object) -> None:
-        """Send a payload, later if the gateway would count one too many in this minute."""
+        """Send a payload, after a wait if the minute's limit is reached."""
         time = asyncio.get_running_loop().time
         if len(self._sent) == FRAMES_PER_MINUTE:
             await asyncio.sleep(max(self._sent[0] + MINUTE - time(), 0.0))
         self._sent.append(time())
-        with suppress(ConnectionError):  # the reader learns why
+        with suppress(ConnectionError):  # the reader reports the reason
             await self._opened.send_str(json.dumps({"op": op, "d": content}))
 
     def _control(self, payload: Raw) -> None:
-        """Follow what the gateway says of the connection; opcodes that belino does not know mean nothing to it."""
+        """Handle the gateway's control payloads; unknown opcodes are ignored."""
         op = whole(payload, "op")
         if op == HEARTBEAT:
             self._beat_asked.set()
@@ -298,7 +298,7 @@ class GatewaySocket:
 
 
 class Inflater:
-    """Decompresses zlib-stream: one context for a connection, payloads that end with a flush in whatever frame."""
+    """Decompresses zlib-stream: one context per connection; a payload ends with a flush and may span frames."""
 
     def __init__(self) -> None:
         self._context = zlib.decompressobj()
@@ -306,7 +306,7 @@ class Inflater:
         self._tail = b""
 
     def feed(self, frame: bytes | bytearray) -> bytes | None:
-        """The payload that this frame completes; None if more of it is to come."""
+        """The payload that this frame completes; None if it is incomplete."""
         try:
             self._inflated += self._context.decompress(frame, PAYLOAD_BYTES + 1 - len(self._inflated))
         except zlib.error:

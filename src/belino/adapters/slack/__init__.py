@@ -59,19 +59,19 @@ from belino.net.redact import Secret
 from belino.net.rest import HookInbox, RateLimits, check_base_url
 
 OFFICIAL_URL = "https://slack.com/api/"
-# Private links lead to the first; large workspaces send on to the second.
+# Private links use the first host; large workspaces redirect to the second.
 FILE_HOSTS = ("files", "files-origin")
 REF_LETTERS = "sl"
 
 DRAFT_PAUSES = 3.0, 5.0
 GAP_SECONDS = 10.0
-"""After a longer gap everything is caught up with; after a shorter one, the few places where people were talking."""
+"""After a longer gap everything is caught up; after a shorter one, only recently active places."""
 LATELY, FEW_PLACES = timedelta(minutes=15), 10
 POST = "post"
 MISSED = "belino_missed"
-"""Stands before a message that was asked for after a gap, where a recording keeps it."""
+"""Marks a message that was fetched after a gap, in recordings."""
 HELD_BACK = "app_rate_limited"
-"""Slack told us too much within a minute, and left out the rest."""
+"""Slack sent too many events within a minute, and dropped the rest."""
 
 
 SETUP = (
@@ -104,7 +104,7 @@ SETUP = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One app in one workspace."""
+    """Settings of one app in one workspace."""
 
     bot_token: Secret = field(metadata={"says": "The app's bot token (xoxb-…), from OAuth & Permissions."})
     app_token: Secret | None = field(
@@ -149,11 +149,11 @@ class Config:
 
 
 def hosts(config: Config) -> frozenset[str]:
-    """Where the tokens may go: the API, the hosts of its files, and others that the configuration names."""
+    """Hosts that may receive the tokens: the API, its file hosts, and others that the configuration names."""
     api = host_of(config.api_url)
     files = () if ":" in api else (f"{name}.{api}" for name in FILE_HOSTS)
     beside = [host_of(as_http(url)) for url in (config.files_url, config.socket_url) if url is not None]
-    # A server on this machine has two names, and may call itself by the other one.
+    # A server on this machine has two names, and may call itself by either.
     name, _, port = api.rpartition(":")
     same = [f"{other}:{port}" for other in ("localhost", "127.0.0.1") if name in ("localhost", "127.0.0.1")]
     return frozenset({api, *files, *beside, *same})
@@ -166,13 +166,13 @@ class Adapter:
     limits: Limits = LIMITS
     works: ClassVar[Sequence[Capabilities]] = WORKS
 
-    def __init__(self, config: Config, desk: AdapterContext) -> None:
+    def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
-        self._desk = desk
+        self._context = context
         self._client = SlackClient(
-            desk.http, desk.clock, api_url=config.api_url, bot_token=config.bot_token, app_token=config.app_token
+            context.http, context.clock, api_url=config.api_url, bot_token=config.bot_token, app_token=config.app_token
         )
-        self._limits = RateLimits("Slack", desk.clock)
+        self._limits = RateLimits("Slack", context.clock)
         self._history = SlackHistory(self._client, self._limits)
         self._names = NameCache(self._client, self._limits)
         self._status = ThreadStatus(self._client)
@@ -184,7 +184,7 @@ class Adapter:
         self._heard = False
 
     async def run(self, accept: Accept, cursor: str | None) -> None:
-        """Listen until cancelled; the cursor says what was heard last in each channel and thread."""
+        """Listen until cancelled; the cursor holds the newest message of each channel and thread."""
         self._let_in.clear()
         await self._introduce()
         self._cursor, self._heard = SlackCursor.read(cursor), False
@@ -202,32 +202,32 @@ class Adapter:
             raise failure
 
     async def connected(self) -> None:
-        """Wait until Slack has told us who we are."""
+        """Wait until the app's identity is known."""
         await self._let_in.wait()
 
     async def send(self, parcel: Parcel) -> Receipt:
-        """One message, one upload of files, or a change."""
+        """Send one message, one upload of files, or an edit."""
         self._status.over(parcel.conversation)
         return await self._limits.call(f"{POST} {parcel.conversation.channel}", lambda: send(self._client, parcel))
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
-        """Change what a message says."""
+        """Edit a message."""
         channel = parcel.conversation.channel
         return await self._limits.call(f"chat.update {channel}", lambda: edit(self._client, message_id, parcel))
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
-        """Slack takes some fifty changes a minute from an app."""
+        """Slack accepts about fifty edits a minute from an app."""
         direct = conversation.channel.startswith("D")
         return pause_between_drafts(self._config.drafts, direct=direct, pauses=DRAFT_PAUSES)
 
     async def find_sent(self, parcel: Parcel) -> Receipt | None:
-        """The message a parcel became, if it did."""
+        """The message that a parcel became, if it was sent."""
         if not self._me.user:
             await self._introduce()
         return await self._history.find(parcel, self._me.user, self._me.bot)
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
-        """Show in a thread what the agent is doing; Slack shows it nowhere else."""
+        """Show the agent's activity in a thread; Slack shows it nowhere else."""
         await self._status.show(conversation, f"is at work: {note}" if note else THINKING)
 
     async def show_upload(self, conversation: ConversationKey, form: SendAs) -> None:
@@ -235,7 +235,7 @@ class Adapter:
         await self._status.show(conversation, UPLOADING)
 
     def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The bytes of a ref, by the link that Slack names now."""
+        """Download the bytes of a ref, by Slack's current link."""
         config = self._config
         download = SlackDownload(
             self._client, ref, api_url=config.api_url, files_url=config.files_url, hosts=hosts(config)
@@ -257,31 +257,31 @@ class Adapter:
         return await self._messages(conversation.channel, [raw for raw in raws if in_conversation(raw, conversation)])
 
     async def check(self) -> Sequence[Finding]:
-        """Tokens, scopes, the way events come, channels and clock, for the doctor."""
-        name = f"{PLATFORM}:{self._desk.account}"
+        """Tokens, scopes, event delivery, channels and clock, for the doctor."""
+        name = f"{PLATFORM}:{self._context.account}"
         return await check_app(
             self._client, name=name, try_line=self._try_line if self._config.mode == "socket" else None
         )
 
     async def check_channels(self, channels: Sequence[str]) -> Sequence[Finding]:
-        """Which of them the app is not in, for the doctor."""
-        return await check_listed(self._client, channels, name=f"{PLATFORM}:{self._desk.account}")
+        """Listed channels that the app is not in, for the doctor."""
+        return await check_listed(self._client, channels, name=f"{PLATFORM}:{self._context.account}")
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
-        """Refuse a call that is not signed, or too long ago; the signature itself needs the body."""
+        """Refuse a call that is unsigned or too old; verifying the signature needs the body."""
         if self._config.mode != "http":
             return HookAnswer(status=404)
-        if may_be_signed(hook, self._desk.clock.now()) or may_look_at_certificate(hook):
+        if may_be_signed(hook, self._context.clock.now()) or may_look_at_certificate(hook):
             return None
         return HookAnswer(status=401)
 
     async def take_hook(self, hook: Hook) -> HookAnswer:
-        """Take in one payload: its signature is checked before its content, and 200 is answered only after commit."""
+        """Accept one payload: its signature is checked before its content, and 200 is answered only after commit."""
         if (refused := self.screen_hook(hook)) is not None:
             return refused
         if looks_at_certificate(hook):
             return HookAnswer(status=200)
-        if not is_signed(hook, self._config.signing_secret, self._desk.clock.now()):
+        if not is_signed(hook, self._config.signing_secret, self._context.clock.now()):
             return HookAnswer(status=401)
         payload = read_hook(hook) if hook.method == "POST" else None
         if payload is None:
@@ -311,21 +311,21 @@ class Adapter:
         if self._config.mode == "http":
             self._opened(None)
             await self._hooks.run(accept)
-        if not isinstance(self._desk.http, OpensSockets):
+        if not isinstance(self._context.http, OpensSockets):
             raise ConfigError("this HTTP client opens no web sockets, which Socket Mode needs")
-        lines = SocketModeClient(self._client, self._desk.http, self._desk.clock)
+        lines = SocketModeClient(self._client, self._context.http, self._context.clock)
         await lines.listen(lambda envelope: self._take(table(envelope, "payload"), accept), self._opened)
 
     async def _try_line(self) -> None:
-        """Open a line, unless we listen: Slack would tell the second one what is meant for the first."""
-        if self._let_in.is_set() or not isinstance(self._desk.http, OpensSockets):
+        """Try to open a connection, unless we listen: Slack would send it events meant for the first."""
+        if self._let_in.is_set() or not isinstance(self._context.http, OpensSockets):
             await self._client.ask("apps.connections.open", as_app=True)
         else:
-            await SocketModeClient(self._client, self._desk.http, self._desk.clock).try_out()
+            await SocketModeClient(self._client, self._context.http, self._context.clock).try_out()
 
     def _opened(self, gap: float | None) -> None:
-        """A line is open. What was said before the first one, or while there was none, is asked for only now."""
-        now = self._desk.clock.now()
+        """A connection is open. Messages from before the first one, or from a gap, are fetched only now."""
+        now = self._context.clock.now()
         if not self._heard or (gap is not None and gap >= GAP_SECONDS):
             self._cursor.miss(now)
         elif gap is not None:
@@ -341,7 +341,7 @@ class Adapter:
             arrivals = [said(raw, channel, view) for raw in raws]
             for raw, arrival in zip(raws, arrivals, strict=True):
                 missed = {"type": MISSED, "event": {**raw, "channel": channel}}
-                self._desk.parsed(missed, partial(context_to_json, view, missed), [arrival])
+                self._context.parsed(missed, partial(context_to_json, view, missed), [arrival])
             for arrival in arrivals:
                 self._cursor.note(arrival.conversation, arrival.id)
             self._cursor.caught_up(place)
@@ -351,14 +351,14 @@ class Adapter:
         while True:
             await self._gap.wait()
             self._gap.clear()
-            await CatchUp(self._history, self._cursor, self._desk.clock, take).run()
+            await CatchUp(self._history, self._cursor, self._context.clock, take).run()
 
     async def _take(self, payload: Raw, accept: Accept) -> None:
-        """Commit what an event brings; the cursor moves with its messages."""
+        """Commit the arrivals of an event; the cursor moves with its messages."""
         if says_nothing_new(payload) or is_own_change(payload, self._me):
             return
         if words(payload, "type") == HELD_BACK:
-            self._cursor.miss(self._desk.clock.now())
+            self._cursor.miss(self._context.clock.now())
             self._gap.set()
         if not (teams := own_teams(payload)) <= self._me.teams:
             self._me = replace(self._me, teams=self._me.teams | teams)
@@ -366,7 +366,7 @@ class Adapter:
         await self._names.learn(words(event, "channel") or words(table(event, "item"), "channel"), [event])
         view = self._view()
         arrivals = parse(payload, view)
-        self._desk.parsed(payload, lambda: context_to_json(view, payload), arrivals)
+        self._context.parsed(payload, lambda: context_to_json(view, payload), arrivals)
         await hand_in(accept, list(self._incoming(arrivals)))
 
     def _incoming(self, arrivals: Sequence[Arrival]) -> Iterator[Incoming]:
@@ -384,10 +384,10 @@ class Adapter:
 
     def _view(self, received: datetime | None = None) -> SlackParseContext:
         return SlackParseContext(
-            account=self._desk.account,
+            account=self._context.account,
             me=self._me,
             directory=self._names.directory,
-            received=received or self._desk.clock.now(),
+            received=received or self._context.clock.now(),
             in_threads=self._config.reply_in_threads,
         )
 

@@ -1,4 +1,4 @@
-"""Authors and conversations: users, bots and channels as our own values, message ids, and a cache of names."""
+"""Authors and conversations: users, bots and channels as domain values, message ids, and a cache of names."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ from belino.net.rest import RateLimits
 PLATFORM = "slack"
 SLACKBOT = "USLACKBOT"
 
-# Slack writes U or W and capitals; what other servers call their users counts too.
+# Slack uses U or W and capitals; the user ids of other servers are accepted too.
 _MENTION = re.compile(r"<@([A-Za-z0-9_-]{1,64})(?:\|[^<>]*)?>")
 _CHAT_TYPES = {
     "im": ChatType.DIRECT,
@@ -27,36 +27,36 @@ _CHAT_TYPES = {
     "channel": ChatType.CHANNEL,
 }
 
-# A message's id and time in one: seconds since 1970, a dot, and what makes it one of its kind in its channel.
+# A message's id and time: seconds since 1970, a dot, and a part that makes it unique in its channel.
 _TS = re.compile(r"(\d{1,11})\.(\d{1,9})", re.ASCII)
 
 MOST_NAMES = 20_000
 MOST_IN_PAGE = 999
-"""Slack takes no thousand."""
+"""Slack's limit is below a thousand."""
 MOST_ASKED = 5
-"""Names asked for at once: a message that mentions more shows ids for the others."""
+"""Names fetched at once: a message that mentions more shows ids for the others."""
 LEARN_SECONDS = 2.0
 SLOW_SECONDS = 30.0
-"""No name is asked for so long after a wait in vain: events must be acknowledged within three seconds."""
+"""After a timeout no name is fetched for so long: events must be acknowledged within three seconds."""
 AGAIN_SECONDS = 300.0
-"""After this a name that could not be had is asked for again."""
+"""After this time a failed name is fetched again."""
 CHANNELS_ASKED = {
     "types": "public_channel,private_channel,mpim",
     "exclude_archived": "true",
     "limit": str(MOST_IN_PAGE),
 }
-"""The fields of a call of users.conversations for the channels the app is in."""
+"""The fields of a users.conversations call for the channels that the app is in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackApp:
-    """Who we are: what tells a message to us from one to others, and a stranger from a colleague."""
+    """The app's identity, which decides whether a message is addressed to us, and who is from another workspace."""
 
     user: str = ""
     bot: str = ""
     name: str = ""
     teams: frozenset[str] = frozenset()
-    """The workspace, and the organisation it belongs to."""
+    """The workspace and its organisation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Directory:
 
 
 def author_of(message: Raw, me: SlackApp, directory: Directory) -> Author:
-    """Who sent a message. Names may be anything and may change; only the id counts."""
+    """The author of a message. Names may be anything and may change; only the id counts."""
     user, bot = words(message, "user"), words(message, "bot_id")
     if not user and not bot:
         is_bot = words(message, "subtype") == "bot_message"
@@ -87,7 +87,7 @@ def author_of(message: Raw, me: SlackApp, directory: Directory) -> Author:
 
 
 def user_named(user: str, me: SlackApp, directory: Directory) -> Author:
-    """A user of whom only the id was told."""
+    """A user of whom only the id is known."""
     if not user:
         return UNKNOWN_AUTHOR
     if user == me.user:
@@ -96,14 +96,14 @@ def user_named(user: str, me: SlackApp, directory: Directory) -> Author:
 
 
 def qualified(user: str, message: Raw, me: SlackApp) -> str:
-    """A user's id; a stranger's with the workspace it counts in, so that no allow-list matches it by chance."""
+    """A user's id; of a user from elsewhere with the workspace, so that no allow-list matches it by chance."""
     home = words(message, "user_team") or words(message, "source_team")
     is_stranger = bool(user and home and me.teams) and home not in me.teams
     return f"{user}@{home}" if is_stranger else user
 
 
 def chat_type(channel: str, kind: str = "") -> ChatType:
-    """The type of a chat; where an event does not tell it, the id does."""
+    """The chat type; derived from the id where an event does not contain it."""
     return _CHAT_TYPES.get(kind) or (ChatType.DIRECT if channel.startswith("D") else ChatType.CHANNEL)
 
 
@@ -112,7 +112,7 @@ def conversation(account: str, channel: str, thread: str | None = None) -> Conve
 
 
 def shown_name(user: Raw) -> str:
-    """What a user is called: the name they chose, else their own, else the one they log in with."""
+    """A user's name: the display name, else the real name, else the login name."""
     profile = table(user, "profile")
     return (
         line(profile, "display_name")
@@ -138,7 +138,7 @@ def mentioned(text: str) -> Iterator[str]:
 
 
 def stamp(raw: Raw, key: str) -> str:
-    """A message's ts; empty for anything else. Some fields hold it as a number, which lost its last zeros."""
+    """A message's ts; empty for anything else. Some fields hold it as a number, which has lost its trailing zeros."""
     value = raw.get(key)
     text = f"{value:.6f}" if type(value) is float and isfinite(value) else value
     return text if isinstance(text, str) and _TS.fullmatch(text) else ""
@@ -173,14 +173,14 @@ class NameCache:
         self._keep(self._users, user, name)
 
     async def learn_channels(self) -> int:
-        """The channels the app is in, by one call; how many it is in."""
+        """Fetch the channels that the app is in, by one call, and return their number."""
         told = await self._ask("users.conversations", CHANNELS_ASKED)
         for channel in tables(told, "channels"):
             self._keep(self._channels, words(channel, "id"), line(channel, "name"))
         return len(tables(told, "channels"))
 
     async def learn(self, channel: str, messages: Iterable[Raw]) -> None:
-        """Learn who speaks and who is mentioned, within a short time; a failure leaves ids in place of names."""
+        """Fetch the names of author and mentioned users, within a short time; after a failure ids are shown instead."""
         wanted = [user for user in dict.fromkeys(_users_in(messages)) if self._is_wanted(user, self._users)]
         if not wanted and not self._is_wanted(channel, self._channels):
             return
@@ -192,11 +192,11 @@ class NameCache:
                 return
         self._slow_until = self._client.clock.monotonic() + SLOW_SECONDS
         for own in (*wanted, channel):
-            self._not_again_soon(own)  # or everybody would wait for a name that does not come, again and again
+            self._not_again_soon(own)  # or every event would wait for a name that cannot be fetched
 
     async def _learn_users(self, wanted: list[str]) -> None:
         if wanted and not self._listed:
-            # One call for nearly a thousand people: after a start they all speak at once.
+            # One call for nearly a thousand people: after a start many of them speak at once.
             self._listed = True
             for member in tables(await self._ask("users.list", {"limit": str(MOST_IN_PAGE)}), "members"):
                 self._keep(self._users, words(member, "id"), shown_name(member))

@@ -1,4 +1,4 @@
-"""Capabilities of an app: its manifest of scopes and events, Slack's limits by the documentation, and what works."""
+"""Capabilities of an app: its manifest of scopes and events, Slack's documented limits, and what works."""
 
 from belino.domain.capabilities import YES, Capabilities, Capability
 from belino.domain.limits import FileLimit, Limits, Markup, Once, SendAs
@@ -31,9 +31,9 @@ EVENTS = (
 
 FILE_BYTES = 1024 * 1024 * 1024
 EDIT_CHARS = 4_000
-"""What chat.update takes; chat.postMessage takes ten times as much."""
+"""The limit of chat.update; chat.postMessage accepts ten times as much."""
 
-# Slack shows a file by what it is: every form is the same upload. Animations play by themselves if they are GIFs.
+# Slack displays a file by its type: every form is the same upload. GIF animations play by themselves.
 
 LIMITS = Limits(
     text_chars=8_000,

@@ -1,4 +1,4 @@
-"""Web API client: calls with the app's tokens, and refusals as errors."""
+"""Web API client: calls with the app's tokens, and refused calls as errors."""
 
 import json as json_format
 from collections.abc import AsyncIterator, Mapping
@@ -16,14 +16,14 @@ from belino.net.pace import header, http_date, retry_after
 from belino.net.redact import Secret, redact
 
 CALL_SECONDS = 30.0
-# A thousand messages of the longest kind.
+# A thousand messages of maximum length.
 ANSWER_BYTES = 64 * 1024 * 1024
 
 JSON = "application/json; charset=utf-8"
 FORM = "application/x-www-form-urlencoded"
-# Slack reads JSON only where something is written; questions are forms.
+# Slack accepts JSON only for methods that write; the others take forms.
 _TAKE_JSON = frozenset({"chat.postMessage", "chat.update", "chat.delete", "assistant.threads.setStatus"})
-# Slack takes questions by POST, and documents them as GET: a server of one's own may know the one or the other.
+# Slack accepts reads by POST and documents them as GET: a self-hosted server may accept either.
 _QUESTIONS = frozenset(
     {
         "conversations.history", "conversations.replies", "conversations.info", "users.conversations", "users.info",
@@ -38,7 +38,7 @@ _UNAUTHORIZED = frozenset(
         "team_access_not_granted", "two_factor_setup_required",
     }
 )  # fmt: skip
-# Slack failed, and may have done what it was asked for all the same.
+# Slack failed, and may have done what was asked nevertheless.
 _TROUBLE = frozenset(
     {
         "fatal_error", "internal_error", "request_timeout", "service_unavailable", "team_added_to_org",
@@ -49,18 +49,18 @@ _TOO_MANY = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
 
 
 class SlackRefused(AdapterError):
-    """Slack refused a call; what that means depends on the call."""
+    """Slack refused a call; the meaning depends on the call."""
 
     def __init__(self, message: str, *, error: str, needed: str = "") -> None:
         super().__init__(message)
         self.error = error
         self.needed = needed
-        """The scope that is missing, if that is why."""
+        """The missing scope, if that is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackAnswer:
-    """The answer of a call, the scopes of the token, and the time at the other end."""
+    """The answer to a call, the token's scopes, and the server's time."""
 
     told: Raw
     scopes: frozenset[str]
@@ -80,17 +80,17 @@ class SlackClient:
         self._app_token = app_token
 
     def now(self) -> datetime:
-        """Our own time, for answers without one."""
+        """The local time, for answers without a date."""
         return self.clock.now()
 
     async def call(self, method: str, fields: Mapping[str, object] | None = None) -> Raw:
-        """What a method answers."""
+        """Call a method."""
         return (await self.ask(method, fields)).told
 
     async def ask(
         self, method: str, fields: Mapping[str, object] | None = None, *, as_app: bool = False
     ) -> SlackAnswer:
-        """The same with what its headers tell; `as_app` calls with the app's own token."""
+        """Call a method and return its headers' facts too; `as_app` uses the app-level token."""
         given = {name: value for name, value in (fields or {}).items() if value is not None}
         token = self._app_token if as_app else self._bot_token
         if token is None:
@@ -106,7 +106,7 @@ class SlackClient:
             return await self._answered(method, answer)
 
     async def upload(self, url: str, body: AsyncIterator[bytes], size: int) -> None:
-        """Send a file's bytes where Slack said; the link is the credential, and no token goes along."""
+        """Upload a file's bytes to Slack's URL, which is the credential; no token is sent."""
         seconds = CALL_SECONDS + size / SLOWEST_BYTES_A_SECOND
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
         async with self._http.request("POST", url, headers=headers, body=body, timeout=seconds) as answer:
@@ -115,7 +115,7 @@ class SlackClient:
                 raise refusal or AdapterError(f"Slack did not take the file (status {answer.status})")
 
     def file(self, url: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
-        """The answer to a GET of a private link; the client tells the token to Slack's own hosts alone."""
+        """GET a private link; the token is sent to Slack's own hosts only."""
         bearer = {"Authorization": f"Bearer {self._bot_token.reveal()}"}
         return self._http.request("GET", url, headers={**headers, **bearer}, timeout=CALL_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Content of messages as text: Slack's markup, blocks, attachments, and events without words."""
+"""Content of messages as text: Slack's markup, blocks, attachments, and events without text."""
 
 import re
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ _TOKEN = re.compile(r"<([^<>]{1,3000})>")
 _ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
 MOST_BLOCKS = 100
-"""Slack takes fifty in a message; more are not read."""
+"""Slack accepts fifty in a message; more are not read."""
 DEEPEST = 8
-# Where blocks keep words that are no text objects.
+# Keys of blocks whose text is not a text object.
 _WORDED = frozenset({"title", "subtitle", "text", "body", "label", "description", "caption", "name"})
 
 MOST_ATTACHMENTS = 20
-"""Attachments are read so far; people see no more of them either."""
+"""Attachments that are read; Slack's clients show no more either."""
 
 _EVENTS = {
     "channel_join": "somebody joined",
@@ -67,21 +67,21 @@ def readable(text: str, me: SlackApp, directory: Directory) -> str:
 
 
 def plain(text: str) -> str:
-    """Slack writes three characters as entities, and no others."""
+    """Slack escapes three characters as entities, and no others."""
     for entity, character in _ENTITIES:
         text = text.replace(entity, character)
     return text
 
 
 def escaped(text: str) -> str:
-    """A text in which Slack finds nothing but words."""
+    """A text without anything that Slack would read as markup."""
     for entity, character in reversed(_ENTITIES):
         text = text.replace(character, entity)
     return text
 
 
 def link(url: str, label: str = "") -> str:
-    """An address in words, without what may be a secret in it."""
+    """A link as text, without parts that may be secret."""
     address = redact(plain(url)).removeprefix("mailto:")
     return f"{label} ({address})" if label and label not in (address, url.removeprefix("mailto:")) else address
 
@@ -118,14 +118,14 @@ def _special(name: str, label: str) -> str:
 
 
 class Blocks:
-    """Reads blocks with the names that are known."""
+    """Reads blocks, with known names."""
 
     def __init__(self, me: SlackApp, directory: Directory) -> None:
         self._me = me
         self._directory = directory
 
     def text(self, blocks: tuple[Raw, ...]) -> str:
-        """All of them, a line or more each; what has no words is left out."""
+        """All blocks, a line or more each; those without text are left out."""
         return "\n".join(part for block in blocks[:MOST_BLOCKS] if (part := self._block(block, 0)))
 
     def _block(self, block: Raw, depth: int) -> str:
@@ -154,7 +154,7 @@ class Blocks:
                 return self._unknown(block, depth)
 
     def _unknown(self, block: Raw, depth: int) -> str:
-        """The words of a block of a newer kind (cards, plans, containers), wherever it keeps them."""
+        """The text of a block of an unknown type (cards, plans, containers), wherever it is."""
         plain = {name: words(block, name) for name in _WORDED}
         return _lines(*(plain.get(name) or self._inside(block[name], depth + 1) for name in block))
 
@@ -247,7 +247,7 @@ def _lines(*parts: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachmentContent:
-    """What the attachments of a message come to."""
+    """The parsed attachments of a message."""
 
     text: str = ""
     forward: Quote | None = None
@@ -255,11 +255,11 @@ class AttachmentContent:
     quote: Quote | None = None
     """A message whose address was pasted."""
     files: tuple[Raw, ...] = ()
-    """The files of everything that is told as text."""
+    """The files of all attachments that are given as text."""
 
 
 class Attachments:
-    """Reads attachments with the names that are known."""
+    """Reads attachments, with known names."""
 
     def __init__(self, me: SlackApp, directory: Directory) -> None:
         self._me = me
@@ -267,7 +267,7 @@ class Attachments:
         self._blocks = Blocks(me, directory)
 
     def read(self, attachments: tuple[Raw, ...], source: SourceMessage) -> AttachmentContent:
-        """One shared and one quoted message as such; everything else is text."""
+        """One shared and one quoted message as such; everything else as text."""
         read = AttachmentContent()
         for each in attachments[:MOST_ATTACHMENTS]:
             if _is_share(each) and read.forward is None:
@@ -280,7 +280,7 @@ class Attachments:
         return read
 
     def _quote(self, raw: Raw, source: SourceMessage) -> Quote:
-        """Its files belong to the message that brought them here; its id counts only in its own channel."""
+        """Its files belong to the message that shares it; its id is valid only in its own channel."""
         here = words(raw, "channel_id") == source.where.channel
         ts, files = stamp(raw, "ts"), tables(raw, "files")
         message_id = ts if here and ts else None
@@ -332,7 +332,7 @@ class Attachments:
 
 
 def pasted(attachments: tuple[Raw, ...]) -> list[str]:
-    """The addresses of the messages that are quoted; Slack looks them up only after a message was sent."""
+    """The links of quoted messages; Slack resolves them only after a message was sent."""
     return [words(each, "from_url") or stamp(each, "ts") for each in attachments if _is_pasted(each)]
 
 
@@ -350,7 +350,7 @@ def _blocks_in(raw: Raw) -> tuple[Raw, ...]:
 
 
 def wordings_of(files: tuple[Raw, ...]) -> Iterator[str]:
-    """A line for each file that has no bytes for us."""
+    """A line for each file whose bytes are not available."""
     for file in files:
         if has_bytes(file):
             continue

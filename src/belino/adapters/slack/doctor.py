@@ -1,4 +1,4 @@
-"""Doctor checks of an app: its tokens, scopes, how events come, channels, our clock."""
+"""Doctor checks of an app: its tokens, scopes, event delivery, channels and the local clock."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
@@ -25,11 +25,11 @@ _WHAT_FOR = {
 
 
 TryLine = Callable[[], Awaitable[object]]
-"""Opens a line, or as much of one as may be opened now."""
+"""Opens a connection, as far as one may be opened now."""
 
 
 async def check_app(client: SlackClient, *, name: str, try_line: TryLine | None) -> tuple[Finding, ...]:
-    """Everything in three calls that change nothing; without `try_line` events come another way."""
+    """All findings, by three calls that change nothing; without `try_line` events do not come over Socket Mode."""
     try:
         me = await client.ask("auth.test")
     except AdapterError as error:
@@ -47,7 +47,7 @@ async def check_app(client: SlackClient, *, name: str, try_line: TryLine | None)
 
 
 async def check_listed(client: SlackClient, channels: Sequence[str], *, name: str) -> tuple[Finding, ...]:
-    """What is wrong with channels that the operator listed; direct messages need no invitation."""
+    """Problems with channels that the operator listed; direct messages need no invitation."""
     places = [channel for channel in channels if not channel.startswith("D")][:MOST_PLACES]
     return tuple([found for channel in places if (found := await _place(client, channel, name)) is not None])
 
@@ -58,7 +58,7 @@ async def _place(client: SlackClient, channel: str, name: str) -> Finding | None
         told = table(await client.call("conversations.info", {"channel": channel}), "channel")
     except SlackRefused as error:
         if error.error != "channel_not_found":
-            return None  # of a scope that is missing is told elsewhere
+            return None  # a missing scope is reported elsewhere
         says = "the app is not in it and hears nothing there, or Slack knows no such channel"
         return Finding(name=name, ok=False, says=says, cure="See whether the id is right; /invite the app there.")
     if yes(told, "is_archived"):

@@ -1,4 +1,4 @@
-"""History: what was said before, how far it was heard (the cursor), and catching up after a gap."""
+"""History: earlier messages, the cursor of the newest ones, and catching up after a gap."""
 
 import json
 import logging
@@ -22,37 +22,37 @@ log = logging.getLogger(__name__)
 MOST_CHANNELS = 128
 MOST_THREADS = 32
 OLDEST = timedelta(hours=24)
-"""What was missed longer ago is context, not something to be answered."""
+"""Older missed messages are context and are not answered."""
 
 HISTORY, REPLIES = "conversations.history", "conversations.replies"
 MOST_MESSAGES = 200
 MOST_AT_ONCE = 999
-"""The most that Slack gives in one answer, where one has to do."""
+"""The most messages that Slack returns in one answer."""
 SKEW = timedelta(minutes=5)
-"""So far Slack's clock may be behind ours."""
+"""The most that Slack's clock may be behind ours."""
 
 _LINK = re.compile(r"<[^<>|]*\|([^<>]*)>")
 _EMOJI = re.compile(r":[a-z0-9_+'-]+:")
 _NO_SUCH_THREAD = frozenset({"thread_not_found", "message_not_found"})
 
 PAUSE_SECONDS = 1.5
-"""Between two calls: forty a minute, of the fifty that Slack takes."""
+"""Interval between two calls: forty a minute, of the fifty that Slack accepts."""
 AGAIN_SECONDS = 60.0
 MOST_PAGES = 5
 
 Take = Callable[[str, Sequence[Raw]], Awaitable[None]]
-"""(place, messages) → they are on disk, and with the last of them that the place is caught up with."""
+"""(place, messages) → committed; with the last of them, that the place is caught up."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SlackCursor:
-    """The newest message heard in each channel and thread; of too many, those with the latest are kept."""
+    """The newest message received in each channel and thread; beyond the limit the most recent are kept."""
 
     channels: dict[str, str] = field(default_factory=dict)
     threads: dict[str, str] = field(default_factory=dict)
-    """By channel and first message, with a space between them."""
+    """By channel and first message, separated by a space."""
     missed: dict[str, str] = field(default_factory=dict)
-    """Channels and threads with a gap, and from where on it is; written down, so that a restart goes on with it."""
+    """Channels and threads with a gap, and its start; stored, so that a restart continues."""
 
     @classmethod
     def read(cls, cursor: str | None) -> "SlackCursor":
@@ -64,7 +64,7 @@ class SlackCursor:
         return json.dumps(told | ({"missed": self.missed} if self.missed else {}), separators=(",", ":"))
 
     def note(self, conversation: ConversationKey, ts: str) -> None:
-        """A message was heard."""
+        """Note a received message."""
         if moment(ts) is None:
             return
         thread = conversation.thread
@@ -74,10 +74,10 @@ class SlackCursor:
             _move(self.threads, f"{conversation.channel} {thread}", ts, MOST_THREADS)
 
     def miss(self, now: datetime, *, within: timedelta = OLDEST, most: int = MOST_CHANNELS + MOST_THREADS) -> None:
-        """Note a gap: what was said since in recently active places is to be caught up with.
+        """Note a gap: messages since then in recently active places are to be fetched.
 
-        A channel that was silent for longer than a day may have begun to speak in a long gap, so that `within` a day
-        means every channel.
+        In a long gap a channel that was silent for more than a day may have become active, so `within` a day means
+        every channel.
         """
         places = sorted((*self.channels.items(), *self.threads.items()), key=lambda heard: float(heard[1]))
         for place, ts in places[-most:]:
@@ -90,7 +90,7 @@ class SlackCursor:
 
 
 def since(ts: str, now: datetime) -> str:
-    """From where on to ask: not from further back than is worth answering."""
+    """The start of the fetch: no further back than is worth answering."""
     earliest = f"{(now - OLDEST).timestamp():.6f}"
     return max(ts, earliest, key=float)
 
@@ -108,7 +108,7 @@ def _move(kept: dict[str, str], place: str, ts: str, most: int) -> None:
 
 
 class SlackHistory:
-    """Asks for what was said, at Slack's pace: some apps are given fifteen messages a minute, and no more."""
+    """Fetches messages at Slack's pace: some apps are limited to fifteen messages a minute."""
 
     def __init__(self, client: SlackClient, limits: RateLimits) -> None:
         self._client = client
@@ -135,7 +135,7 @@ class SlackHistory:
     async def since(
         self, channel: str, thread: str, oldest: str, cursor: str | None = None
     ) -> tuple[Sequence[Raw], str | None]:
-        """A page of what was said after `oldest` in a channel, or in one of its threads, and where the next begins."""
+        """A page of messages after `oldest` in a channel, or in one of its threads, and the cursor of the next page."""
         fields: dict[str, object] = {"channel": channel, "oldest": oldest, "cursor": cursor}
         if thread:
             told = await self._ask(REPLIES, {**fields, "ts": thread, "limit": str(MOST_AT_ONCE)})
@@ -145,10 +145,10 @@ class SlackHistory:
         return after, words(table(told, "response_metadata"), "next_cursor") or None
 
     async def find(self, parcel: Parcel, own_user: str, own_bot: str) -> Receipt | None:
-        """The message a parcel became: by the key it carries; files carry none, and are known by name and size."""
+        """The message that a parcel became: by its key; files carry none, and are recognised by name and size."""
         fields: dict[str, object] = {
             "channel": parcel.conversation.channel,
-            # Nothing from before: a thread is told from its beginning, and might be told to its end by no one call.
+            # Only messages since then: a thread is listed from its beginning, and one call may not reach its end.
             "oldest": None if parcel.created is None else f"{(parcel.created - SKEW).timestamp():.6f}",
             "include_all_metadata": "true",
             "limit": str(MOST_AT_ONCE),
@@ -169,7 +169,7 @@ class SlackHistory:
 
 
 def in_conversation(message: Raw, conversation: ConversationKey) -> bool:
-    """Whether a message of a thread's answer is of that thread: its first message, or a reply."""
+    """Whether a message of the answer belongs to the thread: its first message, or a reply."""
     ts, thread = stamp(message, "ts"), stamp(message, "thread_ts")
     return conversation.thread in (ts, thread)
 
@@ -184,14 +184,14 @@ def _is_parcel(message: Raw, parcel: Parcel) -> bool:
 
 
 def _is_file(kept: Raw, sent: OutgoingFile) -> bool:
-    """Slack may tidy up a name, never a title; and it takes out of pictures where they were made."""
+    """Slack may change a name, never a title, and strips locations from pictures."""
     size = count(kept, "size") or 0
     fits = 0 < size <= sent.size if sent.mime.startswith("image/") else size == sent.size
     return fits and sent.name in (words(kept, "title"), words(kept, "name"))
 
 
 def _as_said(text: str) -> str:
-    """The letters of a text: Slack writes addresses as links, and emoji by their names."""
+    """The letters of a text: Slack turns addresses into links, and emoji into names."""
     text = _EMOJI.sub("", _LINK.sub(r"\1", text))
     return "".join(character for character in text if character.isalnum())
 
@@ -202,7 +202,7 @@ def _in_order(told: Raw) -> list[Raw]:
 
 
 class CatchUp:
-    """Fetches what the cursor notes as missed; the channel with the latest message comes first."""
+    """Fetches what the cursor notes as missed; the channel with the latest message first."""
 
     def __init__(self, history: SlackHistory, cursor: SlackCursor, clock: Clock, take: Take) -> None:
         self._history = history
@@ -211,7 +211,7 @@ class CatchUp:
         self._take = take
 
     async def run(self) -> None:
-        """Until nothing is missed any more; what fails for now is tried again later."""
+        """Run until nothing is missing; temporary failures are retried later."""
         while self._cursor.missed:
             place, ts = next(reversed(self._cursor.missed.items()))
             try:
@@ -248,7 +248,7 @@ class CatchUp:
     async def _page(
         self, channel: str, thread: str, oldest: str, cursor: str | None
     ) -> tuple[Sequence[Raw], str | None]:
-        """The next page, however long it takes: an app that is given one a minute would never end if it began again."""
+        """The next page, however long it takes: an app limited to one a minute would never finish otherwise."""
         while True:
             try:
                 return await self._history.since(channel, thread, oldest, cursor)
@@ -258,7 +258,7 @@ class CatchUp:
                 await self._clock.sleep(max(error.retry_after, PAUSE_SECONDS))
 
     def _note_thread(self, channel: str, message: Raw, oldest: str) -> None:
-        """A thread that began in the gap is told by its first message alone: its replies are asked for."""
+        """Note a thread that began in the gap: the channel's history holds only its first message."""
         latest, ts = stamp(message, "latest_reply"), stamp(message, "ts")
         if latest and float(latest) > float(oldest) and f"{channel} {ts}" not in self._cursor.missed:
             self._cursor.missed = {f"{channel} {ts}": ts, **self._cursor.missed}

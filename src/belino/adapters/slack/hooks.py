@@ -1,4 +1,4 @@
-"""Hooks: events over HTTP, whose signature over the very bytes is checked before they are read."""
+"""Hooks: events over HTTP; the signature over the raw bytes is checked before they are parsed."""
 
 import hashlib
 import hmac
@@ -20,7 +20,7 @@ _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
 
 
 def may_be_signed(hook: Hook, now: datetime) -> bool:
-    """Whether the headers hold a signature made within the last five minutes, as far as they tell."""
+    """Whether the headers claim a signature of the last five minutes."""
     at = hook.headers.get(TIMESTAMP, "")
     if not (at.isascii() and at.isdecimal() and len(at) < 16):
         return False
@@ -39,7 +39,7 @@ def is_signed(hook: Hook, secret: Secret | None, now: datetime) -> bool:
 
 
 def read_hook(hook: Hook) -> Raw | None:
-    """What Slack says: an event as JSON, a command as a form, an interaction as JSON in a form; None if neither."""
+    """The payload: an event as JSON, a command as a form, an interaction as JSON in a form; None if neither."""
     if "json" in hook.headers.get("content-type", "") or hook.body[:1] == b"{":
         return from_json(hook.body) or None
     try:
@@ -50,12 +50,12 @@ def read_hook(hook: Hook) -> Raw | None:
 
 
 def looks_at_certificate(hook: Hook) -> bool:
-    """Whether Slack calls only to see the address's certificate, as it does now and then, and wants a 200."""
+    """Whether Slack only checks the server's certificate, as it does from time to time, and expects a 200."""
     return b"ssl_check=1" in (*hook.query.encode().split(b"&"), *hook.body.split(b"&", _FIELDS))
 
 
 def may_look_at_certificate(hook: Hook) -> bool:
-    """Whether an unsigned call may be one that `looks_at_certificate`: a short form, as far as its head tells."""
+    """Whether an unsigned call may be one that `looks_at_certificate`: a short form, by its headers."""
     size = _SIZE.fullmatch(hook.headers.get("content-length", ""))
     is_short = size is not None and int(size.group()) <= CERTIFICATE_BYTES
     return looks_at_certificate(hook) or (is_short and "form" in hook.headers.get("content-type", ""))

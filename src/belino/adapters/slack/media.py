@@ -13,7 +13,7 @@ from belino.net.rest import LinkedFile
 from belino.net.stream import retried
 
 FILE_PATHS = ("/files-pri/", "/files-tmb/")
-"""What private links begin with: the token is shown to no other page of Slack's."""
+"""The prefixes of private links: the token is sent to no other page of Slack."""
 _STEPS = re.compile(r"(?i)/(?:\.|%2e){1,2}(?:[/?]|%2f|$)|//|\\\\|%5c")
 
 _NOT_LET_IN = frozenset({401, 403})
@@ -41,7 +41,7 @@ WITHOUT_BYTES = {
 
 
 def refs_of(files: tuple[Raw, ...], source: SourceMessage) -> tuple[MediaRef, ...]:
-    """Every file that has bytes, each once; the message's text is told with the first."""
+    """Every file that has bytes, each once; the first carries the message's text."""
     found: dict[str, MediaRef] = {}
     for file in files:
         if has_bytes(file) and words(file, "id") not in found:
@@ -51,14 +51,14 @@ def refs_of(files: tuple[Raw, ...], source: SourceMessage) -> tuple[MediaRef, ..
 
 
 def has_bytes(file: Raw) -> bool:
-    """Whether Slack hands out the bytes; of a file it tells next to nothing of, it does when asked."""
+    """Whether Slack provides the bytes; a file with hardly any fields is worth a request."""
     if not _FILE_ID.fullmatch(words(file, "id")) or yes(file, "is_external") or words(file, "mode") == "external":
         return False
     return words(file, "mode") not in WITHOUT_BYTES and words(file, "file_access") not in WITHOUT_BYTES
 
 
 def mime_of(file: Raw) -> str:
-    """The type Slack tells, without parameters; some recordings are told as films without a picture."""
+    """Slack's MIME type without parameters; some audio recordings are marked as video."""
     told = mime(file, "mimetype")
     is_sound = is_voice(file) or words(file, "media_display_type") == "audio"
     return f"audio/{told.partition('/')[2]}" if is_sound and told.startswith("video/") else told
@@ -90,25 +90,25 @@ def _name(file: Raw) -> str | None:
 
 
 class SlackDownload(LinkedFile):
-    """A file's bytes, by the private link that Slack names now."""
+    """Downloads a file, by Slack's current private link."""
 
     gone = frozenset({401, 403, 404, 410})
 
     def __init__(
         self, client: SlackClient, ref: MediaRef, *, api_url: str, files_url: str | None, hosts: frozenset[str]
     ) -> None:
-        """`hosts` are whom the token may be told; of the API's own host, nothing below `api_url`."""
+        """`hosts` may receive the token; on the API's own host, nothing below `api_url`."""
         super().__init__(ref, client.clock, get=client.file)
         self._client = client
         self._api = parse_url(api_url)
         self._files = None if files_url is None else host_of(files_url)
         self._hosts = hosts
         self._is_page = False
-        """Whether the file itself is HTML, or what Slack hands out as such."""
+        """Whether the file itself is HTML, or is served as such by Slack."""
         self._size: int | None = None
 
     async def first_link(self) -> str:
-        """The link; what Slack will never hand out is refused here."""
+        """The link; files that Slack never provides are refused here."""
         return await retried(self.link, clock=self._clock, lasting=(SlackRefused,))
 
     async def link(self) -> str:
@@ -132,11 +132,11 @@ class SlackDownload(LinkedFile):
         return self._checked(file)
 
     def _checked(self, file: Raw) -> str:
-        """The link, if it leads to files of Slack's: a page of its API shows the token it was called with."""
+        """The link, if it leads to Slack's files: an API page shows the token it was called with."""
         url = (words(file, "url_private_download") or words(file, "url_private")).replace(" ", "%20")
         place = parse_url(url)
         if place.origin == self._api.origin:
-            # An API at the root of its host has its methods there, one step deep.
+            # An API at the root of its host has its methods there, one level deep.
             is_file = not place.rest.startswith(self._api.rest) or (self._api.rest == "/" and "/" in place.rest[1:])
         else:
             is_file = place.rest.startswith(FILE_PATHS) or host_of(url) == self._files
@@ -149,7 +149,7 @@ class SlackDownload(LinkedFile):
         named = {name.lower(): value for name, value in answer.headers.items()}
         if answer.status != 200 or not named.get("content-type", "").lower().startswith("text/html"):
             return
-        # An HTML page that was shared is handed out as a file, or at least as long as Slack says that it is.
+        # A shared HTML page is served as an attachment, or at least has the length that Slack reports.
         is_file = "content-disposition" in named or named.get("content-length") == str(self._size)
         if not self._is_page or not (is_file or self._ref.mime == CANVAS_MIME):
             raise MediaRefused(_ADVICE)

@@ -55,13 +55,13 @@ class SlackParseContext:
     directory: Directory = field(default_factory=Directory)
     received: datetime
     in_threads: bool = False
-    """Whether what is said to us in a channel begins a thread, in which it is answered."""
+    """Whether a channel message addressed to us begins a thread, in which it is answered."""
 
     def where(self, channel: str, thread: str | None = None) -> ConversationKey:
         return conversation(self.account, channel, thread)
 
     def when(self, ts: str) -> datetime:
-        """The time Slack tells; where it tells none, the time it reached us."""
+        """The event's time; without one, the time it was received."""
         return moment(ts) or self.received
 
 
@@ -76,7 +76,7 @@ def parse(payload: object, view: SlackParseContext) -> tuple[Arrival, ...]:
 
 
 def says_nothing_new(payload: object) -> bool:
-    """Whether an event only repeats what other events tell: a preview that was found, a thread that grew."""
+    """Whether an event only repeats others: a preview was added, a thread grew."""
     event = table(as_table(payload), "event")
     if words(event, "type") != "message":
         return False
@@ -86,14 +86,14 @@ def says_nothing_new(payload: object) -> bool:
 
 
 def own_teams(payload: object) -> frozenset[str]:
-    """The workspaces an event came to us through: an app of a whole organisation is not told of them otherwise."""
+    """The workspaces an event came through: an organisation-wide app has no other way to know them."""
     raw = as_table(payload)
     teams = {words(raw, "context_team_id"), *(words(each, "team_id") for each in tables(raw, "authorizations"))}
     return frozenset(teams - {""})
 
 
 def is_own_change(payload: object, me: SlackApp) -> bool:
-    """Whether an event tells that we changed a message of ours, which is known where it was changed."""
+    """Whether an event reports our own edit, which is already recorded."""
     event = table(as_table(payload), "event")
     message = table(event, "message")
     ours = (me.user and words(message, "user") == me.user) or (me.bot and words(message, "bot_id") == me.bot)
@@ -103,7 +103,7 @@ def is_own_change(payload: object, me: SlackApp) -> bool:
 def said(
     raw: Raw, channel: str, view: SlackParseContext, *, kind: str = "", always: bool = False
 ) -> Message | Unsupported:
-    """A message as events and history tell it; `always` if it is to us whatever it says."""
+    """A message from events or history; with `always` it counts as addressed to us."""
     ts, thread = stamp(raw, "ts") or line(raw, "client_msg_id"), stamp(raw, "thread_ts")
     sort, author = chat_type(channel, kind), author_of(raw, view.me, view.directory)
     addressed = (always or _is_addressed(raw, sort, view.me)) and not author.is_agent
@@ -113,7 +113,7 @@ def said(
     own_id, name = ts or f"untold-{view.received.timestamp():.6f}", view.directory.channels.get(channel)
     sent, text = view.when(ts), _words(raw, view)
     source = SourceMessage(where=where, message_id=own_id, sent=sent, caption=text)
-    files = tables(raw, "files") or as_tables([raw.get("file")])  # one alone, in the old way
+    files = tables(raw, "files") or as_tables([raw.get("file")])  # a single file, in the old format
     below = Attachments(view.me, view.directory).read(tables(raw, "attachments"), source)
     refs = refs_of((*files, *below.files), source)
     whole = "\n".join(part for part in (text, *wordings_of(files), below.text) if part)
@@ -180,7 +180,7 @@ def _edit(event: Raw, raw: Raw, channel: str, kind: str, view: SlackParseContext
 
 
 def _with_quote(now: Message) -> str:
-    """An edit has no quote of its own: the message whose address was pasted is told below the words."""
+    """An edit has no quote of its own: the linked message is added below the text."""
     if now.quote is None:
         return now.text
     author = now.quote.author.name if now.quote.author is not None else ""
@@ -195,7 +195,7 @@ def _quoted_media(now: Message) -> tuple[MediaRef, ...]:
 
 
 def _deletion(event: Raw, raw: Raw, channel: str, message_id: str, view: SlackParseContext) -> Deletion:
-    """Slack does not say who did it: the author, or an administrator."""
+    """Slack does not say who deleted it: the author, or an administrator."""
     before = table(event, "previous_message")
     thread = stamp(before, "thread_ts")
     at = stamp(event, "event_ts") or stamp(event, "ts")
@@ -227,7 +227,7 @@ def _reaction(event: Raw, raw: Raw, view: SlackParseContext) -> Arrival:
 
 
 def _command(raw: Raw, view: SlackParseContext) -> Message:
-    """A slash command: said to us, wherever it was typed, and seen by no one else."""
+    """A slash command: addressed to us, wherever it was typed, and visible to no one else."""
     channel, user = words(raw, "channel_id"), words(raw, "user_id")
     author = user_named(user, view.me, view.directory)
     if author.name == user and (name := line(raw, "user_name")):
@@ -245,19 +245,19 @@ def _command(raw: Raw, view: SlackParseContext) -> Message:
 
 
 def _unread(event: Raw, raw: Raw, view: SlackParseContext) -> Unsupported:
-    """What we did not ask for or do not know: told with its name and its apparent author."""
+    """An event we did not subscribe to or do not know, with its name and apparent author."""
     channel = words(event, "channel") or words(table(event, "channel"), "id") or words(table(event, "item"), "channel")
     user = words(event, "user") or words(table(event, "user"), "id")
     ts = stamp(event, "event_ts") or stamp(event, "ts")
     own = line(raw, "event_id") or line(raw, "trigger_id") or ts or _own_id(raw, view)
-    # Who opens our page or presses something has not spoken to us, and is not answered.
+    # Opening our page or pressing a button is no message and gets no answer.
     sort = chat_type(channel) if channel and words(event, "type") == "message" else ChatType.CHANNEL
     author = user_named(user, view.me, view.directory)
     return _unsupported(view.where(channel), f"event-{own}", author, view.when(ts), what_it_is(event), sort)
 
 
 def _own_id(raw: Raw, view: SlackParseContext) -> str:
-    """What tells an event from the next of its kind, where it does not say when it was."""
+    """A unique key for an event that has no time."""
     return line(raw, "event_id") or format(view.received.timestamp(), ".6f")
 
 
@@ -268,14 +268,14 @@ def _unsupported(
 
 
 def _thread(ts: str, thread: str, *, starts: bool) -> str | None:
-    """The thread a message belongs to; the one a thread begins with belongs to its channel."""
+    """The thread of a message; a thread's first message belongs to its channel."""
     if thread and thread != ts:
         return thread
     return ts if starts and ts else None
 
 
 def _words(raw: Raw, view: SlackParseContext) -> str:
-    """What a message says itself. Apps lay words out in blocks, and then `text` is what a notification shows."""
+    """A message's own text. Apps put text into blocks; `text` is then what a notification shows."""
     text = readable(words(raw, "text"), view.me, view.directory)
     if _laid_out(raw) or not text:
         shown = Blocks(view.me, view.directory).text(tables(raw, "blocks"))
@@ -285,7 +285,7 @@ def _words(raw: Raw, view: SlackParseContext) -> str:
 
 
 def _laid_out(raw: Raw) -> tuple[Raw, ...]:
-    """The blocks that may say something else than the text: those that Slack's own clients write say the same."""
+    """The blocks whose text may differ from `text`: those of Slack's own clients do not."""
     by_app = bool(words(raw, "bot_id"))
     return tuple(block for block in tables(raw, "blocks") if by_app or words(block, "type") != "rich_text")
 
@@ -295,7 +295,7 @@ def _letters(text: str) -> str:
 
 
 def _is_addressed(raw: Raw, sort: ChatType, me: SlackApp) -> bool:
-    """Whether a message speaks to us: in private, by our name, or by answering in a thread that we began."""
+    """Whether a message is addressed to us: in private, by our name, or as a reply in a thread that we began."""
     if sort is ChatType.DIRECT:
         return True
     if not me.user:
@@ -318,13 +318,13 @@ def _mentioned_in(raw: Raw) -> Iterator[str]:
 
 
 def _is_growth(event: Raw) -> bool:
-    """A thread's first message, told again because of an answer; Slack often leaves the subtype out."""
+    """A thread's first message, sent again because of a reply; Slack often leaves the subtype out."""
     subtype, message = words(event, "subtype"), table(event, "message")
     return subtype == "message_replied" or (not subtype and bool(message) and not words(event, "user"))
 
 
 def _is_gone(event: Raw) -> bool:
-    """A message that others answered leaves a tombstone when it is deleted."""
+    """A deleted message with replies leaves a tombstone."""
     message = table(event, "message")
     return words(event, "subtype") == "message_changed" and (
         words(message, "subtype") == "tombstone" and bool(stamp(message, "ts"))
@@ -332,7 +332,7 @@ def _is_gone(event: Raw) -> bool:
 
 
 def _really_changed(event: Raw) -> bool:
-    """Whether words or files were changed, or a quote was found; Slack tells of previews and pins the same way."""
+    """Whether text or files changed, or a quote was added; Slack reports previews and pins the same way."""
     message, before = table(event, "message"), table(event, "previous_message")
     if not before:
         return bool(table(message, "edited"))
@@ -340,7 +340,7 @@ def _really_changed(event: Raw) -> bool:
 
 
 def _content(message: Raw, key: str) -> object:
-    """What is compared: of files their ids and whether they are still there, of blocks those that apps lay out."""
+    """The compared part: the ids of files and whether they still exist, and the blocks of apps."""
     match key:
         case "files":
             return [(words(file, "id"), words(file, "mode")) for file in tables(message, key)]

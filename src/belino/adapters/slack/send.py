@@ -1,4 +1,4 @@
-"""Send parcels, each by one visible call: a message, an upload or an edit; and a thread's status before it."""
+"""Send parcels, each by one visible call: a message, an upload or an edit; and set a thread's status before it."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,14 +16,14 @@ from belino.net.form import FileBody, as_upload_errors
 from belino.net.json_fields import Raw, as_table, table, tables, words
 
 KEY_EVENT = "belino_parcel"
-"""The type of the metadata that carries a parcel's key; people do not see it."""
+"""The type of the metadata that carries a parcel's key; it is not visible."""
 
-# Slack shares a file a moment after it says that it did; only then does it know the message.
+# Slack shares a file a moment after it reports success; only then is the message known.
 SHARED_AFTER = (0.0, 0.5, 1.0, 2.0, 4.0)
 
 THINKING, UPLOADING = "is thinking…", "is sending a file…"
 STATUS_SECONDS = 60.0
-"""Slack shows it until the answer comes, for two minutes at most."""
+"""Slack shows a status until the answer comes, for two minutes at most."""
 STATUS_REFUSED_SECONDS = 3_600.0
 STATUS_CHARS = 100
 
@@ -58,7 +58,7 @@ _SENTENCES = {
 
 
 async def send(client: SlackClient, parcel: Parcel) -> Receipt:
-    """Make one message, several files in one, or a change."""
+    """Send one message, several files in one, or an edit."""
     try:
         if parcel.kind is ParcelKind.EDIT:
             return await _finish(client, parcel.edits or "", parcel)
@@ -70,7 +70,7 @@ async def send(client: SlackClient, parcel: Parcel) -> Receipt:
 
 
 async def edit(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
-    """Change a message's text."""
+    """Edit a message's text."""
     if len(str(_text(parcel)["text"])) > EDIT_CHARS:
         raise NothingToEdit(f"Slack changes messages to {EDIT_CHARS} characters at most")
     fields = {"channel": parcel.conversation.channel, "ts": ts, **_text(parcel)}
@@ -84,7 +84,7 @@ async def edit(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
 
 
 def key_of(message: Raw) -> str:
-    """The parcel's key that a message of ours carries."""
+    """The parcel key in a message of ours."""
     metadata = table(message, "metadata")
     return words(table(metadata, "event_payload"), "key") if words(metadata, "event_type") == KEY_EVENT else ""
 
@@ -94,7 +94,7 @@ async def _finish(client: SlackClient, ts: str, parcel: Parcel) -> Receipt:
     try:
         return await edit(client, ts, parcel)
     except NothingToEdit:
-        with suppress(AdapterError):  # a draft that stays is seen, and the answer below it is whole
+        with suppress(AdapterError):  # a remaining draft is visible, and the answer below it is complete
             await client.call("chat.delete", {"channel": parcel.conversation.channel, "ts": ts})
         raise
 
@@ -110,7 +110,7 @@ async def _post(client: SlackClient, parcel: Parcel) -> Receipt:
     }
     told = await client.call("chat.postMessage", fields)
     ts = stamp(told, "ts") or stamp(table(told, "message"), "ts")
-    # Taken for certain: sent again because it was not said under which id, it would be seen twice.
+    # Treated as sent: retried because its id is missing, it would appear twice.
     return Receipt(message_id=ts or f"untold-{parcel.key}", sent=_when(ts, client))
 
 
@@ -148,7 +148,7 @@ def comment_of(parcel: Parcel) -> str:
 
 
 def shared_at(file: Raw, channel: str) -> str:
-    """The ts of the message that shows a file in a channel; empty if none does yet."""
+    """The ts of the message that shows a file in a channel; empty if there is none yet."""
     for side in ("public", "private"):
         places = table(table(file, "shares"), side).get(channel)
         for each in places if isinstance(places, list) else ():
@@ -177,15 +177,15 @@ async def _receipt(client: SlackClient, parcel: Parcel, ids: Sequence[str], file
         try:
             told = await client.call("files.info", {"file": ids[0]})
         except AdapterError:
-            break  # the files are there, whatever Slack says of them now: sent again they would be seen twice
+            break  # the files are uploaded, whatever Slack answers now: sent again they would appear twice
         if ts := shared_at(table(told, "file"), parcel.conversation.channel):
             break
-    # Taken for certain, by whichever id: a message that is not named yet is named by its file.
+    # Treated as sent, with any id: an unknown message is identified by its file.
     return Receipt(message_id=ts or ids[0], sent=moment(ts) or client.now(), stored=stored)
 
 
 class ThreadStatus:
-    """Sets a thread's status, and not again while it still shows."""
+    """Sets a thread's status, and not again while it is still shown."""
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
@@ -206,7 +206,7 @@ class ThreadStatus:
             self._shown[conversation] = _STATUS_REFUSED, now + STATUS_REFUSED_SECONDS
 
     def over(self, conversation: ConversationKey) -> None:
-        """Forget a status, which a message clears."""
+        """Forget a status; a message clears it."""
         self._shown.pop(conversation, None)
 
 
@@ -214,12 +214,12 @@ _STATUS_REFUSED = "\0"
 
 
 def has_nothing_to_edit(error: SlackRefused) -> bool:
-    """Whether the message to be changed is gone, or can no longer be changed."""
+    """Whether the message to edit is deleted or no longer editable."""
     return error.error in _NOTHING_TO_EDIT
 
 
 def refusal(error: SlackRefused, parcel: Parcel) -> AdapterError:
-    """A refusal as an error of the domain."""
+    """A refused call as a domain error."""
     if error.error == "missing_scope":
         advice = f"give the app the scope {error.needed or 'it lacks'} and install it again"
         return Undeliverable(f"Slack will not deliver it: {advice}")

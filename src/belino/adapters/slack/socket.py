@@ -1,7 +1,7 @@
-"""Socket Mode: a line to Slack that is replaced before it ends, and every envelope acknowledged once it is on disk.
+"""Socket Mode: a connection that is replaced before it ends; every envelope is acknowledged once it is on disk.
 
-Written by hand: slack-sdk's client opens sockets past our guard, keeps what it hears in a queue without a bound, drops
-the old line before it has the new one, and asks with a refused token for ever.
+Not slack-sdk's client: it opens sockets past our guard, queues events without a bound, drops the old connection before
+it has the new one, and retries for ever with a refused token.
 """
 
 import asyncio
@@ -20,20 +20,20 @@ log = logging.getLogger(__name__)
 
 OPEN_SECONDS = 20.0
 HEARTBEAT_SECONDS = 10.0
-# A line that answers no ping has been dead for as long as this when it is found out.
+# A connection that answers no ping is detected as dead after this time.
 DEAD_SECONDS = HEARTBEAT_SECONDS * 1.5
 STEADY_SECONDS = 30.0
 REPLACED_SECONDS = 30.0
-"""For so long a line is heard after Slack wanted another, if Slack does not end it; ten may be open at once."""
+"""How long a replaced connection is read, if Slack does not end it; ten may be open at once."""
 ATTEMPTS = 6
-"""How often in a row a line may end before it was steady, until the account counts as down."""
+"""Consecutive early disconnects until the account counts as down."""
 LONGEST_WAIT = 60.0
 
 _LASTING = (AddressRefused, Unauthorized, SlackRefused)
 
 Take = Callable[[Raw], Awaitable[None]]
 Opened = Callable[[float | None], None]
-"""Told whenever a line is open, and for how many seconds there had been none; None if there was one all the time."""
+"""Called whenever a connection is open, with the seconds without one; None if there was no gap."""
 
 
 class LineEnded(AdapterError):
@@ -42,7 +42,7 @@ class LineEnded(AdapterError):
     def __init__(self, message: str, *, seconds: float) -> None:
         super().__init__(message)
         self.seconds = seconds
-        """For how long it had been dead by then."""
+        """For how long it had been dead."""
 
 
 class SocketModeClient:
@@ -54,23 +54,23 @@ class SocketModeClient:
         self._clock = clock
         self._one_by_one = asyncio.Lock()
         self._over = asyncio.Event()
-        """Another line is wanted: the newest has ended, or Slack says that it will."""
+        """A new connection is wanted: the newest has ended, or Slack announced its end."""
         self._why: BelinoError | None = None
         self._failures = 0
         self._since: float | None = None
-        """When the newest line said hello."""
+        """When the newest connection received hello."""
         self._heard = 0
-        """How many lines are open, replaced ones among them."""
+        """How many connections are open, including replaced ones."""
         self._silent_since: float | None = None
 
     async def listen(self, take: Take, opened: Opened) -> None:
-        """Hand over every envelope until cancelled."""
+        """Pass on every envelope until cancelled."""
         async with asyncio.TaskGroup() as group:
             failure = await self._stay(group, take, opened)
         raise failure
 
     async def try_out(self) -> None:
-        """Open a line and close it; whatever keeps it from opening is raised."""
+        """Open a connection and close it; raises what prevents it."""
         async with self._open():
             pass
 
@@ -89,7 +89,7 @@ class SocketModeClient:
                 line.cancel()
 
     async def _pause(self) -> BelinoError | None:
-        """Wait as long as it takes before another line is opened; the reason why none is, where that is sensible."""
+        """Back off before the next connection; returns the reason if none should be opened."""
         why = self._why
         if why is not None and (isinstance(why, _LASTING) or not isinstance(why, AdapterError)):
             return why
@@ -105,7 +105,7 @@ class SocketModeClient:
         return None
 
     async def _line(self, over: asyncio.Event, take: Take, opened: Opened) -> None:
-        """One line, from its hello to its end. It raises nothing: why it ended is noted, unless it was replaced."""
+        """One connection, from hello to its end. It raises nothing: the reason is noted, unless it was replaced."""
         try:
             async with self._open() as (socket, first):
                 gap = None if self._silent_since is None else self._clock.monotonic() - self._silent_since
@@ -130,7 +130,7 @@ class SocketModeClient:
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[tuple[WebSocket, Raw]]:
-        """A line and the first that is said over it, which is hello where Slack keeps to its own rules."""
+        """A connection and its first message, which is hello if Slack follows its protocol."""
         told = (await self._client.ask("apps.connections.open", as_app=True)).told
         if not (url := words(told, "url")):
             raise AdapterError("Slack did not say where a line can be opened")
@@ -154,12 +154,12 @@ class SocketModeClient:
         ends: float | None = None
         while True:
             if _is_goodbye(envelope):
-                over.set()  # the next line is opened while this one is heard to its end
+                over.set()  # the next connection is opened while this one is read to its end
                 ends = asyncio.get_running_loop().time() + REPLACED_SECONDS
             elif own := words(envelope, "envelope_id"):
                 async with self._one_by_one:
                     await take(envelope)
-                with suppress(ConnectionError):  # it is on disk: told again, it is recognised
+                with suppress(ConnectionError):  # it is on disk: if sent again, it is recognised
                     await socket.send_str(json.dumps({"envelope_id": own}))
             try:
                 async with asyncio.timeout_at(ends):

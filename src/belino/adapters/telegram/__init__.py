@@ -46,10 +46,10 @@ REF_LETTERS = "tg"
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - the header's name
 
 POLL_SECONDS = 50
-# Telegram holds a poll open; a server that does not, or tells the same again, must not be asked in a tight loop.
+# Telegram holds a poll open; a server that does not, or repeats an answer, must not be polled in a tight loop.
 LEAST_PAUSE = 1.0
 BATCH = 100
-# A line that breaks is only asked for again: proxies cut long polls, and Telegram's own servers restart.
+# A broken connection is only reopened: proxies cut long polls, and Telegram's own servers restart.
 POLL_TRIES = 5
 DRAFT_PAUSES = 3.0, 9.0
 
@@ -67,7 +67,7 @@ SETUP = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One bot."""
+    """Settings of one bot."""
 
     token: Secret = field(metadata={"says": "The bot's token, from @BotFather."})
     api_url: str = field(
@@ -106,7 +106,7 @@ class Config:
 
 
 def hosts(config: Config) -> frozenset[str]:
-    """Where the token may go. A server the operator names may be a private one, so its port is written out."""
+    """Hosts that may receive the token. A server that the operator names may be private, so its port is written out."""
     url = urlsplit(config.api_url)
     if config.api_url.rstrip("/") == OFFICIAL_URL:
         return frozenset({url.netloc})
@@ -121,11 +121,11 @@ class Adapter:
     limits: Limits = LIMITS
     works: ClassVar[Sequence[Capabilities]] = WORKS
 
-    def __init__(self, config: Config, desk: AdapterContext) -> None:
+    def __init__(self, config: Config, context: AdapterContext) -> None:
         self._config = config
-        self._desk = desk
-        self._client = TelegramClient(desk.http, desk.clock, api_url=config.api_url, token=config.token)
-        self._pacing = SendPacing(desk.clock)
+        self._context = context
+        self._client = TelegramClient(context.http, context.clock, api_url=config.api_url, token=config.token)
+        self._pacing = SendPacing(context.clock)
         self._me = TelegramBot()
         self._hooks = HookInbox()
         self._let_in = asyncio.Event()
@@ -144,20 +144,20 @@ class Adapter:
             await self._be_called(accept)
 
     async def connected(self) -> None:
-        """Wait until Telegram has told us who we are."""
+        """Wait until the bot's identity is known."""
         await self._let_in.wait()
 
     async def send(self, parcel: Parcel) -> Receipt:
-        """One message, album or change."""
+        """Send one message, album or edit."""
         return await self._pacing.call(parcel.conversation.channel, lambda: send(self._client, parcel))
 
     async def edit(self, message_id: str, parcel: Parcel) -> Receipt:
-        """Change what a message says."""
+        """Edit a message."""
         return await self._pacing.call(parcel.conversation.channel, lambda: edit(self._client, message_id, parcel))
 
     def draft_pause(self, conversation: ConversationKey) -> float | None:
-        """Slower in groups, which take twenty messages and changes a minute from a bot."""
-        direct = conversation.channel.isdecimal()  # a group's number is negative, a business chat's has a connection
+        """Slower in groups, which accept twenty messages and edits a minute from a bot."""
+        direct = conversation.channel.isdecimal()  # a group's id is negative, a business chat's has a connection
         return pause_between_drafts(self._config.drafts, direct=direct, pauses=DRAFT_PAUSES)
 
     async def show_typing(self, conversation: ConversationKey, note: str | None = None) -> None:
@@ -169,19 +169,19 @@ class Adapter:
         await show_action(self._client, conversation, UPLOADS[form])
 
     def open_media(self, ref: MediaRef) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The bytes of a ref, by a fresh link, which holds for an hour and is asked for again when it does not."""
-        clock, token = self._desk.clock, self._config.token
+        """Download the bytes of a ref by a fresh link, which is valid for an hour and is then requested again."""
+        clock, token = self._context.clock, self._config.token
         return TelegramDownload(self._client, clock, ref, limit=self._most, token=token).open()
 
     @property
     def _most(self) -> int:
-        """The largest file that this bot is handed."""
+        """The largest file that this bot may download."""
         return self.limits.fetch_bytes or FETCH_BYTES
 
     async def check(self) -> Sequence[Finding]:
         """Token, privacy mode, webhook and clock, for the doctor."""
-        name = f"{PLATFORM}:{self._desk.account}"
-        return await check_bot(self._client, self._desk.clock, name=name, webhook=self._config.mode == "webhook")
+        name = f"{PLATFORM}:{self._context.account}"
+        return await check_bot(self._client, self._context.clock, name=name, webhook=self._config.mode == "webhook")
 
     def screen_hook(self, hook: Hook) -> HookAnswer | None:
         """Refuse a call without our secret, which Telegram sends in a header."""
@@ -192,7 +192,7 @@ class Adapter:
         return None if hook.method == "POST" else HookAnswer(status=405)
 
     async def take_hook(self, hook: Hook) -> HookAnswer:
-        """Take in one update: its secret is checked before its body, and 200 is answered only after commit."""
+        """Accept one update: its secret is checked before its body, and 200 is answered only after commit."""
         if (refused := self.screen_hook(hook)) is not None:
             return refused
         try:
@@ -205,11 +205,11 @@ class Adapter:
         """The arrivals of a recorded update."""
         told = table(known, "me")
         me = TelegramBot(id=whole(told, "id") or 0, username=words(told, "username"))
-        return parse(as_table(payload), account=self._desk.account, me=me, received=received, most=self._most)
+        return parse(as_table(payload), account=self._context.account, me=me, received=received, most=self._most)
 
     async def _poll(self, accept: Accept, offset: int | None) -> None:
-        """One getUpdates at a time: asking from an offset tells Telegram that everything before it is on our disk."""
-        clock = self._desk.clock
+        """Poll getUpdates, one call at a time: an offset confirms that all earlier updates are on our disk."""
+        clock = self._context.clock
         while True:
             asked, before = clock.monotonic(), offset
             updates = await self._updates(offset)
@@ -222,7 +222,7 @@ class Adapter:
         try:
             result = await self._asked(offset, limit=BATCH)
         except OverlongAnswer:
-            result = await self._asked(offset, limit=1)  # else these updates would stand in the way for ever
+            result = await self._asked(offset, limit=1)  # otherwise these updates would block the queue for ever
         if not isinstance(result, list):
             raise AdapterError("Telegram's answer to getUpdates cannot be read")
         updates = [as_table(update) for update in result]
@@ -240,32 +240,32 @@ class Adapter:
             fields["offset"] = offset
         return await retried(
             lambda: self._client.look("getUpdates", fields, wait=POLL_SECONDS),
-            clock=self._desk.clock,
+            clock=self._context.clock,
             lasting=(PollConflict, OverlongAnswer, TelegramRefused),
             attempts=POLL_TRIES,
         )
 
     async def _take(self, updates: Sequence[Raw], accept: Accept) -> int:
-        """Commit the updates' arrivals; the number of the next update is what Telegram may be asked from."""
+        """Commit the updates' arrivals and return the next offset."""
         await hand_in(accept, [each for update in updates for each in self._incoming(update)])
         return _following(updates[-1])
 
     def _incoming(self, update: Raw) -> Iterator[Incoming]:
         """An update's arrivals; the cursor moves with the last, so that none of them can be lost."""
-        received = self._desk.clock.now()
-        arrivals = parse(update, account=self._desk.account, me=self._me, received=received, most=self._most)
-        self._desk.parsed(update, lambda: {"me": {"id": self._me.id, "username": self._me.username}}, arrivals)
+        received = self._context.clock.now()
+        arrivals = parse(update, account=self._context.account, me=self._me, received=received, most=self._most)
+        self._context.parsed(update, lambda: {"me": {"id": self._me.id, "username": self._me.username}}, arrivals)
         for number, arrival in enumerate(arrivals, 1):
             yield arrival, str(_following(update)) if number == len(arrivals) else None
 
     async def _be_called(self, accept: Accept) -> None:
         if self._config.public_url is not None:
-            path = f"/hooks/{PLATFORM}/{quote(self._desk.account, safe='')}"
+            path = f"/hooks/{PLATFORM}/{quote(self._context.account, safe='')}"
             fields = {
                 "url": self._config.public_url.rstrip("/") + path,
                 "secret_token": _revealed(self._config.webhook_secret),
                 "allowed_updates": list(ALLOWED_UPDATES),
-                "max_connections": 1,  # more would overtake each other
+                "max_connections": 1,  # concurrent calls would be reordered
             }
             await self._client.call("setWebhook", fields)
         await self._hooks.run(accept)

@@ -1,4 +1,4 @@
-"""Authors and conversations: users, chats and the origins of forwarded messages as our own values."""
+"""Authors and conversations: users, chats and the origins of forwarded messages as domain values."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from belino.net.json_fields import Raw, line, number_id, table, unix_time, whole
 
 PLATFORM = "telegram"
 
-# A channel's direct messages have a topic per person whose ids are a user's, not a message's.
+# A channel's direct messages have a topic per person, whose ids are user ids, not message ids.
 DIRECT_TOPIC = "direct-"
 
-# People who hide their account where they are forwarded have a name and no id.
+# Users who hide their account in forwards have a name and no id.
 HIDDEN = "hidden"
 
 _CHAT_TYPES = {"private": ChatType.DIRECT, "group": ChatType.GROUP, "supergroup": ChatType.GROUP}
@@ -18,7 +18,7 @@ _CHAT_TYPES = {"private": ChatType.DIRECT, "group": ChatType.GROUP, "supergroup"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramBot:
-    """Which bot we are: what tells a message to us from one to others."""
+    """The bot's identity, which decides whether a message is addressed to us."""
 
     id: int = 0
     username: str = ""
@@ -39,15 +39,15 @@ def user(raw: Raw, me: TelegramBot) -> Author | None:
 
 
 def chat_as_author(raw: Raw, signature: str = "") -> Author | None:
-    """A chat that speaks for itself: a channel, or a group through an anonymous administrator."""
+    """A chat as the author: a channel, or a group through an anonymous administrator."""
     own = number_id(raw, "id")
     return Author(id=own, name=signature or chat_name(raw) or "somebody") if own else None
 
 
 def author_of(message: Raw, me: TelegramBot) -> Author:
-    """Who sent a message. Where a chat speaks, `from` is a stand-in that says nothing."""
+    """The author of a message. Where a chat is the author, `from` is a placeholder."""
     if yes(table(message, "sender_business_bot"), "is_bot"):
-        # Said by a bot in the name of a business account: the bot is who said it.
+        # Sent by a bot on behalf of a business account: the bot is the author.
         return user(table(message, "sender_business_bot"), me) or UNKNOWN_AUTHOR
     signature = line(message, "author_signature")
     speaker = chat_as_author(table(message, "sender_chat"), signature) or user(table(message, "from"), me)
@@ -67,7 +67,7 @@ def chat_type(chat: Raw) -> ChatType:
 
 
 def conversation(account: str, chat: Raw, *, business: str = "", thread: str | None = None) -> ConversationKey:
-    """Where something was said. A chat of a business account is not the bot's own chat with the same person."""
+    """The conversation of a message. A business account's chat is not the bot's own chat with the same person."""
     channel = number_id(chat, "id") or "elsewhere"
     return ConversationKey(
         platform=PLATFORM, account=account, channel=f"{channel}@{business}" if business else channel, thread=thread
@@ -75,7 +75,7 @@ def conversation(account: str, chat: Raw, *, business: str = "", thread: str | N
 
 
 def thread_of(message: Raw) -> str | None:
-    """The topic a message belongs to. Telegram numbers reply threads of plain groups too; those are no topics."""
+    """The topic of a message. Telegram numbers reply threads of plain groups too; those are no topics."""
     if yes(message, "is_topic_message"):
         return number_id(message, "message_thread_id") or None
     topic = number_id(table(message, "direct_messages_topic"), "topic_id")
@@ -96,7 +96,7 @@ def forwarded_from(message: Raw, me: TelegramBot) -> Quote | None:
 
 
 def origin(raw: Raw, me: TelegramBot) -> Quote | None:
-    """A MessageOrigin: who said first what was forwarded or replied to elsewhere. Its id would count only there."""
+    """A MessageOrigin: the original author of a forward or external reply. Its id is valid only there."""
     if not raw:
         return None
     signature = line(raw, "author_signature")

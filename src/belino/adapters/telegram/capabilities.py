@@ -27,7 +27,7 @@ _FILES = {
         codecs=frozenset({"opus", "mp3", "aac"}),
     ),
     SendAs.ANIMATION: FileLimit(max_bytes=UPLOAD_BYTES, mimes=frozenset({"image/gif", "video/mp4"})),
-    # Pictures as WebP, animations (TGS), and videos (WebM): see "Stickers" in the documentation.
+    # Stickers: images (WebP), animations (TGS), and videos (WebM): see "Stickers" in the documentation.
     SendAs.STICKER: FileLimit(
         max_bytes=STICKER_BYTES,
         mimes=frozenset({"image/webp"}),
@@ -47,14 +47,14 @@ _FILES = {
     SendAs.DOCUMENT: FileLimit(max_bytes=UPLOAD_BYTES),
 }
 
-# Telegram takes 4096 characters; some room is left for what is counted in another way than it says. It knows no keys.
+# Telegram accepts 4096 characters; the margin allows for differences in counting. It has no idempotency keys.
 LIMITS = Limits(
     text_chars=4_000,
     caption_chars=1_024,
     unit=Unit.UTF16,
     markup=Markup.HTML,
     counts_markup=False,
-    styles=90,  # it reads a hundred, and takes bold words with code in them for several
+    styles=90,  # it reads a hundred, and counts bold words with code in them as several
     once=Once.UNCERTAIN,
     files=_FILES,
     album_items=10,
@@ -68,7 +68,7 @@ LIMITS = Limits(
 
 
 def local_limits() -> Limits:
-    """The same for a Bot API server of one's own, which hands out and takes larger files."""
+    """The same for a self-hosted Bot API server, which has larger file limits."""
     large = {
         form: replace(limit, max_bytes=LOCAL_UPLOAD_BYTES) if limit.max_bytes == UPLOAD_BYTES else limit
         for form, limit in _FILES.items()

@@ -1,4 +1,4 @@
-"""Bot API client: calls with the bot's token, refusals as errors, and the pace of sending."""
+"""Bot API client: calls with the bot's token, refused calls as errors, and the pace of sending."""
 
 import re
 from collections import deque
@@ -29,10 +29,10 @@ from belino.net.redact import Secret, redact
 from belino.net.rest import RateLimits
 
 CALL_SECONDS = 30.0
-# A hundred updates of the longest messages are some 4 MB.
+# A hundred updates of maximum length are about 4 MB.
 ANSWER_BYTES = 32 * 1024 * 1024
 
-# Statuses that are taken at their word from a page without JSON: proxies refuse these too.
+# Statuses that count even without JSON: proxies refuse with these too.
 _TRUSTED = frozenset({401, 413, 429})
 
 _RETRY_AFTER = re.compile(r"retry after (\d{1,9})\b")
@@ -40,13 +40,13 @@ _RETRY_AFTER = re.compile(r"retry after (\d{1,9})\b")
 T = TypeVar("T")
 
 ALL_PER_SECOND = 30
-"""What Telegram's FAQ names as the limit of a bot."""
+"""The limit of a bot by Telegram's FAQ."""
 SECOND = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramAnswer:
-    """The result of a call, and the time at the other end."""
+    """The result of a call, and the server's time."""
 
     result: object
     date: datetime | None
@@ -62,11 +62,11 @@ class TelegramClient:
         self._token = token
 
     def now(self) -> datetime:
-        """Our own time, for answers without one."""
+        """The local time, for answers without a date."""
         return self._clock.now()
 
     async def call(self, method: str, fields: Mapping[str, object] | None = None, *, wait: float = 0.0) -> object:
-        """The result of a method; `wait` is how long Telegram was asked to take its time."""
+        """Call a method; `wait` is the long-polling timeout."""
         return (await self.ask(method, fields, wait=wait)).result
 
     async def ask(
@@ -77,7 +77,7 @@ class TelegramClient:
             return await self._answered(method, answer)
 
     async def look(self, method: str, fields: Mapping[str, object] | None = None, *, wait: float = 0.0) -> object:
-        """The result of a method that changes nothing: without an answer nothing has happened."""
+        """Call a method that changes nothing: without an answer nothing has happened."""
         try:
             return await self.call(method, fields, wait=wait)
         except OverlongAnswer:
@@ -86,7 +86,7 @@ class TelegramClient:
             raise Unreached(str(error)) from error
 
     async def upload(self, method: str, form: Form) -> object:
-        """The result of a method with files."""
+        """Call a method with files."""
         seconds = CALL_SECONDS + form.length / SLOWEST_BYTES_A_SECOND
         with as_upload_errors(form):
             async with self._http.request(
@@ -99,17 +99,17 @@ class TelegramClient:
             body = await answer.read(ANSWER_BYTES)
         except MediaTooLarge:
             raise OverlongAnswer(f"Telegram's answer to {method} is over {ANSWER_BYTES} bytes") from None
-        told = from_json(body)  # a proxy's error page is none: its status says enough
+        told = from_json(body)  # a proxy's error page is not JSON: its status is enough
         if told.get("ok") is not True or "result" not in told:
             raise self._error(method, answer, told)
         return TelegramAnswer(result=told["result"], date=http_date(header(answer.headers, "date")))
 
     def file(self, path: str, headers: Mapping[str, str]) -> AbstractAsyncContextManager[HttpAnswer]:
-        """A GET of a file that getFile named."""
+        """GET a file that getFile named."""
         return self._http.request("GET", self._url("file/bot", path), headers=headers, timeout=CALL_SECONDS)
 
     def _url(self, what: str, rest: str) -> str:
-        # The token stands in the path. This is the only place that writes it, and nothing here is logged or raised.
+        # The token is in the path. Only this line writes it, and nothing here is logged or raised.
         return f"{self._api_url}/{what}{quote(self._token.reveal(), safe=':')}/{quote(rest)}"
 
     def _error(self, method: str, answer: HttpAnswer, told: Raw) -> AdapterError:
@@ -121,7 +121,7 @@ class TelegramClient:
             wait = min(max(wait, 0.0), LONGEST_WAIT)
             return RateLimited(f"Telegram asks to wait {wait:g} seconds before {method}", retry_after=wait)
         if 400 <= code < 500 and code not in _TRUSTED and told.get("ok") is not False:
-            # Telegram says no in JSON: this is a proxy's page, and what it says may pass.
+            # Telegram refuses in JSON: this is a proxy's page, and the failure may be temporary.
             passing = NoSuchPage if code == 404 else OutOfOrder
             return passing(f"something before Telegram answered {method} with status {code}")
         if code == 401 or (code == 404 and UNKNOWN_METHOD not in description.lower()):
@@ -131,7 +131,7 @@ class TelegramClient:
             return PollConflict(_conflict(description))
         if code < 400:
             unread = f"Telegram's answer to {method} cannot be read"
-            # It did not say no: what it was asked for, it may have done.
+            # Not a refusal: the call may have been carried out.
             return AdapterError(unread) if code >= 300 or told.get("ok") is False else Unanswered(unread)
         if code == 429 or code >= 500:
             error = error_for(code, answer.headers, now=self._clock.now())
@@ -145,7 +145,7 @@ class TelegramClient:
 
 
 def _wait(parameters: Raw, description: str) -> float | None:
-    """How long Telegram asks to wait: in seconds, and to the millisecond where it says so."""
+    """The wait that Telegram asks for, in seconds; to the millisecond where given."""
     if (precise := real(parameters, "adaptive_retry")) is not None:
         return precise / 1000
     if (seconds := real(parameters, "retry_after")) is not None:
@@ -164,16 +164,16 @@ def _conflict(description: str) -> str:
 
 
 class SendPacing:
-    """Paces visible calls: so many a second in all, and none to a chat that Telegram asked to wait with.
+    """Paces visible calls: a limit per second in all, and no calls to a chat that Telegram asked to wait with.
 
-    Its refusals do not say whether a chat has had enough or all of them; what we sent in the last second does.
+    A refusal does not say whether it is the chat's limit or the bot's; our calls of the last second decide.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._limits = RateLimits("Telegram", clock)
         self._calls: deque[tuple[float, str]] = deque()
-        """The calls of the last second, and those that wait for theirs, in order."""
+        """The calls of the last second, and those waiting, in order."""
 
     async def call(self, chat: str, work: Callable[[], Awaitable[T]]) -> T:
         """Make a visible call. RateLimited, and no call, while the chat is closed."""
@@ -194,10 +194,10 @@ class SendPacing:
         self._calls.append((at, chat))
         if at > now:
             await self._clock.sleep(at - now)
-            self._limits.check(chat)  # a call before this one may have been told to wait
+            self._limits.check(chat)  # an earlier call may have been asked to wait
 
     def _were_all_too_many(self, chat: str) -> bool:
-        """Whether the chat had next to nothing in the last second, and all chats together had much."""
+        """Whether the chat received little in the last second, and all chats together much."""
         now = self._clock.monotonic()
         lately = [called for at, called in self._calls if now - SECOND < at <= now]
         return lately.count(chat) <= 1 and len(lately) >= ALL_PER_SECOND // 2

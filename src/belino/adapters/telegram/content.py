@@ -1,6 +1,6 @@
 """Content of messages as text: links, places, polls and the like, rich messages, and service messages.
 
-Labels in these lines are text of senders: each stands in one line, and is as little trusted as the message.
+Labels in these lines are written by senders: each is on one line, and is as untrusted as the message.
 """
 
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ LETTER_CHARS = 4096
 
 ADDRESS_CHARS = 2_048
 
-# Deeper than anybody writes, and far from what would exhaust the stack.
+# Deeper than real messages, and far from exhausting the stack.
 MOST_DEPTH = 16
 NAMING = frozenset({"mention", "text_mention", "bot_command"})
 
 _INLINE = ("text", "expression", "alternative_text", "summary", "label", "credit")
 _BLOCKS = ("blocks", "items", "cells")
 
-# Everything around a message's content; what stands besides these is the content.
+# Keys around a message's content; all others are content.
 _AROUND = (
     "message_id message_thread_id direct_messages_topic from sender_chat sender_boost_count sender_business_bot "
     "sender_tag date guest_query_id business_connection_id chat forward_origin is_topic_message "
@@ -67,7 +67,7 @@ def facts_of(message: Raw) -> tuple[str, ...]:
 
 
 def item_answered(message: Raw, answered: Raw) -> str:
-    """The task of a checklist, or the option of a poll, that a message answers, if it answers one."""
+    """The checklist task or poll option that a message replies to, if any."""
     task, option = whole(message, "reply_to_checklist_task_id"), line(message, "reply_to_poll_option_id")
     if task is not None:
         items = [item for item in tables(table(answered, "checklist"), "tasks") if whole(item, "id") == task]
@@ -79,7 +79,7 @@ def item_answered(message: Raw, answered: Raw) -> str:
 
 def places(message: Raw) -> Iterator[str]:
     """The venue or location in a message, or in a part of one."""
-    # A venue's place is repeated under `location`.
+    # A venue's location is repeated under `location`.
     if venue := table(message, "venue"):
         label = ", ".join(part for part in (line(venue, "title"), line(venue, "address")) if part)
         yield f"Venue: {label or 'without a name'}{_within(_coordinates(table(venue, 'location')))}"
@@ -126,7 +126,7 @@ def _poll(poll: Raw) -> Iterator[str]:
 
 
 def _attached(media: Raw) -> Iterator[str]:
-    """What a poll or one of its options has besides files."""
+    """The text of a poll or of one of its options."""
     yield from places(media)
     if address := line(table(media, "link"), "url", most=ADDRESS_CHARS):
         yield f"Link: {address}"
@@ -157,7 +157,7 @@ def _checklist(checklist: Raw) -> Iterator[str]:
 
 
 def _buttons(keyboard: Raw) -> Iterator[str]:
-    """Those that lead somewhere; what the others do, only their own bot knows."""
+    """Buttons with a link; the others are known only to their own bot."""
     rows = keyboard.get("inline_keyboard")
     for button in (button for row in (rows if isinstance(rows, list) else ()) for button in as_tables(row)):
         if address := line(button, "url", most=ADDRESS_CHARS):
@@ -176,13 +176,13 @@ def _titled(label: str, thing: Raw) -> Iterator[str]:
 
 
 def _lettered(label: str, thing: Raw, key: str) -> Iterator[str]:
-    """Words that were sent along with a thing."""
+    """The caption of an item."""
     if said := line(thing, key, most=LETTER_CHARS):
         yield f"{label}: {said}"
 
 
 def linked(raw: Raw, key: str, entities: str) -> str:
-    """The text under a key, the address of each link behind its words."""
+    """The text under a key, each link's address after its words."""
     text = words(raw, key)
     links = [entity for entity in tables(raw, entities) if words(entity, "type") == "text_link"]
     if not links:
@@ -199,7 +199,7 @@ def linked(raw: Raw, key: str, entities: str) -> str:
 
 
 def link(label: str, address: str, *, behind: bool = False) -> str:
-    """Words and the address they lead to, told once if they are the same; `behind`: only what follows the words."""
+    """Words and their link, once if they are the same; with `behind` only what follows the words."""
     shown = label.strip().rstrip("/")
     same = not label.strip() or shown in (address.rstrip("/"), address.partition("://")[2].rstrip("/"))
     follows = "" if same or not address else f" ({address})"
@@ -207,7 +207,7 @@ def link(label: str, address: str, *, behind: bool = False) -> str:
 
 
 def passage(text: str, entity: Raw) -> str:
-    """The part of a text an entity marks; Telegram counts in UTF-16 units."""
+    """The part of a text that an entity marks; Telegram counts in UTF-16 units."""
     offset, length = whole(entity, "offset"), whole(entity, "length")
     if offset is None or length is None or offset < 0 or not 0 < length <= len(text) * 2:
         return ""
@@ -216,12 +216,12 @@ def passage(text: str, entity: Raw) -> str:
 
 
 def _end(entity: Raw) -> int:
-    """Where it ends, in bytes of UTF-16."""
+    """Its end, in bytes of UTF-16."""
     return 2 * ((whole(entity, "offset") or 0) + (whole(entity, "length") or 0))
 
 
 def rich_text(message: Raw) -> str:
-    """The words of a rich message."""
+    """The text of a rich message."""
     return "\n".join(told for told in _lines(message, 0) if told)
 
 
@@ -242,7 +242,7 @@ def rich_names(message: Raw) -> Iterator[Raw]:
 
 
 def _nodes(value: object, depth: int) -> Iterator[Raw]:
-    """Blocks, rich texts and whatever stands in them."""
+    """Blocks, rich texts and everything nested in them."""
     for node in _flat(value, depth):
         yield node
         if depth < MOST_DEPTH:
@@ -297,7 +297,7 @@ def what_it_is(message: Raw) -> str:
 
 
 def what_is_in(message: Raw) -> str:
-    """The same of a message, or of an external reply; empty if Telegram shows nothing of it."""
+    """The description of a message, or of an external reply; empty if Telegram shows nothing of it."""
     if is_confidential(message):
         return "a message that only its sender and the bot see"
     if target := number_id(message, "migrate_to_chat_id"):
@@ -312,5 +312,5 @@ def what_is_in(message: Raw) -> str:
 
 
 def is_confidential(message: Raw) -> bool:
-    """Whether the others in the group do not see it; an agent's answer to it they would."""
+    """Whether only the sender sees it; the group would see an agent's answer."""
     return has(message, "ephemeral_message_id")

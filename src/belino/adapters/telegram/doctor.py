@@ -1,4 +1,4 @@
-"""Doctor checks of a bot: its token, what it may read in groups, its webhook, our clock."""
+"""Doctor checks of a bot: its token, privacy mode, webhook and the local clock."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from belino.net.rest import clock_findings, token_finding
 
 
 async def check_bot(client: TelegramClient, clock: Clock, *, name: str, webhook: bool) -> tuple[Finding, ...]:
-    """All findings, by two calls that change nothing; `webhook` tells whether one should be set."""
+    """All findings, by two calls that change nothing; `webhook` says whether one should be set."""
     try:
         me = await client.ask("getMe")
     except AdapterError as error:

@@ -1,13 +1,13 @@
-"""Errors of the Bot API: exceptions of its calls, and what its refusals of a parcel mean."""
+"""Errors of the Bot API: exceptions of its calls, and what refused parcels mean."""
 
 from belino.domain.errors import AdapterError, MarkupRefused, TogetherRefused, Unanswered, Unauthorized, Undeliverable
 from belino.domain.limits import Markup, SendAs
 from belino.domain.reply import Parcel
 
 UNKNOWN_METHOD = "method not found"
-"""What servers say that are older than a method."""
+"""Messages of servers that are older than a method."""
 
-# Telegram could not make a photo of it; as a document it takes any file.
+# Telegram could not process it as a photo; as a document it accepts any file.
 _NO_PHOTO = (
     "photo_invalid_dimensions",
     "photo_save_file_invalid",
@@ -25,16 +25,16 @@ _NOTHING_TO_EDIT = (
     "message_author_required",
     UNKNOWN_METHOD,
 )
-# Tags it cannot read, and those that its servers find too many, too long or out of place.
+# Invalid tags, and those that Telegram finds too many, too long or misplaced.
 _BAD_MARKUP = ("can't parse entities", "entities_", "entity_")
-# Telegram promises to send without it, but not across topics and chats.
+# Telegram promises to send without the reply, but not across topics and chats.
 _NO_QUESTION = (
     "message to be replied not found",
     "replied message not found",
     "reply message not found",
     "reply_message_id_invalid",
 )
-# One of its files is at fault, or they are too much for one call.
+# One of the files is refused, or they are too many for one call.
 _NO_ALBUM = (
     "failed to send message #",
     "group send failed",
@@ -56,63 +56,63 @@ _SENTENCES = {
 
 
 class TelegramRefused(AdapterError):
-    """Telegram refused a call; what that means depends on the call."""
+    """Telegram refused a call; the meaning depends on the call."""
 
     def __init__(self, message: str, *, code: int, description: str, migrate_to: int | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.description = description
         self.migrate_to = migrate_to
-        """Where the chat went that we tried to reach."""
+        """The new id of the chat, if it moved."""
 
 
 class NotFound(Unauthorized):
-    """Telegram does not know the token; a small server says the same of a method that it does not have."""
+    """Telegram does not know the token; a minimal server answers the same for a method it lacks."""
 
 
 class OutOfOrder(AdapterError):
-    """Telegram, or a proxy before it, is out of order."""
+    """Telegram, or a proxy in front of it, fails."""
 
 
 class NoSuchPage(OutOfOrder):
-    """A 404 without Telegram's JSON: from a proxy, or from a small server that does not have the method."""
+    """A 404 without Telegram's JSON: from a proxy, or from a minimal server that lacks the method."""
 
 
 class PollConflict(AdapterError):
-    """Another program gets this bot's updates."""
+    """Another program receives this bot's updates."""
 
 
 class OverlongAnswer(Unanswered):
-    """Telegram's answer is longer than any that we read."""
+    """Telegram's answer exceeds our limit."""
 
 
 def refuses_photo(error: TelegramRefused, parcel: Parcel) -> bool:
-    """Whether the pictures may still go as documents."""
+    """Whether the pictures can be sent as documents."""
     pictures = any(file.send_as is SendAs.PHOTO for file in parcel.files)
     return pictures and _says(error, *_NO_PHOTO)
 
 
 def misses_question(error: TelegramRefused, parcel: Parcel) -> bool:
-    """Whether it may still go, as an answer to nothing."""
+    """Whether it can be sent without the reply."""
     return parcel.reply_to is not None and _says(error, *_NO_QUESTION)
 
 
 def is_unchanged(error: TelegramRefused) -> bool:
-    """Whether a message reads already what it was to be changed to."""
+    """Whether a message already has the text of the edit."""
     return _says(error, "message is not modified", "message_not_modified")
 
 
 def has_nothing_to_edit(error: TelegramRefused) -> bool:
-    """Whether the message to be changed is gone, or stayed behind in a group that moved, or none can be changed."""
+    """Whether the message to edit is deleted, was left behind in a group that moved, or cannot be edited."""
     return error.migrate_to is not None or _says(error, *_NOTHING_TO_EDIT)
 
 
 def refusal(error: TelegramRefused, parcel: Parcel) -> AdapterError:
-    """A refusal as an error of the domain."""
+    """A refused call as a domain error."""
     if parcel.markup is Markup.HTML and _says(error, *_BAD_MARKUP):
         return MarkupRefused("Telegram cannot read the markup")
     if len(parcel.files) > 1 and _says(error, "too many requests"):
-        # Told as a refusal of one item; others of the album have been seen to arrive all the same.
+        # Reported for one item; others of the album have been seen to arrive all the same.
         return Unanswered("Telegram had enough in the middle of the album")
     if len(parcel.files) > 1 and (error.code == 413 or _says(error, *_NO_ALBUM)):
         return TogetherRefused(f"Telegram will not take the album: {error.description or error.code}")

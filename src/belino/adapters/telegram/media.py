@@ -16,7 +16,7 @@ from belino.net.rest import LinkedFile
 from belino.net.stream import ATTEMPTS, retried
 
 FETCH_BYTES = 20 * 1024 * 1024
-"""What Telegram's own servers hand to bots."""
+"""The download limit of Telegram's own servers."""
 LOCAL_FETCH_BYTES = 2000 * 1024 * 1024
 
 NAME_CHARS = 255
@@ -24,7 +24,7 @@ NAME_CHARS = 255
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramSource(SourceMessage):
-    """The message that brings the files, and the largest file that this bot is handed."""
+    """The message that holds the files, and the largest file that this bot may download."""
 
     most: int = FETCH_BYTES
 
@@ -32,7 +32,7 @@ class TelegramSource(SourceMessage):
 def refs_of(message: Raw, source: TelegramSource) -> tuple[MediaRef, ...]:
     """Every file of a message (or of an external reply, which has the same fields), each once.
 
-    A caption belongs to the message; it is told with the first file.
+    A caption belongs to the message; it is given with the first file.
     """
     found = {ref.item: ref for ref in reversed([*_own(message, source), *_inside(message, source)])}
     refs = tuple(reversed(found.values()))
@@ -40,7 +40,7 @@ def refs_of(message: Raw, source: TelegramSource) -> tuple[MediaRef, ...]:
 
 
 def _own(message: Raw, source: TelegramSource) -> Iterator[MediaRef]:
-    # Beside a live photo stands its picture; where there is no place beside it, the picture is in it.
+    # A live photo's picture is beside it in a message; elsewhere it is inside.
     photo = largest(tables(message, "photo") or tables(table(message, "live_photo"), "photo"))
     if photo is not None:
         yield from _ref(photo, source, MediaKind.IMAGE, "image/jpeg")
@@ -58,7 +58,7 @@ def _own(message: Raw, source: TelegramSource) -> Iterator[MediaRef]:
 
 
 def _inside(message: Raw, source: TelegramSource) -> Iterator[MediaRef]:
-    """Files that come wrapped: paid media, a game's pictures, and those of a poll and of its options."""
+    """Nested files: paid media, a game's pictures, and those of a poll and its options."""
     for item in tables(table(message, "paid_media"), "paid_media"):
         yield from _own(item, source)
     yield from _own(table(message, "game"), source)
@@ -71,13 +71,13 @@ def _inside(message: Raw, source: TelegramSource) -> Iterator[MediaRef]:
 
 
 def largest(sizes: tuple[Raw, ...]) -> Raw | None:
-    """The largest of a photo's sizes, wherever it stands in the list."""
+    """The largest of a photo's sizes, wherever it is in the list."""
     usable = [size for size in sizes if words(size, "file_id")]
     return max(usable, key=_extent, default=None)
 
 
 def _to_be_had(video: Raw, most: int) -> Raw:
-    """The video, or the best of its smaller qualities if no bot is handed the video itself."""
+    """The video, or the best of its smaller qualities if the video itself is over the bot's limit."""
     if (count(video, "file_size") or 0) <= most:
         return video
     best = largest(tuple(one for one in tables(video, "qualities") if 0 < (count(one, "file_size") or 0) <= most))
@@ -89,7 +89,7 @@ def _extent(size: Raw) -> tuple[int, int]:
 
 
 def sticker_mime(sticker: Raw) -> str:
-    """A sticker's type, which Telegram tells by two flags: a picture, an animation (.tgs) or a video."""
+    """A sticker's type, from two flags: an image, an animation (.tgs) or a video."""
     if yes(sticker, "is_animated"):
         return "application/x-tgsticker"
     return "video/webm" if yes(sticker, "is_video") else "image/webp"
@@ -114,7 +114,7 @@ def _ref(file: Raw, source: TelegramSource, kind: MediaKind, mime: str) -> Itera
 
 
 def _name(file: Raw) -> str | None:
-    """The sender's file name; for music without one, what its tags say."""
+    """The sender's file name; for music without one, from its tags."""
     name = words(file, "file_name").strip()
     if not name:
         name = " - ".join(part for part in (line(file, "performer"), line(file, "title")) if part)
@@ -122,7 +122,7 @@ def _name(file: Raw) -> str | None:
 
 
 class TelegramDownload(LinkedFile):
-    """A file's bytes, by links that live for an hour."""
+    """Downloads a file, by links that are valid for an hour."""
 
     gone = frozenset({404, 410})
 
@@ -133,7 +133,7 @@ class TelegramDownload(LinkedFile):
         self._token = token
 
     async def first_link(self) -> str:
-        """The link; what Telegram will never hand out is refused here, and without a call if its size is known."""
+        """The link; files that Telegram never provides are refused here, without a call if the size is known."""
         self._check_size(self._ref.size)
         return await self.link(attempts=ATTEMPTS)
 
@@ -153,7 +153,7 @@ class TelegramDownload(LinkedFile):
         return self._over_http(words(file, "file_path"))
 
     def dead(self, status: int) -> MediaError:
-        # Telegram has it, or getFile would have said so: this may pass, or the operator may mend it.
+        # Telegram has the file, or getFile would have failed: this may be temporary, or the operator may fix it.
         return MediaError(
             f"a link that the Bot API has just made for {self.shown} leads nowhere; try it later, and where "
             "the server is your own, see whether its folder is served over HTTP"
@@ -163,14 +163,14 @@ class TelegramDownload(LinkedFile):
         if "too big" in error.description:
             return self._too_large(None)
         if "temporarily" in error.description:
-            # Telegram says so of a wrong id as well; only a later try tells.
+            # Telegram answers the same for a wrong id; only a retry shows which.
             return AdapterError(f"Telegram cannot hand out {self.shown} now: {error.description}")
         return MediaExpired(f"Telegram no longer hands out {self.shown} ({error.description or error.code})")
 
     def _over_http(self, path: str) -> str:
-        """The path behind a link. A server with --local names a path on its own disk; we never open one."""
+        """The path of a link. A server with --local names a path on its own disk; we never open one."""
         if path.startswith("/"):
-            # The folder has the bot's name; on a disk that takes no colons, with a tilde.
+            # The folder has the bot's name; on file systems without colons, with a tilde.
             name = self._token.reveal()
             folder = next((folder for folder in (f"/{name}/", f"/{name.replace(':', '~')}/") if folder in path), None)
             if folder is None:

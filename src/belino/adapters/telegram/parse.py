@@ -48,7 +48,7 @@ from belino.domain.message import (
 )
 from belino.net.json_fields import Raw, as_table, has, number_id, table, tables, unix_time, whole, words
 
-# Asked for by name: without the list Telegram leaves reactions out, and sends what we would only count.
+# Requested by name: by default Telegram omits reactions, and sends updates we would only count.
 ALLOWED_UPDATES = (
     "message",
     "edited_message",
@@ -75,16 +75,16 @@ class _Frame:
     received: datetime
 
     def when(self, raw: Raw, key: str) -> datetime:
-        """The time Telegram tells; where it tells none, the time it reached us."""
+        """The update's time; without one, the time it was received."""
         return unix_time(raw, key) if whole(raw, key) else self.received
 
 
 def parse(
     update: object, *, account: str, me: TelegramBot, received: datetime, most: int = FETCH_BYTES
 ) -> tuple[Arrival, ...]:
-    """One update as arrivals, at least one: what we cannot read is Unsupported and names what it was.
+    """One update as arrivals, at least one: an unreadable update is Unsupported, with its type.
 
-    `most` is the largest file that the bot is handed.
+    `most` is the largest file that the bot may download.
     """
     raw = as_table(update)
     frame = _Frame(account=account, me=me, most=most, update_id=whole(raw, "update_id") or 0, received=received)
@@ -128,13 +128,13 @@ def _said(raw: Raw, frame: _Frame) -> Message | Unsupported:
 
 def _edited(raw: Raw, frame: _Frame) -> Edit | Unsupported:
     said = _said(raw, frame)
-    # Two edits may share a second, so the update's number tells them apart.
+    # Two edits may share a second, so the update's number distinguishes them.
     edit_id = f"{said.id}@{number_id(raw, 'edit_date') or '0'}.{frame.update_id}"
     return as_edit(said, edit_id, frame.when(raw, "edit_date"))
 
 
 def _deletions(raw: Raw, frame: _Frame) -> Iterator[Deletion]:
-    """Told only of business accounts' chats. Telegram does not say when, or who did it."""
+    """Reported only for business accounts' chats. Telegram does not say when, or who deleted it."""
     where = conversation(frame.account, table(raw, "chat"), business=words(raw, "business_connection_id"))
     ids = raw.get("message_ids")
     for message_id in ids if isinstance(ids, list) else ():
@@ -150,7 +150,7 @@ def _deletions(raw: Raw, frame: _Frame) -> Iterator[Deletion]:
 
 
 def _reactions(raw: Raw, frame: _Frame) -> Iterator[Reaction]:
-    """What was put on and taken away, which Telegram tells as the lists before and after."""
+    """Added and removed reactions, which Telegram sends as the lists before and after."""
     message_id = number_id(raw, "message_id")
     author = user(table(raw, "user"), frame.me) or chat_as_author(table(raw, "actor_chat")) or UNKNOWN_AUTHOR
     before = [_emoji(reaction) for reaction in tables(raw, "old_reaction")]
@@ -178,7 +178,7 @@ def _emoji(reaction: Raw) -> str:
 
 
 def _unread(update: Raw, frame: _Frame) -> Unsupported:
-    """An update we did not ask for or do not know: told with its name and its apparent author."""
+    """An update we did not ask for or do not know, with its name and apparent author."""
     names = sorted(key for key in update if key != "update_id" and has(update, key))
     payload = table(update, names[0]) if names else {}
     chat = table(payload, "chat") or table(table(payload, "message"), "chat")
@@ -189,7 +189,7 @@ def _unread(update: Raw, frame: _Frame) -> Unsupported:
         author=author or chat_as_author(chat) or UNKNOWN_AUTHOR,
         sent=frame.when(payload, "date"),
         what=f"an update of the kind {_named(names)}",
-        # Without a chat it was not said to us: never the start of a direct conversation.
+        # Without a chat it is not addressed to us: never the start of a direct conversation.
         chat_type=chat_type(chat) if chat else ChatType.CHANNEL,
         channel_name=chat_name(chat) or None,
     )
@@ -206,12 +206,12 @@ def _where(raw: Raw, frame: _Frame) -> ConversationKey:
 
 
 def _message_id(raw: Raw, frame: _Frame) -> str:
-    # Zero is no id: Telegram gives it to everything that only its sender and the bot see.
+    # Zero is no id: Telegram uses it for everything that only its sender and the bot see.
     return number_id(raw, "message_id") if whole(raw, "message_id") else f"update-{frame.update_id}"
 
 
 def _text(raw: Raw) -> str:
-    """Everything a message says in words: its text or caption, then the facts in it, a line each."""
+    """The text of a message: its text or caption, then its facts, a line each."""
     parts = (linked(raw, "text", "entities"), _caption(raw), rich_text(table(raw, "rich_message")), *facts_of(raw))
     return "\n".join(part for part in parts if part)
 
@@ -225,16 +225,16 @@ def _files(raw: Raw, source: TelegramSource) -> tuple[MediaRef, ...]:
 
 
 def _replied_to(raw: Raw) -> Raw:
-    """The message this one answers. In a topic, everything answers the notice that created it: that is no reply."""
+    """The message this one replies to. In a topic, every message replies to its creation notice: that is no reply."""
     reply = table(raw, "reply_to_message")
     return {} if has(reply, "forum_topic_created") or is_confidential(reply) else reply
 
 
 def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quote | None:
-    """What the message answers, with its files: in this chat, or in another one."""
+    """The replied-to message with its files: in this chat, or in another one."""
     quoted = linked(table(raw, "quote"), "text", "entities")
     if reply := _replied_to(raw):
-        # The files are the same items as when that message came itself: they keep their ids.
+        # The files have the same ids as when that message arrived.
         source = TelegramSource(
             where=where,
             message_id=number_id(reply, "message_id") or own_id,
@@ -243,12 +243,12 @@ def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quot
             most=frame.most,
         )
         quote = Quote(author=author_of(reply, frame.me), message_id=number_id(reply, "message_id") or None)
-        # Telegram says 0 for a message it no longer shows.
+        # Telegram sends 0 for a message it no longer shows.
         sent = unix_time(reply, "date") if whole(reply, "date") else None
         files = _files(reply, source)
         return replace(quote, text=quoted or item_answered(raw, reply) or _gist(reply, files), sent=sent, media=files)
     if external := table(raw, "external_reply"):
-        # Its id counts in another chat, so the files belong to the message that brought them here.
+        # Its id is valid in another chat, so the files belong to the message that brought them here.
         source = TelegramSource(where=where, message_id=own_id, sent=frame.when(raw, "date"), most=frame.most)
         quote = origin(table(external, "origin"), frame.me) or Quote()
         files = _files(external, source)
@@ -259,13 +259,13 @@ def _quote(raw: Raw, where: ConversationKey, own_id: str, frame: _Frame) -> Quot
 
 
 def _gist(raw: Raw, files: Sequence[MediaRef]) -> str:
-    """What an answered message says; a story, a join or a game says nothing, and is named."""
+    """The text of a replied-to message; a story, a join or a game has none, and is named."""
     return _text(raw) or ("" if files else what_is_in(raw))
 
 
 def _is_addressed(raw: Raw, me: TelegramBot) -> bool:
-    """Whether a message speaks to this bot: in private, by its name, by a command for it, or by answering it."""
-    # In a business account's chats two people write to each other; we read along.
+    """Whether a message is addressed to this bot: in private, by its name, by a command for it, or as a reply to it."""
+    # A business account's chat is between two people; we only read it.
     if chat_type(table(raw, "chat")) is ChatType.DIRECT and not words(raw, "business_connection_id"):
         return True
     if me.id and whole(table(_replied_to(raw), "from"), "id") == me.id:
@@ -274,7 +274,7 @@ def _is_addressed(raw: Raw, me: TelegramBot) -> bool:
 
 
 def _names(raw: Raw) -> Iterator[tuple[Raw, str]]:
-    """Every mention and command in a message, and what it names."""
+    """Every mention and command in a message, with its target."""
     for said, entities in (("text", "entities"), ("caption", "caption_entities")):
         for entity in tables(raw, entities):
             if words(entity, "type") in NAMING:

@@ -1,4 +1,4 @@
-"""Send parcels, each by one visible call: text, a file, an album or an edit; and chat actions while they are made."""
+"""Send parcels, each by one visible call: text, a file, an album or an edit; and show chat actions before."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,13 +32,13 @@ METHODS = {
     SendAs.STICKER: "sendSticker",
     SendAs.DOCUMENT: "sendDocument",
 }
-# An animation is told as a document too, so that it must be looked for first.
+# An animation is also marked as a document, so it must be checked first.
 _KEPT_AS = sorted(SendAs, key=lambda form: form is SendAs.DOCUMENT)
-# Telegram makes pictures of its own of these: their size and name say nothing about what was sent.
+# Telegram re-encodes these: their size and name say nothing about what was sent.
 _REMADE = frozenset({SendAs.PHOTO, SendAs.ANIMATION, SendAs.STICKER})
 
 CALLS_AT_MOST = 4
-"""A group that moved, a picture that is none and a question that is gone are each answered with another call, once."""
+"""A moved group, an invalid picture and a deleted question are each retried with another call, once."""
 
 TYPING = "typing"
 UPLOADS = {
@@ -64,7 +64,7 @@ class _Call:
 
 
 async def send(client: TelegramClient, parcel: Parcel) -> Receipt:
-    """Make one message, album or change. A group that became a supergroup is followed to its new id."""
+    """Send one message, album or edit. A group that became a supergroup is followed to its new id."""
     if parcel.kind is ParcelKind.EDIT:
         return await edit(client, parcel.edits or "", parcel)
     moved: int | None = None
@@ -85,7 +85,7 @@ async def send(client: TelegramClient, parcel: Parcel) -> Receipt:
 
 
 async def edit(client: TelegramClient, message_id: str, parcel: Parcel) -> Receipt:
-    """Change a message's text."""
+    """Edit a message's text."""
     number, _, moved = message_id.partition("@")
     fields = {name: value for name, value in where_of(parcel.conversation).items() if name in _EDITED_BY}
     fields |= {"message_id": _number(number), **_text(parcel)}
@@ -93,7 +93,7 @@ async def edit(client: TelegramClient, message_id: str, parcel: Parcel) -> Recei
         fields["chat_id"] = _number(moved)
     try:
         message = as_table(await client.call("editMessageText", fields))
-    except (NoSuchPage, NotFound) as error:  # with the same token the message was sent
+    except (NoSuchPage, NotFound) as error:  # the token is valid: it sent the message
         raise NothingToEdit("this server changes no messages") from error
     except TelegramRefused as error:
         if is_unchanged(error):
@@ -141,7 +141,7 @@ async def _made(client: TelegramClient, call: _Call, key: str) -> Receipt:
         result = await client.call(call.method, call.fields)
     messages = [as_table(message) for message in (result if isinstance(result, list) else [result])]
     ids = [number_id(message, "message_id") for message in messages]
-    # A film for a large chat has the number 0: Telegram shows it later, under a number that it does not tell.
+    # A video for a large chat has the id 0: Telegram shows it later, under an id that it does not report.
     ids = [f"scheduled-{key}-{number}" if own == "0" else own for number, own in enumerate(ids)]
     if not ids or not all(ids):
         raise Unanswered("Telegram took the message and did not say under which id")
@@ -154,7 +154,7 @@ async def _made(client: TelegramClient, call: _Call, key: str) -> Receipt:
 
 
 def files_call(where: Mapping[str, object], files: Sequence[OutgoingFile], markup: Markup) -> _Call:
-    """The call for these files, with their captions; `where` are the fields that say to whom."""
+    """The call for these files, with their captions; `where` are the fields of the target chat."""
     if len(files) == 1:
         (file,) = files
         fields = {**where, **_caption(file, markup), **_facts(file)}
@@ -168,12 +168,12 @@ def files_call(where: Mapping[str, object], files: Sequence[OutgoingFile], marku
 
 
 def as_documents(files: Sequence[OutgoingFile]) -> tuple[OutgoingFile, ...]:
-    """The same files in the form that takes anything; in an album documents go only with documents."""
+    """The same files as documents, which accept anything; an album of documents holds only documents."""
     return tuple(replace(file, send_as=SendAs.DOCUMENT) for file in files)
 
 
 def kept_as(message: Raw) -> StoredFile:
-    """What Telegram says it made of a file."""
+    """What Telegram stored for a file."""
     form = next((form for form in _KEPT_AS if has(message, form)), None)
     if form is None or form in _REMADE:
         return StoredFile(form=form)
@@ -188,7 +188,7 @@ def _caption(file: OutgoingFile, markup: Markup) -> Mapping[str, object]:
 
 
 def _facts(file: OutgoingFile) -> dict[str, object]:
-    """What Telegram shows and would otherwise have to find out."""
+    """Attributes that Telegram shows and would otherwise have to detect."""
     seconds = None if file.seconds is None else round(file.seconds)
     match file.send_as:
         case SendAs.VIDEO | SendAs.ANIMATION:
@@ -198,7 +198,7 @@ def _facts(file: OutgoingFile) -> dict[str, object]:
         case SendAs.AUDIO | SendAs.VOICE:
             facts = {"duration": seconds}
         case SendAs.DOCUMENT:
-            # It was decided that this is a document; Telegram would make a video or an animation of some.
+            # Already decided to be a document; Telegram would turn some into a video or an animation.
             facts = {"disable_content_type_detection": True}
         case _:
             facts = {}
@@ -210,7 +210,7 @@ def _when(message: Raw, key: str, client: TelegramClient) -> datetime:
 
 
 def _to(call: _Call, chat_id: int) -> _Call:
-    # A message of the old group has another id in the new one: the answer goes without its reply.
+    # A message of the old group has another id in the new one: the answer is sent without its reply.
     kept = {name: value for name, value in call.fields.items() if name != "reply_parameters"}
     return replace(call, fields={**kept, "chat_id": chat_id})
 
@@ -231,11 +231,11 @@ def _reply(parcel: Parcel) -> Mapping[str, object]:
     reply_to = _number(parcel.reply_to)
     if reply_to is None:
         return {}
-    # The message may be gone by now; the answer is worth sending all the same.
+    # The message may be deleted by now; the answer is sent all the same.
     return {"reply_parameters": {"message_id": reply_to, "allow_sending_without_reply": True}}
 
 
 def _number(text: str | None) -> int | None:
-    """An id as Telegram wants it."""
+    """An id in Telegram's form."""
     digits = (text or "").removeprefix("-")
     return int(text or "") if digits.isascii() and digits.isdigit() and len(digits) < 20 else None

@@ -1,1 +1,1 @@
-"""Image: what a picture is, and the best copy of it under a limit."""
+"""Image: facts of a picture, and its best copy under a limit."""

@@ -1,4 +1,4 @@
-"""Decode a hostile picture in the sandbox: check its limits, then turn it upright and into sRGB."""
+"""Decode a hostile picture in the sandbox: check its limits, then convert it to upright sRGB."""
 
 import io
 import os
@@ -24,11 +24,11 @@ MAX_FRAME_PIXELS = 400_000_000
 """Of all frames together."""
 
 LARGE_WEBP = 20_000_000
-"""Above so many pixels its decoder gives half the rows and columns: it holds several copies of what it decodes."""
+"""Above so many pixels the decoder halves rows and columns: it holds several copies of what it decodes."""
 HEAD_BYTES = 64 * 1024
 SHARP = 1.5
-"""A decoder that shrinks leaves noise, so the last part of the way is left to a better filter."""
-# What Pillow's plugins raise on broken bytes; it is more than they document.
+"""A shrinking decoder leaves noise, so a better filter does the last part."""
+# What Pillow's plugins raise on broken bytes; more than they document.
 PILLOW_ERRORS: tuple[type[Exception], ...] = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, ArithmeticError, RuntimeError, AttributeError,
     struct.error, zlib.error,
@@ -41,7 +41,7 @@ _TIFF_COMPRESSION, _TIFF_JPEG = 259, 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoder:
-    """Who opens a type of picture: a loader of libvips, else Pillow by the names it gives the type."""
+    """The decoder of a picture type: a loader of libvips, else Pillow by its format names."""
 
     mime: str
     loader: str | None
@@ -62,7 +62,7 @@ _DECODERS = {
         Decoder(mime="image/bmp", loader=None, operation=None, pillow=("BMP",)),
     )
 }
-"""Everything else is refused, whatever libraries could do with it."""
+"""All other types are refused, whatever the libraries support."""
 MIMES = frozenset(_DECODERS)
 
 _SIGNATURES = (
@@ -74,7 +74,7 @@ _SIGNATURES = (
     (re.compile(rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0", re.DOTALL), "image/bmp"),
 )
 _TOLD_ONCE = frozenset({"image/jpeg", "image/png", "image/webp"})
-"""Where Pillow turns no more than libvips does, but believes other places than EXIF too: the header has decided."""
+"""Types whose orientation the header determines: Pillow would also read it from places other than EXIF."""
 _LOSSY = frozenset({"image/jpeg", "image/heic", "image/avif"})
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
 _HEIC_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"})
@@ -82,19 +82,19 @@ _HEIC_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a picture says of itself before any pixel is decoded."""
+    """The facts of a picture before decoding."""
 
     mime: str
     width: int
     height: int
-    """As stored; `upright` turns them."""
+    """As stored; `upright` applies the orientation."""
     frames: int
     has_alpha: bool
     orientation: int
     plain: bool
-    """Eight bits, grey or RGB, in sRGB: pixels that mean the same everywhere."""
+    """Eight bits, grey or RGB, in sRGB."""
     lossy: bool
-    """Whether its pixels went through a lossy encoder already."""
+    """Whether its pixels have been through a lossy encoder."""
     size: int
     """Bytes of the file."""
 
@@ -105,7 +105,7 @@ class Header:
 
 @cache
 def vips() -> Any:
-    """The library, allowed to open only what is on our list, one thread, nothing remembered."""
+    """The library, limited to our list of loaders, one thread, no cache."""
     import pyvips
 
     pyvips.block_untrusted_set(True)
@@ -119,7 +119,7 @@ def vips() -> Any:
 
 
 def prepare() -> None:
-    """Import what every job needs, so that a child forked afterwards finds it there."""
+    """Import what every job needs, for children forked afterwards."""
     vips()
     import PIL.AvifImagePlugin
     import PIL.MpoImagePlugin
@@ -132,7 +132,7 @@ def prepare() -> None:
 
 @cache
 def _heif() -> bool:
-    """Whether HEIC can be opened here: an extra brings the library."""
+    """Whether HEIC can be opened here: an extra installs the library."""
     try:
         import pillow_heif
     except ImportError:
@@ -142,7 +142,7 @@ def _heif() -> bool:
 
 
 def look(source: int) -> Header:
-    """What the picture is, refused when it is none of ours or too large; no pixel is decoded."""
+    """The facts of the picture, refused if unsupported or too large; no pixel is decoded."""
     mime = mime_of(os.pread(source, HEAD_BYTES, 0))
     header = _look_vips(source, _DECODERS[mime]) or _look_pillow(source, _DECODERS[mime])
     width, height, frames = header.width, header.height, header.frames
@@ -158,7 +158,7 @@ def look(source: int) -> Header:
 
 
 def mime_of(head: bytes) -> str:
-    """The type of a picture we decode, from its first bytes; anything else is refused."""
+    """The type of a supported picture, from its first bytes; anything else is refused."""
     if head[4:8] == b"ftyp":
         length = min(int.from_bytes(head[:4]), len(head))
         brands = {head[8:12], *(head[at : at + 4] for at in range(16, length, 4))}
@@ -176,8 +176,8 @@ def mime_of(head: bytes) -> str:
 def decode(source: int, header: Header, size: tuple[int, int] | None = None, *, to_write: bool = False) -> Pixels:
     """The first frame in memory: upright, eight bits, grey or sRGB, of this size if one is given.
 
-    A JPEG decoder leaves out what a smaller size does not need. With `to_write`, Pillow holds the pixels of a
-    photograph, for it writes them fastest; any other work is quicker without it.
+    A JPEG decoder skips what a smaller size does not need. With `to_write`, Pillow holds the pixels of a photograph,
+    because it encodes them fastest; any other work is faster without it.
     """
     width, height = size or header.upright
     error = vips().Error
@@ -187,7 +187,7 @@ def decode(source: int, header: Header, size: tuple[int, int] | None = None, *, 
     try:
         return _finish(_load_vips(source, header, (width, height)), header.orientation, header, (width, height))
     except error as first:
-        # Pillow forgives other faults than libvips does. What neither reads is broken.
+        # Pillow tolerates other faults than libvips. What neither reads is broken.
         try:
             return _by_pillow(source, header, (width, height))
         except (error, *PILLOW_ERRORS) as second:
@@ -195,9 +195,9 @@ def decode(source: int, header: Header, size: tuple[int, int] | None = None, *, 
 
 
 def is_whole(source: int, header: Header) -> bool:
-    """Decode every pixel and keep none: what is handed on as it is others must be able to read, to its very end.
+    """Decode every pixel and keep none: a picture passed on unchanged must be readable to its end.
 
-    libvips stops at the last pixel. Pillow does not, and it is what most others read with.
+    libvips stops at the last pixel. Pillow does not, and most other programs use it.
     """
     with suppress(MemoryError, *PILLOW_ERRORS), _open_pillow(source, _DECODERS[header.mime]) as image:
         alike = image.size == (header.width, header.height)
@@ -253,7 +253,7 @@ def _load_vips(source: int, header: Header, size: tuple[int, int]) -> Any:
 
 
 def _is_ycc(source: int) -> bool:
-    """Whether a TIFF holds brightness and two differences of colour as they are, not as a JPEG."""
+    """Whether a TIFF stores YCbCr uncompressed, not as JPEG."""
     with suppress(*PILLOW_ERRORS), _open_pillow(source, _DECODERS["image/tiff"]) as image:
         tags = getattr(image, "tag_v2", {})
         return tags.get(_TIFF_COLOURS) == _TIFF_YCC and tags.get(_TIFF_COMPRESSION) != _TIFF_JPEG
@@ -261,7 +261,7 @@ def _is_ycc(source: int) -> bool:
 
 
 def _orientation(image: Any, fields: set[str]) -> int:
-    """From the metadata, wherever the format keeps it; 1 when there is none or it is nonsense."""
+    """The orientation from the metadata, wherever the format stores it; 1 if there is none or it is invalid."""
     if "orientation" in fields:
         return _sane(image.get("orientation"))
     if "exif-data" in fields:
@@ -281,7 +281,7 @@ def _sane(orientation: object) -> int:
 
 
 def _png_frames(source: int) -> int:
-    """An APNG tells how many frames it has before the first pixels."""
+    """An APNG declares its number of frames before the first pixels."""
     head = os.pread(source, HEAD_BYTES, 0)
     at = head.find(b"acTL", 0, max(head.find(b"IDAT"), 0))
     return int.from_bytes(head[at + 4 : at + 8]) if at > 0 else 1
@@ -295,7 +295,7 @@ def _look_pillow(source: int, decoder: Decoder) -> Header:
     try:
         with _open_pillow(source, decoder) as image:
             width, height = image.size
-            turned = decoder.mime == "image/tiff"  # Pillow turns these by itself, and tells the size they have then
+            turned = decoder.mime == "image/tiff"  # Pillow rotates these itself, and reports the resulting size
             return Header(
                 mime=decoder.mime,
                 width=width,
@@ -337,7 +337,7 @@ def _by_pillow(source: int, header: Header, size: tuple[int, int]) -> Pixels:
 
 
 def _for_vips(image: "Image.Image", profile: bytes | None) -> Any:
-    """The pixels as libvips sees them."""
+    """The pixels as a libvips image."""
     if image.mode.startswith("I;16"):
         mode, format_ = "I;16", "ushort"
     elif image.mode in ("L", "LA", "RGB", "RGBA", "CMYK"):
@@ -360,7 +360,7 @@ def _simple_mode(image: "Image.Image") -> str:
 
 
 def _finish(image: Any, orientation: int, header: Header, size: tuple[int, int]) -> Pixels:
-    """Shrink first, for every later step then has less to do; turn last, for a turn needs all rows at once."""
+    """Shrink first, which makes later steps cheaper; rotate last, which needs all rows at once."""
     across, down = (size[1], size[0]) if orientation in TURNED else size
     if (across, down) != (image.width, image.height):
         image = resized(image, across, down, stored=(header.width, header.height))
@@ -368,11 +368,11 @@ def _finish(image: Any, orientation: int, header: Header, size: tuple[int, int])
 
 
 def _srgb(image: Any) -> Any:
-    """Eight bits of grey or sRGB, with alpha where there was some; the colour profile is applied and gone."""
+    """Eight bits of grey or sRGB, with alpha if present; the colour profile is applied and removed."""
     grey = image.bands < 3
     profile = image.get("icc-profile-data") if "icc-profile-data" in image.get_fields() else b""
     meant = b"CMYK" if image.interpretation == "cmyk" else b"GRAY" if grey else b"RGB "
-    # A profile that is broken or of another kind of picture: then the pixels speak for themselves.
+    # A profile that is broken or of another colour space: the pixels are used as they are.
     if profile[16:20] == meant and not is_srgb(profile):
         with suppress(vips().Error):
             image = image.icc_transform("srgb", embedded=True, intent="perceptual")
@@ -387,7 +387,7 @@ def _srgb(image: Any) -> Any:
 
 
 def _stretched(image: Any) -> Any:
-    """Measurements have a range of their own: parts of one would all be black, and thousands all white."""
+    """Measurements have a range of their own: fractions of one would all be black, and thousands all white."""
     image = image.copy_memory()
     least, most = image.min(), image.max()
     fits = least >= 0 and 1 < most <= 255
@@ -395,7 +395,7 @@ def _stretched(image: Any) -> Any:
 
 
 def _short(error: BaseException) -> str:
-    """What is wrong, for a person: a library's own text speaks of its parts, and may hold bytes of the file."""
+    """The problem, for a person: a library's own text names internals, and may hold bytes of the file."""
     from PIL import UnidentifiedImageError
 
     if isinstance(error, UnidentifiedImageError):

@@ -11,67 +11,67 @@ from belino.media.image.decode import MAX_SIDE, Header, decode
 from belino.media.image.pixels import Pixels
 from belino.media.image.sample import Sample, detail, pieces, strips
 
-# All weights, found on photographs, screenshots and drawings by SSIM at the original size (`belino bench media`).
+# All weights are fitted on photographs, screenshots and drawings by SSIM at the original size (`belino bench media`).
 BEST_QUALITY = 95
-"""Nobody sees a better one."""
+"""Higher qualities look the same."""
 FINE, ENOUGH_FINE = 85, 0.82
-"""From this quality on, a result that uses this part of the limit is not searched further."""
+"""From this quality on, a result that uses this part of the limit ends the search."""
 ALMOST = 80
-"""From this quality on, the fine one is tried first: a guess is often off by that much."""
+"""From this quality on, the quality FINE is tried first: a guess is often off by that much."""
 AIM, ENOUGH = 0.95, 0.9
-"""The part of the limit a guess aims at, because a miss costs an encode; and what is enough below that quality."""
+"""The part of the limit that a guess aims at, because a miss costs an encode; and what is enough below that quality."""
 AIM_SHRUNK, ENOUGH_SHRUNK = 0.98, 0.96
-"""The same where pixels were lost already, so that every byte counts."""
+"""The same where pixels were already lost, so that every byte counts."""
 GROWTH = 1.7
-"""Bytes grow with a side to this power, not to 2: a smaller picture has more detail in each pixel."""
+"""Bytes grow with a side to this power, not to 2: a smaller picture has more detail per pixel."""
 STEEPNESS = 0.65
-"""Bytes grow with the fineness of quantisation to this power, as long as nothing better is known."""
+"""Bytes grow with the fineness of quantisation to this power, until measured."""
 STEP = 1.1
-"""A better size is worth the work when it differs by this factor."""
+"""Another size is worth trying when it differs by this factor."""
 NEAR = 0.5
-"""A JPEG is decoded whole above this scale: its decoder leaves out work only by halves."""
+"""A JPEG is decoded whole above this scale: its decoder saves work only by halves."""
 SPARE = 1.14
-"""A photograph is decoded this much wider than it is likely to end, all of it only if that fits."""
+"""A photograph is decoded this much wider than its likely result, whole only if that fits."""
 LIKELY = 0.13
-"""Bytes a pixel of a photograph is likely to end with."""
+"""The likely result of a photograph, in bytes per pixel."""
 WHOLE = 0.09
-"""With so many bytes for each of its pixels, most photographs keep them all."""
+"""With so many bytes per pixel, most photographs keep all pixels."""
 WEBP_SIDE = 16_383
 WEBP_PIXELS = 12_000_000
-"""More than these take more memory, or time, to write than a child of the sandbox has."""
+"""More pixels take more memory, or time, to write than a child of the sandbox has."""
 ALPHA_QUALITY = 70
 """Shadows take most of the bytes when every step of them is kept."""
 DRAWN, WRITTEN = 0.27, 0.47
 """Of the detail lost by halving, the part that is hard edges: photographs ≤ .2, screens ≥ .35, pages of text ≥ .5."""
 ROUGH = 0.1
-"""With more detail than this in it, a photograph is better coarsened than shrunk."""
+"""With more detail than this, a photograph is better quantised than shrunk."""
 SMOOTH = 0.001
-"""With less detail than this in it, a picture that was never lossy takes little without loss."""
+"""With less detail than this, a picture that was never lossy compresses well without loss."""
 CLOSE, CLOSE_QUICK = 1.1, 1.25
-"""What is guessed to weigh so many limits without loss is tried, for samples often weigh too much; a PNG without
-filters is quick."""
+"""A lossless estimate of up to so many limits is tried, as samples often overestimate; a PNG without filters is
+quick."""
 LETTERS = 4.5
-"""Lossless WebP makes a quarter of a PNG of a page of text, and is not tried on what is larger."""
+"""For a page of text lossless WebP is a quarter of a PNG; it is not tried if the PNG exceeds so many limits."""
 FAITHFUL, FAITHFUL_CLEAR = 0.7, 1.5
-"""How far off, of 255, the colours of a palette may be on average: more shows as bands. WebP with alpha takes thrice
-the memory, so there a palette may be further off."""
+"""Maximum mean error of a palette, of 255: more shows as bands. WebP with alpha takes three times the memory, so
+there a larger error is allowed."""
 BUSY, SMALL = 0.05, 2_000_000
-"""Huffman tables of its own cost a JPEG thrice the time and spare 4 % of a busy picture, 10 % and more below .05 bytes
-a pixel. A small picture has the time."""
+"""Optimised Huffman tables cost a JPEG three times the time and save 4 % of a busy picture, 10 % and more below .05
+bytes a pixel. A small picture has the time."""
 TINY = 3_000
 """Below so many bytes the tables of a JPEG are too large a part of it."""
 ROUNDS = 6
 PATIENCE = 2
-"""So many rounds look for a better size; the others take what fits."""
+"""So many rounds search for a better size; later rounds accept what fits."""
 REFINEMENTS = 5
 _NEVER_DRAWN = frozenset({"image/jpeg", "image/heic", "image/avif"})
-"""What was coarsened as a photograph before is so again, at less cost."""
+"""Types that are always lossy: their pixels are quantised again, at less cost."""
 _KEEP_ALPHA = frozenset({"image/webp", "image/png"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitLimits:
-    """What the picture must fit into."""
+    """The limits of the result."""
 
     max_bytes: int
     max_side: int | None = None
@@ -79,7 +79,7 @@ class FitLimits:
     formats: tuple[str, ...] = ("image/jpeg", "image/png", "image/webp")
 
     def box(self, width: int, height: int) -> tuple[int, int]:
-        """The largest size with the same shape inside the pixel limits."""
+        """The largest size of the same shape within the pixel limits."""
         side = min(self.max_side or max(width, height), WEBP_SIDE if "image/webp" in self.formats else MAX_SIDE)
         scale = min(1.0, side / max(width, height))
         if self.max_pixels:
@@ -103,20 +103,20 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codec:
-    """A lossy way to write a picture, and where it is at its best."""
+    """A lossy encoder and its best range."""
 
     mime: str
     write: Callable[[Pixels, int, bool], bytes]
     start: int
-    """The quality from which on more pixels look better than finer ones, as long as there are more."""
+    """From this quality on more pixels look better than finer ones, as long as there are more."""
     floor: int
     """Below this quality fewer pixels look better than coarser ones."""
     has_tables: bool
-    """Whether tables of its own make a picture smaller, and slower to write."""
+    """Whether optimised tables make a picture smaller, and slower to write."""
     header: int
     """Bytes that do not grow with the picture."""
     more: float
-    """How many times more the whole weighs than samples of it say."""
+    """The ratio of the whole's size to its samples' estimate."""
 
 
 class Search:
@@ -127,7 +127,7 @@ class Search:
         self.encodes = 0
 
     def best(self, source: int, header: Header) -> Encoded:
-        """The picture read from `source`, as good as the wish allows."""
+        """The picture from `source`, as good as the options allow."""
         box = self.wish.box(*header.upright)
         size = _first_size(header, box, self.wish.max_bytes)
         whole = self.wish.max_bytes >= WHOLE * box[0] * box[1]
@@ -140,7 +140,7 @@ class Search:
             size = _within(box, found * size[0] / box[0])
 
     def of(self, pixels: Pixels, *, lossy: bool) -> Encoded:
-        """A picture that is in memory, and whether it went through a lossy encoder before it came there."""
+        """A decoded picture, and whether its source was lossy."""
         width, height = self.wish.box(*pixels.upright)
         header = Header(
             mime="image/jpeg" if lossy else "image/png",
@@ -159,7 +159,7 @@ class Search:
         return found
 
     def _encoded(self, whole: Pixels, header: Header, *, finer: bool) -> Encoded | float | None:
-        """The picture; or how many times larger it should be decoded, if it can; or None."""
+        """The result; or the factor by which it should be decoded larger, if possible; or None."""
         whole = whole.without_idle_alpha()
         if not _KEEP_ALPHA & set(self.wish.formats):
             whole = whole.opaque()
@@ -178,7 +178,7 @@ class Search:
         return self._lossy(whole, codec, sample, finer=finer)
 
     def _faithful(self, whole: Pixels, edges: float, texture: float) -> Encoded | None:
-        """A picture that was never lossy, with all its pixels and no blur, if that fits."""
+        """A picture that was never lossy, with all pixels and no blur, if that fits."""
         sample, formats = Sample(whole, strips), self.wish.formats
         found = None
         if "image/png" in formats:
@@ -188,7 +188,7 @@ class Search:
         return found
 
     def _lossless(self, whole: Pixels, sample: Sample) -> Encoded | None:
-        """As a PNG, if a sample says that it is likely to fit."""
+        """As a PNG, if a sample suggests that it fits."""
         for write, close in ((_flat_png, CLOSE_QUICK), (_small_png, CLOSE)):
             likely = sample.weigh(write) <= close * self.wish.max_bytes
             if likely and (found := self._tried(write, whole, sample, "image/png")):
@@ -196,7 +196,7 @@ class Search:
         return None
 
     def _few_colours(self, whole: Pixels, sample: Sample) -> Encoded | None:
-        """As a PNG with a palette that hardly differs: letters stay sharp, which lossy encoders do not grant."""
+        """As a PNG with a nearly exact palette: letters stay sharp, unlike in lossy encoders."""
         most = FAITHFUL_CLEAR if whole.has_alpha else FAITHFUL
         for write in (_palette_png, _small_palette_png):
             likely = sample.weigh(write) <= self.wish.max_bytes and sample.differs(write) <= most
@@ -205,7 +205,7 @@ class Search:
         return None
 
     def _written(self, whole: Pixels, sample: Sample) -> Encoded | None:
-        """Pages of text and smooth shades as lossless WebP: it takes time and memory, but finds what comes again."""
+        """Pages of text and gradients as lossless WebP: slow, but it finds repetition."""
         likely = _area(whole) <= WEBP_PIXELS and sample.weigh(_flat_png) <= LETTERS * self.wish.max_bytes
         likely = likely and sample.weigh(_lossless_webp) <= CLOSE_QUICK * self.wish.max_bytes
         return self._tried(_lossless_webp, whole, sample, "image/webp") if likely else None
@@ -217,7 +217,7 @@ class Search:
         return _encoded(content, mime, whole, quality) if len(content) <= self.wish.max_bytes else None
 
     def _codec(self, whole: Pixels, *, drawn: bool, webp: bool, texture: float) -> Codec | None:
-        """JPEG for photographs: almost as good and many times faster. WebP keeps edges, alpha and what was WebP."""
+        """JPEG for photographs: almost as good and many times faster. WebP for edges, alpha and WebP sources."""
         if whole.has_alpha:
             return (_WEBP_DRAWN if drawn else _WEBP_ALPHA) if "image/webp" in self.wish.formats else None
         photo = _JPEG if texture > ROUGH else _JPEG_SMOOTH
@@ -245,7 +245,7 @@ class Search:
         return self._coarse(whole, scale)
 
     def _refined(self, guess: "_Guess", *, shrunk: bool) -> Encoded | None:
-        """The finest quality that fits; None if even the floor is too much."""
+        """The highest quality that fits; None if even the lowest is too large."""
         limit, low, high = self.wish.max_bytes, guess.codec.floor, BEST_QUALITY
         aim, enough = (AIM_SHRUNK, ENOUGH_SHRUNK) if shrunk else (AIM, ENOUGH)
         aimed = aim * limit
@@ -269,7 +269,7 @@ class Search:
         return best
 
     def _coarse(self, whole: Pixels, scale: float) -> Encoded | None:
-        """The last resort for a limit that is hard to meet: halve until it fits."""
+        """The last resort: halve until it fits."""
         whole = whole.opaque()
         mime = next(mime for mime in ("image/webp", "image/jpeg") if mime in self.wish.formats)
         scale = max(scale, 1 / max(whole.upright))
@@ -282,7 +282,7 @@ class Search:
         return None
 
     def _shrinking_png(self, whole: Pixels) -> Encoded | None:
-        """The only way left where PNG alone may be written."""
+        """The only way left where only PNG is allowed."""
         pixels, scale = whole, 1.0
         while scale * max(whole.upright) >= 1:
             content = self._write(_small_png, pixels.image)
@@ -298,7 +298,7 @@ class Search:
 
 
 class _Guess:
-    """What a picture will weigh, guessed from a sample of it, and better after each time it was weighed."""
+    """Estimates the size of a result from a sample, corrected after each encode."""
 
     def __init__(self, pixels: Pixels, codec: Codec, sample: Sample, bias: float, *, tight: bool) -> None:
         self.pixels, self.codec, self.bias = pixels, codec, bias
@@ -313,19 +313,19 @@ class _Guess:
         return header + self.bias * self._spared * max(1, len(self._quick(quality)) - header) * self._sample.share
 
     def quality(self, wanted: float) -> int:
-        """The quality that gives so many bytes."""
+        """The quality for so many bytes."""
         self._quick(self.codec.start)
         if len(self._known) == 1:
             self._quick(min(_quality_for(self._points(), math.log(wanted)), BEST_QUALITY))
         return _quality_for(self._points(), math.log(wanted))
 
     def weigh(self, quality: int) -> None:
-        """Learn from the whole picture what a sample leaves open, where that is quicker than to write it twice."""
+        """Calibrate with the whole picture, where that is faster than writing it twice."""
         if self._tight and not self._exact:
             self._learn(quality, self._spared * len(self.codec.write(self.pixels, quality, False)))
 
     def write(self, quality: int) -> bytes:
-        """The picture itself, from which the guess learns."""
+        """Encode the picture itself and correct the estimate."""
         if self._exact and not self._tight:
             return self._quick(quality)
         content = self.codec.write(self.pixels, quality, self._tight)
@@ -339,7 +339,7 @@ class _Guess:
 
     @cached_property
     def _spared(self) -> float:
-        """The part of the bytes that is left when the picture gets tables of its own."""
+        """The part of the bytes that is left with optimised tables."""
         if not self._tight:
             return 1.0
         tight = self.codec.write(self._sample.pixels, self.codec.start, True)
@@ -354,14 +354,14 @@ class _Guess:
 
 
 def _first_size(header: Header, box: tuple[int, int], max_bytes: int) -> tuple[int, int]:
-    """The size to decode at: a JPEG as a photograph is likely to end, anything else whole."""
+    """The size to decode at: a JPEG near its likely result, anything else whole."""
     if header.mime != "image/jpeg":
         return box
     return _within(box, math.sqrt(max_bytes / LIKELY / (box[0] * box[1])))
 
 
 def _within(box: tuple[int, int], scale: float) -> tuple[int, int]:
-    """Somewhat more than the scale asks for, so that a guess that was too low costs no second decoding."""
+    """Somewhat more than the scale asks for, so that a low guess needs no second decoding."""
     scale *= SPARE
     return box if scale > NEAR else (max(1, round(box[0] * scale)), max(1, round(box[1] * scale)))
 
@@ -372,19 +372,19 @@ def _encoded(content: bytes, mime: str, pixels: Pixels, quality: int) -> Encoded
 
 
 def _fineness(quality: int) -> float:
-    """How finely a quality quantises, on a scale where the logarithm of the bytes is almost a line (JPEG's own)."""
+    """The fineness of a quality, on a scale where the logarithm of the bytes is almost linear (JPEG's own)."""
     return -math.log(5000 / quality if quality < 50 else max(1, 200 - 2 * quality))
 
 
 def _quality_for(points: Sequence[tuple[float, float]], wanted: float) -> int:
-    """Where the line through the last two points meets the wanted height."""
+    """Where the line through the last two points reaches the wanted value."""
     (x, y), slope = points[-1], _slope(points)
     step = math.exp(min(max(-(x + (wanted - y) / slope), 0.0), 8.0))
     return max(1, int(5000 / step) if step > 100 else int((200 - step) / 2))
 
 
 def _nearest(points: Sequence[tuple[float, float]], limit: int) -> list[tuple[float, float]]:
-    """The last one, and before it the nearest on the other side of the limit, if there is one: it lies between them."""
+    """The last point, and before it the nearest on the other side of the limit, if any: the result is between them."""
     last, top = points[-1], math.log(limit)
     others = [point for point in points if (point[1] > top) != (last[1] > top)]
     return [min(others, key=lambda point: abs(point[1] - top)) if others else points[-2], last]
@@ -395,7 +395,7 @@ def _height(points: Sequence[tuple[float, float]], x: float) -> float:
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:
-    """Of the line through the last two points; through one, as steep as usual."""
+    """The slope of the line through the last two points; through one, the default."""
     (x, y) = points[-1]
     if len(points) > 1 and points[-2][0] != x:
         return min(max((y - points[-2][1]) / (x - points[-2][0]), 0.4), 2.0)
@@ -407,7 +407,7 @@ def _area(pixels: Pixels) -> int:
 
 
 def _is_small(pixels: Pixels, limit: int) -> bool:
-    """Whether a JPEG of it is worth Huffman tables of its own."""
+    """Whether a JPEG is worth optimised Huffman tables."""
     return _area(pixels) < SMALL or limit / _area(pixels) < BUSY
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 HEADER_BYTES = 256 * 1024
-"""Enough to pass the colour profile and the thumbnail that cameras put before the size."""
+"""Enough to pass the colour profile and thumbnail that cameras put before the size."""
 
 BLOCK_MIMES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""What models take as a picture."""
+"""Picture types that models accept."""
 DRAWN_MIMES = BLOCK_MIMES | {"image/heic", "image/heif", "image/avif", "image/tiff", "image/bmp"}
-"""What we can decode, and so turn into something models take."""
+"""Types that we can decode, and so convert for models."""
 
 _SIDEWAYS = frozenset({5, 6, 7, 8})
 _PNG_WORDS = frozenset({b"eXIf", b"iTXt", b"zTXt", b"tEXt"})
@@ -16,13 +16,13 @@ _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 def image_size(header: bytes) -> tuple[str, int, int] | None:
-    """The real MIME type, width and height of a picture as it is seen, from its first bytes."""
+    """The real MIME type, upright width and height of a picture, from its first bytes."""
     found = _png(header) or _gif(header) or _webp(header) or _bmp(header) or _jpeg(header)
     return found if found and found[1] > 0 and found[2] > 0 else None
 
 
 def carries_metadata(picture: bytes) -> bool:
-    """Whether a picture models take brings more than itself: where and when it was taken, or how to turn it."""
+    """Whether a picture that models accept has metadata: place and time, or an orientation."""
     if picture.startswith(b"\x89PNG"):
         return any(name in _PNG_WORDS for name in _png_chunks(picture))
     if picture.startswith(b"\xff\xd8"):
@@ -41,7 +41,7 @@ def _png_chunks(picture: bytes) -> Iterator[bytes]:
 
 
 def _jpeg_markers(picture: bytes) -> Iterator[int]:
-    """The markers of the segments that stand before the picture itself."""
+    """The markers of the segments before the image data."""
     at = 2
     while at + 4 <= len(picture) and picture[at] == 0xFF:
         marker = picture[at + 1]
@@ -101,7 +101,7 @@ def _jpeg(header: bytes) -> tuple[str, int, int] | None:
         if header[at] != 0xFF:
             return None
         marker = header[at + 1]
-        if marker == 0xFF:  # fill bytes may stand before a marker
+        if marker == 0xFF:  # fill bytes may precede a marker
             at += 1
             continue
         if marker == 0x01 or 0xD0 <= marker <= 0xD7:  # markers without a body

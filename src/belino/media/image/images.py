@@ -18,9 +18,9 @@ from belino.media.image.strip import strip
 THUMB_SIDE = 256
 THUMB_BYTES = 64 * 1024
 MAX_BYTES = 32 * 1024 * 1024
-"""A limit above this one is taken for this one: nobody takes a larger picture."""
+"""Higher limits are reduced to this one: no platform accepts a larger picture."""
 FORMATS = ("image/jpeg", "image/png", "image/webp")
-"""What is written; what is handed on as it came may be a GIF too."""
+"""Types that are written; a file passed on unchanged may be a GIF too."""
 TAKEN = frozenset({*FORMATS, "image/gif"})
 CACHE_BYTES = 16 * 1024 * 1024
 FACTS_KEPT = 1024
@@ -28,7 +28,7 @@ FACTS_KEPT = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFacts:
-    """What a picture is, as it is seen upright."""
+    """The facts of a picture, upright."""
 
     mime: str
     width: int
@@ -48,7 +48,7 @@ class Fitted:
 
 
 class Runs(Protocol):
-    """The sandbox, as far as pictures need it."""
+    """The part of the sandbox that pictures need."""
 
     async def run(
         self, job: str, source: int | Path, options: Mapping[str, Any] = ..., *, output: Path | None = None
@@ -56,18 +56,18 @@ class Runs(Protocol):
 
 
 class Images:
-    """Asks the sandbox, and believes only what it can check."""
+    """Asks the sandbox, and checks every answer."""
 
     def __init__(self, sandbox: Runs, scratch: Path) -> None:
         self._sandbox = sandbox
         self._scratch = scratch
-        from cachebox import LRUCache  # Brings asyncio along, which the sandbox's parent can do without.
+        from cachebox import LRUCache  # Imports asyncio, which the sandbox's parent does not need.
 
         self._facts: LRUCache[str, ImageFacts] = LRUCache(FACTS_KEPT)
         self._fitted: dict[tuple[str, int, int | None, tuple[str, ...]], Fitted] = {}
 
     def cache_sizes(self) -> Mapping[str, CacheSize]:
-        """What is remembered of pictures."""
+        """The cache of pictures."""
         held = sum(len(fitted.data) for fitted in self._fitted.values())
         return {
             "image_facts": CacheSize.of_entries(len(self._facts), most=FACTS_KEPT, each=600),
@@ -75,7 +75,7 @@ class Images:
         }
 
     async def probe(self, blob: Blob) -> ImageFacts:
-        """What the picture is; MediaRefused if it is none that is decoded, or too large."""
+        """The facts of the picture; MediaRefused if it is unsupported, or too large."""
         known = self._facts.get(blob.sha256)
         if known is None:
             known = _facts(await self._sandbox.run("image.probe", blob.path))
@@ -85,7 +85,7 @@ class Images:
     async def fit(
         self, blob: Blob, *, max_bytes: int, max_side: int | None = None, formats: tuple[str, ...] = FORMATS
     ) -> Fitted:
-        """The best copy within the limits: upright, in sRGB, without metadata, still."""
+        """The best copy within the limits: upright, in sRGB, without metadata, not animated."""
         key = (blob.sha256, max_bytes, max_side, formats)
         if (known := self._fitted.pop(key, None)) is None:
             options = {"max_bytes": min(max_bytes, MAX_BYTES), "max_side": max_side, "formats": list(formats)}
@@ -94,7 +94,7 @@ class Images:
         return known
 
     async def thumb(self, blob: Blob, *, max_side: int = THUMB_SIDE) -> Fitted:
-        """A copy that is just large enough to be recognised."""
+        """A small preview."""
         return await self.fit(blob, max_bytes=THUMB_BYTES, max_side=max_side)
 
     async def _made(self, job: str, blob: Blob, options: Mapping[str, Any], *, max_bytes: int) -> Fitted:
@@ -108,7 +108,7 @@ class Images:
         return checked(data, max_bytes=max_bytes, max_side=options["max_side"])
 
     def _keep(self, key: tuple[str, int, int | None, tuple[str, ...]], fitted: Fitted) -> None:
-        """Newest last; the oldest make room."""
+        """Newest last; the oldest are evicted."""
         self._fitted[key] = fitted
         held = sum(len(each.data) for each in self._fitted.values())
         while held > CACHE_BYTES:
@@ -135,7 +135,7 @@ def _read(path: Path, limit: int) -> bytes:
 
 
 def checked(data: bytes, *, max_bytes: int, max_side: int | None) -> Fitted:
-    """The child may be in an enemy's hands: type and size are read from the bytes it wrote."""
+    """An attacker may control the child: type and size are read from the bytes it wrote."""
     from belino.media.image.header import image_size
 
     found = image_size(data)
@@ -147,16 +147,16 @@ def checked(data: bytes, *, max_bytes: int, max_side: int | None) -> Fitted:
     return Fitted(data=data, mime=mime, width=width, height=height)
 
 
-# What follows runs in the sandbox's child.
+# The rest runs in the sandbox's child.
 
 
 def prepare() -> None:
-    """Import what the jobs need; in the child it would be too late."""
+    """Import what the jobs need; the child cannot import."""
     decode.prepare()
 
 
 def probe(source: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the picture is, from its header."""
+    """The facts of the picture, from its header."""
     header = decode.look(source)
     width, height = header.upright
     return {
@@ -188,12 +188,12 @@ def fit(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def thumb(source: int, target: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy that is just large enough to be recognised."""
+    """A small preview."""
     return fit(source, target, {"max_bytes": THUMB_BYTES, "max_side": THUMB_SIDE, **options})
 
 
 def _as_it_is(source: int, header: Header, wish: FitLimits) -> bytes | None:
-    """The picture as it came, without its metadata, if nothing else is wrong with it."""
+    """The original without its metadata, if it needs no other change."""
     taken = header.mime in wish.formats or (header.mime == "image/gif" and set(FORMATS) <= set(wish.formats))
     still = header.frames == 1 or header.mime == "image/png"
     if not (taken and still and header.plain and header.orientation == 1):

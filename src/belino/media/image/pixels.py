@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from PIL import Image
 
 TURNED = frozenset({5, 6, 7, 8})
-"""The orientations in which width and height change places."""
+"""The orientations that swap width and height."""
 LIGHT = 4_000_000
-"""So many pixels are copied for Pillow; more only where it writes more than twice as fast as libvips does."""
+"""So many pixels are copied for Pillow; more only where it is more than twice as fast as libvips."""
 
 
 class Pixels(ABC):
-    """A picture in memory, eight bits, grey or sRGB; as it lies there, with the turn that makes it upright."""
+    """A picture in memory, eight bits, grey or sRGB; as stored, with the orientation that makes it upright."""
 
     def __init__(self, width: int, height: int, bands: int, orientation: int = 1) -> None:
         self.width, self.height, self.bands = width, height, bands
@@ -25,23 +25,23 @@ class Pixels(ABC):
     @property
     @abstractmethod
     def _lying(self) -> Any:
-        """For libvips, not turned."""
+        """For libvips, before rotation."""
 
     @abstractmethod
     def parts(self, places: Iterable[tuple[int, int]], across: int, down: int) -> "Pixels":
-        """Parts of this size, below each other."""
+        """Crops of this size, stacked vertically."""
 
     @abstractmethod
     def jpeg(self, quality: int, *, tight: bool) -> bytes:
-        """Upright as a JPEG with half the colours each way; `tight` has Huffman tables of its own."""
+        """Upright as a JPEG with half the colour resolution each way; `tight` optimises the Huffman tables."""
 
     @abstractmethod
     def grey(self, width: int, height: int) -> "Image.Image":
-        """The corner of this size, as bright as its colours are on average; on white paper."""
+        """The corner of this size in grey, the mean of its colours; on white."""
 
     @cached_property
     def image(self) -> Any:
-        """For libvips, upright: worked out where it is asked for, since a turned copy costs more than the turning."""
+        """For libvips, upright: computed on demand, since a rotated copy costs more than the rotation."""
         return _turned(self._lying, self.orientation)
 
     @property
@@ -58,16 +58,16 @@ class Pixels(ABC):
         return self if lying == (self.width, self.height) else held(resized(self._lying, *lying), self.orientation)
 
     def scaled(self, scale: float) -> "Pixels":
-        """The picture so many times as wide and high."""
+        """The picture scaled by this factor."""
         width, height = self.upright
         return self.at(max(1, round(width * scale)), max(1, round(height * scale)))
 
     def opaque(self) -> "Pixels":
-        """The picture on white paper."""
+        """The picture on white."""
         return held(self._lying.flatten(background=255), self.orientation) if self.has_alpha else self
 
     def without_idle_alpha(self) -> "Pixels":
-        """Alpha that hides nothing is dropped: it would forbid JPEG."""
+        """Opaque alpha is dropped: it would rule out JPEG."""
         colours = self.bands - 1
         if not self.has_alpha or self._lying[colours].min() < 255:
             return self
@@ -75,7 +75,7 @@ class Pixels(ABC):
 
 
 class RawPixels(Pixels):
-    """One byte after the other, as libvips takes them."""
+    """Pixels as one block of bytes, as libvips takes them."""
 
     def __init__(self, memory: Any, width: int, height: int, bands: int, orientation: int = 1) -> None:
         super().__init__(width, height, bands, orientation)
@@ -114,7 +114,7 @@ class RawPixels(Pixels):
 
 
 class PillowPixels(Pixels):
-    """What Pillow decoded, grey or RGB: its JPEG library takes two thirds of the time that the one of libvips takes."""
+    """What Pillow decoded, grey or RGB: its JPEG library takes two thirds of the time of libvips."""
 
     def __init__(self, picture: "Image.Image") -> None:
         super().__init__(*picture.size, len(picture.getbands()))
@@ -138,7 +138,7 @@ class PillowPixels(Pixels):
         try:
             self._picture.save(written, "JPEG", quality=quality, optimize=tight, subsampling="4:2:0")
         except OSError:
-            # For tables of its own Pillow takes a byte a pixel, which noise and narrow pictures exceed.
+            # For optimised tables Pillow reserves a byte a pixel, which noise and narrow pictures exceed.
             return _jpeg(self.image, quality, tight=tight)
         return written.getvalue()
 
@@ -148,7 +148,7 @@ class PillowPixels(Pixels):
 
 
 def upright(picture: "Image.Image", orientation: int) -> PillowPixels:
-    """What Pillow decoded, turned: once, for it turns faster than libvips does."""
+    """What Pillow decoded, rotated once, as it is faster at that than libvips."""
     from PIL.Image import Transpose
 
     turns = {
@@ -160,21 +160,21 @@ def upright(picture: "Image.Image", orientation: int) -> PillowPixels:
         7: Transpose.TRANSVERSE,
         8: Transpose.ROTATE_90,
     }
-    # What came with the picture would be written with it.
+    # Pillow would write the metadata with the picture.
     made = picture.transpose(turns[orientation]) if orientation in turns else picture
     made.info.clear()
     return PillowPixels(made)
 
 
 def held(image: Any, orientation: int = 1) -> RawPixels:
-    """All pixels of what libvips made: eight bits, grey or sRGB."""
+    """All pixels of a libvips image: eight bits, grey or sRGB."""
     return RawPixels(image.write_to_memory(), image.width, image.height, image.bands, orientation)
 
 
 def resized(image: Any, width: int, height: int, *, stored: tuple[int, int] | None = None) -> Any:
-    """The picture at another size; what is transparent does not bleed its hidden colour.
+    """The picture at another size; hidden colours of transparent pixels do not bleed.
 
-    A decoder that shrinks drops the last column where the division leaves a rest: `stored` keeps the scale exact.
+    A shrinking decoder drops the last column if the division has a remainder: `stored` keeps the scale exact.
     """
     whole = stored or (image.width, image.height)
     over = (_shrunk_by(whole[0], image.width), _shrunk_by(whole[1], image.height))
@@ -200,7 +200,7 @@ def _seen(memory: Any, pixels: Pixels) -> Any:
 
 
 def _shrunk_by(whole: int, part: int) -> float:
-    """1, 2, 4 or 8: what a decoder has shrunk by; anything else where the size was never as the header said."""
+    """1, 2, 4 or 8: the decoder's shrink factor; another value if the header's size was wrong."""
     return next((by for by in (1, 2, 4, 8) if whole // by == part or -(-whole // by) == part), whole / part)
 
 

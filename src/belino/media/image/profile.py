@@ -1,4 +1,4 @@
-"""Profile: whether a colour profile is sRGB, which is assumed anyway."""
+"""Profile: whether a colour profile is sRGB, which is the default anyway."""
 
 import math
 import struct
@@ -11,15 +11,15 @@ _COLOURS = {
 }
 _CURVES = (b"rTRC", b"gTRC", b"bTRC")
 _TABLES = frozenset({b"A2B0", b"D2B0"})
-"""Who has one of these means it, whatever else the profile holds."""
+"""A profile with one of these tables is never taken for sRGB, whatever else it holds."""
 _CURVE = {0.25: 0.0509, 0.5: 0.2140, 0.75: 0.5225}
-"""What shines at these numbers of sRGB."""
+"""Linear light at these sRGB values."""
 SAME = 0.01
 TAGS_AT_MOST = 100
 
 
 def is_srgb(profile: bytes) -> bool:
-    """Most profiles only say so, and applying one costs more than everything else; a name proves nothing."""
+    """Most profiles are sRGB, and applying one is the most expensive step; a name proves nothing."""
     tags = dict(_tags(profile))
     if profile[16:20] != b"RGB " or tags.keys() & _TABLES:
         return False
@@ -39,7 +39,7 @@ def _tags(profile: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _light(curve: bytes, number: float) -> float:
-    """How much shines at a number between 0 and 1; nothing where the curve is of a kind that sRGB has no need of."""
+    """Linear light at a value between 0 and 1; 0 for curve types that sRGB does not use."""
     match curve[:4], int.from_bytes(curve[8:10]):
         case b"para", 0:
             return math.pow(number, *_fractions(curve, 1))

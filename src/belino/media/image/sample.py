@@ -7,21 +7,21 @@ from belino.media.image.decode import vips
 from belino.media.image.pixels import Pixels
 
 BAND, SHARE = 16, 8
-"""A sample is a number of bands, together an eighth, on the grid of JPEG's blocks: what was a JPEG before compresses
-well only there."""
+"""A sample is a number of bands, together an eighth, on the grid of JPEG's blocks: a former JPEG compresses well
+only there."""
 MOST = 180_000
-"""Pieces of more pixels together tell no more."""
+"""More pixels do not improve the estimate."""
 PIECES, STRIPS = 64, 16
-"""At most so many: short pieces come from all over, long strips let a lossless encoder find what comes again."""
+"""At most so many: short pieces cover the picture, long strips let a lossless encoder find repetition."""
 ELSEWHERE = 0.618
-"""So far across from one piece to the next, which leaves no gaps however many there are."""
+"""The horizontal step between pieces, which leaves no gaps for any number of them."""
 SEEN = 160
 """Edges are counted on so many columns of all pieces."""
 EDGE, TEXTURE, NO_DETAIL = 32, 8, 0.01
 
 
 class Sample:
-    """Parts of a picture in one small picture, for guesses about the whole."""
+    """Parts of a picture as one small picture, for estimates about the whole."""
 
     def __init__(self, whole: Pixels, cut: Callable[[Pixels], Pixels]) -> None:
         self.pixels = cut(whole)
@@ -29,25 +29,25 @@ class Sample:
         self._known: dict[Callable[[Any], bytes], bytes] = {}
 
     def weigh(self, write: Callable[[Any], bytes]) -> float:
-        """Bytes the whole will take, written in this way."""
+        """Estimated bytes of the whole in this encoding."""
         if write not in self._known:
             self._known[write] = write(self.pixels.image)
         return len(self._known[write]) * self.share
 
     def whole(self, write: Callable[[Any], bytes], pixels: Pixels) -> bytes:
-        """The picture itself, written in this way."""
+        """The picture itself, in this encoding."""
         known = self._known.get(write) if pixels is self.pixels else None
         return known or write(pixels.image)
 
     def differs(self, write: Callable[[Any], bytes]) -> float:
-        """How far, of 255, a pixel written in this way is off on average."""
+        """The mean error of a pixel, of 255, in this encoding."""
         self.weigh(write)
         written = vips().Image.new_from_buffer(self._known[write], "")
         return float((_opaque(self.pixels.image) - _opaque(written)).abs().avg())
 
 
 def strips(whole: Pixels) -> Pixels:
-    """Whole rows of it."""
+    """Whole rows."""
     count = min(STRIPS, whole.height // (SHARE * BAND))
     if count < 4:
         return whole
@@ -68,8 +68,8 @@ def pieces(whole: Pixels) -> Pixels:
 
 
 def detail(cut: Pixels) -> tuple[float, float]:
-    """Of the detail that halving would lose, the part that is hard edges (letters and lines, not leaves), and how much
-    of the picture has any; told from pieces of it."""
+    """Of the detail that halving would lose, the part that is hard edges (letters and lines, not leaves), and how
+    much of the picture has any; estimated from pieces."""
     from PIL import Image, ImageChops
 
     width, height = cut.upright

@@ -1,7 +1,7 @@
 """Strip the metadata of a picture without decoding it: places, cameras, comments, previews.
 
-What a decoder needs is named; everything else is left behind, known or not. None means that the bytes do not follow
-their format closely enough to be cut, so that the picture has to be drawn anew.
+An allow-list names what a decoder needs; everything else is dropped. None means that the bytes do not follow their
+format closely enough to be cut, so that the picture has to be re-encoded.
 """
 
 import re
@@ -13,16 +13,16 @@ Piece: TypeAlias = bytes | memoryview
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_KEPT = {b"IHDR": 13, b"PLTE": 768, b"tRNS": 256, b"sRGB": 1, b"gAMA": 4, b"cHRM": 32, b"sBIT": 4, b"IEND": 0}
-"""So many bytes at most; of the pixels any number."""
+"""The maximum size of each chunk; image data is unlimited."""
 _PNG_PIXELS = b"IDAT"
 _WEBP_KEPT = frozenset({b"VP8 ", b"VP8L", b"ALPH"})
 _WEBP_PICTURES = ([b"VP8 "], [b"VP8L"], [b"ALPH", b"VP8 "])
 _WEBP_ALPHA = 0x10
 
-# JPEG: the tables, and the frames that everybody decodes; others, and arithmetic coding, few do.
+# JPEG: the tables, and the frame types that all decoders support; few support others or arithmetic coding.
 _JPEG_KEPT = frozenset({0xDB, 0xC4, 0xDD, 0xC0, 0xC1, 0xC2})
 _JPEG_RARE = frozenset(range(0xC3, 0xD0)) - _JPEG_KEPT
-# What the colours mean is told by two segments in their first bytes; the size of a thumbnail, here none, ends one.
+# Two segments define the colours in their first bytes; one ends with the size of a thumbnail, here none.
 _JPEG_COLOURS = {(0xE0, b"JFIF\0"): b"\0\0", (0xEE, b"Adobe"): b""}
 _JPEG_COLOURS_TOLD = 12
 _JPEG_SCAN = 0xDA
@@ -33,7 +33,7 @@ _GIF_CONTROL = b"\x21\xf9\x04"
 
 
 def strip(mime: str, content: bytes | mmap, limit: int) -> bytes | None:
-    """The same picture without anything that is not the picture; None as well if it has more bytes than the limit."""
+    """The same picture without metadata; None also if it exceeds the limit."""
     cut = _CUTS.get(mime)
     try:
         pieces = list(cut(memoryview(content))) if cut else []
@@ -70,7 +70,7 @@ def _jpeg(content: memoryview) -> Iterator[Piece]:
 
 
 def _jpeg_colours(marker: int, body: bytes) -> bytes:
-    """The segment without what may follow in it; nothing of any other segment."""
+    """The segment without trailing data; empty for any other segment."""
     end = _JPEG_COLOURS.get((marker, body[:5]))
     if end is None:
         return b""
@@ -79,7 +79,7 @@ def _jpeg_colours(marker: int, body: bytes) -> bytes:
 
 
 def _after_scan(content: memoryview, at: int) -> int:
-    """Where the compressed pixels end: at a marker that is neither a stuffed byte nor a restart."""
+    """The end of the compressed pixels: at a marker that is neither a stuffed byte nor a restart."""
     found = _MARKER.search(content, at)
     if found is None:
         raise ValueError("the pixels do not end")
@@ -104,7 +104,7 @@ def _png(content: memoryview) -> Iterator[Piece]:
 
 
 def _webp(content: memoryview) -> Iterator[Piece]:
-    """Only what draws; the extended header is rewritten, for it counts what is no longer there."""
+    """Only drawing chunks; the extended header is rewritten, because its flags name what was removed."""
     chunks = list(_webp_chunks(content))
     if [kind for kind, _ in chunks if kind in _WEBP_KEPT] not in _WEBP_PICTURES:
         raise ValueError("not one picture inside")

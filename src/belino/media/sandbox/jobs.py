@@ -1,8 +1,8 @@
 """Jobs of the sandbox: a name, and the function that runs in the child.
 
-A function takes the source's descriptor, the target's if the job writes a file, and the options; it answers a small
-value that JSON can hold. A module may have a `prepare()` that imports what its functions need: the child can open no
-file, so nothing can be imported later.
+A function takes the source's descriptor, the target's if the job writes a file, and the options; it returns a small
+JSON value. A module may have a `prepare()` that imports what its functions need: the child cannot open files, so
+nothing can be imported later.
 """
 
 from collections.abc import Mapping

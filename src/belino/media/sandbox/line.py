@@ -15,7 +15,7 @@ from belino.media.sandbox.parent import LENGTH_BYTES, REQUEST_BYTES
 
 START_SECONDS = 30.0
 GRACE_SECONDS = 5.0
-"""How long after a job's time the parent may take to say that it killed it."""
+"""How long after a job's time limit the parent may take to report that it killed it."""
 
 # One thread and one arena: the address space of a child is limited, and each further arena takes 64 MB of it.
 ENVIRONMENT = {
@@ -24,23 +24,23 @@ ENVIRONMENT = {
     "VIPS_CONCURRENCY": "1",
     "LC_ALL": "C.UTF-8",
 }
-"""All that decoders see of ours. In large pages a picture comes into memory in a third less time."""
+"""The whole environment of decoders. With large pages a picture is loaded in a third less time."""
 
 
 class LineLost(Exception):
-    """The prepared parent is gone; the job was not done."""
+    """The prepared parent has exited; the job was not done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a child ended: its exit code (negative for a signal), and what for if the parent killed it."""
+    """How a child ended: its exit code (negative for a signal), and the reason if the parent killed it."""
 
     code: int
     killed_for: Literal["", "time", "threads"]
 
 
 class ParentLine:
-    """One prepared parent. When it is gone, every job on the line fails with LineLost."""
+    """One prepared parent. When it exits, every job on the line fails with LineLost."""
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         self.lost = False
@@ -78,7 +78,7 @@ class ParentLine:
         return line
 
     async def ask(self, request: Mapping[str, Any], descriptors: Sequence[int], *, seconds: float) -> Ended:
-        """Have a job done; returns when its child is gone."""
+        """Run a job; returns when its child has exited."""
         number = next(self._numbers)
         ending: asyncio.Future[Ended] = self._loop.create_future()
         self._jobs[number] = ending
@@ -95,8 +95,8 @@ class ParentLine:
                 self._send({"kill": number}, ())
 
     async def close(self) -> None:
-        """End the parent, and with it whatever it runs."""
-        self._lose("it was closed")  # and it goes by itself, after its children
+        """End the parent and everything it runs."""
+        self._lose("it was closed")  # it then exits by itself, after its children
         try:
             await asyncio.to_thread(self._process.wait, GRACE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -151,7 +151,7 @@ class ParentLine:
         for waiting in waiters:
             if not waiting.done():
                 waiting.set_exception(LineLost(why))
-                # Nobody may be waiting any more; that is not worth a warning.
+                # There may be no waiter any more; that is not worth a warning.
                 waiting.exception()
 
 

@@ -1,4 +1,4 @@
-"""Parent process of the sandbox: holds the decoders and forks a child behind walls for each job.
+"""Parent process of the sandbox: holds the decoders and forks a confined child for each job.
 
 It is started by the gateway with an empty environment, decodes nothing itself, and ends when the gateway does.
 """
@@ -22,14 +22,14 @@ from belino.domain.errors import MediaError
 from belino.media.sandbox.walls import leave_the_network, raise_walls
 
 ANSWER_BYTES = 16 * 1024
-"""An answer must fit into a pipe that nobody reads before the child is gone."""
+"""An answer must fit into a pipe that is read only after the child has exited."""
 REQUEST_BYTES = 64 * 1024
 WORDS_AT_MOST = 300
 LENGTH_BYTES = 4
 THREADS_AT_MOST = 128
-"""More than fit into a child's memory, each with a stack of the usual size."""
+"""More threads than fit into a child's memory, each with a stack of the usual size."""
 LOOK_SECONDS = 0.05
-"""How often children's threads are counted: thousands can start within this time, not all that a system has."""
+"""How often children's threads are counted: thousands can start in this interval, but not all that a system has."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class _Child:
 
 
 def main(descriptor: int, modules: list[str], paths: list[str]) -> None:
-    """Prepare, say so, and fork until the gateway is gone."""
+    """Prepare, report readiness, and fork until the gateway has exited."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=descriptor)
     leave_the_network()
@@ -111,7 +111,7 @@ def _kill_unruly(children: dict[int, _Child]) -> None:
 
 
 def _count_threads(pid: int) -> int:
-    """No limit does this: the one on processes does not bind root, and counts all that a user runs."""
+    """Resource limits cannot do this: the one on processes does not bind root, and counts all processes of a user."""
     try:
         return Path(f"/proc/{pid}/task").stat().st_nlink - 2
     except OSError:
@@ -119,7 +119,7 @@ def _count_threads(pid: int) -> int:
 
 
 def _take(control: socket.socket, children: dict[int, _Child]) -> bool:
-    """Start what is asked for; False when the gateway is gone."""
+    """Start the requested job; False when the gateway has exited."""
     head, descriptors, _, _ = socket.recv_fds(control, LENGTH_BYTES, 3)
     if len(head) < LENGTH_BYTES:
         return False
@@ -199,7 +199,7 @@ def _do(function: Callable[..., Any], files: list[int], options: dict[str, Any])
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         return {"error": "room" if full else type(error).__name__[:60]}
     except Exception as error:  # noqa: BLE001 - a decoder may raise anything; the child ends here
-        # What a decoder says may quote the file; its kind of trouble is enough.
+        # A decoder's message may quote the file; the type of the error is enough.
         return {"error": type(error).__name__[:60]}
 
 

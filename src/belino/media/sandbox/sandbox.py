@@ -1,8 +1,8 @@
 """Sandbox: run one job on hostile bytes in a child that is forked for it and ends with it.
 
-The gateway never decodes: it asks a prepared parent, a process of its own, to fork a child behind walls (limits, no
-files but the ones handed over, no network, no programs) and reads its short answer. Whatever becomes of the child, the
-caller gets an answer or a MediaError, and nothing is left over.
+The gateway never decodes: it asks a prepared parent, a process of its own, to fork a confined child (limits, no files
+except those passed to it, no network, no programs) and reads its short answer. Whatever happens to the child, the
+caller gets an answer or a MediaError, and nothing is left behind.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Sandbox:
-    """Runs jobs on untrusted bytes, two at once; the prepared parent is started with the first."""
+    """Runs jobs on untrusted bytes, two at once; the first job starts the prepared parent."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class Sandbox:
         paths: Sequence[str] = (),
     ) -> None:
         self.level: Level = "none"
-        """What the walls are worth, once `examine` has tried them."""
+        """The strength of the walls, once `examine` has tested them."""
         self.leaks: tuple[str, ...] = ()
-        """What a decoder that was taken over could do."""
+        """What a compromised decoder could do."""
         self._required = level == "required"
         self._jobs = {**jobs, _TRIAL: _TRIAL_FUNCTION}
         self._paths = tuple(paths)
@@ -73,7 +73,7 @@ class Sandbox:
         await self.close()
 
     async def close(self) -> None:
-        """End the prepared parent, and with it whatever it runs."""
+        """End the prepared parent and everything it runs."""
         self._closed = True
         line, self._line = self._line, None
         if line is not None:
@@ -89,7 +89,7 @@ class Sandbox:
         seconds: float = CPU_SECONDS,
         memory: int = MEMORY_BYTES,
     ) -> dict[str, Any]:
-        """The job's answer. A job that writes makes `output`, a new file, which is there only if it went well."""
+        """Run a job and return its answer. A job that writes creates `output`, which exists only on success."""
         if self._required and not await self._is_full():
             could = " and ".join(self.leaks)
             raise MediaError(f'nothing was decoded: media.sandbox is "required", and here a decoder could {could}')
@@ -103,20 +103,20 @@ class Sandbox:
             return answer
 
     async def examine(self) -> Level:
-        """Try the walls from inside: full if nothing gets out, limited if something does, none without a sandbox."""
+        """Test the walls from inside: full if nothing gets out, limited if something does, none without a sandbox."""
         try:
             answer = await self._admit(_TRIAL, [], _NO_OPTIONS, CPU_SECONDS, MEMORY_BYTES)
             self.leaks = tuple(str(leak) for leak in answer.get("open", ("lie",)))
             self.level = "limited" if self.leaks else "full"
         except MediaRefused:
-            # It did not come back from running a program.
+            # Running a program succeeded: it did not return.
             self.leaks, self.level = ("run programs",), "limited"
         except MediaError:
             self.leaks, self.level = ("not be started",), "none"
         return self.level
 
     async def _is_full(self) -> bool:
-        # One after the other: a trial that finds no room would say that there is no sandbox.
+        # One after the other: a test without a free slot would report that there is no sandbox.
         async with self._trying:
             return self.level == "full" or await self.examine() == "full"
 
@@ -143,7 +143,7 @@ class Sandbox:
         try:
             ended, answer = await self._try(request, files, seconds)
         except LineLost:
-            # The parent was gone or went meanwhile, which is not the file's fault: once more with a new one.
+            # The parent had exited or exits now, which is not the file's fault: retry once with a new one.
             try:
                 ended, answer = await self._try(request, files, seconds)
             except LineLost as error:
@@ -160,7 +160,7 @@ class Sandbox:
             closing.callback(os.close, writing)
             os.set_blocking(reading, False)
             ended = await line.ask(request, (writing, *files), seconds=seconds)
-            # The child is gone and nobody else writes: what is in the pipe is all there will be.
+            # The child has exited and has no other writer: the pipe holds the whole answer.
             with contextlib.suppress(BlockingIOError):
                 return ended, os.read(reading, ANSWER_BYTES + 1)
             return ended, b""
@@ -179,7 +179,7 @@ class Sandbox:
 
 
 def _open_source(source: int | Path, closing: ExitStack) -> int:
-    """A descriptor of a regular file that can only be read."""
+    """A read-only descriptor of a regular file."""
     if isinstance(source, Path):
         try:
             descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -204,7 +204,7 @@ def _open_output(output: Path, closing: ExitStack) -> int:
 
 
 def _result(ended: Ended, answer: bytes, *, seconds: float, memory: int) -> dict[str, Any]:
-    """What the child answered; or what became of it, as an error."""
+    """The child's answer; or its fate, as an error."""
     too_long = f"decoding it took longer than {seconds:g} s"
     if ended.killed_for == "threads":
         raise MediaRefused("decoding it started too many threads")
@@ -231,7 +231,7 @@ def _result(ended: Ended, answer: bytes, *, seconds: float, memory: int) -> dict
 
 
 def _told(answer: bytes) -> object:
-    """The child may be in an enemy's hands: its answer is other people's bytes."""
+    """An attacker may control the child: its answer is untrusted."""
     if len(answer) > ANSWER_BYTES:
         return None
     try:

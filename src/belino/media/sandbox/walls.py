@@ -1,6 +1,6 @@
 """Walls around a process that decodes hostile bytes: limits, no files, no network, no programs.
 
-Each wall that the system does not have is left out; `try_walls` finds out from inside what holds.
+Walls that the system does not support are left out; `try_walls` tests from inside which of them hold.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _CAPABILITIES_64_BIT = 0x20080522
 _CLONE_NEWUSER, _CLONE_NEWNET, _CLONE_NEWIPC, _CLONE_THREAD = 0x10000000, 0x40000000, 0x08000000, 0x00010000
 _LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446
 _LANDLOCK_VERSION = 1
-# The file rights that each version of Landlock brought, as a mask of all up to it.
+# The file rights that each Landlock version added, as a mask of all up to it.
 _LANDLOCK_FILES = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 _LANDLOCK_FILES_SINCE_5 = (1 << 16) - 1
 _LANDLOCK_TCP, _LANDLOCK_SCOPES = 0b11, 0b11
@@ -34,9 +34,9 @@ _LANDLOCK_TCP, _LANDLOCK_SCOPES = 0b11, 0b11
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _UNKNOWN = 463
-"""The first number of a call that the list below has not seen; those of x32 are far beyond it."""
+"""The first system call number newer than the list below; those of x32 are far beyond it."""
 
-# System calls with numbers of their own on each machine: (x86-64, arm64); None where there is none.
+# System calls whose numbers differ by machine: (x86-64, arm64); None where there is none.
 _REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "open": (2, None), "creat": (85, None), "openat": (257, 56), "openat2": (437, 437), "truncate": (76, 45),
     "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264), "open_tree": (428, 428),
@@ -63,7 +63,7 @@ _REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
     "sched_setaffinity": (203, 122), "sched_setattr": (314, 274),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
-    # Even a file that can only be read has a mode that its owner may change.
+    # Even a read-only file has a mode that its owner may change.
     "fchmod": (91, 52), "fchown": (93, 55), "fsetxattr": (190, 7), "fremovexattr": (199, 16),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7), "arm64": (1, 0xC00000B7)}
@@ -73,17 +73,17 @@ _F_SETOWN, _F_SETOWN_EX = 8, 15
 
 
 def leave_the_network() -> None:
-    """Take this process and all it forks into a network with nothing in it, where an ordinary user may."""
+    """Move this process and its children into an empty network namespace, where an ordinary user may."""
     if platform.system() == "Linux":
         ctypes.CDLL(None).unshare(_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC)
 
 
 def raise_walls(*, parent: int, memory: int, seconds: int) -> None:
-    """Shut this process in for good: what it holds open is all it will ever have, and it ends with its parent."""
+    """Confine this process for good: it keeps only its open files, and ends with its parent."""
     set_limits(memory=memory, seconds=seconds)
     if platform.system() != "Linux":
         return
-    # When the machine runs out of memory, this is the process it can best do without.
+    # When the machine runs out of memory, this process is the first to kill.
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     system = ctypes.CDLL(None, use_errno=True)
@@ -92,14 +92,14 @@ def raise_walls(*, parent: int, memory: int, seconds: int) -> None:
         os._exit(1)
     system.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     system.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    # Where root starts the gateway and may take nobody into another network, children would be root as well.
+    # Where root starts the gateway and cannot create a network namespace, children would be root as well.
     system.capset(struct.pack("Ii", _CAPABILITIES_64_BIT, 0), bytes(24))
     _landlock(system)
     _seccomp(system)
 
 
 def set_limits(*, memory: int, seconds: int) -> None:
-    """The limits every system has; a soft CPU limit is told by a signal of its own, the hard one kills."""
+    """Resource limits; a soft CPU limit sends a signal of its own, the hard one kills."""
     for kind, soft, hard in (
         (resource.RLIMIT_CPU, seconds, seconds + 1),
         (resource.RLIMIT_FSIZE, FILE_BYTES, FILE_BYTES),
@@ -107,7 +107,7 @@ def set_limits(*, memory: int, seconds: int) -> None:
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_AS, memory, memory),
     ):
-        # Not every system lets every limit be lowered; the parent still kills on time.
+        # Not every system allows lowering every limit; the parent still kills on time.
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(kind, (soft, hard))
 
@@ -141,7 +141,7 @@ def _seccomp(system: ctypes.CDLL) -> None:
 
 
 def _filter(column: int, architecture: int) -> bytes:
-    """A program for the kernel: the listed calls fail, newer ones and those of another machine; threads may start."""
+    """A BPF program: the listed calls fail, newer ones and those of another machine; threads may start."""
     number, machine, first, second, third = 0, 4, 16, 24, 32
     refuse, allow = (_RETURN, 0, 0, _ERRNO | errno.EPERM), (_RETURN, 0, 0, _ALLOW)
     steps = [(_LOAD, 0, 0, machine), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _KILL)]
@@ -149,24 +149,24 @@ def _filter(column: int, architecture: int) -> bytes:
     for numbers in _REFUSED.values():
         if (call := numbers[column]) is not None:
             steps += [(_EQUAL, 0, 1, call), refuse]
-    # The C library asks for clone3 first and falls back when there is none; clone's flags can be looked at.
+    # The C library tries clone3 first and falls back to clone, whose flags can be checked.
     steps += [(_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
     steps += [(_EQUAL, 0, 4, _CLONE[column]), (_LOAD, 0, 0, first), (_ANY_BIT, 0, 1, _CLONE_THREAD), allow, refuse]
-    # A signal may go to nobody but itself: that is how `abort` works.
+    # A process may signal only itself: `abort` needs that.
     steps += [(_EQUAL, 0, 4, _TGKILL[column]), (_LOAD, 0, 0, first), (_EQUAL, 0, 1, os.getpid()), allow, refuse]
-    # Whoever would outlive the parent would outlive everybody who could end it.
+    # A process that outlives the parent could not be ended.
     steps += [(_EQUAL, 0, 4, _PRCTL[column]), (_LOAD, 0, 0, first), (_EQUAL, 0, 1, _PR_SET_PDEATHSIG), refuse, allow]
-    # Nor may a file tell other processes that something came: with a signal, and one of its choice.
+    # A file may not signal other processes about input either: the signal could be any.
     steps += [(_EQUAL, 0, 5, _FCNTL[column]), (_LOAD, 0, 0, second), (_EQUAL, 1, 0, _F_SETOWN)]
     steps += [(_EQUAL, 0, 1, _F_SETOWN_EX), refuse, allow]
-    # A limit may be read, not set: there is no pointer to a new one, neither half of it.
+    # A limit may be read, not set: the pointer to a new one must be null, in both halves.
     steps += [(_EQUAL, 0, 6, _PRLIMIT[column]), (_LOAD, 0, 0, third), (_EQUAL, 0, 3, 0)]
     steps += [(_LOAD, 0, 0, third + 4), (_EQUAL, 0, 1, 0), allow, refuse, allow]
     return b"".join(struct.pack("HBBI", *step) for step in steps)
 
 
 def try_walls(options: Mapping[str, object]) -> dict[str, object]:
-    """From inside: what a decoder that was taken over could do here. Nothing, if the walls hold."""
+    """From inside: what a compromised decoder could do here. Nothing, if the walls hold."""
     tries: dict[str, Callable[[], object]] = {
         "open files": lambda: os.close(os.open("/etc/passwd", os.O_RDONLY)),
         "write files": _write,
@@ -174,7 +174,7 @@ def try_walls(options: Mapping[str, object]) -> dict[str, object]:
         "reach the network by UDP": lambda: _reach(socket.SOCK_DGRAM),
         "signal other processes": lambda: os.kill(os.getppid(), 0),
         "start processes": _start,
-        # Last: it would not come back.
+        # Last: if it succeeds, it does not return.
         "run programs": lambda: os.execv("/bin/sh", ["sh", "-c", "exit 0"]),  # noqa: S606
     }
     return {"open": [name for name, attempt in tries.items() if _managed(attempt)]}
@@ -190,7 +190,7 @@ def _managed(attempt: Callable[[], object]) -> bool:
 
 
 def _write() -> None:
-    path = Path(f"/tmp/belino-{os.getpid()}")  # noqa: S108 - made exclusively, and gone at once
+    path = Path(f"/tmp/belino-{os.getpid()}")  # noqa: S108 - created exclusively, and removed at once
     path.touch(0o600, exist_ok=False)
     path.unlink()
 

@@ -1,4 +1,4 @@
-"""What bytes really are: told by the bytes; names and declared types only help where those leave room."""
+"""Sniff the type of bytes by content; names and declared types help only where the content is ambiguous."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,18 +12,18 @@ from belino.media.sniff.streams import stream_type
 from belino.media.sniff.text import read, text_type
 
 HEAD_BYTES = 64 * 1024
-"""As much of a file as is looked at; 4 KB are enough for nearly all."""
+"""The part of a file that is examined; 4 KB are enough for nearly all."""
 
 Group = Literal["image", "audio", "video", "file"]
 
-# A declaration that is less exact than what the bytes say, yet true: of the vessel, if the file begins like one …
+# Declarations that are less exact than the content, yet true: of the container, if the file begins like one …
 _VESSELS: dict[str, tuple[bytes, ...]] = {
     "application/zip": (b"PK",),
     "application/gzip": (b"\x1f\x8b",),
     "application/x-ole-storage": (OLE_START,),
     "image/tiff": (b"II*\0", b"MM\0*"),
 }
-# … or of a relative that programs do not keep apart.
+# … or of a related type that programs do not distinguish.
 _BOXED = ("video/mp4", "audio/mp4", "video/quicktime", "video/3gpp", "video/3gpp2", "video/x-m4v", "video/x-f4v")
 _RELATIVES = {
     "application/xml": ("text/html", "image/svg+xml"),
@@ -50,24 +50,24 @@ _RELATIVES = {
 _WRITTEN_TOO = frozenset({"application/rtf", "application/postscript"})
 _UNMARKED = frozenset(UNMARKED_SUFFIXES.values())
 _SHARED_SUFFIXES = frozenset({"dot", "key", "msg", "mts", "numbers", "one", "pages", "pub", "ts"})
-"""Suffixes that more than one kind of file bears: none of them is a promise."""
+"""Ambiguous suffixes: none of them implies a type."""
 _TELLING = {mime for _, mime in STARTS} | set(SUFFIXES.values())
-"""Types that show themselves: bytes that do not are not of them, whatever is said."""
+"""Types that are recognised by content: a mere claim is not enough for them."""
 _WORD_COUNTS = ("application/", "font/", "model/", "chemical/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sniffed:
-    """What the bytes are, and what was said of them that is not so."""
+    """The type of the bytes, and claims about them that are wrong."""
 
     mime: str
     kind: MediaKind
     group: Group
     exact: bool
-    """The bytes alone said so."""
+    """Determined by the bytes alone."""
     lies: str = ""
     charset: str = ""
-    """Of text, where it is known."""
+    """Of text, where known."""
 
 
 def sniff(head: bytes, *, name: str | None = None, declared: str | None = None, whole: bool = False) -> Sniffed:
@@ -81,7 +81,7 @@ def sniff(head: bytes, *, name: str | None = None, declared: str | None = None, 
 
 
 def group_of(mime: str) -> Group:
-    """Image, audio or video by type, whatever its spelling or parameters; anything else is a file."""
+    """Image, audio or video by type, in any spelling and with any parameters; anything else is a file."""
     match normal(mime).partition("/")[0]:
         case "image":
             return "image"
@@ -108,7 +108,7 @@ def _found(head: bytes, hints: Hints, *, whole: bool) -> tuple[Found, str]:
 
 
 def _taken_at_its_word(hints: Hints) -> Found:
-    """Bytes that say nothing: a declared type that nobody could tell from bytes is as good as none."""
+    """Unrecognised bytes: the declared type counts where content could not have confirmed it."""
     for mime in (hints.declared, hints.named):
         if mime in _UNMARKED or (mime.startswith(_WORD_COUNTS) and mime not in _TELLING and not mime.endswith("xml")):
             return mime, False

@@ -1,4 +1,4 @@
-"""Archives: types that live inside another, such as office files in ZIP and stickers in gzip."""
+"""Archives: types inside a container, such as office files in ZIP and stickers in gzip."""
 
 import re
 import zlib
@@ -17,7 +17,7 @@ ZIP, GZIP = "application/zip", "application/gzip"
 TGS = "application/x-tgsticker"
 _DOCX, _XLSX, _PPTX = SUFFIXES["docx"], SUFFIXES["xlsx"], SUFFIXES["pptx"]
 
-# What `[Content_Types].xml` calls the main part; a theme has an empty presentation in it.
+# The main part's type in `[Content_Types].xml`; a theme contains an empty presentation.
 _MAIN_PARTS = (
     (b"openxmlformats-officedocument.themeManager+xml", SUFFIXES["thmx"]),
     (b"wordprocessingml.document.main+xml", _DOCX),
@@ -75,7 +75,7 @@ _KIN = {
     SUFFIXES["jar"]: (SUFFIXES["apk"],),
 }
 _FAR_HINTS = tuple(SUFFIXES[suffix] for suffix in ("epub", "mxl", "xps", "oxps", "3mf"))
-# Zips without a mark of their own: the name is all there is.
+# ZIP types without a signature: only the name identifies them.
 _ZIP_HINTS = tuple(
     SUFFIXES[suffix]
     for suffix in ("jar", "apk", "kmz", "pages", "numbers", "key", "xpi", "cbz", "usdz", "ipa", "lottie")
@@ -92,14 +92,14 @@ _TELLING_PARTS = frozenset({"mimetype", _TYPES.lower(), _MANIFEST.lower()})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One file of a zip: its name, and the beginning of its content where it is cheap to have."""
+    """One file of a ZIP: its name, and the beginning of its content where that is cheap."""
 
     name: str
     content: bytes = b""
 
 
 def archive_type(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
-    """The type of a file that is an archive, or that hides in one."""
+    """The type of a file that is an archive, or is inside one."""
     if head[:4] in (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08", b"PK\x01\x02", b"PK00"):
         return _zip(head, hints, whole=whole)
     return _gzip(head) if head[:3] == b"\x1f\x8b\x08" else ole_type(head, hints)
@@ -114,7 +114,7 @@ def _zip(head: bytes, hints: Hints, *, whole: bool) -> Found:
     names += _central_names(head) if whole or b"PK\x05\x06" in head[-65_557:] else []
     told = _by_names(names)
     if told and not whole:
-        # The list of types is further on: the name may tell the kin apart.
+        # The list of types is further on: the name may distinguish related types.
         closer = next((mime for mime in _KIN.get(told, ()) if hints.suggests(mime)), None)
         return closer or told, closer is None
     if told:
@@ -124,7 +124,7 @@ def _zip(head: bytes, hints: Hints, *, whole: bool) -> Found:
 
 
 def _by_hints(names: list[str], hints: Hints, *, whole: bool) -> str | None:
-    """Where what would tell is further on, or is not told at all."""
+    """The type where the deciding entry is further on, or missing."""
     office = any(name.startswith(_OFFICE_PARTS) for name in names)
     if not office and not whole:
         office = not names or any(name.startswith(folder) for name in names for folder, _ in _OFFICE_FOLDERS)
@@ -162,7 +162,7 @@ def _by_names(names: list[str]) -> str | None:
 
 
 def _local_entries(head: bytes) -> Iterator[Entry]:
-    """The entries in the order of the file, as far as the head reaches."""
+    """The entries in file order, as far as the head reaches."""
     at = 4 if head[:4] in (b"PK00", b"PK\x07\x08") else 0
     allowance = _WALK_INFLATED_AT_MOST
     for _ in range(ENTRIES_AT_MOST):
@@ -185,7 +185,7 @@ def _local_entries(head: bytes) -> Iterator[Entry]:
 
 
 def _content(head: bytes, begin: int, method: int, packed: int | None, most: int) -> tuple[bytes, int, int]:
-    """The beginning of an entry's content, where the entry ends, and how many bytes were inflated to know it."""
+    """The beginning of an entry's content, the entry's end, and how many bytes were inflated."""
     if method != 8:
         end = begin + packed if packed is not None else _stored_end(head, begin)
         return head[begin : min(end, begin + INFLATED_AT_MOST)] if end >= 0 else b"", end, 0
@@ -202,7 +202,7 @@ def _content(head: bytes, begin: int, method: int, packed: int | None, most: int
 
 
 def _stored_end(head: bytes, begin: int) -> int:
-    """Where an entry ends that is neither packed nor measured: an archive within has such marks of its own."""
+    """The end of an entry that is stored without a size: a nested archive has such markers of its own."""
     end = begin - 1
     for _ in range(_MARKS_AT_MOST):
         end = head.find(b"PK\x07\x08", end + 1)
@@ -212,12 +212,12 @@ def _stored_end(head: bytes, begin: int) -> int:
 
 
 def _name(raw: bytes) -> str:
-    """A name as the format wants it: some writers use the slashes of Windows."""
+    """A name with forward slashes: some writers use backslashes."""
     return raw.decode("utf-8", "replace").replace("\\", "/").lstrip("/")
 
 
 def _next(head: bytes, end: int) -> int:
-    """Past the descriptor that follows an entry whose sizes were not known when it began."""
+    """Skip the descriptor after an entry whose sizes were unknown when it began."""
     for size in (16, 12, 24, 20):
         if head[end + size : end + size + 2] == b"PK":
             return end + size
@@ -236,7 +236,7 @@ def _central_names(head: bytes) -> list[str]:
 
 
 def _gzip(head: bytes) -> Found:
-    """Animated stickers are gzipped Lottie; anything else gzipped is just that."""
+    """Animated stickers are gzipped Lottie; anything else is plain gzip."""
     try:
         begun = zlib.decompressobj(31).decompress(head, 4096)
     except zlib.error:

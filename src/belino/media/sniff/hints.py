@@ -1,4 +1,4 @@
-"""Hints: what a name or a declared type suggests, used only where the bytes leave room."""
+"""Hints: the type that a name or declaration suggests, used only where the bytes are ambiguous."""
 
 import re
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 UNKNOWN = "application/octet-stream"
 
 Found = tuple[str, bool]
-"""A type, and whether the bytes alone said so."""
+"""A type, and whether the bytes alone determined it."""
 
 _MIME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
 _SUFFIX = re.compile(r"[a-z0-9+_-]{1,12}")
 
-# One name for each type, however a platform, a camera or a mail program spells it.
+# One canonical name for each type, for all spellings of platforms, cameras and mail programs.
 ALIASES = {
     "image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png", "image/apng": "image/png",
     "image/x-ms-bmp": "image/bmp", "image/x-bmp": "image/bmp", "image/x-windows-bmp": "image/bmp",
@@ -86,7 +86,7 @@ ALIASES = {
     "application/x-binary": UNKNOWN, "application/force-download": UNKNOWN, "application/download": UNKNOWN,
 }  # fmt: skip
 
-# Types that a suffix can only suggest, because their bytes are plain text.
+# Types that only a suffix can suggest, because their bytes are plain text.
 TEXT_SUFFIXES = {
     "txt": "text/plain", "text": "text/plain", "log": "text/plain", "nfo": "text/plain", "asc": "text/plain",
     "md": "text/markdown", "markdown": "text/markdown", "mkd": "text/markdown", "csv": "text/csv",
@@ -116,7 +116,7 @@ TEXT_SUFFIXES = {
     "tcl": "text/x-tcl", "pyi": "text/x-python", "pyw": "text/x-python", "pm": "text/x-perl", "cxx": "text/x-c++",
 }  # fmt: skip
 
-# Types without bytes of their own at the start, for which the sender's word is all there is.
+# Types without a signature, known only by declaration.
 UNMARKED_SUFFIXES = {
     "tga": "image/x-tga", "iso": "application/x-iso9660-image", "dmg": "application/x-apple-diskimage",
     "p12": "application/x-pkcs12", "pfx": "application/x-pkcs12", "p7m": "application/pkcs7-mime",
@@ -124,7 +124,7 @@ UNMARKED_SUFFIXES = {
     "dbf": "application/x-dbf",
 }  # fmt: skip
 
-# What a suffix promises where the bytes can be held against it.
+# The type that a suffix implies where the bytes can contradict it.
 SUFFIXES = TEXT_SUFFIXES | UNMARKED_SUFFIXES | {
     "jpg": "image/jpeg", "jpeg": "image/jpeg", "jpe": "image/jpeg", "jfif": "image/jpeg", "mpo": "image/jpeg",
     "png": "image/png", "apng": "image/png", "gif": "image/gif", "webp": "image/webp", "bmp": "image/bmp",
@@ -204,24 +204,24 @@ SUFFIXES = TEXT_SUFFIXES | UNMARKED_SUFFIXES | {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """What others say the bytes are."""
+    """The declared type and name of the bytes."""
 
     suffix: str = ""
     declared: str = ""
-    """In the spelling of ours; nothing when the declaration says nothing."""
+    """In canonical spelling; empty if the declaration is uninformative."""
 
     def suggests(self, *mimes: str) -> bool:
-        """Whether the name or the declaration speaks for one of these."""
+        """Whether the name or the declaration suggests one of these."""
         return self.declared in mimes or SUFFIXES.get(self.suffix) in mimes
 
     @property
     def named(self) -> str:
-        """The type the suffix promises."""
+        """The type that the suffix implies."""
         return SUFFIXES.get(self.suffix, "")
 
 
 def hints_of(name: str | None, declared: str | None) -> Hints:
-    """The hints in a name and a declared type, however odd."""
+    """The hints of any name and declared type."""
     tail = (name or "")[-64:].rstrip(". \t\r\n\0").lower()
     _, dot, suffix = tail.rpartition(".")
     known = dot and _SUFFIX.fullmatch(suffix)
@@ -230,6 +230,6 @@ def hints_of(name: str | None, declared: str | None) -> Hints:
 
 
 def normal(mime: str) -> str:
-    """A type without parameters, in lower case, in the spelling of ours; nonsense is unknown bytes."""
+    """A type without parameters, in lower case and canonical spelling; invalid ones are application/octet-stream."""
     plain = mime[:1024].partition(";")[0].strip().lower()
     return ALIASES.get(plain, plain) if _MIME.fullmatch(plain) else UNKNOWN

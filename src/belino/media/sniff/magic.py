@@ -1,10 +1,10 @@
-"""Magic bytes: types that begin with bytes of their own."""
+"""Magic bytes: types that begin with a signature."""
 
 import re
 
 from belino.media.sniff.hints import Found, Hints
 
-# Longest first where one begins like another.
+# Longest first where one is a prefix of another.
 STARTS: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\x8aMNG\r\n\x1a\n", "video/x-mng"),
@@ -192,7 +192,7 @@ STARTS: tuple[tuple[bytes, str], ...] = (
 _BY_FIRST: dict[int, tuple[tuple[bytes, str], ...]] = {
     first: tuple(pair for pair in STARTS if pair[0][0] == first) for first in {start[0] for start, _ in STARTS}
 }
-# A text may begin with one of these; what they stand for is not text.
+# Signatures that a text may begin with; their types are not text.
 _WORDS = frozenset(
     start
     for start, mime in STARTS
@@ -201,7 +201,7 @@ _WORDS = frozenset(
 WORDS_REACH = 512
 CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 
-# Its size stands behind the mark: a list of priorities begins with P1 too.
+# The size follows the signature: a list of priorities begins with P1 too.
 _PNM = re.compile(
     rb"P(?:([1-6Ff])(?:[ \t\r\n]|#[^\n]{0,200}\n){1,50}+\d{1,9}[ \t\r\n]+\d{1,9}\s"
     rb"|(7)\r?\n(?:#[^\n]{0,200}\n){0,50}+(?:WIDTH|HEIGHT|DEPTH|MAXVAL|TUPLTYPE)\s)"
@@ -231,7 +231,7 @@ _MARKS_WITHIN = (
     (32_769, b"CD001", "application/x-iso9660-image"),
     (32_769, b"BEA01", "application/x-iso9660-image"),
 )
-# A capture of packets begins with what would be 3338.
+# A packet capture begins with what would be 3338.
 _PYTHONS = frozenset({*range(3000, 3800), 20_121, 50_428, 50_823, 60_202, 60_717, *range(62_011, 62_212)} - {3338})
 _EOT_VERSIONS = (b"\0\0\x01\0", b"\x01\0\x02\0", b"\x02\0\x02\0")
 _PDF_LATER = re.compile(rb"(?:\A[ \t]{1,100}|[\r\n\0\xff\xbf-])%PDF-\d\.")
@@ -248,7 +248,7 @@ def by_start(head: bytes) -> str | None:
 
 
 def by_shape(head: bytes) -> str | None:
-    """Types told by several fields together, where the first bytes alone would lie too often."""
+    """Types identified by several fields, where a signature alone would often be wrong."""
     for told in (_bmp, _icon, _pnm, _old_pictures, _font, _program, _skippable, _model, _tar, _further_in):
         if mime := told(head):
             return mime
@@ -256,7 +256,7 @@ def by_shape(head: bytes) -> str | None:
 
 
 def tiff(head: bytes, hints: Hints) -> Found | None:
-    """TIFF, and the raw pictures of cameras that dress as one."""
+    """TIFF, and camera raw formats based on it."""
     if head[:4] not in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
         return None
     if head[8:11] == b"CR\x02":
@@ -279,7 +279,7 @@ def _bmp(head: bytes) -> str | None:
     header = int.from_bytes(head[14:18], "little")
     if head[:2] == b"BM" and header in (12, 16, 40, 52, 56, 64, 108, 124):
         return "image/bmp"
-    # OS/2 has icons, pointers and bitmaps in one kind of file, also several of them, each with its own mark.
+    # OS/2 stores icons, pointers and bitmaps in one format, also several of them, each with its own signature.
     inner = head[14:] if head[:2] == b"BA" else head
     if inner[:2] in (b"BM", b"CI", b"IC", b"CP", b"PT") and inner[2:6] in (b"\x1a\0\0\0", b"\x4e\0\0\0"):
         return "image/x-os2-graphics"
@@ -320,7 +320,7 @@ def _old_pictures(head: bytes) -> str | None:
 
 
 def _font(head: bytes) -> str | None:
-    """By its list of tables: a cache of icons, and much else, begins with a version of one too."""
+    """By its list of tables: icon caches and other formats begin with the same version number."""
     if head[34:36] == b"LP" and head[8:12] in _EOT_VERSIONS:
         return "application/vnd.ms-fontobject"
     tables, searched = int.from_bytes(head[4:6]), int.from_bytes(head[6:8])
@@ -331,7 +331,7 @@ def _font(head: bytes) -> str | None:
 
 
 def _skippable(head: bytes) -> str | None:
-    """Zstandard begins with a frame to skip where it was packed by several threads."""
+    """Zstandard begins with a skippable frame if several threads compressed it."""
     if head[1:4] != b"\x2a\x4d\x18" or head[0] >> 4 != 5:
         return None
     at = 8 + int.from_bytes(head[4:8], "little")
@@ -339,7 +339,7 @@ def _skippable(head: bytes) -> str | None:
 
 
 def _model(head: bytes) -> str | None:
-    """STL: eighty bytes of anything, then the number of triangles, which end with two bytes of nothing."""
+    """STL: eighty arbitrary bytes, then the number of triangles, each ending with two zero bytes."""
     count = int.from_bytes(head[80:84], "little")
     plain = len(head) >= 184 and 0 < count < 1 << 28 and head[132:134] == head[182:184] == b"\0\0"
     return "model/stl" if plain and not CONTROL.search(head[:80].rstrip(b"\0")) and head[:80].strip(b"\0 ") else None
@@ -359,7 +359,7 @@ def _program(head: bytes) -> str | None:
 
 
 def _further_in(head: bytes) -> str | None:
-    """Types whose mark stands some way into the file, where a text may have the same letters."""
+    """Types whose signature is further into the file, where a text may have the same letters."""
     for at, mark, mime in _MARKS_WITHIN:
         if head.startswith(mark, at) and CONTROL.search(head[:WORDS_REACH]):
             return mime

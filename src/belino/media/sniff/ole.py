@@ -1,4 +1,4 @@
-"""OLE files: old office files, and others that keep streams in a small file system of their own."""
+"""OLE files: old office files, and others with streams in a small file system."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ OLE = "application/x-ole-storage"
 OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _WORD, _EXCEL, _POWERPOINT, _OUTLOOK = (SUFFIXES[suffix] for suffix in ("doc", "xls", "ppt", "msg"))
 
-# Names of streams are alike in any case.
+# Stream names are case-insensitive.
 _STREAMS = (
     ("worddocument", _WORD),
     ("workbook", _EXCEL),
@@ -27,7 +27,7 @@ _STREAMS = (
     ("1table", _WORD),
     ("0table", _WORD),
 )
-# The program that wrote it is named in the root; the streams may be of what is embedded, or further off.
+# The root names the program that wrote it; the streams may be of embedded objects, or further on.
 _PROGRAMS = {
     "0009020000000000c000000000000046": _WORD,
     "0609020000000000c000000000000046": _WORD,
@@ -41,7 +41,7 @@ _PROGRAMS = {
     "2033fd72059acf1185a400a0c904de5f": "application/vnd.ms-project",
     "b25aa40e0a9ed111a40700c04fb932ba": "application/vnd.ms-works",
 }
-# The first stream usually follows the header: where the directory lies far off, its first bytes tell.
+# The first stream usually follows the header: if the directory is out of reach, its first bytes decide.
 _CONTENT = (
     (b"\xec\xa5", _WORD),
     (b"\x09\x08\x10\0\0\x06\x05\0", _EXCEL),
@@ -55,7 +55,7 @@ _LOCKED = "encryptedpackage"
 
 
 def ole_type(head: bytes, hints: Hints) -> Found | None:
-    """The type of a file of streams, by the program that wrote it, by their names, or by the first of them."""
+    """The type of an OLE file, by the program that wrote it, by stream names, or by the first stream."""
     if not head.startswith(OLE_START):
         return None
     sector = 4096 if head[30:32] == b"\x0c\0" else 512
@@ -64,7 +64,7 @@ def ole_type(head: bytes, hints: Hints) -> Found | None:
     told = _told(head, streams, head[directory + 80 : directory + 96].hex())
     if told and _LOCKED not in streams:
         return told, True
-    # An encrypted office file keeps its real type inside; a directory that is not here keeps it too.
+    # An encrypted office file has its real type inside; so does one whose directory is out of reach.
     for mime in (*_HINTS, *_LOCKED_HINTS) if not streams or _LOCKED in streams else ():
         if hints.suggests(mime):
             return mime, False
@@ -85,7 +85,7 @@ def _told(head: bytes, streams: set[str], program: str) -> str | None:
 
 
 def _streams(head: bytes, begin: int, reach: int) -> Iterator[str]:
-    """The names in the directory, in its first sectors that are here."""
+    """The names in the directory's first sectors, as far as available."""
     for at in range(begin, min(len(head), begin + reach), 128):
         size = int.from_bytes(head[at + 64 : at + 66], "little")
         if 2 < size <= 64 and head[at + 66 : at + 67] in (b"\x01", b"\x02", b"\x05"):

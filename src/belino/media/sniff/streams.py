@@ -49,7 +49,7 @@ _FRAMES_REACH = _FRAMES_TO_BELIEVE * 8192
 
 
 def stream_type(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
-    """The type of a sound or a video, or of a picture in the same kind of box."""
+    """The type of a sound or a video, or of a picture in the same kind of container."""
     return (
         _riff(head) or _boxed(head, hints, whole=whole) or _matroska(head, hints) or _ogg(head) or _asf(head, hints)
         or _tagged(head, hints) or _framed(head, hints) or _transport(head) or _framed_later(head, hints)
@@ -88,7 +88,7 @@ def _boxed(head: bytes, hints: Hints, *, whole: bool) -> Found | None:
 
 def _by_brand(head: bytes, hints: Hints, *, whole: bool) -> Found:
     size = min(max(int.from_bytes(head[:4]), 16), 4096)
-    # Some writers fill a short brand with zeros instead of spaces.
+    # Some writers pad a short brand with zeros instead of spaces.
     major, others = head[8:12].replace(b"\0", b" "), [head[at : at + 4] for at in range(16, min(size, len(head)), 4)]
     if major in _STILL_BRANDS:
         inner = next((_BRANDS[brand] for brand in others if _BRANDS.get(brand, "").startswith("image/")), "image/heif")
@@ -102,14 +102,14 @@ def _by_brand(head: bytes, hints: Hints, *, whole: bool) -> Found:
         return "video/mp4", True
     if b"soun" in tracks and complete:
         return "audio/mp4", True
-    # What it carries is told at the end of the file, which is not here: the sender's word decides.
+    # The track list is at the end of the file, out of reach: the declared type decides.
     if hints.declared.startswith("audio/") or hints.suggests("audio/mp4"):
         return "audio/mp4", False
     return "video/mp4", bool(major.strip())
 
 
 def _tracks(head: bytes, *, whole: bool) -> tuple[set[bytes], bool]:
-    """The kinds of track named by the boxes that are here, and whether the box that lists them is here to its end."""
+    """The track types in the available boxes, and whether the box that lists them is complete."""
     kinds: set[bytes] = set()
     complete, steps, at = False, 0, 0
     while at + 8 <= len(head) and steps < _BOXES_AT_MOST:
@@ -146,7 +146,7 @@ def _matroska(head: bytes, hints: Hints) -> Found | None:
 
 
 def _element_size(head: bytes, at: int) -> tuple[int, int]:
-    """Where an element's content begins and how long it is; its leading zero bits tell how wide that number is."""
+    """The start and length of an element's content; leading zero bits give the width of the length."""
     width = 9 - head[at].bit_length() if at < len(head) else 9
     if width > 8:
         return 0, 0
@@ -156,7 +156,7 @@ def _element_size(head: bytes, at: int) -> tuple[int, int]:
 def _ogg(head: bytes) -> Found | None:
     if not head.startswith(b"OggS"):
         return None
-    # Every stream begins with a page of its own, before any page of content: the first few tell them all.
+    # Every stream begins with a page of its own, before any content: the first few pages list them all.
     first = head[:1024]
     for codec, mime in _OGG_CODECS:
         if codec in first:
@@ -176,7 +176,7 @@ def _asf(head: bytes, hints: Hints) -> Found | None:
 
 
 def _tagged(head: bytes, hints: Hints) -> Found | None:
-    """An ID3 tag stands before MP3 nearly always, sometimes before AAC or FLAC."""
+    """An ID3 tag usually precedes MP3, sometimes AAC or FLAC."""
     if head[:3] != b"ID3" or len(head) < 10 or any(byte & 0x80 for byte in head[6:10]):
         return None
     size = 10 + (head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9])
@@ -191,7 +191,7 @@ def _tagged(head: bytes, hints: Hints) -> Found | None:
 
 
 def _framed(head: bytes, hints: Hints) -> Found | None:
-    """MP3 and AAC without any header: frames that follow each other where they say they would."""
+    """MP3 and AAC without a container: consecutive frames at the lengths their headers give."""
     if len(head) < 8 or head[0] != 0xFF or head[1] & 0xE0 != 0xE0:
         return _dolby(head)
     mime = "audio/aac" if head[1] & 0xF6 == 0xF0 else "audio/mpeg"
@@ -202,12 +202,12 @@ def _framed(head: bytes, hints: Hints) -> Found | None:
         seen += 1
     if seen >= 2 or (seen and any(mark in head[:64] for mark in _MP3_SUMMARIES)):
         return mime, True
-    # One frame alone may be anything, a mark of UTF-16 for one.
+    # A single frame header may be a coincidence, such as a byte order mark of UTF-16.
     return (mime, False) if seen and hints.suggests(mime) else None
 
 
 def _framed_later(head: bytes, hints: Hints) -> Found | None:
-    """Frames behind padding, another tag or the rest of a frame: a recording cut out of a longer one."""
+    """Frames after padding, another tag or a partial frame: a recording cut out of a longer one."""
     if not hints.suggests("audio/mpeg", "audio/aac"):
         return None
     at = head.find(b"\xff", 1, _FRAMES_BEGIN_BEFORE)
@@ -260,7 +260,7 @@ def _mp3_length(frame: bytes) -> int:
 
 
 def _transport(head: bytes) -> Found | None:
-    """Packets of one size that each begin with the same byte, also where a recording begins amid one."""
+    """Packets of one size with the same first byte, also where a recording begins within one."""
     if not CONTROL.search(head[:WORDS_REACH]):
         return None
     amid = [(found.start(), 188, 5) for found in _PACKET_MARK.finditer(head, 1, 188)]

@@ -1,4 +1,4 @@
-"""Text, its characters and its kind."""
+"""Text: its encoding and its kind."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from belino.media.sniff.hints import TEXT_SUFFIXES, Found, Hints
 
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
          (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))  # fmt: skip
-# Of the control characters a text has white space, colours and what an old printer strikes over.
+# Control characters in text: white space, colours and overstriking of old printers.
 _CONTROLS = re.compile("[\x00-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _LEGACY_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _CONTROLS_AT_MOST = 0.02
@@ -18,9 +18,9 @@ _LIVING = re.compile(
 )
 _STOPS = re.compile("[ \n\u3001\u3002\uff0c]")
 _SURE_WITHOUT_CONTROLS = 64
-"""So many bytes without a control character do not happen by chance."""
+"""So many bytes without a control character are no coincidence."""
 
-# Each piece is passed once: no pattern here looks back or tries again from the start.
+# Linear time: no pattern here backtracks.
 _BEFORE_ROOT = re.compile(r"\s*(?:<!--(?:[^-]|-(?!->))*+-->|<\?(?:[^?]|\?(?!>))*+\?>)")
 _DOCTYPE = re.compile(r"\s*<!doctype\s+([^\s>\[]{1,80})", re.IGNORECASE)
 _ROOT = re.compile(r"\s*<([a-zA-Z_][\w.:-]{0,80})(?=[\s/>])")
@@ -35,7 +35,7 @@ _HTML_ROOTS = _HTML_PAGES | {
     "header", "footer", "details", "summary", "dialog", "blockquote", "template", "marquee",
 }  # fmt: skip
 _CARRIES_HTML = frozenset({"text/markdown", "text/javascript"})
-"""Text of other kinds that may begin with an element of HTML, though not with a page."""
+"""Other text types that may begin with an HTML element, though not with a page."""
 _TAG = re.compile(r"</?[a-zA-Z][a-zA-Z0-9]{0,20}[\s>]")
 _PIECES_AT_MOST = 50
 
@@ -53,7 +53,7 @@ _JSON = re.compile(
 )
 _JSON_MARKS = 2_000
 _JSON_DEEP = 500
-# An attribute of Rust begins with the same two characters.
+# A Rust attribute begins with the same two characters.
 _SHEBANG = re.compile(r"#! ?/[^\n]{1,200}")
 _SHEBANGS = (("python", "text/x-python"), ("perl", "text/x-perl"), ("ruby", "text/x-ruby"), ("php", "text/x-php"),
              ("node", "text/javascript"), ("deno", "text/x-typescript"), ("lua", "text/x-lua"), ("awk", "text/x-awk"),
@@ -79,7 +79,7 @@ _STARTS = (
     ("diff --git ", "text/x-diff"),
     ("[Script Info]", "text/x-ssa"),
 )
-# What takes more than its first letters to tell.
+# Types that need more than their first letters.
 _SHAPES = (
     (re.compile(r"From [0-9a-f]{40} Mon Sep 17 00:00:00 2001\r?\n"), "text/x-diff"),
     (re.compile(r"--- [^\n]{1,300}\n\+\+\+ [^\n]{1,300}\n@@ "), "text/x-diff"),
@@ -89,13 +89,13 @@ _SHAPES = (
      "image/x-xbitmap"),
 )  # fmt: skip
 _PEM_SUFFIXES = frozenset({"pem", "crt", "cer", "key", "csr", "crl"})
-"""Such files may begin with words on what follows."""
+"""Such files may begin with a comment."""
 _PEM_WITHIN = re.compile(r"^-----BEGIN ([A-Z0-9 ]{3,40})-----\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Bytes that read as text."""
+    """Bytes that decode as text."""
 
     text: str
     charset: str
@@ -103,7 +103,7 @@ class Written:
 
 
 def read(head: bytes, hints: Hints, *, whole: bool) -> Written | None:
-    """The text these bytes are, if they are text."""
+    """The decoded text, if the bytes are text."""
     for bom, charset in _BOMS:
         if head.startswith(bom):
             text = head[len(bom) :].decode(charset, "ignore").lstrip("\ufeff")
@@ -112,7 +112,7 @@ def read(head: bytes, hints: Hints, *, whole: bool) -> Written | None:
 
 
 def text_type(written: Written, hints: Hints, *, whole: bool) -> Found:
-    """What kind of text it is; where nothing in it says so, the name or the declaration does."""
+    """The kind of text; where its content does not show it, by name or declaration."""
     told = _php(written.text, hints) or _markup(written.text, hints) or _marked(written.text, hints)
     if told:
         return told, True
@@ -129,7 +129,7 @@ def text_type(written: Written, hints: Hints, *, whole: bool) -> Found:
     if not hints.suggests("text/x-diff") and _is_mail(written.text, hints):
         return "message/rfc822", True
     if hints.suggests("text/html") and _TAG.search(written.text):
-        return "text/html", False  # a page that begins with a template's or a server's own words
+        return "text/html", False  # a page that begins with template or server directives
     if written.text.startswith("solid ") and "facet" in written.text[:1024]:
         return "model/stl", True
     hinted = _hinted(hints)
@@ -154,7 +154,7 @@ def _utf8(head: bytes, *, whole: bool) -> Written | None:
 
 
 def _utf16(head: bytes) -> Written | None:
-    """Without a mark, one of the two bytes of most characters is zero (or, in other scripts, hardly ever changes)."""
+    """Without a byte order mark: one byte of most pairs is zero (or, in other scripts, nearly constant)."""
     pairs = head[: len(head) & ~1][:8192]
     if len(pairs) < 8:
         return None
@@ -168,7 +168,7 @@ def _utf16(head: bytes) -> Written | None:
 
 
 def _utf32(head: bytes) -> Written | None:
-    """Without a mark: of every four bytes one is zero, and what they make is of living scripts."""
+    """Without a byte order mark: one of every four bytes is zero, and the characters are of living scripts."""
     whole = head[: len(head) & ~3]
     for charset, zero in (("utf-32-le", 3), ("utf-32-be", 0)):
         if len(whole) >= 8 and not any(whole[zero::4]):
@@ -179,7 +179,7 @@ def _utf32(head: bytes) -> Written | None:
 
 
 def _utf16_signs(head: bytes) -> Written | None:
-    """Scripts of thousands of signs, without a mark: nothing but living scripts, and a space or a stop among them."""
+    """Large scripts without a byte order mark: only living scripts, with a space or a full stop among them."""
     pairs = head[: len(head) & ~1][:8192]
     for charset in ("utf-16-le", "utf-16-be"):
         text = pairs.decode(charset, "replace")
@@ -189,7 +189,7 @@ def _utf16_signs(head: bytes) -> Written | None:
 
 
 def _legacy(head: bytes, hints: Hints) -> Written | None:
-    """An older character set: nothing but letters of it, white space and printable ASCII."""
+    """A legacy encoding: only its letters, white space and printable ASCII."""
     sample = head[:8192]
     if not sample or _LEGACY_CONTROLS.search(sample):
         return None
@@ -201,13 +201,13 @@ def _legacy(head: bytes, hints: Hints) -> Written | None:
 
 
 def _php(text: str, hints: Hints) -> str | None:
-    """Before it is taken for markup: what it says of itself looks like a declaration of XML."""
+    """Checked before markup: `<?php` looks like an XML declaration."""
     own = text[:200].lstrip().startswith(("<?php", "<?="))
     return "text/x-php" if own or ("<?php" in text and hints.suggests("text/x-php")) else None
 
 
 def _markup(text: str, hints: Hints) -> str | None:
-    """HTML, SVG and XML by their root, past declarations, comments and white space."""
+    """HTML, SVG and XML by their root, after declarations, comments and white space."""
     at, declared = 0, text[:64].lstrip().startswith("<?xml")
     for _ in range(_PIECES_AT_MOST):
         passed = _BEFORE_ROOT.match(text, at)
@@ -227,7 +227,7 @@ def _markup(text: str, hints: Hints) -> str | None:
     if name in _HTML_ROOTS and (name == "html" or not declared):
         return "text/html"
     if root and not declared and hints.suggests("text/html"):
-        return "text/html"  # elements of a page's own making
+        return "text/html"  # custom elements
     known = declared or (root and (_closes(text, root) or hints.suggests("application/xml")))
     return _other_xml(hints, rootless=not root) if known else None
 
@@ -239,14 +239,14 @@ def _by_doctype(name: str, hints: Hints, *, declared: bool) -> str:
 
 
 def _other_xml(hints: Hints, *, rootless: bool = False) -> str:
-    """XML of the kind that is said; of the kinds that show themselves only where the root is not here."""
+    """XML of the declared type; for self-evident types only if the root is out of reach."""
     finer = hints.named or hints.declared
     foreign = finer in ("image/svg+xml", "application/xhtml+xml") and not rootless
     return finer if finer.endswith("+xml") and not foreign else "application/xml"
 
 
 def _closes(text: str, root: re.Match[str]) -> bool:
-    """Looks like a document of elements, not like a text that happens to begin with a bracket."""
+    """Whether it looks like markup, not like a text that happens to begin with a bracket."""
     return "xmlns" in text[root.end() : root.end() + 400] or f"</{root.group(1)}>" in text or text.count("</") >= 2
 
 
@@ -266,7 +266,7 @@ def _marked(text: str, hints: Hints) -> str | None:
 
 
 def _is_json(text: str, *, whole: bool) -> bool:
-    """An object or a list, well formed as far as it is here (and as far as two thousand marks)."""
+    """An object or a list, well formed as far as available (and up to two thousand tokens)."""
     if text[:4096].lstrip()[:1] not in ("{", "["):
         return False
     opened, before, count = "", "", 0
@@ -287,12 +287,12 @@ def _is_json(text: str, *, whole: bool) -> bool:
 
 
 def _json_marks(text: str) -> Iterator[tuple[str, int]]:
-    """Brackets, colons and commas as they are, `"` for a string, `0` for any other value, `?` for what is no JSON."""
+    """Brackets, colons and commas as they are, `"` for a string, `0` for any other value, `?` for invalid JSON."""
     at = 0
     while found := _JSON.match(text, at):
         at = found.end()
         yield found.group(1) or ('"' if found.group(2) else "0"), at
-    # A value cut off by the end of the head may begin like one; anything else that cannot be read is no JSON.
+    # A value cut off by the end of the head may be a prefix of one; anything else unreadable is not JSON.
     if text[at : at + 400].lstrip()[:1] not in ("", '"', "t", "f", "n", "-", *"0123456789"):
         yield "?", at
 
@@ -331,7 +331,7 @@ def _hinted(hints: Hints) -> str:
 
 
 _TOLD = frozenset({"text/html", "text/calendar", "text/vcard", "text/vtt"})
-"""Kinds of text that show themselves: where they do not, nobody's word makes them."""
+"""Kinds of text that are recognised by content: a claim is not enough for them."""
 _UNTOLD = frozenset(
     {
         "application/yaml",
@@ -345,7 +345,7 @@ _UNTOLD = frozenset(
 
 
 def _is_table(text: str) -> bool:
-    """At least three lines with the same number of commas, tabs or semicolons, and two of those or more in each."""
+    """At least three lines with the same number of commas, tabs or semicolons, and at least two in each."""
     lines = [line for line in text[:4096].splitlines()[:20] if line.strip()]
     lines = lines[:-1] if len(text) > 4096 or not text.endswith(("\n", "\r")) else lines
     if len(lines) < 3:

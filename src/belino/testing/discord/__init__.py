@@ -1,4 +1,4 @@
-"""Discord server: REST, gateway and CDN on loopback that keep the documented rules, for tests and benchmarks.
+"""Discord server: REST, gateway and CDN on loopback that follow the documented rules, for tests and benchmarks.
 
 Facts are from Discord's API documentation (reference, gateway, rate limits, opcodes and status codes).
 """
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
 BOT_ID = "1100000000000000042"
 TOKEN = f"{urlsafe_b64encode(BOT_ID.encode()).decode().rstrip('=')}.GbElin.DemoTokenThatOpensNothing00000000000000"
-# These need no token; the answers to interactions have one in their path.
+# These need no token; answers to interactions have one in their path.
 _OPEN = ("/interactions/", "/webhooks/")
 
 
 class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
-    """Discord in a box: `async with`, then `api_url` and `token` are what a bot is configured with.
+    """A fake Discord: inside `async with`, a bot is configured with `api_url` and `token`.
 
-    People speak by the verbs of DiscordWorld (`say`, `edit`, `react` …); `calls` counts calls by route, and `CDN`
-    downloads; `drop_socket` and its neighbours end gateway connections; `fail` takes a route by its documented name,
+    People act through the methods of DiscordWorld (`say`, `edit`, `react` …); `calls` counts calls by route, and `CDN`
+    downloads; `drop_socket` and similar methods end gateway connections; `fail` takes a route by its documented name,
     `POST /channels/{channel}/messages`, and the faults of `testing.faults` and `discord.request`.
     """
 
@@ -68,23 +68,23 @@ class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
         DiscordWorld.__init__(self, self.clock, bot_id=BOT_ID, bot_name=username)
         self.token = token
         self.credentials_leaked = 0
-        """Requests to the CDN with credentials, which it does not ask for."""
+        """Requests to the CDN with credentials, which it does not require."""
         self.gateway = DiscordGateway(self.sessions, self._ready, self.member_chunks)
         self.gateway.heartbeat_seconds = heartbeat_seconds
         self.gateway.token = token
         self.resume_url: str | None = None
-        """The resume URL of READY, if not the gateway itself."""
+        """The resume URL of READY, if it differs from the gateway's."""
         self._answers = DiscordCalls(self)
         self._limiter = DiscordLimiter(self.clock, pace or DiscordPace())
         self.allow(message_content=message_content)
 
     def allow(self, *, message_content: bool = True, members: bool = False, presences: bool = False) -> None:
-        """The privileged intents that are switched on at the bot's page."""
+        """The privileged intents enabled on the bot's page."""
         chosen = ((message_content, MESSAGE_CONTENT), (members, MEMBERS), (presences, PRESENCES))
         self.gateway.allowed = self._answers.allowed = sum(intent for on, intent in chosen if on)
 
     async def drop_socket(self, code: int | None = None) -> None:
-        """Every gateway connection ends: with a close code, or the line just breaks."""
+        """End every gateway connection: with a close code, or by breaking it."""
         if code is not None:
             await self.gateway.close_all(code)
         else:
@@ -92,17 +92,17 @@ class DiscordServer(DiscordWorld, PlatformServer[DiscordCall]):
                 connection.abort()
 
     async def ask_to_reconnect(self) -> None:
-        """The gateway asks every client to reconnect (op 7)."""
+        """Ask every client to reconnect (op 7)."""
         for connection in list(self.gateway.connections):
             await connection.tell(RECONNECT)
 
     async def forget_sessions(self) -> None:
-        """No session can be resumed: a client that is away misses what is said from now on."""
+        """Make all sessions unresumable: a disconnected client misses later events."""
         self.sessions.live.clear()
         await self.gateway.close_all(4009)
 
     async def invalidate(self, *, resumable: bool = False) -> None:
-        """The gateway declares every session invalid (op 9)."""
+        """Declare every session invalid (op 9)."""
         for connection in list(self.gateway.connections):
             if connection.session is not None and not resumable:
                 self.sessions.end(connection.session)
@@ -204,7 +204,7 @@ def _versioned(request: "web.Request") -> bool:
 
 
 def _json(status: int, value: Any, headers: Mapping[str, str] | None = None) -> "web.Response":
-    """Discord's content type is exactly this, which its libraries compare by the letter."""
+    """Discord's exact content type, which its libraries compare literally."""
     from aiohttp import web
 
     sent = {"Via": "1.1 google", **(headers or {})}

@@ -21,7 +21,7 @@ from belino.testing.discord.world import DiscordWorld
 MOST_HISTORY = 100
 MOST_REACTIONS = 20
 MOST_LINKS = 50
-# The application's flags say which privileged intents are on, for a bot in fewer than a hundred servers.
+# The application's flags for enabled privileged intents, for a bot in fewer than a hundred servers.
 INTENT_FLAGS = {PRESENCES: 1 << 13, MEMBERS: 1 << 15, MESSAGE_CONTENT: 1 << 19}
 MOST_PINS = 50
 CHANGEABLE = frozenset({"name", "topic", "nsfw", "rate_limit_per_user", "position", "parent_id"})
@@ -29,7 +29,7 @@ THREAD_STATES = frozenset({"archived", "locked", "auto_archive_duration"})
 
 
 class DiscordCalls:
-    """Every route, tried in this order."""
+    """Every route, matched in this order."""
 
     def __init__(self, world: DiscordWorld) -> None:
         self.world = world
@@ -318,7 +318,7 @@ def _number(call: DiscordCall, name: str, default: int) -> int:
 
 
 def _page(kept: list[Json], anchors: list[str], call: DiscordCall, limit: int) -> list[Json]:
-    """So many messages at one side of an id, or around it, oldest first."""
+    """So many messages on one side of an id, or around it, oldest first."""
     if not anchors:
         return kept[-limit:]
     anchor = _number(call, anchors[0], 0)
@@ -406,7 +406,7 @@ class Moderation:
         return GONE
 
     def _pinned(self, channel: Json) -> list[Json]:
-        """Pinned last first."""
+        """Latest pin first."""
         found = [message for message in self._world.messages[channel["id"]].values() if message["pinned"]]
         return sorted(found, key=lambda message: self._world.pins[message["id"]], reverse=True)
 

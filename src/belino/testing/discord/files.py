@@ -18,7 +18,7 @@ _KEY = b"only this server signs its links"
 _UNFIT = re.compile(r"[^\w.\-]+")
 _LINK = re.compile(r"/attachments/(?P<channel>\d+)/(?P<file>\d+)/(?P<name>[^/?]+)")
 _FLAT = bytes([0, 64, 128, 192, 255, 192, 128, 64])
-# The sticker formats that have a file of their own ending; APNG ends in png too.
+# The sticker formats and their file extensions; APNG uses png too.
 STICKER_ENDINGS = {1: "png", 2: "png", 3: "json", 4: "gif"}
 
 
@@ -32,7 +32,7 @@ class Cdn:
         self.files: dict[str, HostedFile] = {}
 
     def put(self, channel: str, number: str, upload: FakeUpload, **more: object) -> Json:
-        """Keep a file; the attachment that names it in a message, without its links."""
+        """Store a file; returns its attachment for a message, without links."""
         name = _UNFIT.sub("_", upload.name or "file").strip(".") or "file"
         path = f"/attachments/{channel}/{number}/{quote(name)}"
         self.files[path] = HostedFile(file_id=number, unique_id=number, upload=upload, path=path, size=upload.announced)
@@ -48,7 +48,7 @@ class Cdn:
         return {**shape, **upload.extra, **more}
 
     def put_plain(self, path: str, content: bytes) -> None:
-        """Keep a file under a link that never expires: stickers, emojis."""
+        """Store a file under a link that never expires: stickers, emojis."""
         size = len(content)
         upload = FakeUpload(content=content)
         self.files[path] = HostedFile(file_id=path, unique_id=path, upload=upload, path=path, size=size)
@@ -62,7 +62,7 @@ class Cdn:
     def shown(self, channel: str, message: Json) -> Json:
         """The files of a message, and its cards and components with those that they show by `attachment://name`.
 
-        What is shown there is told nowhere else.
+        Files shown there are listed nowhere else.
         """
         files = [self.signed(channel, file) for file in message["attachments"]]
         used: set[str] = set()
@@ -75,7 +75,7 @@ class Cdn:
         }
 
     def refreshed(self, link: str) -> str | None:
-        """A new signature for an old link; None for what is no attachment of ours."""
+        """A new signature for an old link; None for anything that is not our attachment."""
         found = _LINK.search(link)
         if found is None or found.group() not in self.files:
             return None
@@ -98,7 +98,7 @@ class Cdn:
 
 
 def _resolved(part: Any, files: list[Json], used: set[str], *, named: bool) -> Any:
-    """Components name the file that they show by its id, cards do not."""
+    """Components name the id of the file that they show, cards do not."""
     if isinstance(part, list):
         return [_resolved(each, files, used, named=named) for each in part]
     if not isinstance(part, dict):
@@ -117,5 +117,5 @@ def _sign(path: str, expires: str, issued: str) -> str:
 
 
 def voice_fields(upload: FakeUpload) -> Json:
-    """What only the attachment of a voice message has."""
+    """Fields that only the attachment of a voice message has."""
     return {"duration_secs": float(upload.duration), "waveform": b64encode(_FLAT * 4).decode()}

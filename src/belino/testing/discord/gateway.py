@@ -60,32 +60,32 @@ class DiscordGateway:
     ) -> None:
         self.sessions = sessions
         self.ready = ready
-        """The events that begin a session."""
+        """The events at the start of a session."""
         self.members = members
         """The members of a server, in chunks."""
         self.token = ""
         self.allowed = PRIVILEGED
-        """The privileged intents that the bot's page has switched on."""
+        """The privileged intents enabled on the bot's page."""
         self.heartbeat_seconds = HEARTBEAT_SECONDS
         self.heartbeats = 0
         self.heartbeat_seq: int | None = None
-        """The number of the event that the last heartbeat named."""
+        """The event number of the last heartbeat."""
         self.acknowledges = True
         """Whether heartbeats are acknowledged."""
         self.frozen = False
-        """Whether connections stay open and are dead: nothing is sent."""
+        """Whether open connections are dead: nothing is sent."""
         self.resumes = 0
         self.resume_code: int | None = None
-        """The close code that every resume ends with."""
+        """The close code for every resume."""
         self.identify_code: int | None = None
-        """The close code that every identify ends with."""
+        """The close code for every identify."""
         self.identify_seconds = 0.0
-        """How long an identify excludes another one; Discord's five seconds would make tests wait."""
+        """The minimum time between identifies; Discord's five seconds would slow tests."""
         self.identified_at: float | None = None
         self.turned_away = 0
-        """How many connections are asked to reconnect in place of a hello."""
+        """How many connections get a reconnect request instead of a hello."""
         self.frame_bytes: int | None = None
-        """The largest frame of a compressed payload, which is then sent in several; None for one each."""
+        """The largest frame of a compressed payload, which is then split; None for one frame each."""
         self.connections: list[DiscordConnection] = []
 
     async def take(self, request: "web.Request") -> "web.StreamResponse":
@@ -139,7 +139,7 @@ class DiscordConnection:
         except* GatewayClosed as errors:
             await self.close(_first(errors).code)
         except* ConnectionError:
-            pass  # the client is gone; what it missed waits in the session
+            pass  # the client is gone; missed events wait in the session
         finally:
             self._leave()
         return self._socket
@@ -268,7 +268,7 @@ class DiscordConnection:
         if self._gateway.frozen or self._socket.closed:
             return
         written = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
-        async with self._lock:  # a compressed stream only makes sense in the order it was compressed
+        async with self._lock:  # a compressed stream depends on the order of compression
             if self._press is None:
                 await self._socket.send_str(written)
             else:

@@ -1,4 +1,4 @@
-"""Request of the REST API: one call as it came, rate limits, and what Discord answers instead of a result."""
+"""Request of the REST API: one received call, rate limits, and error answers."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ GONE: Json = {}
 Answered = Json | list[Json]
 _FILE = re.compile(r"files\[(\d+)\]")
 INVALID_SECONDS = 600.0
-# Calls and seconds. Discord publishes none and says to read the headers; these are what bots usually see.
+# Calls and seconds. Discord publishes none and refers to the headers; these are what bots usually see.
 _ROUTES: Mapping[str, tuple[int, float]] = {
     "POST /channels/{channel}/messages": (5, 5.0),
     "PATCH /channels/{channel}/messages/{message}": (5, 5.0),
@@ -37,14 +37,14 @@ _ROUTES: Mapping[str, tuple[int, float]] = {
     "POST /attachments/refresh-urls": (5, 5.0),
 }
 CDN = "CDN"
-"""The name under which a fault waits for the next file request."""
+"""The key of a fault for the next file request."""
 
 _BAN = """<!DOCTYPE html><html><head><title>Access denied | Cloudflare</title></head>
 <body><h1>Error 1015</h1><h2>You are being rate limited</h2></body></html>"""
 
 
 class DiscordRefusal(Exception):
-    """What Discord answers instead of a result: a status, its own code, a sentence, and what is wrong where."""
+    """An error answer: a status, Discord's code, a message, and the invalid fields."""
 
     def __init__(self, status: int, code: int, message: str, errors: Json | None = None) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class DiscordRefusal(Exception):
 
 
 def invalid(path: str, code: str, message: str) -> DiscordRefusal:
-    """A form that is wrong at one place, `a.0.b`."""
+    """A form error at one place, `a.0.b`."""
     errors: Json = {"_errors": [{"code": code, "message": message}]}
     for name in reversed(path.split(".") if path else []):
         errors = {name: errors}
@@ -71,7 +71,7 @@ def too_large() -> DiscordRefusal:
 
 @dataclass(slots=True, kw_only=True)
 class DiscordCall:
-    """One call: its route as documented, the ids in it, the query, the JSON and the files by their number."""
+    """One call: its documented route, the ids in it, the query, the JSON and the files by number."""
 
     method: str
     route: str
@@ -80,16 +80,16 @@ class DiscordCall:
     fields: Json = field(default_factory=dict)
     files: dict[str, FakeUpload] = field(default_factory=dict)
     agent: str = ""
-    """The User-Agent, which Discord wants to begin with DiscordBot."""
+    """The User-Agent, which must begin with DiscordBot."""
 
     @property
     def name(self) -> str:
-        """What `fail` and `calls` know it by: `POST /channels/{channel}/messages`."""
+        """Its name in `fail` and `calls`: `POST /channels/{channel}/messages`."""
         return f"{self.method} {self.route}"
 
 
 async def read_body(request: "web.Request", call: DiscordCall, folder: Path) -> None:
-    """The JSON and the files of a call; files go into the folder as they come."""
+    """The JSON and the files of a call; files are streamed to the folder."""
     if request.content_length is not None and request.content_length > REQUEST_BYTES:
         await _drain(request)
         raise too_large()
@@ -134,7 +134,7 @@ async def _read_parts(request: "web.Request", call: DiscordCall, folder: Path) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscordPace:
-    """How many calls a route takes in how many seconds; routes not named take `other`."""
+    """The rate limit of each route; unnamed routes have `other`."""
 
     routes: Mapping[str, tuple[int, float]] = field(default_factory=lambda: _ROUTES)
     other: tuple[int, float] = (50, 1.0)
@@ -149,7 +149,7 @@ class _Bucket:
 
 
 class DiscordLimiter:
-    """Counts calls, and says what the headers of each answer are."""
+    """Counts calls, and gives the headers of each answer."""
 
     def __init__(self, clock: Clock, pace: DiscordPace) -> None:
         self._clock = clock
@@ -159,7 +159,7 @@ class DiscordLimiter:
 
     @property
     def banned(self) -> bool:
-        """Whether the address itself is shut out, after too many refused calls."""
+        """Whether the address is banned, after too many refused calls."""
         return self._calls.wait("refused", max(self._pace.invalid_per_ten_minutes, 1), INVALID_SECONDS) > 0
 
     def count(self, status: int) -> None:
@@ -167,14 +167,14 @@ class DiscordLimiter:
             self._calls.add("refused")
 
     def whole(self) -> float:
-        """How long the bot must wait before any call; 0 when it need not."""
+        """How long the bot must wait before any call; 0 if it need not."""
         wait = self._calls.wait("all", max(self._pace.all_per_second, 1), 1.0)
         if not wait:
             self._calls.add("all")
         return wait
 
     def enter(self, call: DiscordCall) -> tuple[float, dict[str, str]]:
-        """How long to wait for this route, and the headers to answer with."""
+        """The wait for this route, and the answer's headers."""
         most, seconds = self._pace.routes.get(call.name, self._pace.other)
         now, key = self._clock.monotonic(), (call.name, call.ids.get("channel") or call.ids.get("guild") or "")
         bucket = self._buckets.get(key)
@@ -206,13 +206,13 @@ def refusal(status: int, code: int, message: str, **more: Json) -> CannedAnswer:
 
 
 def slow_down(seconds: float, scope: str = "user") -> CannedAnswer:
-    """A 429: of the route (`user`), of everything (`global`), or of what others use too (`shared`)."""
+    """A 429: of the route (`user`), of everything (`global`), or shared with others (`shared`)."""
     body, headers = limited(seconds, scope)
     return _answer(429, body, {**headers, "Via": "1.1 google"})
 
 
 def cloudflare_ban(seconds: int | None = None) -> CannedAnswer:
-    """The 429 of Cloudflare, which stands before Discord: a page, no JSON, no Via."""
+    """The 429 of Cloudflare, in front of Discord: an HTML page, no JSON, no Via."""
     headers = {"Content-Type": "text/html; charset=UTF-8"}
     return CannedAnswer(
         status=429, body=_BAN.encode(), headers=headers | ({"Retry-After": str(seconds)} if seconds is not None else {})

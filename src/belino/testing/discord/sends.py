@@ -1,4 +1,4 @@
-"""Sends of a bot: messages, files, changes, and answers to slash commands, with the checks that Discord documents."""
+"""Sends of a bot: messages, files, edits, and answers to slash commands, with Discord's documented checks."""
 
 import base64
 import binascii
@@ -30,7 +30,7 @@ EMBED_CHARS = 6000
 ALT_CHARS = 1024
 WAVEFORM_BYTES = 256
 MIB = 1024 * 1024
-# What a file may weigh by the server's boost tier; direct messages have none.
+# The file size limit by the server's boost tier; direct messages have no tier.
 FILE_BYTES = {0: 10 * MIB, 1: 10 * MIB, 2: 50 * MIB, 3: 100 * MIB}
 SETTABLE = (
     DiscordMessageFlag.SUPPRESS_EMBEDS
@@ -53,12 +53,12 @@ class DiscordSends:
         self._nonces: dict[str, tuple[float, Json]] = {}
 
     def create(self, call: DiscordCall, channel: Json) -> Json:
-        """POST a message. A nonce that was used a few minutes ago gives the message it made."""
+        """POST a message. A nonce that was used a few minutes ago returns its message."""
         self._permit(call, channel)
         return self.post(call, call.fields, channel)
 
     def post(self, call: DiscordCall, fields: Json, channel: Json, **more: Any) -> Json:
-        """A message by its fields, permissions already checked; `more` are fields that no bot may set."""
+        """Create a message from its fields, permissions already checked; `more` are fields that bots cannot set."""
         if (known := self._known(fields)) is not None:
             return known
         text = _text(fields.get("content"))
@@ -88,7 +88,7 @@ class DiscordSends:
         return self._sent(channel, text, attached, made | more, fields)
 
     def edit(self, call: DiscordCall, channel: Json, message: Json) -> Json:
-        """PATCH a message of the bot's own; files not named in `attachments` are gone."""
+        """PATCH a message of the bot's own; files not named in `attachments` are removed."""
         fields = call.fields
         if message["author"]["id"] != self._world.bot["id"] and set(fields) - {"flags"}:
             raise DiscordRefusal(403, 50005, "Cannot edit a message authored by another user")
@@ -187,7 +187,7 @@ class DiscordSends:
         return {"reply_to": message}
 
     def _files(self, call: DiscordCall, fields: Json, channel: Json) -> list[Json]:
-        """The attachments of the files that came, described as `attachments` says."""
+        """The attachments of the uploaded files, described by `attachments`."""
         if len(call.files) > MOST_FILES:
             raise invalid("attachments", "BASE_TYPE_MAX_LENGTH", f"Must be {MOST_FILES} or fewer in length.")
         listed = fields.get("attachments") or []
@@ -236,7 +236,7 @@ class DiscordSends:
         return [self._world.stickers[str(number)] for number in wanted]
 
     def _poll(self, asked: Any) -> Json:
-        """A poll as it is told: its answers numbered, its hours a time at which it ends."""
+        """A poll as Discord returns it: numbered answers, and an end time."""
         answers = asked.get("answers") if isinstance(asked, dict) else None
         if not isinstance(answers, list) or not 1 <= len(answers) <= MOST_ANSWERS:
             raise invalid("poll.answers", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {MOST_ANSWERS} in length.")
@@ -251,7 +251,7 @@ class DiscordSends:
         }
 
     def _mentions(self, text: str, allowed: Any, message: Json) -> list[Json]:
-        """The users really mentioned: all that are named, unless `allowed_mentions` says otherwise."""
+        """The users actually mentioned: all that are named, unless `allowed_mentions` restricts them."""
         named = mentioned_users(text)
         told: Json = allowed if isinstance(allowed, dict) else {"parse": ["users"], "replied_user": True}
         if "users" not in (told.get("parse") or []):

@@ -1,4 +1,4 @@
-"""Discord's gateway sessions: the intents of each bot, the events sent to it, and those it may have replayed."""
+"""Discord's gateway sessions: each bot's intents, the events sent to it, and those it can have replayed."""
 
 import asyncio
 import secrets
@@ -24,7 +24,7 @@ MESSAGE_CONTENT = 1 << 15
 PRIVILEGED = MEMBERS | PRESENCES | MESSAGE_CONTENT
 KNOWN_INTENTS = (1 << 17) - 1 | 1 << 20 | 1 << 21 | 1 << 24 | 1 << 25
 
-# The intent that lets an event through: in a server, in a direct message. Events not named here always come.
+# The intent of each event: in a server, in a direct message. Other events are always sent.
 _INTENTS = {
     "GUILD_CREATE": (GUILDS, 0),
     "GUILD_DELETE": (GUILDS, 0),
@@ -80,7 +80,7 @@ class DiscordSession:
 
 
 class DiscordSessions:
-    """All sessions that are connected or can be resumed."""
+    """All connected or resumable sessions."""
 
     def __init__(self, clock: Clock, veil: Callable[[Json], Json]) -> None:
         self._clock = clock
@@ -115,7 +115,7 @@ class DiscordSessions:
         session.left_at = self._clock.monotonic()
 
     def dispatch(self, event: str, payload: Json) -> None:
-        """Send an event to the sessions whose intents ask for it, without content where that intent is missing."""
+        """Send an event to the sessions with its intents, without content if that intent is missing."""
         in_guild = event.startswith("GUILD_") or "guild_id" in payload
         for session in self.live.values():
             if session.wants(event, in_guild=in_guild):

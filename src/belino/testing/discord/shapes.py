@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 EPOCH_MS = 1_420_070_400_000
 EPOCH = datetime(2015, 1, 1, tzinfo=UTC)
-# View, send, embed, attach, history, react, threads and voice messages: what a bot is usually invited with.
+# View, send, embed, attach, history, react, threads and voice messages: the usual permissions of a bot.
 PERMISSIONS = str(1 << 10 | 1 << 11 | 1 << 14 | 1 << 15 | 1 << 16 | 1 << 6 | 1 << 35 | 1 << 38 | 1 << 46)
 
 _USER = re.compile(r"<@!?(\d+)>")
@@ -40,7 +40,7 @@ WRITABLE = THREADS | {ChannelType.TEXT, ChannelType.DM, ChannelType.VOICE, Chann
 
 
 class MessageType(IntEnum):
-    """The types of messages that something here depends on."""
+    """The message types used here."""
 
     DEFAULT = 0
     PINNED = 6
@@ -52,7 +52,7 @@ class MessageType(IntEnum):
 
 
 class DiscordMessageFlag(IntEnum):
-    """The flags of messages that something here depends on."""
+    """The message flags used here."""
 
     SUPPRESS_EMBEDS = 1 << 2
     HAS_THREAD = 1 << 5
@@ -80,7 +80,7 @@ SNAPSHOT_FIELDS = (
 
 
 class Snowflakes:
-    """Ids that tell when they were made and never repeat."""
+    """Unique ids that contain their time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -154,7 +154,7 @@ def role_shape(number: str, name: str, position: int = 0) -> Json:
 
 
 def guild_shape(number: str, name: str, *, owner: str, tier: int) -> Json:
-    """A server, as GET /guilds tells it."""
+    """A server, as returned by GET /guilds."""
     return {
         "id": number,
         "name": name,
@@ -234,7 +234,7 @@ def thread_shape(number: str, parent: Mapping[str, Any], name: str, *, owner: st
 
 
 def message_shape(number: str, channel: str, author: Json, content: str) -> Json:
-    """A message with every field that is always there."""
+    """A message with all mandatory fields."""
     return {
         "id": number,
         "channel_id": channel,
@@ -256,11 +256,11 @@ def message_shape(number: str, channel: str, author: Json, content: str) -> Json
 
 
 def mentioned_users(content: str) -> list[str]:
-    """The ids of the users a text names."""
+    """The ids of the users mentioned in a text."""
     return list(dict.fromkeys(_USER.findall(content)))
 
 
 def emoji_shape(written: str) -> Json:
-    """The emoji of a reaction: a character, or `name:id` of one that a server made."""
+    """The emoji of a reaction: a character, or `name:id` of a server's own."""
     name, _, number = written.partition(":")
     return {"id": number, "name": name} if number else {"id": None, "name": written}

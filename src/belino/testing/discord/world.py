@@ -1,4 +1,4 @@
-"""World of a Discord bot: people, servers, channels and messages, and the payloads sent of each."""
+"""World of a Discord bot: people, servers, channels and messages, and the payloads for each."""
 
 import secrets
 from collections import defaultdict
@@ -33,8 +33,8 @@ from belino.testing.discord.shapes import (
 from belino.testing.file_server import FakeUpload, upload_of
 
 PIECE = 1000
-"""How many members are told at once."""
-# The type of a command's option by what is given for it.
+"""How many members are sent at once."""
+# The type of a command's option by its value.
 _OPTIONS = ((FakeUpload, 11), (bool, 5), (int, 4), (float, 10), (str, 3))
 
 
@@ -51,7 +51,7 @@ class Interaction:
 
 
 class DiscordState:
-    """Everything that Discord stores, and the payloads it sends of it."""
+    """Everything that Discord stores, and the payloads it sends."""
 
     def __init__(self, clock: Clock, *, bot_id: str, bot_name: str) -> None:
         self.clock = clock
@@ -66,33 +66,33 @@ class DiscordState:
         self.members: dict[tuple[str, str], Json] = {}
         """By server and user."""
         self.messages: defaultdict[str, dict[str, Json]] = defaultdict(dict)
-        """By channel, then by id, oldest first; attachments without links, which are made when a message is told."""
+        """By channel, then by id, oldest first; attachments without links, which are made when a message is sent."""
         self.reactions: defaultdict[str, dict[str, list[str]]] = defaultdict(dict)
         """By message: each emoji with the users who chose it."""
         self.pins: dict[str, str] = {}
-        """By message: when it was pinned or taken down last."""
+        """By message: when it was last pinned or unpinned."""
         self.forbidden: defaultdict[str, set[str]] = defaultdict(set)
         """By channel: the permissions the bot lacks there, by their documented names."""
         self.blocked: set[str] = set()
-        """Ids of users who take no direct messages from the bot."""
+        """Ids of users who accept no direct messages from the bot."""
         self.commands: dict[str, Json] = {}
         """The slash commands the bot registered."""
         self.interactions: dict[str, Interaction] = {}
         """Commands that were used, by their token."""
         self.sent: list[Json] = []
-        """Every message the bot made visible, oldest first."""
+        """Every message the bot sent, oldest first."""
         self.edited: list[tuple[str, str]] = []
-        """Every change the bot made, oldest first: message id and text."""
+        """Every edit the bot made, oldest first: message id and text."""
         self.received: list[FakeUpload] = []
-        """Every file the bot uploaded and Discord took, with its hash."""
+        """Every file the bot uploaded successfully, with its hash."""
 
     def may(self, channel: Json, permission: str) -> bool:
-        """Whether the bot has a permission; a thread takes its parent's."""
+        """Whether the bot has a permission; a thread inherits its parent's."""
         places = (channel["id"], channel.get("parent_id"))
         return not any(permission in self.forbidden.get(str(place), ()) for place in places)
 
     def announce(self, event: str, channel_id: str, payload: Json) -> None:
-        """Tell the bot, if it may see the channel."""
+        """Send an event to the bot, if it may see the channel."""
         if self.may(self.channels[channel_id], "VIEW_CHANNEL"):
             self.sessions.dispatch(event, payload)
 
@@ -104,7 +104,7 @@ class DiscordState:
         return self.payload(message)
 
     def payload(self, message: Json) -> Json:
-        """A message as a GET tells it: fresh links, its reactions, what it answers, its thread."""
+        """A message as returned by GET: fresh links, its reactions, its reference, its thread."""
         told = self._bare(message)
         if message["type"] in (MessageType.REPLY, MessageType.THREAD_STARTER, MessageType.MENU_COMMAND):
             reference = message["message_reference"]
@@ -113,7 +113,7 @@ class DiscordState:
         return told
 
     def without_content(self, told: Json) -> Json:
-        """A message as a bot without the message content intent gets it."""
+        """A message as sent to a bot without the message content intent."""
         to_bot = any(user["id"] == self.bot["id"] for user in told["mentions"])
         direct = self.channels[told["channel_id"]]["type"] == ChannelType.DM
         if to_bot or direct or told["author"]["id"] == self.bot["id"]:
@@ -122,12 +122,12 @@ class DiscordState:
         return {name: value for name, value in told.items() if name != "poll"} | empty
 
     def first_events(self, session: DiscordSession) -> list[tuple[str, Json]]:
-        """What a session begins with, behind its READY."""
+        """The events at the start of a session, after READY."""
         told = [("GUILD_CREATE", self.guild_payload(guild)) for guild in self.guilds.values()]
         return [(event, payload) for event, payload in told if session.wants(event, in_guild=True)]
 
     def guild_payload(self, guild: Json) -> Json:
-        """A server as GUILD_CREATE tells it: with its channels, its living threads, and of its members the bot."""
+        """A server as in GUILD_CREATE: with its channels, its active threads, and the bot as its only member."""
         number = guild["id"]
         places = [dict(channel) for channel in self.channels.values() if channel.get("guild_id") == number]
         active = [p for p in places if p["type"] in THREADS and not p["thread_metadata"]["archived"]]
@@ -149,14 +149,14 @@ class DiscordState:
         }
 
     def member_of(self, guild: str | None, user: Json, *, whole: bool = False) -> Json:
-        """The field `member`, where there is a server; `whole` with the user in it."""
+        """The field `member`, in a server; `whole` includes the user."""
         if guild is None:
             return {}
         found = self.members.setdefault((guild, user["id"]), member_shape(stamp(time_of(user["id"]))))
         return {"member": {**found, "user": user} if whole else dict(found)}
 
     def member_chunks(self, asked: Json) -> list[Json]:
-        """Who is in a server, as asked over the gateway: all, by the beginning of a name, or by ids."""
+        """The members of a server, as requested over the gateway: all, by the beginning of a name, or by ids."""
         guild, wanted = str(asked.get("guild_id")), asked.get("user_ids")
         ids = None if wanted is None else [str(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
         here = {
@@ -178,13 +178,13 @@ class DiscordState:
         return [{**told, "chunk_index": number, "members": piece} for number, piece in enumerate(pieces)]
 
     def guild_of(self, channel_id: str) -> Json:
-        """The field `guild_id`, where there is a server."""
+        """The field `guild_id`, in a server."""
         channel = self.channels[channel_id]
         return {"guild_id": channel["guild_id"]} if "guild_id" in channel else {}
 
     def _event(self, message: Json) -> Json:
         where = self.channels[message["channel_id"]]
-        # What only one person sees does not go through the server, so it names none.
+        # Ephemeral messages are sent without their server.
         guild = {} if message["flags"] & DiscordMessageFlag.EPHEMERAL else self.guild_of(where["id"])
         told = {**self.payload(message), **guild, "channel_type": where["type"]}
         if "webhook_id" not in message:
@@ -218,7 +218,7 @@ class DiscordState:
 
 
 class DiscordWorld(DiscordState):
-    """Users, servers, channels and messages; every verb sends its event, and returns what a GET returns."""
+    """Users, servers, channels and messages; every method sends its event, and returns what GET returns."""
 
     def user(self, username: str, *, bot: bool = False, **more: Any) -> Json:
         """A new user."""
@@ -227,7 +227,7 @@ class DiscordWorld(DiscordState):
         return user
 
     def guild(self, name: str, *people: Json, tier: int = 0) -> Json:
-        """A server with these people and the bot; its boost tier decides how large files may be."""
+        """A server with these people and the bot; its boost tier sets the file size limit."""
         number = self.ids.next()
         guild = guild_shape(number, name, owner=people[0]["id"] if people else self.bot["id"], tier=tier)
         self.guilds[number] = guild
@@ -257,7 +257,7 @@ class DiscordWorld(DiscordState):
         return channel
 
     def thread(self, channel: Json, user: Json, name: str, *, message: Json | None = None, kind: int = 11) -> Json:
-        """A thread in a channel, begun at a message or without one."""
+        """A thread in a channel, started at a message or without one."""
         number = message["id"] if message is not None else self.ids.next()
         thread = thread_shape(number, channel, name, owner=user["id"], kind=kind, now=self._now())
         self.channels[number] = thread
@@ -307,7 +307,7 @@ class DiscordWorld(DiscordState):
         return message
 
     def edit(self, message: Json, text: str | None = None, **fields: Any) -> Json:
-        """The author changes a message; `files` are those it has now, and new ones."""
+        """The author edits a message; `files` are its remaining and new ones."""
         kept = self.messages[message["channel_id"]][message["id"]]
         if (files := fields.pop("files", None)) is not None:
             kept["attachments"] = []
@@ -317,13 +317,13 @@ class DiscordWorld(DiscordState):
         return self.send_updated(kept)
 
     def unfurl(self, message: Json, *embeds: Json) -> Json:
-        """Discord finds out what the links in a message show: an update that is no edit."""
+        """Discord adds link previews to a message: an update that is no edit."""
         kept = self.messages[message["channel_id"]][message["id"]]
         kept["embeds"] = list(embeds)
         return self.send_updated(kept)
 
     def delete(self, *messages: Json) -> None:
-        """Messages of one channel are gone: one, or many at once."""
+        """Messages of one channel are deleted: one, or many at once."""
         where = messages[0]["channel_id"]
         for message in messages:
             self.messages[where].pop(message["id"], None)
@@ -335,7 +335,7 @@ class DiscordWorld(DiscordState):
             self.announce("MESSAGE_DELETE_BULK", where, {"ids": [m["id"] for m in messages], **named})
 
     def react(self, message: Json, user: Json, emoji: str, *, remove: bool = False) -> None:
-        """A user chooses an emoji for a message (`name:id` for one of a server's own), or takes it back."""
+        """A user adds a reaction to a message (`name:id` for a server's own emoji), or removes it."""
         chosen = self.reactions[message["id"]].setdefault(emoji, [])
         if remove == (user["id"] not in chosen):
             return
@@ -379,18 +379,18 @@ class DiscordWorld(DiscordState):
         return self._interact(channel, user, asked | ({"resolved": {"attachments": files}} if files else {}))
 
     def emoji(self, name: str, content: bytes, *, animated: bool = False) -> str:
-        """An emoji of a server's own, as it is written in a message."""
+        """A server's own emoji, as written in a message."""
         number = self.ids.next()
         for ending in ("webp", "gif" if animated else "png"):
             self.cdn.put_plain(f"/emojis/{number}.{ending}", content)
         return f"<{'a' if animated else ''}:{name}:{number}>"
 
     def forbid(self, channel: Json, *permissions: str) -> None:
-        """The bot loses permissions in a channel; none named gives all of them back."""
+        """The bot loses permissions in a channel; with none named it gets all of them back."""
         self.forbidden[channel["id"]] = set(permissions)
 
     def kick(self, guild: Json) -> None:
-        """The bot is thrown out of a server."""
+        """The bot is removed from a server."""
         del self.guilds[guild["id"]]
         for channel in [c for c in self.channels.values() if c.get("guild_id") == guild["id"]]:
             self.forbid(channel, "VIEW_CHANNEL")

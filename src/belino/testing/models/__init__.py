@@ -1,4 +1,4 @@
-"""Model APIs on loopback that follow a script, each in its own wire format: real SDKs speak to them in tests."""
+"""Model APIs on loopback that follow a script, each in its own wire format, for tests with real SDKs."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ PIECE = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelToolCall:
-    """The model wants a tool."""
+    """The model calls a tool."""
 
     tool: str
     arguments: Mapping[str, object] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class ModelToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """The model answers: words, then the tools it wants."""
+    """The model answers: words, then tool calls."""
 
     text: str = ""
     calls: tuple[ModelToolCall, ...] = ()
@@ -55,7 +55,7 @@ class ModelCut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelHang:
-    """These words, then silence until the caller goes away or the server closes."""
+    """These words, then silence until the caller disconnects or the server closes."""
 
     text: str = ""
 
@@ -65,7 +65,7 @@ ModelReply = ModelAnswer | ModelFailure | ModelCut | ModelHang
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One request, as it came."""
+    """One received request."""
 
     path: str
     headers: Mapping[str, str]
@@ -78,7 +78,7 @@ ModelScript = Callable[[ModelRequest], ModelReply] | Iterable[ModelReply]
 
 
 class ModelServer(ABC):
-    """`async with`, then `url` is the API's address; `asked` is what it was asked. A script at its end says "ok"."""
+    """Inside `async with`, `url` is the API's address and `asked` its requests. After its script it answers "ok"."""
 
     url: str
 
@@ -88,9 +88,9 @@ class ModelServer(ABC):
         """The only valid key; empty accepts every key."""
         self.script = script
         self.arrived = asyncio.Event()
-        """Set by every request; the waiting test clears it."""
+        """Set by every request; a waiting test clears it."""
         self.gone = asyncio.Event()
-        """A caller went away while the model was still writing."""
+        """A caller disconnected while the model was still writing."""
         self.closing = asyncio.Event()
 
     @property
@@ -108,10 +108,10 @@ class ModelServer(ABC):
 
     @abstractmethod
     def refusal(self, request: "web.Request", body: Mapping[str, Any]) -> ModelFailure | None:
-        """What the API itself refuses: a wrong key, or a request that breaks its rules."""
+        """What the API itself refuses: a wrong key, or an invalid request."""
 
     async def reply_to(self, request: "web.Request") -> tuple[ModelRequest, ModelReply]:
-        """A request, and its refusal or what the script says to it."""
+        """A request, and its refusal or scripted answer."""
         asked = await read_request(request)
         self.asked.append(asked)
         self.arrived.set()
@@ -140,7 +140,7 @@ class ModelServer(ABC):
 
 
 async def read_request(request: "web.Request") -> ModelRequest:
-    """A JSON request as a value."""
+    """A JSON request, parsed."""
     raw = await request.read()
     body = json.loads(raw) if raw else {}
     headers = {name.lower(): value for name, value in request.headers.items()}
@@ -148,12 +148,12 @@ async def read_request(request: "web.Request") -> ModelRequest:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """A text as a model writes it, a little at a time."""
+    """A text in small pieces, as a model streams it."""
     return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
 
 def event(data: Mapping[str, Any], *, named: bool = False) -> bytes:
-    """One event; some APIs name its type in a line of its own."""
+    """One event; some APIs name its type on a line of its own."""
     name = f"event: {data['type']}\n" if named else ""
     return f"{name}data: {json.dumps(data)}\n\n".encode()
 
@@ -165,7 +165,7 @@ async def stream(
     said: Iterable[bytes],
     ending: Iterable[bytes],
 ) -> "web.StreamResponse":
-    """Write the events; then the ending, a broken connection, or silence until the caller goes away."""
+    """Write the events; then the ending, a broken connection, or silence until the caller disconnects."""
     from aiohttp import web
 
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

@@ -133,17 +133,17 @@ class MessagesServer(ModelServer):
 
 
 def images(body: Mapping[str, Any]) -> list[bytes]:
-    """The bytes of every picture in a request, in order, those in tool results included."""
+    """The bytes of every picture in a request, in order, including those in tool results."""
     return [base64.b64decode(block["source"]["data"]) for _, block in _image_blocks(body)]
 
 
 def texts(body: Mapping[str, Any]) -> str:
-    """Every word of a request's messages."""
+    """The text of a request's messages."""
     return "\n".join(str(block["text"]) for _, block in _blocks(body) if block.get("type") == "text")
 
 
 def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
-    """What the API itself would refuse, in its words."""
+    """The API's own refusal of an invalid request."""
     return next(chain(_broken_roles(body), _broken_images(body)), None)
 
 
@@ -159,7 +159,7 @@ def _broken_roles(body: Mapping[str, Any]) -> Iterator[ModelFailure]:
     open_calls: set[str] = set()
     for index, message in enumerate(messages):
         if message.get("role") == "system":
-            continue  # the effort from here on, as newer models take it; it may say nothing
+            continue  # the effort, as newer models take it; it may be empty
         content = message.get("content")
         blocks = content if isinstance(content, list) else []
         if not content:

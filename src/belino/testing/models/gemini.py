@@ -93,7 +93,7 @@ def images(body: Mapping[str, Any]) -> list[bytes]:
 
 
 def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
-    """What the API itself would refuse, in its words."""
+    """The API's own refusal of an invalid request."""
     for blob in _inline(body):
         try:
             measured = image_size(base64.urlsafe_b64decode(_standard(blob["data"])))
@@ -114,7 +114,7 @@ def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
 
 
 def _standard(data: str) -> str:
-    """Base64 in the alphabet for URLs, which this API takes as well."""
+    """Base64 in the URL-safe alphabet, which this API accepts as well."""
     return data.replace("+", "-").replace("/", "_")
 
 
@@ -144,7 +144,7 @@ def _chunk(request: "web.Request", parts: list[Json]) -> Json:
 
 
 def _last(asked: ModelRequest, request: "web.Request", parts: list[Json], reply: ModelReply) -> Json:
-    """The last piece: why it ended and what it cost, or why there is none."""
+    """The last piece: the finish reason and usage, or why there is no answer."""
     told = _chunk(request, parts)
     if isinstance(reply, ModelFailure):
         return {"modelVersion": told["modelVersion"], "responseId": "r1", "promptFeedback": {"blockReason": reply.kind}}

@@ -1,7 +1,7 @@
 """OpenAI's chat completions and responses on loopback, with their documented rules and error texts.
 
-Facts are from OpenAI's public API documentation: event names and their order, error codes, what an image may be. Groq,
-Ollama and many others speak the first of the two.
+Facts are from OpenAI's public API documentation: event names and their order, error codes, image limits. Groq, Ollama
+and many others implement the first of the two.
 """
 
 import base64
@@ -101,7 +101,7 @@ def images(body: Mapping[str, Any]) -> list[bytes]:
 
 
 def broken_rule(body: Mapping[str, Any]) -> ModelFailure | None:
-    """What the API itself would refuse, in its words."""
+    """The API's own refusal of an invalid request."""
     for url in _image_urls(body):
         if not _is_image(url):
             return ModelFailure(status=400, kind="invalid_image_format", message=UNSUPPORTED)

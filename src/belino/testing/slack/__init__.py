@@ -1,4 +1,4 @@
-"""Slack server: Web API, files, Socket Mode and signed HTTP events on loopback that keep the documented rules.
+"""Slack server: Web API, files, Socket Mode and signed HTTP events on loopback that follow the documented rules.
 
 Facts are from docs.slack.dev: methods and their errors, rate limits, Events API, Socket Mode, Slack Connect.
 """
@@ -26,17 +26,17 @@ BOT_TOKEN = "xoxb-0000000001-0000000002-belinoOpensNothing"  # noqa: S105 - it o
 APP_TOKEN = "xapp-1-A0BLN000001-0000000003-belinoOpensNothing"  # noqa: S105
 SIGNING_SECRET = "5f0c0ffee0belino0opens0nothing00"  # noqa: S105
 UPLOAD = "upload"
-"""The name under which a fault waits for the next bytes that are uploaded."""
+"""The key of a fault for the next upload."""
 
 
 class SlackServer(SlackWorld, PlatformServer[SlackCall]):
-    """Slack in a box: `async with`, then `api_url`, `bot_token` and `app_token` are what an app is configured with.
+    """A fake Slack: inside `async with`, an app is configured with `api_url`, `bot_token` and `app_token`.
 
-    People speak by the verbs of SlackWorld (`say`, `edit`, `react` …); `calls` and `bytes_served` count the cost of
-    the app; `fail` takes a method (`file` for downloads, `upload`) and the faults of `testing.faults`; `drop_sockets`
-    and `disconnect` end connections.
-    Events come over Socket Mode until `use_http` names a request URL. Methods that only read take forms and queries:
-    of JSON they see nothing, like the real ones.
+    People act through the methods of SlackWorld (`say`, `edit`, `react` …); `calls` and `bytes_served` count the cost
+    of the app; `fail` takes a method (`file` for downloads, `upload`) and the faults of `testing.faults`;
+    `drop_sockets` and `disconnect` end connections.
+    Events come over Socket Mode until `use_http` names a request URL. Methods that only read take forms and queries and
+    ignore JSON, like the real ones.
     """
 
     platform = "slack"
@@ -60,28 +60,28 @@ class SlackServer(SlackWorld, PlatformServer[SlackCall]):
         self.signing_secret = signing_secret
         self.hooks = RequestUrl(self.clock, signing_secret)
         self.command_answers: list[Json] = []
-        """What the app posted to the links that came with slash commands."""
+        """The app's posts to the response URLs of slash commands."""
         self.downloads: list[tuple[str, bool]] = []
-        """Every request for a file: its path, and whether the token came along."""
+        """Every request for a file: its path, and whether it had the token."""
         self.redirect_files = False
-        """Whether private links lead to another link first, which wants the token too."""
+        """Whether private links redirect to another link first, which needs the token too."""
         self.api = SlackCalls(
             self, SlackLimiter(self.clock, pace or SlackPace()), bot_token=bot_token, app_token=app_token
         )
         self._group = asyncio.TaskGroup()
 
     def drop_sockets(self) -> None:
-        """Every Socket Mode connection breaks without a word."""
+        """Break every Socket Mode connection."""
         self.socket_mode.drop()
 
     async def disconnect(self, reason: str = "refresh_requested") -> None:
-        """Slack ends every connection, or warns that it will: warning, refresh_requested, link_disabled."""
+        """End every connection, or announce it: warning, refresh_requested, link_disabled."""
         if reason == "link_disabled":
             self.api.socket_mode_on = False
         await self.socket_mode.disconnect(reason)
 
     async def use_http(self, url: str) -> bool:
-        """Socket Mode is off and events go to this address, if it repeats the challenge."""
+        """Turn Socket Mode off and send events to this address, if it answers the challenge."""
         if not await self.hooks.verify(url):
             return False
         self.api.socket_mode_on = False
@@ -180,7 +180,7 @@ class SlackServer(SlackWorld, PlatformServer[SlackCall]):
 
 
 def _warned(call: SlackCall, told: Json) -> Json:
-    """Slack complains of JSON that does not say its character set."""
+    """Slack warns about JSON without a character set."""
     if call.content_type != JSON or call.charset:
         return told
     metadata = {**told.get("response_metadata", {}), "warnings": ["missing_charset"]}

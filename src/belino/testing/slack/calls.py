@@ -13,7 +13,7 @@ from belino.testing.slack.shapes import BOT, BOT_USER, TEAM, Json, linked, rich_
 from belino.testing.slack.world import SlackWorld, bot_fields
 
 CONNECT = "apps.connections.open"
-# Methods that read a JSON body; the others read forms and queries only, and do not notice what they are not given.
+# Methods that read a JSON body; the others read forms and queries only, and ignore JSON.
 TAKE_JSON = frozenset(
     {
         CONNECT, "auth.test", "chat.postMessage", "chat.update", "chat.delete", "conversations.open",
@@ -55,7 +55,7 @@ class SlackCalls:
         self._world = world
         self._limiter = limiter
         self.tokens = {bot_token: "bot", app_token: "app"}
-        """Who each token is; one that was revoked is `token_revoked`, of a closed account `account_inactive`."""
+        """The owner of each token; a revoked one is `token_revoked`, one of a closed account `account_inactive`."""
         self.socket_mode_on = True
         reads = SlackReads(world, page=limiter.pace.page)
         sends = SlackSends(world, reads)
@@ -101,7 +101,7 @@ class SlackCalls:
         return {"ok": True, **await method(call)}
 
     def headers(self, call: SlackCall) -> dict[str, str]:
-        """What every answer says of the token's scopes."""
+        """The scope headers of every answer."""
         if self.tokens.get(call.token) == "app":
             return {"X-OAuth-Scopes": "connections:write", "X-Accepted-OAuth-Scopes": "connections:write"}
         if self.tokens.get(call.token) != "bot":
@@ -132,7 +132,7 @@ class SlackSends:
         self._world = world
         self._reads = reads
         self._own_blocks: set[str] = set()
-        """The ts of messages whose blocks the app wrote itself, which Slack keeps until other ones come."""
+        """The ts of messages with the app's own blocks, which Slack keeps until they are replaced."""
 
     async def post(self, call: SlackCall) -> Json:
         channel = self._target(call)
@@ -203,7 +203,7 @@ class SlackSends:
         return {}
 
     async def begin_upload(self, call: SlackCall) -> Json:
-        """The first of three steps: announce a name and a length, be given a link and the file's id."""
+        """The first of three steps: announce a name and a length, and receive a link and the file's id."""
         name, written, snippet = call.needed("filename"), call.needed("length"), call.text("snippet_type")
         if not written.isdecimal() or int(written) == 0:
             raise SlackRefusal("invalid_arguments", "[ERROR] length must be greater than 0 [json-pointer:/length]")

@@ -23,7 +23,7 @@ RETRY_SECONDS = (0.0, 60.0, 300.0)
 EVENTS = "events_api"
 COMMANDS = "slash_commands"
 NO_RETRY = "no_retry"
-"""Why an event did not arrive when the app wants no second attempt."""
+"""The failure reason when the app asked for no retry."""
 ALL_EVENTS = frozenset(
     {
         "message.channels",
@@ -46,15 +46,15 @@ WHOLE_SECONDS = 30.0
 
 
 class EventTransport(Protocol):
-    """A way to the app: Socket Mode or its request URL."""
+    """A channel to the app: Socket Mode or its request URL."""
 
     async def attempt(self, kind: str, payload: Json, *, number: int, reason: str) -> str | None:
-        """Hand something over; None once the app took it, otherwise why not."""
+        """Deliver a payload; None on success, otherwise the reason."""
         ...
 
 
 class Deliveries:
-    """Everything on its way to the app."""
+    """All payloads being delivered."""
 
     def __init__(self, clock: Clock, line: EventTransport) -> None:
         self._clock = clock
@@ -62,16 +62,16 @@ class Deliveries:
         self.retry_seconds: tuple[float, ...] = RETRY_SECONDS
         self.subscribed: set[str] = set(ALL_EVENTS)
         self.acknowledged: list[str] = []
-        """The event ids the app took, in the order it took them."""
+        """The event ids that the app acknowledged, in order."""
         self.lost: list[str] = []
-        """The event ids that every attempt failed to deliver."""
+        """The event ids whose every attempt failed."""
         self._numbers = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._group: asyncio.TaskGroup | None = None
 
     @property
     def waiting(self) -> int:
-        """How many are on their way."""
+        """How many are being delivered."""
         return len(self._tasks)
 
     def start(self, group: asyncio.TaskGroup) -> None:
@@ -83,7 +83,7 @@ class Deliveries:
         self._group = None
 
     def event(self, event: Json, subscription: str, *, shared: bool = False) -> None:
-        """Tell of an event, if the app subscribed to its kind."""
+        """Send an event, if the app subscribed to its type."""
         if subscription in self.subscribed:
             self._send(EVENTS, self._callback(event, shared=shared))
 
@@ -110,7 +110,7 @@ class Deliveries:
                 return
             if (
                 reason == NO_RETRY or self._group is None
-            ):  # a line that ends with the server may take the end for a delay
+            ):  # a connection that ends with the server may report its end as a delay
                 break
         self.lost.append(name)
 
@@ -134,7 +134,7 @@ class Deliveries:
 
 
 class SocketModeServer:
-    """Every connection of the app, and what waits for an acknowledgement."""
+    """Every connection of the app, and unacknowledged envelopes."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -143,15 +143,15 @@ class SocketModeServer:
         self._turn = 0
         self.connections: list[SocketModeConnection] = []
         self.opened = 0
-        """How many connections there ever were."""
+        """How many connections there were."""
         self.acks: list[Json] = []
         """Every acknowledgement."""
         self.strays: list[Json] = []
-        """Acknowledgements that no envelope waits for."""
+        """Acknowledgements without an envelope."""
         self.envelopes: list[Json] = []
         """Every envelope that was sent."""
         self.frozen = False
-        """Connections stay open and are dead: no answers, no events."""
+        """Connections stay open but are dead: no answers, no events."""
 
     def ticket(self) -> str:
         """The path and query of a link that opens one connection."""
@@ -202,7 +202,7 @@ class SocketModeServer:
         return None
 
     def acknowledge(self, ack: Json) -> None:
-        """Whichever connection it came by: a client may have a new one already."""
+        """On any connection: a client may already have a new one."""
         found = self._waiting.get(str(ack.get("envelope_id")))
         if found is None or found[1].done():
             self.strays.append(ack)
@@ -211,12 +211,12 @@ class SocketModeServer:
         found[1].set_result(ack)
 
     async def disconnect(self, reason: str) -> None:
-        """Tell every connection that it ends; after anything but a `warning` it does."""
+        """Announce the end of every connection; except for a `warning`, close it."""
         for connection in list(self.connections):
             await connection.disconnect(reason)
 
     def drop(self) -> None:
-        """Every line breaks without a word."""
+        """Break every connection."""
         for connection in list(self.connections):
             connection.abort()
 
@@ -293,21 +293,21 @@ def _parsed(written: str) -> Json | None:
 
 
 class RequestUrl:
-    """The app's own address, where Slack posts what happened."""
+    """The app's request URL, where Slack posts events."""
 
     def __init__(self, clock: Clock, secret: str) -> None:
         self._clock = clock
         self.secret = secret
         self.url = ""
         self.skew = 0.0
-        """How many seconds off the clock is that stamps the calls."""
+        """The error of the clock that timestamps the calls, in seconds."""
         self.attempts: list[tuple[int, int]] = []
-        """Every attempt: which one it was for its event, and the status; 0 where there was no answer."""
+        """Every attempt: its number for the event, and the status; 0 without an answer."""
         self.answers: list[bytes] = []
-        """What the app answered, each time."""
+        """The app's answers."""
 
     async def verify(self, url: str) -> bool:
-        """Whether the address repeats the challenge, which Slack asks before it sends anything."""
+        """Whether the address answers the challenge, which Slack sends before any event."""
         challenge = secrets.token_hex(16)
         asked = {"token": "deprecated-verification-token", "challenge": challenge, "type": "url_verification"}
         self.url = url
@@ -316,7 +316,7 @@ class RequestUrl:
         return challenge.encode() in self.answers[-1]
 
     async def attempt(self, kind: str, payload: Json, *, number: int, reason: str) -> str | None:
-        """Post once; None once the app said 2xx in time."""
+        """Post once; None if the app answers 2xx in time."""
         headers = {"X-Slack-Retry-Num": str(number), "X-Slack-Retry-Reason": reason} if number else {}
         body, mime = json.dumps(payload).encode(), "application/json"
         if kind == COMMANDS:
@@ -333,12 +333,12 @@ class RequestUrl:
         return NO_RETRY if status < 0 else "http_error" if status else "connection_failed"
 
     def signature(self, body: bytes, stamp: str) -> str:
-        """What the header X-Slack-Signature says of a body."""
+        """The value of X-Slack-Signature for a body."""
         signed = b"v0:" + stamp.encode() + b":" + body
         return "v0=" + hmac.new(self.secret.encode(), signed, hashlib.sha256).hexdigest()
 
     async def _post(self, body: bytes, mime: str, more: dict[str, str]) -> int:
-        """The status, below zero if the app wants no second attempt, 0 without an answer."""
+        """The status, negative if the app wants no retry, 0 without an answer."""
         from aiohttp import ClientError, ClientSession, ClientTimeout
 
         stamp = str(int(self._clock.now().timestamp() + self.skew))

@@ -24,7 +24,7 @@ LOGIN_PAGE = (
     b'<!DOCTYPE html><html lang="en-US"><head><title>Login | Slack</title></head>'
     b'<body data-app="signin"><h1>Sign in to your workspace</h1></body></html>'
 )
-# What Slack says of a file that the plan's limit hides.
+# The fields of a file that the plan's limit hides.
 _HIDDEN = ("id", "created", "timestamp", "name", "title", "mimetype", "filetype", "user", "size")
 
 
@@ -35,7 +35,7 @@ class SlackFile:
     shape: Json
     upload: FakeUpload
     link_name: str
-    """The last part of its private links; another one after the file moved."""
+    """The last part of its private links; it changes when the file moves."""
     shares: dict[str, list[Json]] = field(default_factory=dict)
     """By channel: the messages it is in."""
     gone: bool = False
@@ -48,7 +48,7 @@ class SlackFile:
 
 @dataclass(slots=True, kw_only=True)
 class PendingUpload:
-    """An upload that was announced and is not complete."""
+    """An announced upload that is not complete."""
 
     file: str
     name: str
@@ -68,7 +68,7 @@ class SlackFiles:
         """By ticket, the last part of the upload link."""
 
     def put(self, number: str, upload: FakeUpload, user: str, **more: Any) -> SlackFile:
-        """Keep a file; fields given here are as Slack names them."""
+        """Store a file; the given fields have Slack's names."""
         name = upload.name or "file.bin"
         shape = _shape(number, name, upload, user, int(self._clock.now().timestamp()))
         file = SlackFile(shape=shape | dict(upload.extra) | more, upload=upload, link_name=_link_name(name))
@@ -76,7 +76,7 @@ class SlackFiles:
         return file
 
     def payload(self, number: str, *, public: dict[str, bool]) -> Json:
-        """The file as Slack describes it now; `public` says of each channel whether it is open to all."""
+        """The file as Slack currently describes it; `public` says for each channel whether it is public."""
         file = self.by_id[number]
         if file.gone:
             return {"id": number, "mode": "tombstone"}
@@ -160,7 +160,7 @@ def _shared(file: SlackFile, public: dict[str, bool]) -> Json:
 
 
 def voice_upload(voice: bytes | FakeUpload) -> tuple[FakeUpload, Json]:
-    """A recording as Slack's clients send it, and the fields only such a file has."""
+    """A recording of Slack's clients, with the fields only such a file has."""
     given = voice if isinstance(voice, FakeUpload) else FakeUpload(content=voice)
     upload = FakeUpload(
         content=given.content,
@@ -181,7 +181,7 @@ def voice_upload(voice: bytes | FakeUpload) -> tuple[FakeUpload, Json]:
 
 
 async def receive(request: "web.Request", name: str, folder: Path) -> FakeUpload:
-    """What is posted to an upload link; hashed and kept as it comes."""
+    """Receive a post to an upload link; hashed and stored as it arrives."""
     return await keep_upload(_posted(request), folder, name=name)
 
 

@@ -19,10 +19,10 @@ class SlackReads:
     def __init__(self, world: SlackWorld, *, page: int | None) -> None:
         self._world = world
         self._page = page
-        """The most messages a call for history is given, where an app may not have 1000."""
+        """The most messages per history call, for apps limited below 1000."""
 
     def channel(self, call: SlackCall, *, member: bool = True, name: str = "channel") -> Json:
-        """The conversation a call names, if the bot may know it."""
+        """The conversation of a call, if it is visible to the bot."""
         channel = self._world.channels.get(call.needed(name))
         if channel is None:
             raise SlackRefusal("channel_not_found")
@@ -74,12 +74,12 @@ class SlackReads:
             return {"messages": [self._payload(call, channel, parent)], "has_more": False}
         replies = [messages[ts] for ts in self._world.threads.get((channel["id"], asked), [])]
         oldest_first = sorted(self._between(call, replies), key=lambda message: stamp(message["ts"]))
-        # Every page begins with the message the thread hangs on, which counts as one of its messages.
+        # Every page begins with the thread's first message, which counts as one of its messages.
         page, more, cursor = self._cut(call, oldest_first, MOST, newest_first=False, less=1)
         return {"messages": [self._payload(call, channel, m) for m in (parent, *page)], "has_more": more, **cursor}
 
     async def conversations(self, call: SlackCall) -> Json:
-        """conversations.list; users.conversations tells only those the bot is in."""
+        """conversations.list; users.conversations lists only those the bot is in."""
         mine = call.method == "users.conversations"
         kinds = [_TYPES.get(name.strip()) for name in (call.text("types") or "public_channel").split(",")]
         if None in kinds:

@@ -1,4 +1,4 @@
-"""Request of the Web API: one call as it came, rate limits, and what Slack answers instead of a result."""
+"""Request of the Web API: one received call, rate limits, and error answers."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _TIERS: Mapping[str, int] = {
 
 
 class SlackRefusal(Exception):
-    """What Slack answers instead of a result: `ok: false`, an error by name, and what belongs to it."""
+    """An error answer: `ok: false`, the error's name, and its details."""
 
     def __init__(self, error: str, *messages: str, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(error)
@@ -95,7 +95,7 @@ class SlackCall:
 
 
 async def read_call(request: "web.Request", *, takes_json: bool) -> SlackCall:
-    """The method, the token and the fields. JSON is read only where Slack reads it; elsewhere it is as if not sent."""
+    """The method, the token and the fields. JSON is read only where Slack reads it; elsewhere it is ignored."""
     call = SlackCall(method=request.match_info["method"], content_type=request.content_type, charset=request.charset)
     call.fields = fields = dict(request.query)
     header = request.headers.get("Authorization", "")
@@ -126,7 +126,7 @@ def _parsed(written: bytes) -> Json:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackPace:
-    """Calls a minute. Methods not named are of tier 3; `unlisted` is an app that is sold outside the Marketplace."""
+    """Calls a minute. Unnamed methods are of tier 3; `unlisted` is an app sold outside the Marketplace."""
 
     methods: Mapping[str, int] = field(default_factory=lambda: _TIERS)
     other: int = 50
@@ -137,19 +137,19 @@ class SlackPace:
 
     @property
     def page(self) -> int | None:
-        """The most messages one call for history is given; None is the documented 1000."""
+        """The most messages per history call; None is the documented 1000."""
         return 15 if self.unlisted else None
 
 
 class SlackLimiter:
-    """Counts calls, and refuses what comes too soon."""
+    """Counts calls, and refuses those above the limit."""
 
     def __init__(self, clock: Clock, pace: SlackPace) -> None:
         self.pace = pace
         self._calls = SlidingWindow(clock)
 
     def enter(self, call: SlackCall) -> None:
-        """Note a call, or say how long to wait for the next."""
+        """Count a call, or refuse it with the wait until the next."""
         rules = self._rules(call)
         if (wait := max(self._calls.wait(*rule) for rule in rules)) > 0:
             raise SlackRefusal("ratelimited", status=429, headers={"Retry-After": str(retry_after(wait))})

@@ -26,7 +26,7 @@ _MENTION = re.compile(r"<@([UW]\w+)(?:\|[^>]*)?>")
 
 
 class Stamps:
-    """Message ids: the time in microseconds, never the same twice in a workspace."""
+    """Message ids: the time in microseconds, unique in a workspace."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -50,7 +50,7 @@ class SlackNumbers:
 
 
 def user_shape(number: str, name: str, *, bot: bool = False, team: str = TEAM, **more: Any) -> Json:
-    """A user as users.info tells it."""
+    """A user as returned by users.info."""
     return {
         "id": number,
         "team_id": team,
@@ -87,7 +87,7 @@ def user_shape(number: str, name: str, *, bot: bool = False, team: str = TEAM, *
 
 
 def channel_shape(number: str, name: str, *, private: bool, shared: bool, created: int, creator: str) -> Json:
-    """A public or private channel as conversations.info tells it."""
+    """A public or private channel as returned by conversations.info."""
     empty = {"value": "", "creator": "", "last_set": 0}
     return {
         "id": number,
@@ -144,7 +144,7 @@ def mpim_shape(number: str, names: Iterable[str], created: int) -> Json:
 
 
 def kind_of(channel: Mapping[str, Any]) -> str:
-    """What events call its kind: channel, group, im or mpim."""
+    """Its type in events: channel, group, im or mpim."""
     if channel.get("is_im"):
         return "im"
     if channel.get("is_mpim"):
@@ -153,7 +153,7 @@ def kind_of(channel: Mapping[str, Any]) -> str:
 
 
 def rich_text(text: str) -> list[Json]:
-    """The blocks Slack's own clients write beside a text."""
+    """The blocks that Slack's own clients add to a text."""
     parts: list[Json] = []
     at = 0
     for found in _TOKEN.finditer(text):
@@ -188,21 +188,21 @@ def _element(found: re.Match[str]) -> Json:
 
 
 def plain(text: str) -> str:
-    """Slack writes three characters of a text as entities, and no others."""
+    """Slack escapes three characters of a text as entities, and no others."""
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def linked(text: str) -> str:
-    """A text as Slack keeps it: bare links in angle brackets."""
+    """A text as Slack stores it: bare links in angle brackets."""
     return _BARE_LINK.sub(lambda found: f"<{found.group()}>", text)
 
 
 def mentioned(text: str) -> list[str]:
-    """The users a text names."""
+    """The users mentioned in a text."""
     return _MENTION.findall(text)
 
 
 def permalink(channel: str, stamp: str, thread: str | None = None) -> str:
-    """Where a person finds a message."""
+    """The permalink of a message."""
     link = f"https://{DOMAIN}.slack.com/archives/{channel}/p{stamp.replace('.', '')}"
     return link if thread in (None, stamp) else f"{link}?thread_ts={thread}&cid={channel}"

@@ -1,4 +1,4 @@
-"""World of a Slack app: people, conversations, messages and files, and the payloads sent of each."""
+"""World of a Slack app: people, conversations, messages and files, and the payloads for each."""
 
 import uuid
 from collections import defaultdict
@@ -44,7 +44,7 @@ ALL_SCOPES = frozenset(
 
 
 class SlackState:
-    """Everything that Slack stores, and the payloads it sends of it."""
+    """Everything that Slack stores, and the payloads it sends."""
 
     def __init__(self, clock: Clock, *, bot_name: str) -> None:
         self.clock = clock
@@ -54,27 +54,27 @@ class SlackState:
         self.socket_mode = SocketModeServer(clock)
         self.deliveries = Deliveries(clock, self.socket_mode)
         self.scopes: set[str] = set(ALL_SCOPES)
-        """What the bot's token may do."""
+        """The scopes of the bot's token."""
         self.bot = user_shape(BOT_USER, bot_name, bot=True)
         self.users: dict[str, Json] = {BOT_USER: self.bot}
         self.channels: dict[str, Json] = {}
         self.members: defaultdict[str, set[str]] = defaultdict(set)
         self.messages: defaultdict[str, dict[str, Json]] = defaultdict(dict)
-        """By channel, then by ts, oldest first; files by their ids, which are looked up when a message is told."""
+        """By channel, then by ts, oldest first; files by their ids, which are resolved when a message is sent."""
         self.threads: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         """By channel and first message: the ts of every reply."""
         self.reactions: defaultdict[tuple[str, str], dict[str, list[str]]] = defaultdict(dict)
         self.sent: list[Json] = []
-        """Every message the bot made visible, oldest first, with its channel."""
+        """Every message the bot sent, oldest first, with its channel."""
         self.edited: list[tuple[str, str]] = []
-        """Every change the bot made, oldest first: ts and text."""
+        """Every edit the bot made, oldest first: ts and text."""
         self.received: list[FakeUpload] = []
         """Every file the bot uploaded and completed, with its hash."""
         self.statuses: list[tuple[str, str, str]] = []
-        """Every status the bot showed: channel, thread, words."""
+        """Every status the bot showed: channel, thread, text."""
 
     def send_posted(self, channel: Json, message: Json) -> None:
-        """A message, and a mention of its own if it names the bot in a channel."""
+        """Send a message event, and a mention event if it names the bot in a channel."""
         event = self._event(channel, message)
         self._send_to_members(channel, event)
         if BOT_USER in mentioned(message.get("text", "")) and not channel.get("is_im"):
@@ -125,7 +125,7 @@ class SlackState:
         return True
 
     def payload(self, channel: Json, message: Json, *, metadata: bool = False) -> Json:
-        """A message as history tells it: its files as they are now, its reactions, its thread."""
+        """A message as in history: its files as they are now, its reactions, its thread."""
         told = {name: value for name, value in message.items() if name != "metadata" or metadata}
         if "files" in message:
             told["files"] = [self.file_payload(number) for number in message["files"]]
@@ -146,7 +146,7 @@ class SlackState:
         return BOT_USER in self.members[channel["id"]]
 
     def attach(self, channel: Json, message: Json, files: Sequence[str]) -> None:
-        """A message carries files, and each file knows where it is."""
+        """Attach files to a message, and record the message at each file."""
         if not files:
             return
         message |= {"files": list(files), "upload": False, "display_as_bot": False}
@@ -175,7 +175,7 @@ class SlackState:
         return {**event, "ts": now, "event_ts": now, "channel_type": kind_of(channel)}
 
     def _pushed(self, channel: Json, told: Json) -> Json:
-        """In a channel of Slack Connect an event names files and says nothing of them."""
+        """In a Slack Connect channel an event contains only the ids of files."""
         if not channel.get("is_ext_shared") or "files" not in told:
             return told
         stubs = [
@@ -191,7 +191,7 @@ class SlackState:
 
 
 def bot_fields(user: Json) -> Json:
-    """What only a message of an app has."""
+    """Fields that only an app's message has."""
     own = user["id"] == BOT_USER
     bot, app = (BOT, APP) if own else (f"B{user['id'][1:]}", f"A{user['id'][1:]}")
     profile = {"id": bot, "deleted": False, "name": user["real_name"], "updated": 1767225600, "app_id": app}
@@ -199,7 +199,7 @@ def bot_fields(user: Json) -> Json:
 
 
 class SlackWorld(SlackState):
-    """Users, conversations and messages; every verb sends the event that Slack would send."""
+    """Users, conversations and messages; every method sends the event that Slack would send."""
 
     def user(self, name: str, *, bot: bool = False, team: str = TEAM, **more: Any) -> Json:
         """A new user; of another workspace if a team is named."""
@@ -239,7 +239,7 @@ class SlackWorld(SlackState):
         self.deliveries.event(event, "member_joined_channel")
 
     def kick(self, channel: Json) -> None:
-        """The bot is a member no longer."""
+        """The bot is removed."""
         self.members[channel["id"]].discard(BOT_USER)
 
     def archive(self, channel: Json) -> None:
@@ -269,7 +269,7 @@ class SlackWorld(SlackState):
         return self.keep(channel, message)
 
     def edit(self, message: Json, text: str | None = None, **fields: Any) -> Json:
-        """The author changes a message; `files` are those of its files that are left."""
+        """The author edits a message; `files` are its remaining files."""
         channel, kept = self._find(message)
         before = self.payload(channel, kept)
         if "files" in fields:
@@ -279,20 +279,20 @@ class SlackWorld(SlackState):
         return self.send_changed(channel, kept, before)
 
     def unfurl(self, message: Json, *attachments: Json) -> Json:
-        """Slack finds out what the links in a message show: a change that is no edit."""
+        """Slack adds link previews to a message: a change that is no edit."""
         channel, kept = self._find(message)
         before = self.payload(channel, kept)
         kept["attachments"] = [{"id": number, **shown} for number, shown in enumerate(attachments, 1)]
         return self.send_changed(channel, kept, before)
 
     def delete(self, *messages: Json) -> None:
-        """Messages are gone; one with replies leaves a tombstone, so that its thread can still be read."""
+        """Messages are deleted; one with replies leaves a tombstone, so that its thread can still be read."""
         for message in messages:
             channel, kept = self._find(message)
             self.remove(channel, kept)
 
     def react(self, message: Json, user: Json, emoji: str, *, remove: bool = False) -> None:
-        """A user chooses an emoji (by its name, without colons) for a message, or takes it back."""
+        """A user adds a reaction (an emoji's name, without colons) to a message, or removes it."""
         channel, kept = self._find(message)
         self.change_reaction(channel, kept, user["id"], emoji, remove=remove)
 
@@ -319,7 +319,7 @@ class SlackWorld(SlackState):
         )
 
     def delete_file(self, number: str) -> None:
-        """A file is gone; messages still name it."""
+        """A file is deleted; messages still name it."""
         self.files.by_id[number].gone = True
 
     def hide_file(self, number: str) -> None:
@@ -327,7 +327,7 @@ class SlackWorld(SlackState):
         self.files.by_id[number].hidden = True
 
     def move_file(self, number: str) -> None:
-        """A file gets another private link; the old one leads nowhere."""
+        """A file gets another private link; the old one becomes invalid."""
         file = self.files.by_id[number]
         file.link_name = f"moved_{file.link_name}"
 

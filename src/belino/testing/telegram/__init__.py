@@ -1,4 +1,4 @@
-"""Telegram server: a Bot API on loopback that keeps the documented rules, for tests, benchmarks and the demo.
+"""Telegram server: a Bot API on loopback that follows the documented rules, for tests, benchmarks and the demo.
 
 Facts are from core.telegram.org/bots/api and bots/faq; error texts are those of Telegram's own server.
 """
@@ -27,11 +27,11 @@ LINK_SECONDS = 3600
 
 
 class TelegramServer(TelegramWorld, PlatformServer[TelegramCall]):
-    """Telegram in a box: `async with`, then `url` and `token` are what a bot is configured with.
+    """A fake Telegram: inside `async with`, a bot is configured with `url` and `token`.
 
-    People speak by the verbs of TelegramWorld (`say`, `edit`, `react` …); `calls` and `bytes_served` count the cost of
-    the bot, `requests` keeps all calls but getUpdates; `fail` takes a method (`file` for downloads) and the faults of
-    `testing.faults`. `big_files` is a local Bot API server: no 20 MB limit.
+    People act through the methods of TelegramWorld (`say`, `edit`, `react` …); `calls` and `bytes_served` count the
+    cost of the bot, `requests` records all calls except getUpdates; `fail` takes a method (`file` for downloads) and
+    the faults of `testing.faults`. `big_files` is a local Bot API server: no 20 MB limit.
     """
 
     platform = "telegram"
@@ -73,7 +73,7 @@ class TelegramServer(TelegramWorld, PlatformServer[TelegramCall]):
 
     async def _take_call(self, request: "web.Request") -> "web.StreamResponse":
         if request.match_info["token"] != self.token:
-            # Telegram says 404 to what cannot be a token at all.
+            # Telegram answers 404 to a malformed token.
             known = ":" in request.match_info["token"]
             return _error(401, "Unauthorized") if known else _error(404, "Not Found")
         method = request.match_info["method"]
@@ -109,7 +109,7 @@ class TelegramServer(TelegramWorld, PlatformServer[TelegramCall]):
         return await self.serve(request, stored, fault)
 
     def _keep_pushing(self) -> None:
-        """Start or stop the delivery to a webhook, as the last call left it."""
+        """Start or stop the delivery to a webhook, by the last call's setting."""
         wanted = bool(self.updates.webhook.url)
         if wanted and self._pusher is None:
             self._pusher = self._group.create_task(push(self.updates, self.clock))

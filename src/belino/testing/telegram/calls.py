@@ -45,7 +45,7 @@ UPLOAD_BYTES = 50 * 1024 * 1024
 LOCAL_UPLOAD_BYTES = 2000 * 1024 * 1024
 ALBUM = range(2, 11)
 ALBUM_FORMS = ("photo", "video", "audio", "document")
-# What may stand beside what: Telegram groups photos with videos, and these two only with their like.
+# Album rules: photos and videos may be mixed, these two types only with their own.
 UNMIXED = ("audio", "document")
 FORMS = {
     "sendphoto": "photo",
@@ -122,7 +122,7 @@ class TelegramCalls:
     async def _set_webhook(self, call: TelegramCall) -> bool:
         url, secret = call.text("url"), call.text("secret_token")
         parts = urlsplit(url)
-        # Telegram takes https only; its server for one's own machine (--local) takes http too, and we are on loopback.
+        # Telegram accepts https only; a local server (--local) accepts http too, and we are on loopback.
         if url and (parts.scheme not in ("https", "http") or not parts.hostname):
             raise TelegramRefusal(400, "Bad Request: invalid webhook URL specified")
         if url and parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
@@ -192,7 +192,7 @@ class TelegramCalls:
 
 
 class TelegramSends:
-    """The methods that people see something of."""
+    """The methods with a visible result."""
 
     def __init__(self, world: TelegramWorld, clock: Clock, *, pace: TelegramPace, big_files: bool) -> None:
         self._world = world
@@ -225,7 +225,7 @@ class TelegramSends:
         return self._sent(chat, text, where)
 
     async def media(self, call: TelegramCall) -> Json:
-        """sendPhoto and its like."""
+        """sendPhoto and similar methods."""
         form = FORMS[call.method.lower()]
         chat = self.chat(call)
         fields = self._item(call, chat, form, call.files.get(form), call.text(form), call.fields)
@@ -319,7 +319,7 @@ class TelegramSends:
             raise TelegramRefusal(400, "Bad Request: VOICE_MESSAGES_FORBIDDEN")
 
     def _where(self, call: TelegramCall, chat: Json) -> Json:
-        """The message that is answered and the topic, as fields of what is sent."""
+        """The reply and the topic, as fields of the sent message."""
         fields: Json = {}
         reply = call.value("reply_parameters") or {}
         number = reply.get("message_id") or call.whole("reply_to_message_id", 0)

@@ -1,4 +1,4 @@
-"""Crowd of a busy group: eight people, small talk and media of every kind, the same each time."""
+"""Crowd of a busy group: eight people, small talk and media of every kind, deterministic."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ _CAPTIONS = {
     "chart": ("The vote for dinner", "Pizza it is"),
     "receipt": ("The bill from the café", "Please check my maths"),
 }
-# How often each kind comes in a hundred media, and between which sizes: as in a group of friends.
+# The share of each kind in a hundred media, and its size range: as in a group of friends.
 _MIX: Mapping[str, tuple[int, int, int]] = {
     "photo": (56, 120_000, 380_000),
     "voice": (15, 20_000, 180_000),
@@ -70,7 +70,7 @@ _DOCUMENTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrowdLine:
-    """What a person says next."""
+    """A person's next message."""
 
     who: int
     text: str | None = None
@@ -85,7 +85,7 @@ class ChattyGroup:
         self.group = world.group(TITLE)
         self.people = [world.user(name) for name in PEOPLE]
         self.curious = world.user("Mira")
-        """Sends nothing and asks: what others showed is then all that a question is about."""
+        """Sends no media and only asks: questions are then about other people's media."""
 
     def say(self, line: CrowdLine) -> Json:
         """Say the next line."""
@@ -98,8 +98,8 @@ class ChattyGroup:
 
 
 def conversation(messages: int, media: int, *, seed: int = 7) -> tuple[CrowdLine, ...]:
-    """So many messages, so many of them with media, albums among them; the same every time."""
-    rng = Random(seed)  # noqa: S311 - a play, not a secret
+    """So many messages, so many of them with media, including albums; deterministic."""
+    rng = Random(seed)  # noqa: S311 - a script, not a secret
     said = [CrowdLine(who=rng.randrange(len(PEOPLE)), text=rng.choice(_TALK)) for _ in range(messages - media)]
     for group in _groups(_kinds(media, rng), rng):
         at, who = rng.randint(min(4, len(said)), len(said)), rng.randrange(len(PEOPLE))
@@ -109,7 +109,7 @@ def conversation(messages: int, media: int, *, seed: int = 7) -> tuple[CrowdLine
 
 
 def _kinds(media: int, rng: Random) -> list[str]:
-    """As many of each kind as the mix says, rounded so that the sum is right."""
+    """The number of each kind by the mix, rounded to the right sum."""
     kinds = [kind for kind, (share, _, _) in _MIX.items() for _ in range(max(1, round(media * share / 100)))]
     while len(kinds) < media:
         kinds.append("photo")
@@ -119,7 +119,7 @@ def _kinds(media: int, rng: Random) -> list[str]:
 
 
 def _groups(kinds: Sequence[str], rng: Random) -> list[list[dict[str, Any]]]:
-    """Each media item alone, but every sixth photo begins an album."""
+    """Each media item alone, except that every sixth photo begins an album."""
     documents, pictures = cycle(_DOCUMENTS), cycle(scenes.SCENES)
     groups: list[list[dict[str, Any]]] = []
     photos = [_photo(next(pictures), rng) for kind in kinds if kind == "photo"]

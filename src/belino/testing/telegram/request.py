@@ -1,4 +1,4 @@
-"""Request of the Bot API: its fields, its markup, the form a file is kept in, the rate limit, and refusals."""
+"""Request of the Bot API: its fields, markup, stored file type, rate limit, and refusals."""
 
 import html
 import json
@@ -22,7 +22,7 @@ _TAGS = frozenset(
 )
 _TAG = re.compile(r"<(?P<end>/?)(?P<name>[^\s>/]*)(?P<rest>(?:[^>\"']|\"[^\"]*\"|'[^']*')*)>")
 _CLASS = re.compile(r"\sclass\s*=\s*[\"']?tg-spoiler[\"']?")
-# Of the named entities only four are known; the others stay as they are written.
+# Telegram supports only four named entities; the others stay as they are written.
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|#\d+|#x[0-9A-Fa-f]+);")
 PHOTO_BYTES = 10 * 1024 * 1024
 PHOTO_SIDES = 10_000
@@ -31,7 +31,7 @@ STICKER_BYTES = {"webp": 512 * 1024, "webm": 256 * 1024, "tgs": 64 * 1024}
 
 
 class TelegramRefusal(Exception):
-    """What Telegram answers instead of a result."""
+    """An error answer of Telegram."""
 
     def __init__(self, code: int, description: str, **parameters: Any) -> None:
         super().__init__(description)
@@ -41,7 +41,7 @@ class TelegramRefusal(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class TelegramCall:
-    """One call of a method: its fields as strings or JSON values, and the files that came with it."""
+    """One call of a method: its fields as strings or JSON values, and its files."""
 
     method: str
     fields: Mapping[str, Any]
@@ -52,7 +52,7 @@ class TelegramCall:
         return "" if value is None else str(value)
 
     def whole(self, name: str, default: int) -> int:
-        """A number, perhaps as text; anything else counts as not given, as with Telegram."""
+        """A number, perhaps as text; anything else counts as absent, as with Telegram."""
         try:
             return int(str(self.fields.get(name, default)))
         except ValueError:
@@ -73,7 +73,7 @@ class TelegramCall:
 
 
 async def read_call(request: "web.Request", folder: Path) -> TelegramCall:
-    """Fields from the query, a form, a multipart form or JSON, as Telegram takes them; files go to the folder."""
+    """Fields from the query, a form, a multipart form or JSON, as Telegram accepts them; files go to the folder."""
     fields: dict[str, Any] = dict(request.query)
     files: dict[str, FakeUpload] = {}
     if request.content_type == "application/json":
@@ -93,7 +93,7 @@ async def read_call(request: "web.Request", folder: Path) -> TelegramCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramPace:
-    """How much a bot may send: a chat takes a short burst and then one a second, a group twenty a minute."""
+    """Sending limits: a chat accepts a short burst and then one a second, a group twenty a minute."""
 
     chat_burst: int = 5
     chat_per_second: float = 1.0
@@ -102,14 +102,14 @@ class TelegramPace:
 
 
 class TelegramLimiter:
-    """Counts what a bot makes visible, and refuses what comes too soon."""
+    """Counts a bot's visible calls, and refuses those above the limit."""
 
     def __init__(self, clock: Clock, pace: TelegramPace) -> None:
         self._pace = pace
         self._sends = SlidingWindow(clock)
 
     def keep(self, chat: Json, messages: int = 1) -> None:
-        """Note messages, or say how long to wait for the next."""
+        """Count messages, or refuse them with the wait until the next."""
         pace = self._pace
         rules = [
             (chat["id"], pace.chat_burst, pace.chat_burst / pace.chat_per_second),
@@ -125,11 +125,11 @@ class TelegramLimiter:
 
 
 def shown(text: str, mode: str) -> str:
-    """The text as people see it; TelegramRefusal if the markup cannot be read."""
+    """The text as people see it; TelegramRefusal if the markup is invalid."""
     if not mode:
         return text
     if mode.lower() != "html":
-        # The adapter writes HTML only; Telegram refuses a mode that it does not know.
+        # The adapter writes HTML only; Telegram refuses unknown modes.
         if mode.lower() in ("markdown", "markdownv2"):
             return text
         raise TelegramRefusal(400, "Bad Request: unsupported parse_mode")
@@ -175,7 +175,7 @@ def _cannot(why: str) -> TelegramRefusal:
 
 
 def refuse_photo(upload: FakeUpload) -> None:
-    """TelegramRefusal for what cannot be a photo."""
+    """TelegramRefusal for an invalid photo."""
     if upload.announced > PHOTO_BYTES:
         size = upload.announced
         raise TelegramRefusal(
@@ -183,7 +183,7 @@ def refuse_photo(upload: FakeUpload) -> None:
             f"Bad Request: file of size {size} bytes is too big for a photo; the maximum size is {PHOTO_BYTES} bytes",
         )
     if not upload.head:
-        return  # a file that is on the platform already
+        return  # a file that is already on the platform
     found = image_size(upload.head)
     if found is None:
         raise TelegramRefusal(400, "Bad Request: IMAGE_PROCESS_FAILED")
@@ -193,7 +193,7 @@ def refuse_photo(upload: FakeUpload) -> None:
 
 
 def kept_form(form: str, upload: FakeUpload, *, detect: bool) -> str:
-    """The field of Message a file ends up in: other formats than the documented ones are kept as documents."""
+    """The field of Message for a file: undocumented formats are stored as documents."""
     if not upload.head:
         return form
     kind = _kind(upload.head)

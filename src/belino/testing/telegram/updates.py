@@ -13,7 +13,7 @@ FIRST_UPDATE = 700_000_001
 KEPT_SECONDS = 24 * 3600
 WEBHOOK_SECONDS = 30.0
 MOST_DELAY = 60.0
-# Never sent unless asked for by name.
+# Sent only on request.
 ONLY_ON_REQUEST = frozenset({"chat_member", "message_reaction", "message_reaction_count"})
 
 WEBHOOK_ACTIVE = (
@@ -30,7 +30,7 @@ class GetUpdatesConflict(Exception):
 
 @dataclass(slots=True)
 class PendingUpdate:
-    """One update that is not confirmed."""
+    """One unconfirmed update."""
 
     update: Json
     since: float
@@ -38,18 +38,18 @@ class PendingUpdate:
 
 @dataclass(slots=True, kw_only=True)
 class Webhook:
-    """Where updates are pushed to; the fields getWebhookInfo tells."""
+    """The webhook that updates are pushed to; the fields of getWebhookInfo."""
 
     url: str = ""
     secret_token: str = ""
     max_connections: int = 40
     last_error: tuple[int, str] | None = None
     deliveries: list[int] = field(default_factory=list)
-    """The status of every attempt, 0 where the connection failed."""
+    """The status of every attempt, 0 if the connection failed."""
 
 
 class Updates:
-    """Everything the bot has not confirmed yet."""
+    """All unconfirmed updates."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -67,11 +67,11 @@ class Updates:
         return [waiting.update for waiting in self._waiting]
 
     def allow(self, kinds: Sequence[str]) -> None:
-        """An empty list is the default: everything but what must be asked for."""
+        """An empty list is the default: everything except what must be requested."""
         self.allowed = frozenset(kinds) or None
 
     def add(self, kind: str, payload: Mapping[str, Any]) -> Json | None:
-        """Queue an update, unless the bot does not want its kind."""
+        """Queue an update, unless the bot excludes its type."""
         wanted = kind in self.allowed if self.allowed is not None else kind not in ONLY_ON_REQUEST
         if not wanted:
             return None
@@ -82,7 +82,7 @@ class Updates:
         return update
 
     async def poll(self, *, offset: int, limit: int, timeout: float) -> list[Json]:
-        """What getUpdates answers; a later poller ends an earlier one that waits."""
+        """The answer of getUpdates; a later poller ends an earlier one that waits."""
         if self.webhook.url:
             raise GetUpdatesConflict(WEBHOOK_ACTIVE)
         self._confirm(offset)
@@ -91,7 +91,7 @@ class Updates:
         return self.pending[:limit]
 
     def interrupt(self, reason: str) -> None:
-        """End the poller that waits."""
+        """End the waiting poller."""
         if self._poller is not None and not self._poller.done():
             self._poller.set_result(reason)
 
@@ -99,14 +99,14 @@ class Updates:
         self._waiting.clear()
 
     async def next_waiting(self) -> Json:
-        """The first update, when there is one: for the webhook."""
+        """The first update, once there is one: for the webhook."""
         while not self._waiting:
             self._more.clear()
             await self._more.wait()
         return self._waiting[0].update
 
     def done(self, update: Json) -> None:
-        """The webhook took it; it may have been dropped before."""
+        """The webhook accepted it; it may have been dropped before."""
         if self._waiting and self._waiting[0].update is update:
             del self._waiting[0]
             self.confirmed += 1
@@ -140,7 +140,7 @@ class Updates:
 
 
 async def push(updates: Updates, clock: Clock) -> None:
-    """Deliver to the webhook in order, repeated until it says 2xx, for as long as one is set."""
+    """Deliver to the webhook in order, repeated until it answers 2xx, while one is set."""
     from aiohttp import ClientSession, ClientTimeout
 
     async with ClientSession(timeout=ClientTimeout(total=WEBHOOK_SECONDS)) as session:

@@ -13,7 +13,7 @@ from belino.testing.files import make_jpeg
 from belino.testing.platform_server import Json
 from belino.testing.telegram.updates import Updates
 
-# The kinds of media: the folder of the file's path, its extension, its MIME type, the beginning of its id.
+# Media types: the folder of the file's path, its extension, its MIME type, the prefix of its id.
 KINDS: Mapping[str, tuple[str, str, str, str]] = {
     "photo": ("photos", "jpg", "image/jpeg", "AgACAgIAAxkBAAI"),
     "video": ("videos", "mp4", "video/mp4", "BAACAgIAAxkBAAI"),
@@ -25,7 +25,7 @@ KINDS: Mapping[str, tuple[str, str, str, str]] = {
     "sticker": ("stickers", "webp", "image/webp", "CAACAgIAAxkBAAI"),
     "thumbnail": ("thumbnails", "jpg", "image/jpeg", "AAMCAgADGQEAAI"),
 }
-# Telegram keeps a photo in these sizes (the longer side), each only if the original is larger, and the original.
+# Telegram stores a photo in these sizes (the longer side), each only if the original is larger, and the original.
 PHOTO_SIDES = (90, 320, 800, 1280)
 
 _ENTITY = re.compile(
@@ -37,14 +37,14 @@ MEDIA_FIELDS = frozenset(KINDS) - {"thumbnail"}
 
 
 class TelegramFiles:
-    """Every file the platform holds, by id and by path."""
+    """Every stored file, by id and by path."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, HostedFile] = {}
         self.by_path: dict[str, HostedFile] = {}
 
     def put(self, kind: str, upload: FakeUpload, *, size: int | None = None) -> Json:
-        """Keep a file; the four fields that name it in a message."""
+        """Store a file; the four fields that identify it in a message."""
         number = len(self.by_id) + 1
         folder, extension, _, prefix = KINDS[kind]
         if upload.name and "." in upload.name:
@@ -110,7 +110,7 @@ def _scaled(width: int, height: int) -> FakeUpload:
 
 
 def entities_of(text: str) -> list[Json]:
-    """The mentions, commands, links and hashtags Telegram marks by itself; offsets count UTF-16 units."""
+    """The mentions, commands, links and hashtags that Telegram detects; offsets count UTF-16 units."""
     return [
         {"offset": units(text[: found.start()]), "length": units(found.group()), "type": str(found.lastgroup)}
         for found in _ENTITY.finditer(text)
@@ -137,7 +137,7 @@ def private_chat(user: Mapping[str, Any]) -> Json:
 
 
 class TelegramWorld:
-    """Users, chats and messages; every verb returns the message as Telegram writes it, and queues its update."""
+    """Users, chats and messages; every method returns the message as Telegram writes it, and queues its update."""
 
     def __init__(self, clock: Clock, *, bot_name: str, bot_id: int) -> None:
         self.bot = user_shape(bot_id, "belino", username=bot_name, is_bot=True)
@@ -146,18 +146,18 @@ class TelegramWorld:
         self.chats: dict[int, Json] = {}
         self.messages: dict[tuple[int, int], Json] = {}
         self.sent: list[Json] = []
-        """Every message the bot made visible, oldest first."""
+        """Every message the bot sent, oldest first."""
         self.received: list[FakeUpload] = []
-        """Every file the bot uploaded and Telegram took, with its hash."""
+        """Every file the bot uploaded successfully, with its hash."""
         self.edited: list[tuple[int, str]] = []
-        """Every change the bot made, oldest first: message id and text."""
+        """Every edit the bot made, oldest first: message id and text."""
         self.no_voice: set[int] = set()
-        """People who take no voice messages."""
+        """People who accept no voice messages."""
         self.closed: dict[int, str] = {}
         """Why the bot may not write to a chat: the error's description."""
         self.migrated: dict[int, int] = {}
         self.hears_all = True
-        """False is privacy mode: in groups the bot hears only what is meant for it."""
+        """False is privacy mode: in groups the bot receives only what is addressed to it."""
         self._clock = clock
         self._users = 0
         self._groups = 0
@@ -194,7 +194,7 @@ class TelegramWorld:
         message = self._head(chat, author)
         reply_to, quote = fields.pop("reply_to", None), fields.pop("quote", None)
         if reply_to is not None:
-            # Telegram repeats the message that is answered, but not what that one answered.
+            # Telegram includes the replied-to message, but not that one's own reply.
             message["reply_to_message"] = {k: v for k, v in reply_to.items() if k != "reply_to_message"}
         if quote is not None:
             at = str((reply_to or {}).get("text", "")).find(quote)
@@ -226,7 +226,7 @@ class TelegramWorld:
         return edited
 
     def react(self, message: Json, user: Json, *emoji: str, before: tuple[str, ...] = ()) -> None:
-        """A user's reactions to a message are now these."""
+        """Set a user's reactions to a message."""
         self.updates.add(
             "message_reaction",
             {
@@ -240,19 +240,19 @@ class TelegramWorld:
         )
 
     def say_business(self, user: Json, text: str | None = None, /, **fields: Any) -> Json:
-        """A user writes to a business account that the bot helps."""
+        """A user writes to a business account that the bot is connected to."""
         message = self.compose(self.chats[user["id"]], user, text, business_connection_id="bc_1", **fields)
         self.updates.add("business_message", message)
         return message
 
     def delete_business(self, *messages: Json) -> None:
-        """Messages of a business account's chat are gone: the one place where the Bot API tells of deletions."""
+        """Messages of a business account's chat are deleted: the only deletions that the Bot API reports."""
         chat, ids = messages[0]["chat"], [message["message_id"] for message in messages]
         told = {"business_connection_id": "bc_1", "chat": chat, "message_ids": ids}
         self.updates.add("deleted_business_messages", told)
 
     def block(self, user: Json) -> None:
-        """The user wants nothing more from the bot."""
+        """The user blocks the bot."""
         self.closed[user["id"]] = "Forbidden: bot was blocked by the user"
 
     def kick(self, chat: Json) -> None:

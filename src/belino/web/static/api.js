@@ -9,7 +9,7 @@ export class ApiError extends Error {
     this.answer = answer;
   }
 
-  // Nobody refused: trying the same again later may work.
+  // No refusal: a retry may work.
   get passing() {
     return this.status === 0 || this.status === 408 || this.status === 429 || (this.status >= 500 && this.status !== 507);
   }
@@ -39,7 +39,7 @@ export async function call(method, path, body) {
 
 const NAMES = new Set(["name", "file_name", "last_text"]);
 
-// All that the gateway says comes in here, and no name comes past that reads as another.
+// All answers of the gateway pass through here, and names are cleaned of signs that disguise them.
 export const read = (text) => JSON.parse(text, (key, value) => (NAMES.has(key) && typeof value === "string" ? format.name(value) : value));
 
 export function answerOf(status, text) {

@@ -47,7 +47,7 @@ export class Attachments {
     return this.items.filter((item) => item.state === "done");
   }
 
-  // How many do not fit into this message.
+  // The number of files over the limit of this message.
   get left() {
     return Math.max(0, this.items.length - this.failed - PER_MESSAGE);
   }
@@ -56,7 +56,7 @@ export class Attachments {
     this.#uploads.refresh(this.#conversation);
   }
 
-  // What is ready leaves with the message, as much as one takes; the rest, and what failed, stays to be seen.
+  // Finished uploads leave with the message, up to its limit; the rest, and failed ones, stay visible.
   take() {
     return this.ready.slice(0, PER_MESSAGE).map((item) => {
       const { preview, width, height } = this.#chips.get(item.key) ?? {};

@@ -1,4 +1,4 @@
-// Draws one message: author, words, media, and the quiet line beneath with time, state and "why?".
+// Draws one message: author, text, media, and the line below with time, state and "why?".
 import { isPicture } from "./attachments.js";
 import { make, spoken } from "./dom.js";
 import * as format from "./format.js";
@@ -6,10 +6,10 @@ import { render } from "./markdown.js";
 import { mediaNodes } from "./media.js";
 import { parcelWords, sendWords } from "./parcels.js";
 
-// `does` holds what a bubble may ask for: why(message), open(pictures, index), read(item), fetch(item), retry(id), edit(id),
+// `does` holds a bubble's actions: why(message), open(pictures, index), read(item), fetch(item), retry(id), edit(id),
 // discard(id), ask(message), answerAgain(message), sendParcel(key), dropParcel(key).
-// `place` says where it was said: on which platform, and under which author the reader speaks there.
-// `answered` is the message it answers, where that one is on the page; `media` are its media, where they are drawn already.
+// `place` is the conversation's platform, and the author under which the reader speaks there.
+// `answered` is the replied-to message, if it is on the page; `media` are its media, if already drawn.
 export function bubble(message, does, place, { answered, media }) {
   return make("article", { class: `message ${side(message, place)}`, "data-id": message.id, "data-state": message.state ?? "stored" },
     make("p", { class: "author" }, message.author.name || message.author.id, spoken(" wrote:")),
@@ -21,7 +21,7 @@ export function bubble(message, does, place, { answered, media }) {
   );
 }
 
-// The agent is "theirs", the reader "mine"; elsewhere than in the web chat there are others.
+// The agent is "theirs", the reader "mine"; other platforms have other people too.
 function side({ author }, { platform, visitor }) {
   if (author.is_agent) return "theirs";
   return platform === "web" || author.id === "me" || author.id === visitor ? "mine" : "others";
@@ -63,13 +63,13 @@ function unsent(message, does) {
   return [
     make("span", { class: "trouble", text: `Not sent: ${message.reason}` }),
     act("Try again", () => does.retry(message.id)),
-    // Its files are with the gateway already and cannot come back into the box.
+    // Its files are already with the gateway and cannot return to the composer.
     ...(message.media.length ? [] : [act("Edit", () => does.edit(message.id))]),
     act("Discard", () => does.discard(message.id)),
   ];
 }
 
-// Something the agent said that did not arrive, or not yet.
+// A message of the agent that is not delivered, or not yet.
 function answer(parcel, does) {
   const says = make("span", { class: parcel.state === "sending" ? "sending" : "trouble", text: parcelWords(parcel) });
   if (parcel.state === "sending" || (parcel.state === "ready" && !parcel.reason)) return [says];
@@ -88,7 +88,7 @@ function stored(message, does, place) {
   return [says, again(message, does, says), spent(message), askButton(message, does, place), why].filter(Boolean);
 }
 
-// A failed message is answered once more when somebody asks for it; `says` is where a refusal is shown.
+// A failed message is answered again on request; `says` shows a refusal.
 function again(message, does, says) {
   if (message.outcome !== "failed" || message.author.is_agent || message.deleted) return null;
   const trying = make("button", { type: "button", class: "text-button again-button", text: "Try again" }, spoken(` to answer the message of ${format.time(message.sent)}`));
@@ -106,7 +106,7 @@ function again(message, does, says) {
   return trying;
 }
 
-// What the turn that ended with this message has cost.
+// The cost of the turn that ended with this message.
 function spent({ usage }) {
   if (!usage) return null;
   const money = usage.cost_usd == null ? "" : ` · ${format.money(usage.cost_usd)}`;
@@ -114,13 +114,13 @@ function spent({ usage }) {
   return make("span", { class: "usage", title, text: `${format.number(usage.input_tokens + usage.output_tokens)} tokens${money}` }, spoken(` ${title}`));
 }
 
-// Where the reader has a voice, media can be asked about with one click.
+// Where the reader may write, one click asks about media.
 function askButton(message, does, { visitor }) {
   if (!visitor || !message.media.length || message.author.is_agent) return null;
   return make("button", { type: "button", class: "text-button ask-button", text: "Ask about it", onclick: () => does.ask(message) }, spoken(` Ask about the ${message.media[0].kind} of ${message.author.name}`));
 }
 
-// A stored reason tells who was let in; why a turn failed is told by its answer and by "why?".
+// A stored reason explains the access decision; the answer and "why?" explain why a turn failed.
 function outcomeNote({ author, outcome, reason, standing, delivery, delivery_reason: odd }, { platform }) {
   if (outcome === "failed") return { text: "Not answered", bad: true };
   if (outcome === "aborted") return { text: "Stopped", bad: false };
@@ -130,6 +130,6 @@ function outcomeNote({ author, outcome, reason, standing, delivery, delivery_rea
   if (standing === "observed" && platform === "web") return { text: "Not meant for the agent", bad: false };
   if (delivery === "dead") return { text: odd ? `Not delivered: ${odd}` : "Not delivered", bad: true };
   if (odd) return { text: `Sent; ${odd}`, bad: true };
-  // On our own page, being seen is being sent.
+  // On our own page, visible means sent.
   return author.is_agent && platform !== "web" ? { text: "Sent", bad: false } : null;
 }

@@ -1,4 +1,4 @@
-// The box a message is written in: draft, files, paste, and when sending is possible.
+// The composer: draft, files, paste, and when sending is possible.
 import { Attachments, PER_MESSAGE } from "./attachments.js";
 import { byId, say, show } from "./dom.js";
 import { acceptDrops, filesOf } from "./drop.js";
@@ -37,7 +37,7 @@ export class Composer {
     acceptDrops(() => this.#takesFiles && !document.querySelector("dialog[open]"), (files) => this.#attach(files));
   }
 
-  // `place`: may one write here, may files come along, and what the empty box says.
+  // `place`: whether writing and files are allowed here, and the placeholder text.
   open(conversation, { writable, takesFiles, hint }) {
     this.#conversation = conversation;
     this.#readOnly = !writable;
@@ -52,7 +52,7 @@ export class Composer {
     this.#grow();
   }
 
-  // A message that failed comes back to be changed.
+  // A failed message returns for editing.
   restore(text) {
     this.#text.value = [text, this.#text.value].filter(Boolean).join("\n");
     this.#edited();
@@ -70,7 +70,7 @@ export class Composer {
   }
 
   #key(event) {
-    // 229 is how Safari says that this Enter only ends a composed word.
+    // Safari's key code 229 means that this Enter only ends a composed word.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     this.#submit();
@@ -103,7 +103,7 @@ export class Composer {
     return !this.#readOnly && (this.#text.value.trim() !== "" || busy || ready.length > 0);
   }
 
-  // A message asked for during an upload leaves when the upload is done; a failed upload hands it back to the person.
+  // A message sent during an upload leaves when the upload is done; a failed upload returns it to the composer.
   #settle() {
     if (!this.#attachments) return;
     const { busy, failed, left } = this.#attachments;

@@ -31,7 +31,7 @@ export class Conversations {
     byId("naming-form").addEventListener("submit", (event) => this.#create(event));
     byId("open-sidebar").addEventListener("click", () => this.#drawer(true));
     for (const id of ["close-sidebar", "scrim"]) byId(id).addEventListener("click", () => this.#drawer(false));
-    // Choosing what is open already changes no address.
+    // Choosing the open conversation changes no address.
     byId("conversations").addEventListener("click", ({ target }) => target.closest("[aria-current]") && this.#drawer(false));
     byId("sidebar").addEventListener("keydown", ({ key }) => key === "Escape" && this.#drawer(false));
     narrow.addEventListener("change", () => this.#drawer(false));
@@ -59,7 +59,7 @@ export class Conversations {
     this.draw();
   }
 
-  // A message came: its conversation moves up; if it is not being read, it is marked.
+  // A message arrived: its conversation moves up; if it is not open, it is marked.
   async took(message) {
     const { conversation } = message;
     const known = this.#all.get(conversation);
@@ -71,7 +71,7 @@ export class Conversations {
     this.draw();
   }
 
-  // The same of many conversations at once, in brief.
+  // The same for many conversations at once, from an overview.
   async glanced(changes) {
     if (changes.some(({ conversation }) => !this.#all.has(conversation))) await this.load();
     for (const { conversation, last, last_text, last_author, answered } of changes) {
@@ -86,7 +86,7 @@ export class Conversations {
     this.#rows.fill(this.#sorted());
   }
 
-  // Newest first; a conversation nobody has written in yet is newer than all.
+  // Newest first; a conversation without messages is newer than all.
   #sorted() {
     return [...this.#all.values()].sort((one, other) => (other.last ?? "9").localeCompare(one.last ?? "9"));
   }

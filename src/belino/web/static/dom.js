@@ -23,7 +23,7 @@ export const button = (label, attributes, ...children) =>
 export const iconButton = (name, label, onclick, attributes = {}) =>
   button(label, { class: "icon-button", onclick, ...attributes }, icon(name));
 
-// Text that only a screen reader gets.
+// Text for screen readers only.
 export const spoken = (text) => make("span", { class: "spoken", text });
 
 export function fillIcons(root) {
@@ -34,7 +34,7 @@ export function show(element, visible) {
   if (element.hidden === visible) element.hidden = !visible;
 }
 
-// Whoever pressed a button that is gone is led to where the dialog begins; whoever has moved on is left in peace.
+// Focus that was on a removed button moves to the start of the dialog; focus elsewhere stays.
 export function stay(dialog, beginning) {
   if (dialog.open && !dialog.contains(document.activeElement)) beginning.focus();
 }

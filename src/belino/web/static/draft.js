@@ -1,8 +1,8 @@
-// The answer while it is being written: shown as it grows, gone once the message itself is there.
+// The draft answer: shown while it streams, removed once the message itself arrives.
 import { byId, make, show } from "./dom.js";
 import { render } from "./markdown.js";
 
-// An answer that never becomes a message (there was nothing to say) is not left standing.
+// A draft that never becomes a message (there was nothing to say) is removed.
 const PATIENCE = 5000;
 
 export class Draft {
@@ -22,7 +22,7 @@ export class Draft {
     this.#draw();
   }
 
-  // Pieces say where they belong: one that was missed leaves a gap nobody can fill, and the draft is let go.
+  // Pieces have offsets: after a missed one the draft cannot be completed, and is dropped.
   take({ conversation, turn, state, text, at }) {
     if (state === "running") this.#drafts.delete(conversation);
     else if (state === "writing") this.#grow(conversation, turn, text, at);

@@ -5,7 +5,7 @@ const hasFiles = (event) => Array.from(event.dataTransfer?.types ?? []).includes
 
 export function acceptDrops(mayDrop, take) {
   const zone = byId("drop");
-  // Every element under the pointer sends its own enter and leave; only the balance tells that the page was left.
+  // Every element under the pointer sends its own enter and leave; only their balance shows that the page was left.
   let depth = 0;
 
   const end = () => {

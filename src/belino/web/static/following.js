@@ -1,5 +1,5 @@
-// Which conversations this page gets every event of: the open one, and those left while they were being answered.
-// Of the others comes an overview, at most once a second.
+// The conversations whose every event this page gets: the open one, and those left while they were being answered.
+// The others are covered by an overview, at most once a second.
 const MOST = 32;
 
 export class Following {
@@ -16,7 +16,7 @@ export class Following {
     return this.#followed.includes(conversation);
   }
 
-  // Without a connection nothing is missed: the next hello follows again.
+  // Without a connection nothing is missed: the next hello subscribes again.
   async add(conversation) {
     const left = this.#followed.filter((one) => one !== conversation && this.#isBusy(one));
     this.#followed = [conversation, ...left].slice(0, MOST);

@@ -1,4 +1,4 @@
-// Writes sizes, times and days the way a person reads them.
+// Formats sizes, times and days for people.
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
 const precise = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
@@ -43,7 +43,7 @@ export function day(iso) {
   return (ago < 180 ? weekday : longDay).format(date);
 }
 
-// For a list: the time today, the day before that.
+// For a list: the time for today, the day for earlier.
 export function when(iso) {
   const date = new Date(iso);
   return daysAgo(date) === 0 ? clock.format(date) : shortDay.format(date);
@@ -51,7 +51,7 @@ export function when(iso) {
 
 export const count = (number, one, many) => `${number} ${number === 1 ? one : many}`;
 
-// A name is what a stranger chose. Signs that turn letters round are left out: with one, "gnp.exe" reads as "exe.png".
+// Strangers choose names. Direction controls are removed: with one, "gnp.exe" reads as "exe.png".
 const TURNING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 export const name = (text) => text.replace(TURNING, "");

@@ -1,4 +1,4 @@
-// Draws what a file looks like into a place that is kept free for it, so that nothing moves when it comes.
+// Draws the preview of a file into a reserved place, so that nothing moves when it arrives.
 import { make, spoken } from "./dom.js";
 import * as format from "./format.js";
 import { lookAt, whenSeen } from "./previews.js";
@@ -7,7 +7,7 @@ const NAMESPACE = "http://www.w3.org/2000/svg";
 const CHARS = 600;
 const LOWEST = 4;
 
-// `learned` is told what was found out, once it is known. What comes late is not read out: it is no news.
+// `learned` receives the result, once it is known. Late results are not announced.
 export function glance(item, does, learned = () => {}) {
   const place = make("div", { class: "glance", "data-preview": item.preview, "aria-live": "off", "aria-busy": "true" });
   whenSeen(place, async () => {
@@ -48,7 +48,7 @@ const picture = (url, item, open) => {
 
 const reason = (text, bad) => make("p", { class: bad ? "file-trouble" : "quiet", text });
 
-// Columns stand beneath each other only where all letters are as wide.
+// Columns align only in a fixed-width font.
 export const inRows = ({ kind, unit }, { mime }) => kind === "listing" || unit === "sheet" || /^text\/(csv|tab-separated-values)$/.test(mime);
 
 const UNITS = { page: "Page", sheet: "Sheet", slide: "Slide", chapter: "Chapter", part: "Part", entry: "Part" };
@@ -56,14 +56,14 @@ const capital = (text) => text.replace(/^./, (first) => first.toUpperCase());
 
 export const unitOf = ({ unit }) => UNITS[unit] ?? "Part";
 
-// "Page 1 of 12"; of a listing, which entries.
+// "Page 1 of 12"; for a listing, the range of entries.
 export function placeOf({ kind, unit, part, parts, title, notes }) {
   if (kind === "listing") return capital(title || notes[0] || "");
   if (parts > 1) return `${unitOf({ unit })} ${part} of ${parts}`;
   return unit === "part" ? "" : `1 ${unit}`;
 }
 
-// Twice the same bars: those that were played are drawn over the others as far as the sound has come.
+// The same bars twice: the played ones are drawn over the others up to the current position.
 function wave({ heights, seconds }) {
   const label = seconds == null ? "Waveform" : `Waveform, ${format.duration(seconds)}`;
   return make("div", { class: "wave", role: "img", "aria-label": label }, bars(heights), bars(heights));

@@ -1,4 +1,4 @@
-// The Markdown within a line: emphasis, code, links and bare addresses, as nodes.
+// Inline Markdown: emphasis, code, links and bare addresses, as nodes.
 import { make } from "./dom.js";
 import { anchorTo } from "./links.js";
 
@@ -14,7 +14,7 @@ export function inlineLines(node, lines) {
 
 const MARKS = [["**", "strong"], ["__", "strong"], ["~~", "s"], ["*", "em"], ["_", "em"]];
 
-// One walk over the text. A closing mark that was missed once is not looked for again, so the walk stays linear.
+// One pass over the text. A closing mark that is missing once is not searched again, so the pass is linear.
 export function inline(parent, text, depth = 0) {
   const missing = new Set();
   let plain = 0;
@@ -92,7 +92,7 @@ function closing(text, from, mark) {
   return -1;
 }
 
-// Plain text, with addresses made into links.
+// Plain text, with addresses as links.
 function bare(parent, text, depth) {
   let from = 0;
   if (depth < DEEPEST) {

@@ -1,4 +1,4 @@
-// Keeps what a reload must not lose: files being uploaded (IndexedDB), drafts and unsent messages (localStorage).
+// Stores what a reload must not lose: files being uploaded (IndexedDB), drafts and unsent messages (localStorage).
 
 const DATABASE = "belino";
 const FILES = "files";
@@ -29,7 +29,7 @@ export const keepFile = (record) => run("readwrite", (files) => files.put(record
 export const dropFile = (key) => run("readwrite", (files) => files.delete(key));
 export const keptFiles = () => run("readonly", (files) => files.getAll());
 
-// Storage can be full or forbidden; then the page works on, without a memory.
+// Storage may be full or forbidden; the page then works without it.
 export function keep(name, value) {
   try {
     if (value === null) localStorage.removeItem(`belino:${name}`);

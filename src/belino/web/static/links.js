@@ -1,10 +1,10 @@
-// Links in messages: one whose words do not plainly name its host shows that host beside them.
+// Links in messages: if the text does not plainly name the host, the host is shown beside it.
 import { make } from "./dom.js";
 
-// Other letters may turn the words round, or pass for those of another host.
+// Other letters may reverse the text, or imitate those of another host.
 const PLAIN = /^[\x21-\x7e\p{Script=Latin}]+$/u;
 
-// Only web addresses are linked. A name and password in one is left out: it is there to look like a host, or is a secret.
+// Only web addresses are linked. User name and password are removed: they imitate a host, or are secret.
 export function anchorTo(address, words) {
   if (!/^https?:\/\//i.test(address) || !URL.canParse(address)) return null;
   const url = new URL(address);
@@ -15,7 +15,7 @@ export function anchorTo(address, words) {
   return anchor;
 }
 
-// Compared letter by letter with the host as browsers resolve it: lower case, international names as xn--….
+// Compared literally with the host as browsers resolve it: lower case, international names as xn--….
 function names(words, host) {
   const rest = words.toLowerCase().replace(/^https?:\/\//, "");
   return PLAIN.test(words) && rest.startsWith(host) && /^(?:[/?#]|$)/.test(rest.slice(host.length));

@@ -1,4 +1,4 @@
-// The lists of a message, with what belongs to an item: more of its words, or a list of its own.
+// The lists of a message, with the content of each item: further lines, or a nested list.
 import { make } from "./dom.js";
 import { inline } from "./inline.js";
 

@@ -1,9 +1,9 @@
-// Signs in with the one-time token of the address, or says how to get one.
+// Signs in with the one-time token of the address, or explains how to get one.
 import { ApiError, call } from "./api.js";
 import { byId, say } from "./dom.js";
 
-// The token leaves the address bar before anything else happens: history and shared screens keep it otherwise.
-// A link may lead into a conversation: #token=…&c=…
+// The token is removed from the address bar first: otherwise history and shared screens keep it.
+// A link may open a conversation: #token=…&c=…
 export function takeToken() {
   const match = /^#token=([^&]+)(?:&(c=.+))?/.exec(location.hash);
   if (!match) return null;
@@ -15,7 +15,7 @@ export function takeToken() {
   }
 }
 
-// Resolves to who we are, or to null when there is no session.
+// Resolves to the visitor, or to null without a session.
 export async function signIn(token) {
   let reason = "";
   if (token) {

@@ -1,4 +1,4 @@
-// Starts the page: signs in, then ties socket, outbox, uploads, room and panels together.
+// Starts the page: signs in, then connects socket, outbox, uploads, room and panels.
 import { call, onSignedOut } from "./api.js";
 import { Composer } from "./composer.js";
 import { showConnection } from "./connection.js";
@@ -117,7 +117,7 @@ function listen({ socket, room, turns, draft, conversations, following, uploads,
     quietly(parcels.load());
   });
   socket.addEventListener("overview", ({ detail }) => {
-    // Of those we follow, events have told already, and may have told more.
+    // For followed conversations, events have already reported this, and may have reported more.
     const others = detail.conversations.filter(({ conversation }) => !following.has(conversation));
     for (const { conversation, turns: states } of others) for (const one of states) turns.take({ conversation, ...one });
     quietly(conversations.glanced(others));
@@ -141,7 +141,7 @@ function listen({ socket, room, turns, draft, conversations, following, uploads,
     turns.take(detail);
     if ((detail.state === "failed" || detail.state === "aborted") && detail.conversation === room.conversation) quietly(room.catchUp());
   });
-  // A socket that is refused again and again may mean that the session is over; asking tells.
+  // A socket that is refused repeatedly may mean that the session is over; a request shows it.
   socket.addEventListener("state", ({ detail }) => detail.state === "waiting" && quietly(call("GET", "/api/me")));
 }
 
@@ -167,7 +167,7 @@ async function signOut(socket) {
   showWelcome("You are signed out.", "See you soon");
 }
 
-// A new link opened in this tab only changes the fragment; nothing is loaded anew.
+// A new link opened in this tab only changes the fragment; the page is not reloaded.
 async function signInAgain() {
   const token = takeToken();
   if (!token || !byId("app").hidden) return;

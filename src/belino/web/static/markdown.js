@@ -1,5 +1,5 @@
-// Turns the light Markdown of a message into nodes: no HTML is ever parsed and no picture is ever loaded from it.
-// Each block finds its own direction: an answer may quote a language that is written from the right.
+// Converts a message's light Markdown into nodes: no HTML is ever parsed and no picture is ever loaded from it.
+// Each block has its own direction: an answer may quote a right-to-left language.
 import { make } from "./dom.js";
 import { inline, inlineLines } from "./inline.js";
 import { list, startsItem } from "./lists.js";

@@ -1,4 +1,4 @@
-// The button that opens the sidebar tells what waits in there, where the sidebar itself is out of sight.
+// Marks on the button that opens the sidebar, shown while the sidebar itself is hidden.
 import { byId } from "./dom.js";
 
 const notes = new Map();

@@ -11,7 +11,7 @@ const SMALLEST = 56;
 const UNKNOWN = { width: 320, height: 240 };
 const CANNOT_PLAY = "This browser cannot play it; download it instead";
 
-// `does` is what a bubble may ask for; see bubble.js.
+// `does` holds a bubble's actions; see bubble.js.
 export function mediaNodes(media, does) {
   if (!media.length) return [];
   const pictures = media.filter((item) => isPicture(item.mime) && item.url);
@@ -38,7 +38,7 @@ function picture(item, all, many, does) {
   return frame;
 }
 
-// The place a picture will take, known before its first byte, so that nothing moves when it comes.
+// The place of a picture, known before its first byte, so that nothing moves when it arrives.
 function room(item) {
   const { width, height } = item.width && item.height ? item : UNKNOWN;
   const scale = Math.min(1, WIDEST / width, TALLEST / height);
@@ -60,7 +60,7 @@ function heard(item, does) {
   return make("figure", { class: "player" }, make("figcaption", {}, line), seen, audio);
 }
 
-// The poster is shown by the player itself; nothing of the video is loaded before somebody plays it.
+// The player itself shows the poster; nothing of the video is loaded before it is played.
 function watched(item, does) {
   const line = fileLine(item);
   const { width, height } = room(item);
@@ -96,7 +96,7 @@ function fileLine(item) {
     item.url && !item.local ? make("a", { class: "icon-button", href: item.url, download: name, "aria-label": `Download ${name}` }, icon("download")) : null);
 }
 
-// Nothing is fetched because somebody looks; this button is how they ask.
+// Viewing fetches nothing; this button does.
 function fetchButton(item, does, line) {
   const fetching = button(`Fetch ${nameOf(item)}`, { class: "button fetch-button" }, "Fetch");
   fetching.addEventListener("click", async () => {
@@ -126,7 +126,7 @@ function lasts(line, item, seconds) {
 
 const factsOf = (item) => [item.duration == null ? "" : format.duration(item.duration), format.size(item.size), typeOf(item)].filter(Boolean).join(" · ");
 
-// Of the long types that vendors made up, the end of a name tells a person more.
+// For long vendor types, the file extension tells a person more.
 function typeOf({ mime, file_name: name }) {
   const ending = mime.startsWith("application/vnd.") && /\.(\w{1,8})$/.exec(name ?? "");
   return ending ? ending[1].toUpperCase() : mime;

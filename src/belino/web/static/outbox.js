@@ -1,7 +1,7 @@
-// Holds messages until the gateway has them: each is sent under its own id, so that sending again never doubles it.
+// Holds messages until the gateway has them: each has its own id, so that a retry never duplicates it.
 import { keep, keptUnder } from "./keep.js";
 
-// Each message has a place of its own: another tab writes there too.
+// Each message has its own storage key: other tabs write there too.
 const PLACE = "outbox:";
 
 export const newId = () => `w-${Date.now().toString(36)}-${crypto.getRandomValues(new Uint32Array(2)).join("").slice(0, 16)}`;
@@ -44,7 +44,7 @@ export class Outbox extends EventTarget {
     this.#run();
   }
 
-  // The gateway has it, or the person no longer wants it.
+  // The gateway has it, or the user discarded it.
   remove(id) {
     const entry = this.#entries.get(id);
     if (!entry) return;
@@ -54,7 +54,7 @@ export class Outbox extends EventTarget {
     this.dispatchEvent(new CustomEvent("removed", { detail: entry }));
   }
 
-  // One after the other, in the order they were written.
+  // One after the other, in the order of writing.
   async #run() {
     if (this.#running) return;
     this.#running = true;
@@ -75,7 +75,7 @@ export class Outbox extends EventTarget {
     try {
       const answer = await this.#socket.request("chat.send", { id, conversation, message: text, attachments, reply_to });
       if (!this.#entries.has(id)) return true;
-      // Refused at the gate: nothing was stored, so the words stay here.
+      // Refused: nothing was stored, so the text stays here.
       if (!answer.message) this.#change({ ...entry, state: "failed", reason: answer.reason || answer.outcome });
       else this.#sent(entry, answer.message);
       return true;
@@ -100,7 +100,7 @@ export class Outbox extends EventTarget {
 
   #change(entry) {
     this.#entries.set(entry.id, entry);
-    // Object URLs of previews die with the page, so they are not written down.
+    // Object URLs of previews end with the page, so they are not stored.
     keep(PLACE + entry.id, { ...entry, attachments: entry.attachments.map(({ preview, ...file }) => file) });
     this.dispatchEvent(new CustomEvent("changed", { detail: entry }));
   }

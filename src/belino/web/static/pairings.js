@@ -1,4 +1,4 @@
-// Who asks to be let in by direct message, and who was: a code is entered here, and a pairing taken back.
+// Pairings: people who ask for access by direct message, and those who have it; enter a code, or revoke a pairing.
 import { call, query } from "./api.js";
 import { byId, button, make, say, show, stay } from "./dom.js";
 import * as format from "./format.js";
@@ -6,7 +6,7 @@ import { mark } from "./marks.js";
 import { Rows } from "./rows.js";
 
 const WRONG = "Nobody waits under this code: it was mistyped, has run out, or was refused. A wrong code costs everybody who waits a try.";
-// Codes run out on the gateway's clock, not on this one.
+// Codes expire by the gateway's clock, not by this one.
 const LOOK_AGAIN_AFTER = 5000;
 
 const nameOf = ({ name, sender }) => name || sender;
@@ -39,7 +39,7 @@ export class Pairings {
     if (fresh.length) say(byId("pairings-news"), `${fresh.map(nameOf).join(", ")} asks to be let in`);
   }
 
-  // The outbox holds what a stranger was told: somebody new waits.
+  // The outbox holds the reply to a stranger: a new request waits.
   took({ key }) {
     return key.startsWith("pairing-") ? this.load() : Promise.resolve();
   }
@@ -78,7 +78,7 @@ export class Pairings {
       await call("DELETE", `/api/pairings?${query({ who: pairing.who })}`);
       this.#say(`${nameOf(pairing)} is out. ${told}`, "");
     } catch (error) {
-      // Gone already is what was wanted.
+      // Already gone is the wanted result.
       this.#say("", error.status === 404 ? "" : error.message);
     }
     await this.load().catch(() => {});
@@ -122,7 +122,7 @@ export class Pairings {
       does ? button(`${does}: ${nameOf(one)}`, { class: "button", onclick: () => this.#end(one) }, does) : null);
   }
 
-  // A code that has run out is no longer waited for, though nothing happens that would be told.
+  // An expired code leaves the list, although no event reports it.
   #lookAgain() {
     clearTimeout(this.#timer);
     const ends = this.#all.filter(({ expires }) => expires).map(({ expires }) => new Date(expires) - Date.now());

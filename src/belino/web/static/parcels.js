@@ -1,11 +1,11 @@
-// The agent's answers that are not with their readers yet: on their way, held, uncertain or given up, and a say in it.
+// The agent's undelivered answers: on their way, held, uncertain or failed, with retry and drop.
 import { call, query } from "./api.js";
 import { byId, button, make, say, show, stay } from "./dom.js";
 import * as format from "./format.js";
 import { mark } from "./marks.js";
 import { Rows } from "./rows.js";
 
-// Most answers are sent in less: they are never shown as waiting.
+// Most answers are sent faster: they are never shown as waiting.
 const PAUSE = 400;
 const LISTED = 200;
 const SNIPPET = 80;
@@ -29,13 +29,13 @@ export class Parcels extends EventTarget {
     return this.#all.filter((parcel) => parcel.conversation === conversation);
   }
 
-  // Something happened to a parcel: what is sent goes at once, the rest is read anew, once for all that happens until then.
+  // A parcel changed: a sent one is removed at once, the rest is reloaded, once for all changes until then.
   took({ key, state }) {
     if (state === "sent" && this.#all.some((parcel) => parcel.key === key)) this.#set(this.#all.filter((parcel) => parcel.key !== key));
     this.#soon();
   }
 
-  // Parcels of conversations that are not open matter once they do not arrive, and while the dialog lists them all.
+  // Parcels of other conversations matter when they fail, and while the dialog lists them all.
   glanced(parcels) {
     const sent = new Set(parcels.filter(({ state }) => state === "sent").map(({ key }) => key));
     if (this.#all.some(({ key }) => sent.has(key))) this.#set(this.#all.filter(({ key }) => !sent.has(key)));
@@ -74,7 +74,7 @@ export class Parcels extends EventTarget {
     this.dispatchEvent(new CustomEvent("changed"));
   }
 
-  // What waited when the page was opened is told by the button; only what comes later is news.
+  // The button shows what waited when the page was opened; only later ones are announced.
   #announce() {
     const waiting = this.#waiting();
     const fresh = waiting.filter(({ key }) => this.#known && !this.#known.has(key));
@@ -142,7 +142,7 @@ export class Parcels extends EventTarget {
 
 const WORDS = { held: "Held", uncertain: "Uncertain", dead: "Not sent" };
 
-// What a reader is told of a parcel's state.
+// A parcel's state in words.
 export function parcelWords({ state, reason, ready }) {
   if (state === "sending") return "Sending…";
   if (state === "ready") return reason ? `Not sent yet: ${reason}. Next try at ${format.time(ready)}` : "Sending…";
@@ -151,7 +151,7 @@ export function parcelWords({ state, reason, ready }) {
 
 export const sendWords = ({ state }) => (state === "uncertain" ? "Send again" : state === "ready" ? "Try now" : "Send");
 
-// A parcel as the timeline shows it: like a message of the agent's, with a state.
+// A parcel in the timeline: like a message of the agent, with a state.
 export const asMessage = (parcel, agent) => ({
   id: parcel.key, conversation: parcel.conversation, author: { id: "agent", name: agent, is_agent: true }, sent: parcel.created, text: parcel.text,
   state: UNDER_WAY.has(parcel.state) ? "sending" : "failed", parcel,

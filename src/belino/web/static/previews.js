@@ -1,4 +1,4 @@
-// Asks what a file looks like, of files that are here and in view, a few at a time, and remembers what it was told.
+// Requests previews of files that are held and in view, a few at a time, and caches them.
 import { call, query } from "./api.js";
 import { byId } from "./dom.js";
 
@@ -10,7 +10,7 @@ const known = new Map();
 const waiting = [];
 let running = 0;
 
-// `look` may name a part, the offset in it and how many characters are wanted.
+// `look` may name a part, the offset in it and the number of characters.
 export function lookAt(url, look = {}) {
   const address = `${url}/preview?${query(look)}`;
   if (!known.has(address)) remember(address, new Promise((resolve, reject) => take(() => call("GET", address).then(resolve, reject))));
@@ -31,7 +31,7 @@ export function whenSeen(node, act) {
   observer.observe(node);
 }
 
-// What failed may succeed the next time.
+// A failure may not recur.
 function remember(address, answer) {
   known.set(address, answer);
   answer.then(({ kind }) => kind === "failed" && known.delete(address), () => known.delete(address));

@@ -1,4 +1,4 @@
-// Reads a document or a listing page by page in a dialog; what it says enters the page as text and as nothing else.
+// Reads a document or a listing page by page in a dialog; its content enters the page only as text.
 import { byId, make, say, show } from "./dom.js";
 import * as format from "./format.js";
 import { inRows, placeOf, unitOf } from "./glances.js";
@@ -76,7 +76,7 @@ export class Reader {
     ].filter(Boolean);
   }
 
-  // A part may be as long as a book: it comes a piece at a time.
+  // A part may be as long as a book: it is loaded in pieces.
   #more({ next, part }, text) {
     if (next == null) return null;
     const more = make("button", { type: "button", class: "button", text: "Show more" });

@@ -6,7 +6,7 @@ import { Scroll } from "./scroll.js";
 import { Timeline } from "./timeline.js";
 
 const PAGE = 50;
-// Asking a little before the last message also brings what changed in the newest ones while we were away.
+// Loading from a little before the last message also brings changes to the newest ones.
 const OVERLAP = 20;
 const ROUNDS = 5;
 
@@ -61,7 +61,7 @@ export class Room {
     await this.connected();
   }
 
-  // Followed before history is read, so that nothing falls in between.
+  // Subscribed before history is read, so that nothing is lost in between.
   async connected() {
     if (this.#conversation) await this.#following.add(this.#conversation);
     await this.catchUp();
@@ -73,13 +73,13 @@ export class Room {
     this.#scroll.arrived(this.#timeline.put([message]));
   }
 
-  // The bytes of a file are here now.
+  // A file's bytes are now held.
   brought(item) {
     const message = this.#timeline.stored.find(({ media }) => media.some(({ ref }) => ref === item.ref));
     if (message) this.#timeline.put([{ ...message, media: message.media.map((one) => (one.ref === item.ref ? item : one)) }]);
   }
 
-  // History that was read while a message came may be older than that message: then it is read again.
+  // History read while a message arrives may be older than that message: then it is read again.
   async catchUp() {
     const conversation = this.#conversation;
     for (let round = 0; conversation && conversation === this.#conversation && round < ROUNDS; round += 1) {
@@ -129,14 +129,14 @@ export class Room {
         show(byId("older"), page.more);
       });
     } catch {
-      // The button stays; the next scroll or click asks again.
+      // The button stays; the next scroll or click retries.
     } finally {
       byId("log").removeAttribute("aria-busy");
       this.#loadingOlder = false;
     }
   }
 
-  // What the agent has said and its readers do not have yet.
+  // The agent's undelivered messages.
   #answers() {
     const parcels = this.#parcels.of(this.#conversation);
     for (const key of this.#underWay) if (!parcels.some((parcel) => parcel.key === key)) this.#timeline.removeUnsent(key);

@@ -1,6 +1,6 @@
-// Lists that are drawn anew without disturbing whoever reads, presses or plays a part of them.
+// Lists that are redrawn without disturbing focus, clicks or playback in them.
 
-// Puts the nodes in order, touching none that stands right already: a node that is moved loses focus and half-made clicks.
+// Puts the nodes in order and leaves those in place untouched: a moved node loses focus and half-made clicks.
 export function arrange(place, nodes) {
   const wanted = new Set(nodes);
   for (const node of [...place.childNodes]) if (!wanted.has(node)) node.remove();
@@ -23,7 +23,7 @@ export class Rows {
     this.#draw = draw;
   }
 
-  // A row that would look the same stays; one that changes under the reader's fingers keeps them where they were.
+  // An unchanged row stays; a changed one keeps the focus where it was.
   fill(items) {
     const focused = document.activeElement;
     let refocus = null;

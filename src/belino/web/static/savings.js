@@ -1,10 +1,10 @@
-// What was not spent: a line for everything that came and nobody has fetched, and behind it the same by channel.
+// Savings: a line for everything that arrived and was never fetched, and behind it the same by channel.
 import { call } from "./api.js";
 import { byId, make, say, show } from "./dom.js";
 import * as format from "./format.js";
 
-// A busy group changes the numbers many times a second; nobody reads that fast. Counting a large store takes longer,
-// and is asked for less often.
+// A busy group changes the numbers many times a second, faster than people read. Counting a large store takes longer,
+// and is requested less often.
 const EVERY = 1000;
 const SHARE = 20;
 const LISTED = 200;
@@ -20,7 +20,7 @@ export class Savings {
     dialog.addEventListener("click", ({ target }) => target === dialog && dialog.close());
   }
 
-  // Something happened: the numbers are asked for soon, and once for everything that happens until then.
+  // Something changed: the numbers are requested soon, once for all changes until then.
   changed() {
     if (this.#waiting) return;
     this.#waiting = true;

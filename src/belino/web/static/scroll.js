@@ -1,4 +1,4 @@
-// Keeps the newest message in view unless the reader scrolled up, and keeps the place when older ones come in.
+// Keeps the newest message in view unless the reader scrolled up, and keeps the position when older ones are added.
 import { byId, say, show } from "./dom.js";
 import * as format from "./format.js";
 
@@ -30,20 +30,20 @@ export class Scroll {
     this.#count(0);
   }
 
-  // New messages while the reader is elsewhere are counted, not forced upon them.
+  // New messages below the view are counted, not scrolled to.
   arrived(fresh) {
     if (this.#sticks) this.#settle();
     if (!this.#sticks && fresh) this.#count(this.#unseen + fresh);
   }
 
-  // Runs `change`, which adds above, without moving what is being read.
+  // Runs `change`, which adds content above, without moving the view.
   holding(change) {
     const fromEnd = this.#log.scrollHeight - this.#log.scrollTop;
     change();
     this.#log.scrollTop = this.#log.scrollHeight - fromEnd;
   }
 
-  // The scroll event comes a frame late: who has just scrolled up is known by the place, and is left there.
+  // The scroll event comes a frame late: a reader who has just scrolled up is detected by position, and stays there.
   #settle() {
     if (this.#wentUp(NEAR) && this.#distance() > NEAR) {
       this.#sticks = false;
@@ -58,7 +58,7 @@ export class Scroll {
     return { top, bottom: top + clientHeight };
   }
 
-  // When the box below grows the bottom of the view goes up, when it shrinks the top does; only a reader moves both.
+  // When the composer grows the bottom of the view moves up, when it shrinks the top does; only a reader moves both.
   #wentUp(far) {
     const { top, bottom } = this.#view();
     return top < this.#settled.top - far && bottom < this.#settled.bottom - far;
@@ -68,7 +68,7 @@ export class Scroll {
     return this.#log.scrollHeight - this.#view().bottom;
   }
 
-  // Who is far from the end because of what came in, and has not moved, still wants to see it.
+  // A reader who is far from the end only because of new content, without scrolling, still follows the end.
   #moved() {
     const distance = this.#distance();
     this.#sticks = distance < NEAR || (this.#sticks && !this.#wentUp(1));

@@ -33,7 +33,7 @@ export class Socket extends EventTarget {
     this.#connect();
   }
 
-  // Resolves to the answer; rejects with what the gateway said, or as `offline` when the answer never came.
+  // Resolves to the answer; rejects with the gateway's error, or as `offline` without an answer.
   request(method, params) {
     if (this.state !== "connected") return Promise.reject(new ApiError(0, "offline", "not connected"));
     const id = `${method}-${++this.#number}`;

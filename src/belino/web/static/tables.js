@@ -1,4 +1,4 @@
-// The tables of a message: a row of names, a row of dashes, and the rows beneath.
+// The tables of a message: a header row, a row of dashes, and the rows below.
 import { make } from "./dom.js";
 import { inline } from "./inline.js";
 
@@ -21,7 +21,7 @@ export function table(lines, at) {
   return [make("div", { class: "table", tabindex: 0, role: "group", "aria-label": "Table" }, node), end - at];
 }
 
-// What is too much for the columns stays in the last: no word is left out.
+// Surplus cells stay in the last column: no text is lost.
 function row(tag, line, sides) {
   const all = cells(line);
   const last = sides.length - 1;
@@ -33,7 +33,7 @@ function row(tag, line, sides) {
   }));
 }
 
-// A bar behind a backslash is a bar.
+// An escaped bar is a bar.
 function cells(line) {
   const inner = line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
   return inner.split(/(?<!\\)\|/).map((cell) => cell.replaceAll("\\|", "|").trim());

@@ -39,7 +39,7 @@ export class Timeline {
     return [...this.#messages.values()].sort((one, other) => one.seq - other.seq);
   }
 
-  // A message is known by its id: what comes twice, by answer, event and history, is shown once. Returns how many are new.
+  // Messages are deduplicated by id: answer, event and history may repeat one. Returns how many are new.
   put(messages) {
     let fresh = 0;
     for (const message of messages) {
@@ -74,12 +74,12 @@ export class Timeline {
     return [...this.#messages.values()].map((message) => message.seq);
   }
 
-  // What answers a message shows a little of it.
+  // A reply shows the beginning of the message it answers.
   #drawAnswers({ id }) {
     for (const other of [...this.#messages.values(), ...this.#unsent.values()]) if (other.reply_to === id) this.#draw(other, other);
   }
 
-  // Media that did not change since `before` stay as they are: a sound plays on, a picture is not loaded again.
+  // Media that did not change since `before` stay as they are: a sound keeps playing, a picture is not loaded again.
   #draw(message, before) {
     const old = this.#nodes.get(message.id);
     const focused = old?.contains(document.activeElement) ? document.activeElement : null;
@@ -90,7 +90,7 @@ export class Timeline {
     this.#nodes.set(message.id, node);
   }
 
-  // A message that changes under the reader's fingers must not throw them back to the top of the page.
+  // A message that changes while it has the focus must not lose it to the top of the page.
   #keepFocus(focused, node) {
     queueMicrotask(() => {
       const same = node.contains(focused) ? focused : [...node.querySelectorAll("button, a")].find((one) => one.className === focused.className);

@@ -1,9 +1,9 @@
-// What the agent is told when a session begins with a message: word for word, with the price of each part.
+// The agent's context when a session begins with a message: verbatim, with the price of each part.
 import { call, query } from "./api.js";
 import { make } from "./dom.js";
 import * as format from "./format.js";
 
-// Looked up when somebody opens it: most people only want to know what happened.
+// Loaded when opened: most people only want to know what happened.
 export function told({ conversation, id }) {
   const body = make("div", { class: "told-body" }, make("p", { class: "quiet", role: "status", text: "Looking it up…" }));
   const details = make("details", { class: "told" }, make("summary", { text: "What the agent is told" }), body);

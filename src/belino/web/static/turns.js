@@ -1,4 +1,4 @@
-// Knows which conversations the agent is working in, and shows it in the open one, with a way to stop.
+// Tracks the conversations with a running turn, and shows it in the open one, with a stop button.
 import { byId, say, show } from "./dom.js";
 
 const UNNUMBERED = 0;
@@ -32,7 +32,7 @@ export class Turns {
     this.#draw();
   }
 
-  // After a gap nothing that was heard before it can be trusted: a turn may have ended unheard. History tells.
+  // After a gap the state is stale: a turn may have ended unnoticed. History has the current one.
   forget() {
     this.#running.clear();
     this.#changed();
@@ -45,7 +45,7 @@ export class Turns {
   take({ conversation, turn, state, text }) {
     const turns = this.#running.get(conversation) ?? new Map();
     turns.delete("history");
-    // A turn that waits has no number yet; the next thing heard is about the one that waited first.
+    // A waiting turn has no number yet; the next event is about the one that waited first.
     turns.delete(UNNUMBERED);
     if (ENDED.has(state)) turns.delete(turn);
     else turns.set(turn, { state, text: state === "note" ? text : "" });
@@ -53,7 +53,7 @@ export class Turns {
     this.#draw();
   }
 
-  // History says what no event told us: a turn that began before we were connected, or ended while we were not.
+  // History has what events missed: a turn that began before we were connected, or ended while we were not.
   learn(conversation, messages) {
     const turns = new Map();
     const asked = messages.filter((message) => !message.author.is_agent).at(-1);
@@ -66,7 +66,7 @@ export class Turns {
     this.#draw();
   }
 
-  // A turn that only waits cannot be stopped yet: it is asked again until it can be, or has ended.
+  // A waiting turn cannot be stopped yet: the request is repeated until it can be, or has ended.
   async #stop(conversation) {
     while (this.isBusy(conversation)) {
       const { aborted } = await this.#abort(conversation);

@@ -1,4 +1,4 @@
-// Uploads files piece by piece, three at once, going on from the gateway's offset after a failure or a reload.
+// Uploads files piece by piece, three at once, resuming at the gateway's offset after a failure or a reload.
 import { ApiError, answerOf, call } from "./api.js";
 import * as format from "./format.js";
 import { dropFile, keepFile, keptFiles } from "./keep.js";
@@ -8,7 +8,7 @@ const AT_ONCE = 3;
 const HASH_UP_TO = 64 * 1024 * 1024;
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 15_000;
-// The gateway keeps a finished upload for an hour; one as old as this is checked, and sent again if it is gone.
+// The gateway keeps a finished upload for an hour; one of this age is checked, and sent again if it is gone.
 const FRESH_MS = 50 * 60_000;
 
 // An item: { key, conversation, name, mime, size, blob, upload_id, offset, state, error }.
@@ -41,7 +41,7 @@ export class Uploads extends EventTarget {
     this.#fill();
   }
 
-  // After a reload: everything that was not yet handed to a message.
+  // After a reload: all uploads that no message took.
   async restore(sentUploads) {
     for (const record of await keptFiles()) {
       if (record.upload_id && sentUploads.has(record.upload_id)) dropFile(record.key);
@@ -60,13 +60,13 @@ export class Uploads extends EventTarget {
     this.#fill();
   }
 
-  // Before a message takes its files: those that were finished long ago are checked, and are busy until then.
+  // Before a message takes its files: those that finished long ago are checked, and are busy until then.
   refresh(conversation) {
     const before = Date.now() - FRESH_MS;
     for (const item of this.of(conversation)) if (item.state === "done" && item.finished < before) this.retry(item.key);
   }
 
-  // `keepBytes`: the upload now belongs to a message, so only our own copy goes.
+  // `keepBytes`: the upload now belongs to a message, so only our own copy is removed.
   remove(key, { keepBytes = false } = {}) {
     const item = this.#items.get(key);
     if (!item) return;
@@ -145,11 +145,11 @@ export class Uploads extends EventTarget {
       this.#become(item, { state: "uploading", offset: answer.offset, attempt: 0 });
       return answer.sha256;
     } catch (error) {
-      // After a piece that got half-way only the gateway knows what it holds: it is asked again.
+      // After a partial piece only the gateway knows its offset: it is requested again.
       if (error.status !== 409) throw error;
       const offset = error.answer.offset ?? (await call("GET", `/api/uploads/${item.upload_id}`)).offset;
       this.#become(item, { offset });
-      // The same offset refused means that the broken request is still being read there: wait, do not hammer.
+      // The same offset refused means that the broken request is still being read there: wait before the retry.
       if (offset === from) throw new ApiError(0, "busy", error.message);
       return null;
     }
@@ -165,7 +165,7 @@ export class Uploads extends EventTarget {
     item.wake = item.stop = null;
   }
 
-  // Without IndexedDB (private windows) the upload still works, it only does not outlive a reload.
+  // Without IndexedDB (private windows) uploads work, but do not survive a reload.
   #remember({ key, conversation, name, mime, size, blob, upload_id, chunk }) {
     keepFile({ key, conversation, name, mime, size, blob, upload_id, chunk }).then(
       () => this.#items.has(key) || dropFile(key),
@@ -192,7 +192,7 @@ function reasonOf(error) {
   return error.message;
 }
 
-// XMLHttpRequest, because fetch does not tell how much of a body has left.
+// XMLHttpRequest, because fetch reports no upload progress.
 function send(item, piece, progress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

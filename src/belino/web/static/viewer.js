@@ -1,4 +1,4 @@
-// Shows the pictures of a message one by one in a dialog that arrows, Escape and a click beside it understand.
+// Shows the pictures of a message one by one in a dialog, controlled by arrows, Escape and a click beside it.
 import { byId, show } from "./dom.js";
 import * as format from "./format.js";
 

@@ -1,4 +1,4 @@
-// The "why?" panel: what happened to one message, step by step, as the gateway's store tells it.
+// The "why?" panel: what happened to one message, step by step, from the gateway's store.
 import { call, query } from "./api.js";
 import { byId, make } from "./dom.js";
 import * as format from "./format.js";
