@@ -16,7 +16,7 @@ from belino.storage.migrations import migrate
 
 TESTS = Path(__file__).parent
 # Whole gateways, web servers and browsers: each room takes longer than all the quick tests.
-SLOW_ROOMS = ("browser", "faults", "gateway", "journeys", "web")
+SLOW_ROOMS = ("browser", "faults", "gateway", "journeys", "turns", "web")
 SLOW_MODULE = "\npytestmark = pytest.mark.slow\n"
 
 # Collecting makes a million objects that live to the end: none of them is worth looking at again and again.

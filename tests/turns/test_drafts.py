@@ -2,8 +2,9 @@
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -213,9 +214,17 @@ async def test_a_restart_that_answers_at_once_ends_the_draft_too(chat: Chat) -> 
 async def test_a_crash_ends_in_the_same_message(chat: Chat, tmp_path: Path) -> None:
     async with chat.gateway():
         await chat.draft()
-        # The disk as a process that dies now leaves it: the turn runs, its draft is seen.
-        shutil.copytree(chat.home.path, tmp_path / "after the crash")
-    chat.home = Home.at(tmp_path / "after the crash")
+        # The disk as a process that dies now leaves it: the turn runs, its draft is seen. Copied file by file, a
+        # database that is being written to would be torn.
+        crashed = tmp_path / "after the crash"
+        shutil.copytree(chat.home.path, crashed, ignore=shutil.ignore_patterns("belino.db*"))
+        with (
+            closing(sqlite3.connect(chat.home.database)) as running,
+            closing(sqlite3.connect(crashed / chat.home.database.name)) as copy,
+        ):
+            running.backup(copy)
+        (crashed / chat.home.database.name).chmod(0o600)
+    chat.home = Home.at(crashed)
     async with chat.gateway():
         await chat.until(lambda: len(chat.agent.turns) == 2)
         chat.agent.end("The end.")
