@@ -89,6 +89,10 @@ class Chat:
         end = self.clock.monotonic() + seconds
         await self.until(lambda: self.clock.monotonic() >= end)
 
+    def parcel_states(self) -> list[str]:
+        with closing(sqlite3.connect(self.home.database)) as connection:
+            return [state for (state,) in connection.execute("SELECT state FROM parcels")]
+
     @property
     def seen(self) -> list[str]:
         return [message.get("text", "") for message in self.server.sent]
@@ -214,8 +218,9 @@ async def test_a_restart_that_answers_at_once_ends_the_draft_too(chat: Chat) -> 
 async def test_a_crash_ends_in_the_same_message(chat: Chat, tmp_path: Path) -> None:
     async with chat.gateway():
         await chat.draft()
-        # The disk as a process that dies now leaves it: the turn runs, its draft is seen. Copied file by file, a
-        # database that is being written to would be torn.
+        await chat.until(lambda: chat.parcel_states() == ["sent"])
+        # The disk as a process that dies now leaves it: the turn runs, its draft is seen and its receipt stored.
+        # Copied file by file, a database that is being written to would be torn.
         crashed = tmp_path / "after the crash"
         shutil.copytree(chat.home.path, crashed, ignore=shutil.ignore_patterns("belino.db*"))
         with (
