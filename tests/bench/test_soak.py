@@ -17,21 +17,22 @@ def test_a_short_soak_answers_everything_and_is_not_judged_by_its_memory(monkeyp
     assert (answered.ours, answered.ok) == (0, True)
 
 
-def test_a_long_soak_is_judged_by_the_slope_of_its_last_half_without_caches() -> None:
-    def rows(leak: float) -> list[Row]:
+def test_a_long_soak_is_judged_by_the_slope_of_its_last_half_once_its_caches_are_full() -> None:
+    def slope(leak: float, *, full_at: float) -> Row:
+        """Of a process whose caches fill until then, and which leaks so many MB in an hour."""
         samples = [
-            # The first half fills up, the caches go on filling, and there is a leak of so many MB in an hour.
             soak.SoakSample(
                 at=at, megabytes=100 + cached + min(at, 900) + leak * at / 3600, cached=cached, descriptors=40
             )
-            for at, cached in ((float(second), second / 100) for second in range(0, 1860, 5))
+            for at, cached in ((float(second), min(second, full_at) / 100) for second in range(0, 1860, 5))
         ]
-        return soak._rows(samples, minutes=31, sent=1, unanswered=0, unhandled=0)
+        return soak._rows(samples, minutes=31, sent=1, unanswered=0, unhandled=0)[0]
 
-    assert rows(0.5)[0].ok is True
-    assert rows(0.5)[0].ours == pytest.approx(0.5)
-    assert rows(2.0)[0].ok is False
-    assert rows(0.5)[0].beside == pytest.approx(36)
+    assert (slope(0.5, full_at=900).ok, slope(2.0, full_at=900).ok) == (True, False)
+    assert slope(0.5, full_at=900).ours == pytest.approx(0.5)
+    filling = slope(0.5, full_at=3600)
+    assert filling.beside == pytest.approx(36)
+    assert filling.ok is False
 
 
 def test_a_slope_needs_two_points() -> None:

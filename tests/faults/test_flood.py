@@ -21,7 +21,7 @@ HALF_OPEN = 5_000
 PER_PROGRAM = 900
 """Few enough for the usual limit of 1 024 open files."""
 SLOW_CALLS = 40
-AGAIN_SECONDS = 2.0 if SOAK else 5.0
+AGAIN_SECONDS = 1.0 if SOAK else 5.0
 """How long an attacker waits before a dropped connection is opened again."""
 ROUNDS = 20 if SOAK else 3
 SECRET = "canary-hook-secret"

@@ -152,8 +152,9 @@ def _rows(samples: Sequence[SoakSample], *, minutes: float, sent: int, unanswere
             ours=growth,
             beside_name="caches",
             beside=cached,
-            goal=f"< {GOAL_SLOPE:g}" if judged else f"judged from {JUDGED_MINUTES:g} minutes on",
-            ok=growth < GOAL_SLOPE if judged else None,
+            goal=f"< {GOAL_SLOPE:g}, caches full" if judged else f"judged from {JUDGED_MINUTES:g} minutes on",
+            # While a cache fills, its measured size is not exact enough to tell a small leak from it.
+            ok=growth < GOAL_SLOPE and cached < GOAL_SLOPE if judged else None,
         ),
         Row(metric="MB in memory at the end", ours=samples[-1].megabytes, beside_name="caches", beside=half[-1].cached),
         Row(

@@ -241,6 +241,11 @@ def as_edit(said: Message | Unsupported, edit_id: str, sent: datetime) -> Edit |
     """A message in its edited form; one without readable content stays unsupported."""
     if isinstance(said, Unsupported):
         return replace(said, id=edit_id, what=f"an edit: {said.what}", addressed=False)
+    return edit_of(said, edit_id, sent)
+
+
+def edit_of(said: Message, edit_id: str, sent: datetime) -> Edit:
+    """The edit that makes a message read as this one does."""
     return Edit(
         conversation=said.conversation,
         id=edit_id,

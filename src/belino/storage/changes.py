@@ -10,7 +10,7 @@ from datetime import datetime
 import orjson
 
 from belino.domain.media import MediaKind, MediaRef
-from belino.domain.message import Deletion, DeliveryState, DeliveryStatus, Edit, Message, Reaction
+from belino.domain.message import Deletion, DeliveryState, DeliveryStatus, Edit, Message, Reaction, edit_of
 from belino.domain.outcome import MessageOutcome
 from belino.domain.ports import Taken
 from belino.domain.reply import ParcelState
@@ -55,17 +55,8 @@ def take_edition(connection: sqlite3.Connection, keys: Keys, places: RowIds, mes
     if known is None or (known["edited"] or 0) >= row.edited:
         return
     places.arrivals.add(message.conversation)
-    edit = Edit(
-        conversation=message.conversation,
-        id=f"{message.id}@{message.edited.timestamp():.6f}",
-        message_id=message.id,
-        author=message.author,
-        sent=message.edited,
-        text=message.text,
-        media=message.media,
-        chat_type=message.chat_type,
-    )
-    take_change(connection, keys, places, edit, row.received)
+    edit_id = f"{message.id}@{message.edited.timestamp():.6f}"
+    take_change(connection, keys, places, edit_of(message, edit_id, message.edited), row.received)
 
 
 def apply_changes(connection: sqlite3.Connection, keys: Keys, number: int, message_id: str, now: int) -> None:
