@@ -60,8 +60,7 @@ async def test_being_asked_to_wait_ever_so_often_does_not_lose_an_answer(house: 
         await gateway.accept(house.say())
         for times in range(3 * TRIES):
             await until(lambda: gateway.counters.parcels["ready"] == times + 1)  # noqa: B023 - awaited in its round
-            await house.clock.asleep(1)
-            await house.clock.advance(1)
+            await house.clock.wake(1)
         await until(lambda: house.wire.texts() == ["turn 1"])
 
 
@@ -76,7 +75,7 @@ async def test_a_platform_that_asks_for_no_time_again_and_again_is_given_some(ho
         for times in range(1, 20):
             await house.clock.asleep(PATIENCE_GROWS * times)
             assert len(house.wire.offered) == times + 1
-            await house.clock.advance(PATIENCE_GROWS * times + 0.001)  # times are kept in microseconds
+            await house.clock.wake(PATIENCE_GROWS * times)
         await until(lambda: house.wire.texts() == ["turn 1"])
 
 
@@ -91,8 +90,7 @@ async def test_a_platform_that_fails_is_tried_six_times_ever_more_patiently_and_
             await until(lambda: gateway.counters.parcels["ready"] == times + 1)  # noqa: B023 - awaited in its round
             (record,) = await gateway.store.parcels()
             waits.append((record.ready - house.clock.now()).total_seconds())
-            await house.clock.asleep(waits[-1])
-            await house.clock.advance(waits[-1] + 0.001)
+            await house.clock.wake(waits[-1])
         record = await parcel(gateway, ParcelState.DEAD)
         assert "status 502" in record.reason
         assert "6 tries" in record.reason
@@ -132,8 +130,7 @@ async def test_refused_credentials_hold_an_answer_up_and_do_not_lose_it(house: H
         await gateway.accept(house.say())
         for times in range(2 * TRIES):
             await until(lambda: gateway.counters.parcels["ready"] == times + 1)  # noqa: B023 - awaited in its round
-            await house.clock.asleep(UNAUTHORIZED_SECONDS)
-            await house.clock.advance(UNAUTHORIZED_SECONDS)
+            await house.clock.wake(UNAUTHORIZED_SECONDS)
         await until(lambda: house.wire.texts() == ["turn 1"])
 
 

@@ -118,10 +118,10 @@ class Clients:
         update = {**json.loads(UPDATE.read_text(encoding="utf-8")), "update_id": number}
         return await self.status("POST", "/hooks/telegram/default", json=update, headers={SECRET_HEADER: SECRET})
 
-    async def open_socket(self) -> aiohttp.ClientWebSocketResponse:
+    async def open_socket(self) -> "Page":
         socket = await self._http.ws_connect(f"{self._gateway.url}/ws", headers=self._bearer)
         assert "hello" in (await socket.receive_str())
-        return socket
+        return Page(socket)
 
 
 def are_running(gateway: GatewayProcess) -> bool:
@@ -130,13 +130,31 @@ def are_running(gateway: GatewayProcess) -> bool:
     return [adapter["state"] for adapter in adapters] == ["running"] * 3
 
 
-async def ask(socket: aiohttp.ClientWebSocketResponse, number: int) -> bool:
-    """Whether a socket answers a request."""
-    request = {"conversation": "web:default:main"}
-    await socket.send_json({"type": "req", "id": number, "method": "chat.history", "params": request})
-    while (answer := await socket.receive_json())["type"] != "res":
-        pass
-    return bool(answer["ok"]) and answer["id"] == number
+class Page:
+    """An open page: it always reads its socket, as a browser does, and so answers the server's pings."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._reading = asyncio.create_task(self._read())
+
+    async def asks(self, number: int) -> bool:
+        """Whether a request is answered."""
+        request = {"conversation": "web:default:main"}
+        await self._socket.send_json({"type": "req", "id": number, "method": "chat.history", "params": request})
+        answer = await self._answers.get()
+        return bool(answer["ok"]) and answer["id"] == number
+
+    async def close(self) -> None:
+        self._reading.cancel()
+        await asyncio.wait([self._reading])
+        await self._socket.close()
+
+    async def _read(self) -> None:
+        async for frame in self._socket:
+            answer = frame.json()
+            if answer["type"] == "res":
+                self._answers.put_nowait(answer)
 
 
 @pytest.mark.slow
@@ -166,8 +184,11 @@ async def test_half_open_logins_and_slow_webhooks_keep_no_one_else_from_an_answe
                         assert await clients.use_api() == 200
                         assert await clients.call_as_telegram(1_000 + number) == 200
                         assert await slack.use_http(f"{gateway.url}/hooks/slack/default")
-                        assert await ask(page, number)
-                        assert await ask(await clients.open_socket(), number)
+                        assert await page.asks(number)
+                        other = await clients.open_socket()
+                        assert await other.asks(number)
+                        await other.close()
+                await page.close()
                 assert await asyncio.to_thread(gateway.stop) == 0
             finally:
                 await asyncio.to_thread(gateway.kill)

@@ -165,8 +165,7 @@ class House:
     async def pass_album(self) -> None:
         """Let the wait for an album's next item pass."""
         seconds = self.sessions.album_window_ms / 1000
-        await self.clock.asleep(seconds)
-        await self.clock.advance(seconds)
+        await self.clock.wake(seconds)
 
     def say(self, text: str = "hello", *, author: Author = ANN, channel: str = "dm", **more: object) -> Message:
         """Something said, under an id of its own; in the channels of the list it is said in a group."""

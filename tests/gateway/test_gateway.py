@@ -120,8 +120,7 @@ async def test_an_account_cannot_hand_in_what_belongs_to_another(house: House) -
 
 async def _one_turn_after(seconds: float, house: House, agent: ScriptedAgent) -> Turn:
     assert not agent.turns
-    await house.clock.asleep(seconds)
-    await house.clock.advance(seconds)
+    await house.clock.wake(seconds)
     await until(lambda: house.wire.texts() == ["turn 1"])
     (turn,) = agent.turns
     return turn

@@ -52,6 +52,8 @@ NOTED_DELAYS = 12
 # A platform that is down for a minute must not lose an answer: six attempts wait up to two and a half minutes in all.
 FIRST_WAIT, LONGEST_WAIT = 5.0, 300.0
 PATIENCE_GROWS, MOST_PATIENCE = 0.05, 5.0
+RESOLUTION = 1e-6
+"""Seconds: the precision of times in the store."""
 NOTICE_CHARS = 300
 PERHAPS_TWICE = "an earlier try may have arrived too"
 
@@ -127,7 +129,7 @@ class Sender:
 
     async def _step(self, conversation: ConversationKey) -> datetime | None:
         left = self._patience.get(conversation, 0.0) - self._clock.monotonic()
-        if left > 0:
+        if left >= RESOLUTION:
             return self._in(left)
         self._patience.pop(conversation, None)
         begun = self._clock.monotonic()
@@ -321,8 +323,8 @@ class Sender:
         self._on_parcel(ParcelNews(key=parcel.key, conversation=parcel.conversation, state=state, reason=reason))
 
     def _in(self, seconds: float) -> datetime:
-        # Rounded up, so that the call is not a microsecond early.
-        return self._steady.now() + timedelta(microseconds=ceil(seconds * 1_000_000))
+        # Rounded up, so that the call is not a microsecond early; less than a nanosecond is an error of the floats.
+        return self._steady.now() + timedelta(microseconds=ceil(round(seconds * 1_000_000, 3)))
 
 
 def apart(parcel: Parcel) -> tuple[Parcel, ...]:

@@ -18,28 +18,30 @@ class FakeClock:
 
     `advance` wakes sleepers in the order of their times and lets ready tasks run after each. It cannot wait for threads
     or sockets: a task that is about to sleep, but first waits for a store or a server, sleeps only after the clock was
-    moved, and past the intended time. So a test awaits `asleep` for exactly the sleep it then ends.
+    moved, and past the intended time. So a test ends exactly the sleep it means, with `wake`, or awaits it, with
+    `asleep`, before it moves the clock.
     """
 
     def __init__(self, now: datetime = START) -> None:
         self._start = now
-        self._elapsed = 0.0
-        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._elapsed = 0
+        """Microseconds, as in a datetime: the two clocks never differ by a rounding."""
+        self._sleepers: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = count()
         self._slept = asyncio.Event()
 
     def now(self) -> datetime:
-        return self._start + timedelta(seconds=self._elapsed)
+        return self._start + timedelta(microseconds=self._elapsed)
 
     def monotonic(self) -> float:
-        return self._elapsed
+        return self._elapsed / 1_000_000
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
             await asyncio.sleep(0)
             return
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self._elapsed + seconds, next(self._order), woken))
+        heapq.heappush(self._sleepers, (self._elapsed + max(1, micros(seconds)), next(self._order), woken))
         self._slept.set()
         await woken
 
@@ -53,12 +55,20 @@ class FakeClock:
         except TimeoutError:
             raise AssertionError(f"no task sleeps for {seconds} s; waits: {self._waits()}") from None
 
+    async def wake(self, seconds: float) -> None:
+        """Wait until a task sleeps that wakes in `seconds`, to the millisecond, and move the time to its end, no further.
+
+        What the task then does takes no time on this clock, even where it waits for a thread.
+        """
+        await self.asleep(seconds)
+        await self.advance(next(wait for wait in self._waits() if abs(wait - seconds) < 0.001))
+
     def sleeps_for(self, seconds: float) -> bool:
         """Whether a task sleeps that wakes in `seconds`, to the millisecond."""
         return any(abs(wait - seconds) < 0.001 for wait in self._waits())
 
     def _waits(self) -> list[float]:
-        return sorted(due - self._elapsed for due, _, woken in self._sleepers if not woken.done())
+        return sorted((due - self._elapsed) / 1_000_000 for due, _, woken in self._sleepers if not woken.done())
 
     @property
     def sleeping(self) -> int:
@@ -67,7 +77,7 @@ class FakeClock:
 
     def shift(self, seconds: float) -> None:
         """Move the time without waking sleepers: for code that only reads the clock."""
-        self._elapsed += seconds
+        self._elapsed += micros(seconds)
 
     def turn(self, by: timedelta) -> None:
         """Set the wall clock forward or back; no time passes."""
@@ -75,7 +85,7 @@ class FakeClock:
 
     async def advance(self, seconds: float) -> None:
         """Move the time forward, waking every sleeper at its time."""
-        target = self._elapsed + seconds
+        target = self._elapsed + micros(seconds)
         await settle()
         while self._sleepers and self._sleepers[0][0] <= target:
             due, _, woken = heapq.heappop(self._sleepers)
@@ -85,6 +95,11 @@ class FakeClock:
             await settle()
         self._elapsed = target
         await settle()
+
+
+def micros(seconds: float) -> int:
+    """Seconds as whole microseconds."""
+    return round(seconds * 1_000_000)
 
 
 async def settle() -> None:
